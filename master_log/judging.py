@@ -16,7 +16,7 @@ from master_log.values import Number, as_written, columns, fits, rule
 from view_algebra.compiled import Source
 from view_algebra.language.long_numbers import BARE_AND_LONG, TOO_LONG, has_decimals
 from view_algebra.language.types import STRING, Type
-from view_algebra.texts.records import BEGINS_AGAIN
+from view_algebra.texts.records import BEGINS_AGAIN, BYTE_ORDER_MARK
 
 DEEPEST = 1000
 """Levels of nesting that Spark reads (Jackson's own limit)."""
@@ -159,10 +159,27 @@ def _object(text: str) -> tuple[dict[str, Any], str | None]:
     except json.JSONDecodeError as error:
         value = _as_spark(text)
         if value is None:
-            return {}, f"not JSON at character {error.pos + 1}"
+            return {}, BYTE_ORDER_MARK if text.startswith("\ufeff") else f"not JSON at character {error.pos + 1}"
     except ValueError:  # a number of more digits than Python reads
         value = _with_written_numbers(text)
-    return (value, None) if isinstance(value, dict) else ({}, "not a JSON object")
+    return (value, None) if isinstance(value, dict) else ({}, _other_than_object(value))
+
+
+def _other_than_object(value: Any) -> str:
+    """The reason why a JSON value is not a record, in the words of the speed layer."""
+    match value:
+        case list():
+            return "a JSON array, not an object: send each element as a record"
+        case str() if _object(value)[1] is None:
+            return "a JSON text that holds an object (JSON encoded twice): send the object itself"
+        case str():
+            return "a JSON text, not an object"
+        case None:
+            return "the JSON value null, not an object: a deletion is a record without a value"
+        case bool():
+            return "a JSON boolean, not an object"
+        case _:
+            return "a JSON number, not an object"
 
 
 def _as_spark(text: str) -> dict[str, Any] | None:

@@ -144,7 +144,7 @@ def test_one_bad_line_refuses_the_whole_file(
     with pytest.raises(LaminaError, match="6 of 9 lines are bad; nothing was sent") as raised:
         ingest(source, path, brokers)
     assert raised.value.evidence.splitlines()[1:] == [
-        "line 5: not a JSON object",
+        "line 5: a JSON array, not an object: send each element as a record",
         'line 6: id is "x", not BIGINT',
         "line 7: small is 70000, not SMALLINT",
         "line 8: not UTF-8",
@@ -188,12 +188,32 @@ def test_a_line_that_counts_with_null_for_a_field_is_sent(
     reason = 'price is 1e-5000, not DECIMAL(12,2), _x is "x", not INT, at.n is 1e5000, not INT'
     assert done.first_with_null == BadLine(3, reason)
     assert sent(contents(source.topic)) == sorted(lines)
-    for line, why in ((b'{"id": "x"}', 'id is "x", not BIGINT'), (b"[]", "not a JSON object")):
+    for line, why in (
+        (b'{"id": "x"}', 'id is "x", not BIGINT'),
+        (b"[]", "a JSON array, not an object: send each element as a record"),
+    ):
         with pytest.raises(LaminaError, match="1 of 5 lines are bad; nothing was sent") as raised:
             ingest(source, written(tmp_path, "records.jsonl", b"\n".join([*lines, line])), brokers)
         assert raised.value.evidence == f"line 5: {why}"
     path = written(tmp_path, "records.csv", b"id,small,_x\n5, ,x\n6,7,8\n")
     assert ingest(source, path, brokers).first_with_null == BadLine(2, '_x is "x", not INT')
+
+
+def test_a_line_that_is_another_value_than_an_object_says_which(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource
+) -> None:
+    reasons = {
+        b"17": "a JSON number, not an object",
+        b"true": "a JSON boolean, not an object",
+        b"null": "the JSON value null, not an object: a deletion is a record without a value",
+        b'"{"': "a JSON text, not an object",
+        rb'"{\"id\": 1}"': "a JSON text that holds an object (JSON encoded twice): send the object itself",
+        b'\xef\xbb\xbf{"id": 1}': "a byte order mark stands before the object: let the producer leave it out",
+    }
+    path = written(tmp_path, "records.jsonl", b"\n".join([b'{"id": 1}', *reasons]))
+    with pytest.raises(LaminaError, match="6 of 7 lines are bad") as raised:
+        ingest(new_source(), path, brokers)
+    assert raised.value.evidence.splitlines() == [f"line {n}: {why}" for n, why in enumerate(reasons.values(), 2)]
 
 
 def test_a_number_is_shown_as_it_is_written(tmp_path: Path, brokers: Brokers, new_source: NewSource) -> None:

@@ -76,6 +76,9 @@ The group repeats with `*+`, which gives nothing back: with `*` Java recurses fo
 BEGINS_AGAIN = r"\}[ \t\r\n]*+,?[ \t\r\n]*+\{"
 """What may be one object after the other in JSON; between two in a list, or in a text, it is none."""
 
+BYTE_ORDER_MARK = "a byte order mark stands before the object: let the producer leave it out"
+"""The reason why a value that begins with the mark is not a record."""
+
 MAY_HAVE_COMMA = r"""["'][+-]?(?:[\p{Nd}.]++,|,++[\p{Nd}.])|\\u00(?:2[bBcCdDeE]|3[0-9])"""
 """A text in JSON that may be a number with a comma: Spark leaves commas out, and reads `"12,50"` as 1250."""
 
@@ -609,13 +612,12 @@ def _decimal_comma(columns: Columns, text: str, reading: Reading) -> str:
 
 def _before_json() -> list[tuple[str, str]]:
     """What stands before the text of a record, or is no text: conditions and reasons."""
-    mark = "a byte order mark stands before the object: let the producer leave it out"
     frame = "a frame of a schema registry stands before the value: let the producer write plain JSON; schema id "
     two_bytes = "substring(kafka_value, {}, 1) = X'00' AND substring(kafka_value, {}, 1) IN (X'7B', X'5B')"
     marks = " OR ".join(f"startswith(kafka_value, X'{each}')" for each in ("EFBBBF", "FEFF", "FFFE"))
     schema_id = "conv(hex(substring(kafka_value, 2, 4)), 16, 10)"
     return [
-        (f"({marks})", _text(mark)),
+        (f"({marks})", _text(BYTE_ORDER_MARK)),
         ("startswith(kafka_value, X'1F8B')", "'gzip, not JSON: set compression.type of the producer instead'"),
         (f"{two_bytes.format(1, 2)} OR {two_bytes.format(2, 1)}", "'UTF-16, not JSON: let the producer write UTF-8'"),
         ("startswith(kafka_value, X'00') AND length(kafka_value) > 5", f"concat({_text(frame)}, {schema_id})"),
