@@ -119,12 +119,23 @@ def tables_of(query: str) -> set[str]:
 def undeclared(opened: Deployment) -> dict[str, list[Undeclared]]:
     """By source, the fields among its newest records that it does not declare, as far as the brokers answer.
 
-    A sample that is taken when somebody looks costs the speed layer nothing.
+    A field that another source of the topic declares is left out, unless it may be a mistyped column of this one. A
+    sample that is taken when somebody looks costs the speed layer nothing.
     """
     sources = {name: each for name, each in opened.deployed().sources.items() if each.format == "json"}
+    of_topic: dict[str, set[str]] = {}
+    for source in sources.values():
+        of_topic.setdefault(source.topic, set()).update(columns(source))
     with suppress(LaminaError):
-        newest = opened.brokers.newest([source.topic for source in sources.values()], SAMPLE)
-        found = {name: in_sample(columns(source), newest[source.topic]) for name, source in sources.items()}
+        newest = opened.brokers.newest([*of_topic], SAMPLE)
+        found = {
+            name: [
+                each
+                for each in in_sample(columns(source), newest[source.topic])
+                if each.meant or each.field not in of_topic[source.topic]
+            ]
+            for name, source in sources.items()
+        }
         return {name: fields for name, fields in found.items() if fields}
     return {}
 
