@@ -102,7 +102,8 @@ def ingest(
         raise LaminaError(
             f"{source.name} takes Debezium's change events, and `lamina ingest` sends plain records",
             evidence=f"format '{source.format}'",
-            way_out=f"Let a Debezium connector write to topic {source.topic}, or declare a source of format 'json'.",
+            way_out=f"Let a Debezium connector write to topic {source.topic}; try the views before by `lamina test`,"
+            " whose tests hold change events. Or declare a source of format 'json'.",
         )
     keys = tuple(map(source.field, _keys(source, key_by)))
     as_object = source.key_format == "json"

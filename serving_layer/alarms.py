@@ -157,7 +157,7 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
     if heard is not None and heard > BEATS_MISSED:
         return f"the speed layer has said nothing for {float(heard):.0f} s (`lamina status` names its process)"
     if each.committed_at is None:
-        return "the speed layer is starting"
+        return "its first records are being counted"
     seen = func.extract("epoch", func.clock_timestamp() - query.c.caught_up_at)
     late = connection.execute(select(seen).where(query.c.name == name)).scalar()
     return "the speed layer is catching up" if late is None or late > 2 * progress.WAITS_AFTER else None
