@@ -145,7 +145,8 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
 
     `starting`: a speed layer runs, though it may not have begun to read.
     """
-    each = progress.queries(connection)[name]
+    queries = progress.queries(connection)
+    each = queries[name]
     if each.stopped or rebuilds.is_leap(each.writer) or name not in kinds_of_sources(connection):
         return None
     reads_on = _reads_on(each) and silent(connection, each) is None
@@ -157,7 +158,8 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
     if heard is not None and heard > BEATS_MISSED:
         return f"the speed layer has said nothing for {float(heard):.0f} s (`lamina status` names its process)"
     if each.committed_at is None:
-        return "its first records are being counted"
+        has_begun = any(other.writer == each.writer and other.committed_at for other in queries.values())
+        return "the speed layer counts its first records" if has_begun else "the speed layer is starting"
     seen = func.extract("epoch", func.clock_timestamp() - query.c.caught_up_at)
     late = connection.execute(select(seen).where(query.c.name == name)).scalar()
     return "the speed layer is catching up" if late is None or late > 2 * progress.WAITS_AFTER else None
