@@ -67,6 +67,7 @@ def _bare_source(source: Source) -> Source:
 def _bare_view(view: View) -> View:
     columns = tuple(replace(column, comment=None) for column in view.columns)
     nothing: dict[str, Any] = {"properties": {}, "lineage": (), "cell_tables": (), "checks": ()}
+    nothing |= {"unique": (), "never_null": (), "additive": ()}
     return replace(view, columns=columns, comment=None, sql="", select="", final="", **nothing)
 
 

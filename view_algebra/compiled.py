@@ -293,6 +293,9 @@ class View:
         and other views as `analytics.<view>`.
     reads: names of the views it reads. sources: names of the sources it reads, through other views too.
     checks: what its rows are checked for; they have no part in its version.
+    unique: the sets of columns by which the compiler proves that no two rows are equal (two NULLs are); of a view of
+        one row, the empty set. never_null: the columns that it proves never to be NULL. additive: the columns that are
+        counts or sums of records of which none is in two rows, so that rows may be added up. Each may lack some.
     """
 
     name: str
@@ -312,6 +315,9 @@ class View:
     sources: tuple[str, ...]
     retained: str = ""
     checks: tuple[Check, ...] = ()
+    unique: tuple[tuple[str, ...], ...] = ()
+    never_null: tuple[str, ...] = ()
+    additive: tuple[str, ...] = ()
 
     @property
     def fed_by(self) -> set[str]:

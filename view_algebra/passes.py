@@ -8,7 +8,7 @@ View       the texts that run                                                   
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -18,13 +18,14 @@ from view_algebra.compiled import CellTable, Column, Source, View, changes_of, s
 from view_algebra.engines.postgres.queries import query as postgres_query
 from view_algebra.engines.postgres.queries import reading_of
 from view_algebra.engines.postgres.times import with_lengths
-from view_algebra.language.aggregates import MOMENTS
+from view_algebra.language.aggregates import COUNTS, MOMENTS
 from view_algebra.language.blocks import renamed
 from view_algebra.language.endless import without
-from view_algebra.language.expressions import Query, Read, Select
+from view_algebra.language.expressions import Aggregate, Call, Exploded, Query, Read, Select
 from view_algebra.language.lengths import as_numbers
+from view_algebra.language.time_windows import hops
 from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
-from view_algebra.language.walks import every_relation
+from view_algebra.language.walks import every_relation, walk
 from view_algebra.lineage import lineage
 from view_algebra.refusals import Span, Wrong, span
 from view_algebra.split.blocks import split as split_query
@@ -99,12 +100,40 @@ def compile_view(written: Written, known: Known) -> View:
     """
     typed = with_meaning(written, known)
     split = into_blocks(typed, known)
-    view = as_texts(split, known)
+    keys = unique_keys(split.above, known.keys)
+    view = replace(
+        as_texts(split, known),
+        unique=_in_order(keys),
+        never_null=tuple(_aggregates(typed.query, COUNTS)),
+        additive=tuple(_additive(typed.query)),
+    )
     known.views[view.name], known.splits[view.name] = view, split
-    known.keys[view.name] = unique_keys(split.above, known.keys)
+    known.keys[view.name] = keys
     known.sortings[view.name] = sorting(typed.query, known.sortings)
     known.types[view.name] = tuple((name, without(kind)) for name, kind in typed.query.columns)
     return view
+
+
+def _in_order(keys: Keys) -> tuple[tuple[str, ...], ...]:
+    """The keys with the fewest columns first, the same each time."""
+    return tuple(sorted((tuple(sorted(key)) for key in keys), key=lambda key: (len(key), key)))
+
+
+def _aggregates(query: Query, functions: Collection[str]) -> Iterator[str]:
+    """The outputs that are one of these aggregates, and nothing is computed of it."""
+    for output in query.outputs if isinstance(query, Select) else ():
+        if isinstance(made := output.expression, Aggregate) and made.function in functions:
+            yield output.name
+
+
+def _additive(query: Query) -> Iterator[str]:
+    """The outputs that are counts or sums, if a row of FROM is in one group: hopping windows have it several times."""
+    if not isinstance(query, Select) or any(isinstance(each, Exploded) for each in every_relation(query)):
+        return
+    if any(isinstance(part, Call) and hops(part) for key in query.group or () for part in walk(key)):
+        return
+    different = {o.name for o in query.outputs if isinstance(o.expression, Aggregate) and o.expression.distinct}
+    yield from (name for name in _aggregates(query, ("count", "count_if", "sum")) if name not in different)
 
 
 def type_of_function(body: exp.Expr, name: str, takes: Sequence[tuple[str, exp.DataType]]) -> Type:
