@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from lamina.render import cell
 
@@ -58,14 +58,55 @@ def chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Lines | Bars
     True
     """
     kinds = [_kind([row[at] for row in rows]) for at in range(len(columns))]
-    if "number" not in kinds or len(rows) < 2:
+    if len(rows) < 2:
         return None
-    number = kinds.index("number")
-    if "time" in kinds:
-        return _lines(columns, rows, kinds, kinds.index("time"))
-    if "text" in kinds:
-        return _bars(columns[number], [(row[kinds.index("text")], row[number]) for row in rows])
-    return None
+
+    def are_apart(positions: Sequence[int]) -> bool:
+        known = [row for row in rows if row[positions[0]] is not None or kinds[positions[0]] != "time"]
+        return len({tuple(row[at] for at in positions) for row in known}) == len(known)
+
+    chosen = choose(kinds, are_apart)
+    if chosen is None:
+        return None
+    if chosen.form == "lines":
+        return _lines(columns, rows, chosen)
+    return _bars(columns[chosen.numbers[0]], [(row[chosen.along], row[chosen.numbers[0]]) for row in rows])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A chart of these columns, by their positions: `numbers` along a time or a category.
+
+    category: of lines, the column with a line for each of its values; None if each number is a line.
+    """
+
+    form: Literal["lines", "bars"]
+    along: int
+    numbers: tuple[int, ...]
+    category: int | None = None
+
+
+def choose(kinds: Sequence[str], are_apart: Callable[[Sequence[int]], bool]) -> Choice | None:
+    """The chart of columns of these kinds; None if they have no number, nothing to set it against, or no point of rows.
+
+    kinds: `time`, `number`, `text` or `other`. are_apart: True if no two rows have the same values in these columns.
+
+    >>> choose(["time", "number", "number"], lambda columns: True)
+    Choice(form='lines', along=0, numbers=(1, 2), category=None)
+    >>> choose(["time", "text", "number"], lambda columns: len(columns) == 2)
+    Choice(form='lines', along=0, numbers=(2,), category=1)
+    >>> choose(["text", "number"], lambda columns: True)
+    Choice(form='bars', along=0, numbers=(1,), category=None)
+    """
+    numbers = tuple(at for at, kind in enumerate(kinds) if kind == "number")
+    time, text = (kinds.index(kind) if kind in kinds else None for kind in ("time", "text"))
+    if not numbers:
+        return None
+    if time is not None:
+        if are_apart([time]):
+            return Choice("lines", time, numbers)
+        return Choice("lines", time, numbers[:1], text) if text is not None and are_apart([time, text]) else None
+    return Choice("bars", text, numbers[:1]) if text is not None and are_apart([text]) else None
 
 
 def numbers(rows: Sequence[Sequence[Any]]) -> set[int]:
@@ -86,33 +127,25 @@ def _kind(values: Sequence[Any]) -> str:
     return "other"
 
 
-def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequence[str], time: int) -> Lines | None:
-    """A line per number; or, if a time has several rows, one per category of the first number.
-
-    None if a point would stand for several rows.
-    """
-    numbers = [at for at, kind in enumerate(kinds) if kind == "number"]
+def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]], chosen: Choice) -> Lines:
+    """A line per number; or, of the only number, a line per category, the largest first."""
+    time, category = chosen.along, chosen.category
     known = [row for row in rows if row[time] is not None]
     lines: dict[str, dict[float, float | None]] = {}
-    if len({row[time] for row in known}) < len(known):
-        category = kinds.index("text") if "text" in kinds else time
-        if len({(row[time], row[category]) for row in known}) < len(known):
-            return None
+    if category is not None:
         for row in known:
-            lines.setdefault(cell(row[category]), {})[_seconds(row[time])] = _float(row[numbers[0]])
+            lines.setdefault(cell(row[category]), {})[_seconds(row[time])] = _float(row[chosen.numbers[0]])
         lines = dict(sorted(lines.items(), key=lambda line: -sum(abs(value or 0) for value in line[1].values())))
     else:
-        lines = {columns[at]: {_seconds(row[time]): _float(row[at]) for row in known} for at in numbers}
+        lines = {columns[at]: {_seconds(row[time]): _float(row[at]) for row in known} for at in chosen.numbers}
     shown = dict(list(lines.items())[:MOST_LINES])
     times = sorted({at for line in shown.values() for at in line})
     data = {"times": times, "lines": {name: [line.get(at) for at in times] for name, line in shown.items()}}
     return Lines(json.dumps(data))
 
 
-def _bars(what: str, pairs: Sequence[tuple[Any, Any]]) -> Bars | None:
-    """A bar per row; None if rows have the same label."""
-    if len({label for label, _ in pairs}) < len(pairs):
-        return None
+def _bars(what: str, pairs: Sequence[tuple[Any, Any]]) -> Bars:
+    """A bar per row."""
     known = [(cell(label), value) for label, value in pairs if value is not None][:MOST_BARS]
     most = max((abs(float(value)) for _, value in known), default=0.0) or 1.0
     return Bars(what, [Bar(label, cell(value), round(100 * abs(float(value)) / most, 1)) for label, value in known])
