@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from lamina.commands import blame, catalog, completion, previews, reading, rebuilds, records, services  # noqa: F401 - each adds its own
+from lamina.commands import blame, catalog, completion, generating, previews, reading, rebuilds, records, services  # noqa: F401 - each adds its own
 from lamina.commands.command import INTERRUPTED, lamina, nobody_reads
 from serving_layer import database
 

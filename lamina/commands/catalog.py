@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-import view_algebra
-from lamina.commands.command import Different, command, deployment, with_catalog
+from lamina.commands.command import Different, chosen_catalog, command, deployment, with_catalog
 from lamina.commands.previews import apply_preview
 from lamina.render import Output
 from view_algebra.errors import LaminaError
@@ -108,15 +107,9 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
     them comes what each column is made of. The view is in the catalog that --catalog names, as this Lamina compiles it;
     without --catalog and a folder of the default name, it is in the deployed catalog.
     """
-    from lamina.catalogs import catalog_files
     from view_algebra.explain import cost, explain, kept
 
-    given = click.get_current_context().get_parameter_source("catalog")
-    if given == click.core.ParameterSource.DEFAULT and not catalog.exists():
-        with deployment(output) as opened:
-            compiled, where = opened.deployed(), "the catalog that is deployed"
-    else:
-        compiled, where = view_algebra.compile_catalog(catalog_files(catalog)), str(catalog)
+    compiled, where = chosen_catalog(output, catalog)
     if view not in compiled.views:
         raise LaminaError(
             f"There is no view named {view} in {where}",

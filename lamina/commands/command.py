@@ -22,6 +22,7 @@ from view_algebra.errors import Blocked, LaminaError
 if TYPE_CHECKING:
     from lamina.deployment import Deployment
     from serving_layer.checks import Verdict
+    from view_algebra.compiled import Catalog
 
 DIFFERENT = 3
 """Exit code when a check or a proof found a difference, or `plan` something to do."""
@@ -85,6 +86,21 @@ def with_catalog(function: Callable[..., None]) -> Callable[..., None]:
         type=click.Path(path_type=Path),
         help="Folder of .sql files; by default LAMINA_CATALOG, or `catalog`.",
     )(call)
+
+
+def chosen_catalog(output: Output, catalog: Path) -> tuple[Catalog, str]:
+    """The compiled catalog that --catalog names, or the deployed one, and the words for it.
+
+    The deployed one is taken if --catalog is not given and there is no folder of the default name.
+    """
+    import view_algebra
+    from lamina.catalogs import catalog_files
+
+    given = click.get_current_context().get_parameter_source("catalog")
+    if given == click.core.ParameterSource.DEFAULT and not catalog.exists():
+        with deployment(output) as opened:
+            return opened.deployed(), "the catalog that is deployed"
+    return view_algebra.compile_catalog(catalog_files(catalog)), str(catalog)
 
 
 @contextmanager

@@ -1,0 +1,109 @@
+"""Files for other tools, made of a catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lamina.commands.command import chosen_catalog, command, with_catalog
+from lamina.render import Output
+from lamina.settings import Settings
+from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from lamina.generating.shown import Address
+    from view_algebra.compiled import Catalog
+
+KINDS = ("markdown", "dbt", "grafana")
+
+
+@command()
+@click.argument("kind", type=click.Choice(KINDS))
+@with_catalog
+@click.option("--output", "to", metavar="PATH", type=click.Path(path_type=Path), help="Write there, not to stdout.")
+@click.option("--database", metavar="URL", help="Postgres as the tool reaches it; by default LAMINA_ANALYST.")
+@click.option("--force", is_flag=True, help="Overwrite files that exist.")
+def generate(output: Output, kind: str, catalog: Path, to: Path | None, database: str | None, force: bool) -> None:
+    """Make files for other tools from a catalog.
+
+    markdown: a data dictionary. dbt: sources with descriptions, tests and freshness. grafana: a data source and a board
+    with a panel per view. The catalog is the one that --catalog names; without --catalog and a folder of the default
+    name, it is the deployed one. No file holds a password. docs/dashboards.md says how each tool takes the files.
+    """
+    compiled, where = chosen_catalog(output, catalog)
+    if not compiled.views:
+        raise LaminaError(
+            "The catalog has no view",
+            evidence=f"{where} declares {len(compiled.sources)} sources",
+            way_out="Declare one with CREATE VIEW; `examples/` shows some.",
+        )
+    made = _made(kind, compiled, database)
+    if to is None:
+        _print(output, kind, made)
+        return
+    for path in _written(made, _places(made, to), force=force):
+        output.text(str(path), file=str(path))
+
+
+def _made(kind: str, catalog: Catalog, database: str | None) -> dict[str, bytes]:
+    """The files of this kind, by name."""
+    from lamina.generating import dbt, dictionary, grafana
+
+    if kind == "markdown":
+        files = {dictionary.FILE: dictionary.markdown(catalog)}
+    elif kind == "dbt":
+        files = dbt.project(catalog)
+    else:
+        files = grafana.provisioning(catalog, _address(database))
+    return {name: text.encode() for name, text in files.items()}
+
+
+def _address(database: str | None) -> Address:
+    """Postgres as a tool reaches it."""
+    from lamina.generating.shown import Address
+    from lamina.postgres_urls import postgres_url
+
+    return Address.of(postgres_url(database, "--database") if database else Settings.read().reader())
+
+
+def _print(output: Output, kind: str, made: Mapping[str, bytes]) -> None:
+    if len(made) > 1 and not output.as_json:
+        raise LaminaError(
+            f"{kind} is several files",
+            evidence=", ".join(made),
+            way_out="Name a folder for them with --output DIR.",
+        )
+    for name, content in made.items():
+        output.text(content.decode().rstrip("\n"), file=name, content=content.decode())
+
+
+def _places(made: Mapping[str, bytes], to: Path) -> dict[str, Path]:
+    """Where each file goes. A single one may be named itself; several go into a folder, which need not exist."""
+    if len(made) == 1 and not to.is_dir():
+        return dict.fromkeys(made, to)
+    return {name: to / name for name in made}
+
+
+def _written(made: Mapping[str, bytes], places: Mapping[str, Path], *, force: bool) -> list[Path]:
+    """Writes all files, or none if one is there that would be overwritten."""
+    there = [path for path in places.values() if path.exists() or path.is_symlink()]
+    if there and not force:
+        raise LaminaError(
+            f"{len(there)} of {len(places)} files exist" if len(places) > 1 else f"{there[0]} exists",
+            evidence=", ".join(map(str, there)),
+            way_out="Overwrite with --force, or name another place with --output.",
+        )
+    for name, path in places.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(made[name])
+        except OSError as error:
+            raise LaminaError(
+                f"{path} cannot be written",
+                evidence=str(error.strerror or error),
+                way_out="Name another place with --output.",
+            ) from error
+    return list(places.values())

@@ -1,0 +1,100 @@
+"""Sources of a dbt project: the views with descriptions, tests of what the catalog says of rows, and freshness."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from lamina.generating.shown import SCHEMA, description, loaded_at
+from lamina.generating.yaml_text import yaml
+from view_algebra.compiled import Catalog, Check, Column, View
+from view_algebra.language.quoting import postgres_name
+
+SOURCES = "models/sources.yml"
+
+WARN_AFTER = {"count": 5, "period": "minute"}
+ERROR_AFTER = {"count": 1, "period": "hour"}
+"""A view is seconds behind while the speed layer runs, also if no record comes."""
+
+UNIQUE_ROWS = "unique_rows"
+
+_UNIQUE_ROWS = """\
+{% test unique_rows(model, columns) %}
+-- No two rows have equal values in these columns; two NULLs are equal. Without columns: there is one row.
+SELECT count(*) AS rows FROM {{ model }}
+{% if columns %}GROUP BY {{ columns | join(', ') }}{% endif %}
+HAVING count(*) > 1
+{% endtest %}
+"""
+
+
+def project(catalog: Catalog) -> dict[str, str]:
+    """The files of a dbt project, by name: sources, a generic test for keys of several columns, a test per check."""
+    tables = [_table(catalog, view) for view in catalog.views.values()]
+    source = {
+        "name": SCHEMA,
+        "schema": SCHEMA,
+        "description": "Views over Kafka that Lamina keeps current.",
+        "config": {"freshness": {"warn_after": WARN_AFTER, "error_after": ERROR_AFTER}},
+        "tables": tables,
+    }
+    files = {SOURCES: yaml({"version": 2, "sources": [source]})}
+    if any("data_tests" in table for table in tables):
+        files[f"tests/generic/{UNIQUE_ROWS}.sql"] = _UNIQUE_ROWS
+    for view in catalog.views.values():
+        for check in view.checks:
+            files[f"tests/{_file_name(view.name, check.name)}.sql"] = _singular(check)
+    return files
+
+
+def _table(catalog: Catalog, view: View) -> dict[str, Any]:
+    keys = [list(key) for key in view.unique if len(key) != 1]
+    table: dict[str, Any] = {
+        "name": view.name,
+        "description": _plain(description(catalog, view)),
+        "config": {"loaded_at_query": _plain(loaded_at(catalog, view))},
+    }
+    if keys:
+        table["data_tests"] = [
+            {UNIQUE_ROWS: {"arguments": {"columns": [_plain(postgres_name(name)) for name in key]}}} for key in keys
+        ]
+    return {**table, "columns": [_column(view, each) for each in view.columns]}
+
+
+def _column(view: View, column: Column) -> dict[str, Any]:
+    proved = {"unique": (column.name,) in view.unique, "not_null": column.name in view.never_null}
+    tests = [test for test, holds in proved.items() if holds]
+    return {
+        "name": column.name,
+        **({"description": _plain(column.comment)} if column.comment else {}),
+        "data_type": column.postgres,
+        **({"quote": True} if postgres_name(column.name) != column.name else {}),
+        **({"data_tests": tests} if tests else {}),
+    }
+
+
+def _singular(check: Check) -> str:
+    """A test that fails for the rows that a check of the catalog fails for."""
+    reads = [f"-- depends_on: {{{{ source('{SCHEMA}', {name!r}) }}}}" for name in check.reads]
+    failing = check.failing.replace("published.", f"{SCHEMA}.")
+    severity = "error" if check.blocks else "warn"
+    head = f"{{{{ config(severity='{severity}') }}}}\n-- {_plain(' '.join(check.sql.split()))}"
+    return "\n".join([head, *reads, _plain(failing)]) + "\n"
+
+
+def _file_name(view: str, check: str) -> str:
+    """The name of a test, which dbt takes from its file; letters of other alphabets stay.
+
+    >>> _file_name("in_euro", "known currency")
+    'in_euro_known_currency'
+    """
+    return re.sub(r"\W", "_", f"{view}_{check}")
+
+
+def _plain(text: str) -> str:
+    """A text in which Jinja finds nothing of its own.
+
+    >>> print(_plain("{{ x }}"))
+    {{ '{' }}{ x }}
+    """
+    return re.sub(r"\{(?=[{%#])", "{{ '{' }}", text)

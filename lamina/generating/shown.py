@@ -1,0 +1,152 @@
+"""A view as other tools show it: what a row is, which chart draws it, how its freshness is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from lamina.console.charts import Choice, choose
+from view_algebra.compiled import Catalog, Column, View
+from view_algebra.language.quoting import postgres_name, postgres_text
+
+SCHEMA = "analytics"
+"""Where readers find the views."""
+
+MOST_BARS = 20
+"""Rows of a bar chart: the largest."""
+
+MOST_ROWS = 1_000
+"""Rows of a table in a dashboard."""
+
+_TIMES = ("timestamp", "date")
+_NUMBERS = ("bigint", "numeric", "double precision", "real")
+"""Postgres types of measures. Ranks and most ids are `integer`; counts and sums are not."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a tool finds Postgres, and as whom. It has no password: each tool keeps its own."""
+
+    host: str
+    port: int
+    database: str
+    user: str
+    sslmode: str
+
+    @classmethod
+    def of(cls, url: str) -> Address:
+        """The address in a URL.
+
+        >>> Address.of("postgresql://ann:secret@db/lamina?sslmode=require")
+        Address(host='db', port=5432, database='lamina', user='ann', sslmode='require')
+        """
+        parts = urlsplit(url)
+        sslmode = parse_qs(parts.query).get("sslmode", ["prefer"])[0]
+        user, database = unquote(parts.username or ""), unquote(parts.path.strip("/"))
+        return cls(parts.hostname or "", parts.port or 5432, database, user, sslmode)
+
+
+def kinds(catalog: Catalog, view: View) -> list[str]:
+    """The kinds of a view's columns for `choose`: `time`, `number`, `text` or `other`.
+
+    A time or a text counts if rows are known by it, or if nothing is known of rows. A number counts if it is made by
+    an aggregate: the ids of a row view are not drawn.
+    """
+    keys = {name for key in view.unique for name in key}
+    return [_kind(catalog, view, column, keys) for column in view.columns]
+
+
+def _kind(catalog: Catalog, view: View, column: Column, keys: set[str]) -> str:
+    if column.postgres.startswith(_NUMBERS) and column.name not in keys and _is_measured(catalog, view, column.name):
+        return "number"
+    if keys and column.name not in keys:
+        return "other"
+    return "time" if column.postgres.startswith(_TIMES) else "text" if column.postgres == "text" else "other"
+
+
+def _is_measured(catalog: Catalog, view: View, column: str) -> bool:
+    """True if an aggregate makes the column, here or in a view that this one reads. A table's columns are recorded."""
+    if view.name in catalog.sources:
+        return False
+    for made in view.lineage:
+        if made.column != column:
+            continue
+        if made.aggregates:
+            return True
+        below = (name.rpartition(".") for name in made.columns)
+        return any(of in view.reads and _is_measured(catalog, catalog.views[of], name) for of, _, name in below)
+    return False
+
+
+def chart(catalog: Catalog, view: View) -> Choice | None:
+    """The chart that draws a view; None for a table.
+
+    >>> from view_algebra import compile_catalog
+    >>> from view_algebra.passes import EXAMPLE
+    >>> catalog = compile_catalog({"example.sql": EXAMPLE})
+    >>> chart(catalog, catalog.views["top"])
+    Choice(form='bars', along=0, numbers=(1,), category=None)
+    """
+    shown = kinds(catalog, view)
+    names = [column.name for column in view.columns]
+
+    def are_apart(positions: Sequence[int]) -> bool:
+        if view.unique:
+            return any(set(key) <= {names[at] for at in positions} for key in view.unique)
+        return {at for at, kind in enumerate(shown) if kind != "number"} <= set(positions)
+
+    return choose(shown, are_apart)
+
+
+def row(view: View) -> str:
+    """What a row of the view is, as far as it is known; else empty.
+
+    >>> from view_algebra import compile_catalog
+    >>> from view_algebra.passes import EXAMPLE
+    >>> row(compile_catalog({"example.sql": EXAMPLE}).views["top"])
+    'One row per country.'
+    """
+    if not view.unique:
+        return "One row per record, or per match of records." if view.kind == "row" else ""
+    key = [column.name for column in view.columns if column.name in view.unique[0]]
+    return f"One row per {', '.join(key)}." if key else "One row in all."
+
+
+def description(catalog: Catalog, view: View) -> str:
+    """The comment of a view, what a row is, and the topics that it is computed from, in sentences."""
+    topics = sorted({catalog.sources[name].topic for name in view.sources})
+    return " ".join(filter(None, (sentence(view.comment), row(view), f"From Kafka: {', '.join(topics)}.")))
+
+
+def sentence(text: str | None) -> str:
+    """A text that ends as a sentence; empty if there is none.
+
+    >>> sentence("what was sold"), sentence("Why?"), sentence(None)
+    ('what was sold.', 'Why?', '')
+    """
+    return "" if not text else text if text.rstrip().endswith((".", "!", "?")) else f"{text.rstrip()}."
+
+
+def newest_first(view: View) -> str:
+    """ORDER BY of a table of rows: the newest first; empty if the view has no time."""
+    times = [column.name for column in view.columns if column.postgres.startswith(_TIMES)]
+    return f" ORDER BY {postgres_name(times[0])} DESC NULLS LAST" if times else ""
+
+
+def loaded_at(catalog: Catalog, view: View) -> str:
+    """SELECT of the moment up to which a view counts every record; NULL until its first record.
+
+    A derived view is as old as the oldest of the views that it reads.
+    """
+    fed = sorted(name for name in _below(catalog, view) if catalog.views[name].cell_tables)
+    names = ", ".join(postgres_text(name) for name in fed)
+    return (
+        "SELECT clock_timestamp() - max(seconds_behind) * interval '1 second' AS loaded_at"
+        f" FROM lamina.freshness WHERE view IN ({names})"
+    )
+
+
+def _below(catalog: Catalog, view: View) -> set[str]:
+    """The view, and all views that it reads."""
+    return {view.name}.union(*(_below(catalog, catalog.views[name]) for name in view.reads))
