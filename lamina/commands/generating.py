@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lamina.generating.shown import Address
     from view_algebra.compiled import Catalog
 
-KINDS = ("markdown", "dbt", "grafana")
+KINDS = ("markdown", "dbt", "grafana", "superset")
 
 
 @command()
@@ -30,8 +30,11 @@ def generate(output: Output, kind: str, catalog: Path, to: Path | None, database
     """Make files for other tools from a catalog.
 
     markdown: a data dictionary. dbt: sources with descriptions, tests and freshness. grafana: a data source and a board
-    with a panel per view. The catalog is the one that --catalog names; without --catalog and a folder of the default
-    name, it is the deployed one. No file holds a password. docs/dashboards.md says how each tool takes the files.
+    with a panel per view. superset: a bundle with a dashboard that has a chart per view. docs/dashboards.md says how
+    each tool takes them.
+
+    The catalog is the one that --catalog names; without --catalog and a folder of the default name, it is the deployed
+    one. No file holds a password.
     """
     compiled, where = chosen_catalog(output, catalog)
     if not compiled.views:
@@ -50,8 +53,10 @@ def generate(output: Output, kind: str, catalog: Path, to: Path | None, database
 
 def _made(kind: str, catalog: Catalog, database: str | None) -> dict[str, bytes]:
     """The files of this kind, by name."""
-    from lamina.generating import dbt, dictionary, grafana
+    from lamina.generating import dbt, dictionary, grafana, superset
 
+    if kind == "superset":
+        return {superset.FILE: superset.bundle(catalog, _address(database))}
     if kind == "markdown":
         files = {dictionary.FILE: dictionary.markdown(catalog)}
     elif kind == "dbt":
@@ -70,11 +75,11 @@ def _address(database: str | None) -> Address:
 
 
 def _print(output: Output, kind: str, made: Mapping[str, bytes]) -> None:
-    if len(made) > 1 and not output.as_json:
+    if kind == "superset" or (len(made) > 1 and not output.as_json):
         raise LaminaError(
-            f"{kind} is several files",
+            f"{kind} is a zip file" if kind == "superset" else f"{kind} is several files",
             evidence=", ".join(made),
-            way_out="Name a folder for them with --output DIR.",
+            way_out="Name a file or a folder with --output PATH.",
         )
     for name, content in made.items():
         output.text(content.decode().rstrip("\n"), file=name, content=content.decode())

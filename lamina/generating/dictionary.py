@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from lamina.generating.shown import row, sentence
-from view_algebra.compiled import Catalog, Source, View
+from view_algebra.compiled import Catalog, Lineage, Source, View
 
 FILE = "data_dictionary.md"
+
+LONGEST = 60
+"""Characters of an aggregate in a table."""
 
 _INTRODUCTION = """\
 Each view is a Postgres view in the schema `analytics`. Its rows equal its SELECT over every record below the offsets in
@@ -47,11 +50,18 @@ def _view(catalog: Catalog, view: View) -> Iterator[str]:
                 _code(each.name),
                 _text(each.postgres),
                 _text(each.comment or ""),
-                _code(*made[each.name].aggregates, *made[each.name].columns) if each.name in made else "",
+                _code(*_origins(made[each.name])) if each.name in made else "",
             )
             for each in view.columns
         ],
     )
+
+
+def _origins(made: Lineage) -> Iterator[str]:
+    """The aggregates and the declared columns that a column is made of; a long aggregate by its name."""
+    for each in made.aggregates:
+        yield each if len(each) <= LONGEST else f"{each.partition('(')[0]}(…)"
+    yield from (each for each in made.columns if not each.partition(".")[2].startswith("kafka_"))
 
 
 def _facts(catalog: Catalog, view: View) -> Iterator[str]:

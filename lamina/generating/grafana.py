@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from lamina.console.charts import Choice
-from lamina.generating.shown import MOST_BARS, MOST_ROWS, SCHEMA, Address, chart, newest_first, row, sentence
+from lamina.generating.shown import MOST_BARS, MOST_ROWS, SCHEMA, Address, chart, drawn_first, newest, row, sentence
 from lamina.generating.yaml_text import yaml
 from view_algebra.compiled import Catalog, View
 from view_algebra.language.quoting import postgres_name
@@ -51,7 +51,7 @@ def board(catalog: Catalog) -> str:
         "refresh": "10s",
         "timezone": "utc",
         "time": {"from": "now-30d", "to": "now"},
-        "panels": [_panel(number, catalog, view) for number, view in enumerate(catalog.views.values())],
+        "panels": [_panel(number, catalog, view) for number, view in enumerate(drawn_first(catalog))],
     }
     return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
 
@@ -86,7 +86,9 @@ def statement(view: View, chosen: Choice | None) -> str:
     """The SELECT of a panel, with Grafana's macro for the time that the board shows."""
     relation = f"{SCHEMA}.{postgres_name(view.name)}"
     if chosen is None:
-        return f"SELECT * FROM {relation}{newest_first(view)} LIMIT {MOST_ROWS}"
+        time = newest(view)
+        order = "" if time is None else f" ORDER BY {postgres_name(time)} DESC NULLS LAST"
+        return f"SELECT * FROM {relation}{order} LIMIT {MOST_ROWS}"
     names = [postgres_name(column.name) for column in view.columns]
     along, numbers = names[chosen.along], [names[at] for at in chosen.numbers]
     if chosen.form == "bars":

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from lamina.console.charts import Choice, choose
 from view_algebra.compiled import Catalog, Column, View
-from view_algebra.language.quoting import postgres_name, postgres_text
+from view_algebra.language.quoting import postgres_text
 
 SCHEMA = "analytics"
 """Where readers find the views."""
@@ -99,6 +99,11 @@ def chart(catalog: Catalog, view: View) -> Choice | None:
     return choose(shown, are_apart)
 
 
+def drawn_first(catalog: Catalog) -> list[View]:
+    """The views in the order of a dashboard: those with a chart, then tables, each by name."""
+    return sorted(catalog.views.values(), key=lambda view: (chart(catalog, view) is None, view.name))
+
+
 def row(view: View) -> str:
     """What a row of the view is, as far as it is known; else empty.
 
@@ -128,10 +133,9 @@ def sentence(text: str | None) -> str:
     return "" if not text else text if text.rstrip().endswith((".", "!", "?")) else f"{text.rstrip()}."
 
 
-def newest_first(view: View) -> str:
-    """ORDER BY of a table of rows: the newest first; empty if the view has no time."""
-    times = [column.name for column in view.columns if column.postgres.startswith(_TIMES)]
-    return f" ORDER BY {postgres_name(times[0])} DESC NULLS LAST" if times else ""
+def newest(view: View) -> str | None:
+    """The column by which rows are the newest: the first time; None if the view has no time."""
+    return next((column.name for column in view.columns if column.postgres.startswith(_TIMES)), None)
 
 
 def loaded_at(catalog: Catalog, view: View) -> str:
