@@ -1,0 +1,245 @@
+"""`lamina generate`: files that the tools can read, about views as they are, with SQL that a reader can run."""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from lamina.catalogs import catalog_files
+from lamina.cli import lamina
+from lamina.generating import dbt, dictionary, grafana, superset
+from lamina.generating.shown import Address, chart
+from lamina.generating.yaml_text import yaml as as_yaml
+from tests.fix_lamina import Deployed
+from tests.fix_services import REPOSITORY
+from view_algebra import compile_catalog
+from view_algebra.compiled import Catalog
+
+EXAMPLES = [REPOSITORY / "examples" / name for name in ("clicks", "online_retail", "shop", "web_access")]
+
+ADDRESS = Address.of("postgresql://ann:secret@db:5433/lamina?sslmode=require")
+
+HOSTILE = 'a | b `c` {{ d }} {% e %} {# f #} <script>"g": # no:\tx\u2028y'
+
+STRANGE = f"""
+CREATE TABLE clicks (page STRING, `Größe` BIGINT, `order` STRING) USING kafka OPTIONS (topic 'clicks', format 'json');
+CREATE VIEW pages (page COMMENT '{HOSTILE}', `Größe`, `n of`) COMMENT '{HOSTILE}' AS
+SELECT page, `Größe`, count(*) FROM clicks GROUP BY page, `Größe`;
+ALTER VIEW pages ADD CONSTRAINT braces CHECK (page <> '{{{{ x }}}}') NOT ENFORCED;
+CREATE VIEW whole AS SELECT count(*) AS n, avg(`Größe`) AS middle FROM clicks;
+"""
+
+
+def generate(*words: str) -> Result:
+    return CliRunner().invoke(lamina, ["generate", *words])
+
+
+@functools.cache
+def example(folder: Path) -> Catalog:
+    return compile_catalog(catalog_files(folder))
+
+
+def sources(catalog: Catalog) -> list[dict[str, Any]]:
+    [source] = yaml.safe_load(dbt.project(catalog)[dbt.SOURCES])["sources"]
+    tables: list[dict[str, Any]] = source["tables"]
+    return tables
+
+
+def rendered(text: str) -> str:
+    """A text as dbt's Jinja renders it."""
+    return jinja2.Template(text).render(config=lambda **_: "", source=lambda schema, name: f'"{schema}"."{name}"')
+
+
+def panels(catalog: Catalog) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(grafana.board(catalog))["panels"]
+    return found
+
+
+def without_macros(statement: str) -> str:
+    """The SELECT that Grafana sends for a board of ten years."""
+    between = r"\1 BETWEEN '2020-01-01T00:00:00Z' AND '2030-01-01T00:00:00Z'"
+    return re.sub(r"\$__timeFilter\((.*?)\)", between, statement)
+
+
+def statements_of_superset(catalog: Catalog) -> Iterator[str]:
+    """The SELECTs of the charts, as Superset puts them together."""
+    files = superset.files(catalog, ADDRESS)
+    datasets = {each["uuid"]: each for name, each in files.items() if name.startswith("datasets/")}
+    for name, each in files.items():
+        if not name.startswith("charts/"):
+            continue
+        dataset, form = datasets[each["dataset_uuid"]], each["params"]
+        metrics = {metric["metric_name"]: metric["expression"] for metric in dataset["metrics"]}
+        columns = form.get("all_columns") or [form["x_axis"], *form["groupby"]]
+        shown = [f'"{column}"' for column in columns]
+        selected = ", ".join((*shown, *(metrics[metric] for metric in form.get("metrics", ()))))
+        grouped = f" GROUP BY {', '.join(shown)}" if "metrics" in form else ""
+        yield f'SELECT {selected} FROM {dataset["schema"]}."{dataset["table_name"]}"{grouped}'
+
+
+@pytest.mark.parametrize("folder", EXAMPLES, ids=lambda folder: folder.name)
+def test_every_kind_is_made_of_an_example(folder: Path, tmp_path: Path) -> None:
+    catalog = example(folder)
+    for kind in ("markdown", "dbt", "grafana", "superset"):
+        to = tmp_path / kind
+        to.mkdir()
+        database = ["--database", "postgresql://ann:secret@db/lamina"]
+        done = generate(kind, "--catalog", str(folder), "--output", str(to), *database)
+        assert done.exit_code == 0, done.output
+        written = [path for path in to.rglob("*") if path.is_file()]
+        assert {str(path) for path in written} == set(done.stdout.split())
+        assert not [path for path in written if b"secret" in path.read_bytes()]
+    dictionary_of = (tmp_path / "markdown" / dictionary.FILE).read_text()
+    for view in catalog.views.values():
+        assert f"### {view.name}\n" in dictionary_of
+        assert all(f"| `{column.name}` | {column.postgres} |" in dictionary_of for column in view.columns)
+    listed = {table["name"]: table for table in sources(catalog)}
+    assert {name: [column["name"] for column in table["columns"]] for name, table in listed.items()} == {
+        view.name: [column.name for column in view.columns] for view in catalog.views.values()
+    }
+    assert len(panels(catalog)) == len(catalog.views)
+    with zipfile.ZipFile(tmp_path / "superset" / superset.FILE) as bundle:
+        read = {name.removeprefix("lamina/"): yaml.safe_load(bundle.read(name)) for name in bundle.namelist()}
+    assert read == superset.files(catalog, Address.of("postgresql://ann@db/lamina"))
+
+
+def test_a_view_is_drawn_by_the_columns_that_tell_its_rows_apart() -> None:
+    drawn = {}
+    for folder in EXAMPLES:
+        catalog = example(folder)
+        for view in catalog.views.values():
+            found = chart(catalog, view)
+            names = [column.name for column in view.columns]
+            if found is not None:
+                lines_of = () if found.category is None else (names[found.category],)
+                drawn[view.name] = (found.form, names[found.along], *lines_of, names[found.numbers[0]])
+    assert drawn == {
+        "average_basket": ("bars", "country", "invoices"),
+        "bestsellers": ("bars", "description", "pieces"),
+        "by_city": ("bars", "city", "customers"),
+        "cancellations": ("bars", "country", "lines"),
+        "customers": ("bars", "country", "customers"),
+        "in_euro": ("bars", "currency", "orders"),
+        "last_hour": ("lines", "until", "page_views"),
+        "local_buyers_now": ("lines", "hour", "buyers"),
+        "local_buyers_then": ("lines", "hour", "buyers"),
+        "revenue": ("lines", "hour", "country", "lines"),
+        "sizes": ("bars", "method", "answers"),
+        "top_products": ("lines", "day", "stock_code", "pieces"),
+        "top_words": ("lines", "day", "word", "searches"),
+        "traffic": ("lines", "minute", "requests"),
+        "visits": ("lines", "began", "ip", "pages"),
+        "words": ("bars", "word", "searches"),
+    }
+
+
+def test_dbt_tests_what_the_catalog_says_of_rows() -> None:
+    listed = {table["name"]: table for table in sources(example(REPOSITORY / "examples" / "shop"))}
+    columns = {column["name"]: column.get("data_tests") for column in listed["in_euro"]["columns"]}
+    assert columns == {"currency": ["unique"], "orders": ["not_null"], "amount": None}
+    assert listed["baskets"]["data_tests"] == [{"unique_rows": {"arguments": {"columns": ["began", "city"]}}}]
+    assert "WHERE view IN ('customers')" in listed["by_city"]["config"]["loaded_at_query"]
+    tests = {name for name in dbt.project(example(REPOSITORY / "examples" / "shop")) if name.startswith("tests/")}
+    assert "tests/in_euro_known_currency.sql" in tests
+
+
+def test_no_text_of_a_catalog_is_read_as_markup() -> None:
+    catalog = compile_catalog({"c.sql": STRANGE})
+    pages, whole = sources(catalog)
+    assert HOSTILE in rendered(pages["description"])
+    assert rendered(pages["columns"][0]["description"]) == HOSTILE
+    assert [column.get("quote") for column in pages["columns"]] == [None, True, True]
+    assert whole["data_tests"] == [{"unique_rows": {"arguments": {"columns": []}}}]
+    [check] = [text for name, text in dbt.project(catalog).items() if name == "tests/pages_braces.sql"]
+    assert "'{{ x }}'" in rendered(check)
+    text = dictionary.markdown(catalog)
+    assert "<script>" not in text
+    assert len({line.replace(r"\|", "").count("|") for line in text.splitlines() if line.startswith("| `page")}) == 2
+    files = superset.files(catalog, ADDRESS)
+    assert {name: yaml.safe_load(as_yaml(content)) for name, content in files.items()} == files
+    assert [panel["title"] for panel in panels(catalog)] == ["pages", "whole"]
+
+
+def test_every_statement_runs_as_a_reader(deployed: Deployed, tmp_path: Path) -> None:
+    for folder in EXAMPLES:
+        files = catalog_files(deployed.copied(folder, tmp_path / folder.name))
+        deployed.deployment.apply(files, prune=True, allow_break=True)
+        if folder.name == "shop":
+            _send_the_shop(deployed)
+        _run_all(deployed)
+    deployed.apply_break(strange=STRANGE.replace("topic 'clicks'", "topic '{topics}_strange'"))
+    _run_all(deployed)
+
+
+def _send_the_shop(deployed: Deployed) -> None:
+    """Sends the example's records; three of its sources are tables, each with a key of its own."""
+    keys: dict[str, Callable[[dict[str, Any]], bytes]] = {
+        "customers": lambda record: json.dumps({"id": record["id"]}).encode(),
+        "goods": lambda record: json.dumps({"id": record["id"]}).encode(),
+        "rates": lambda record: record["currency"].encode(),
+    }
+    for source in deployed.deployment.deployed().sources:
+        lines = (REPOSITORY / "examples" / "shop" / "data" / f"{source}.jsonl").read_text().splitlines()
+        records = [json.loads(line) for line in lines]
+        deployed.send(source, *((keys[source](each), each) if source in keys else each for each in records))
+    deployed.catch_up()
+    assert deployed.rows("SELECT count(*) FROM by_city") == [(3,)]
+
+
+def _run_all(deployed: Deployed) -> None:
+    """Runs what dashboards and dbt ask, and finds nothing that dbt's tests would fail for."""
+    catalog = deployed.deployment.deployed()
+    for panel in panels(catalog):
+        deployed.rows(without_macros(panel["targets"][0]["rawSql"]))
+    for statement in statements_of_superset(catalog):
+        deployed.rows(statement)
+    for table in sources(catalog):
+        [[_]] = deployed.rows(rendered(table["config"]["loaded_at_query"]))
+    files: Mapping[str, str] = dbt.project(catalog)
+    for name, text in files.items():
+        if name.startswith("tests/") and "/generic/" not in name:
+            assert deployed.rows(f"SELECT count(*) FROM ({rendered(text)}) AS failing") == [(0,)], name
+
+
+def test_no_slip_overwrites_a_file_or_ends_in_a_traceback(tmp_path: Path) -> None:
+    shop = ["--catalog", str(REPOSITORY / "examples" / "shop")]
+    file = tmp_path / "dictionary.md"
+    file.write_text("mine")
+    there = generate("markdown", *shop, "--output", str(file))
+    assert (there.exit_code, file.read_text()) == (1, "mine")
+    assert "--force" in there.stderr
+    assert generate("markdown", *shop, "--output", str(file), "--force").exit_code == 0
+    assert file.read_text() == generate("markdown", *shop).stdout
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "c.sql").write_text(STRANGE.partition(";")[0] + ";")
+    refused = {
+        ("pdf", *shop): (2, "'pdf' is not one of"),
+        ("dbt", *shop): (1, "--output"),
+        ("superset", *shop, "--database", "postgresql://a@b/c"): (1, "--output"),
+        ("markdown", "--catalog", str(tmp_path / "empty")): (1, "The catalog has no view"),
+        ("markdown", *shop, "--output", str(file / "below" / "a.md")): (1, "cannot be written"),
+        ("grafana", *shop, "--output", str(tmp_path / "g"), "--database", "mysql://a@b/c"): (1, "--database"),
+    }
+    for words, (code, says) in refused.items():
+        done = generate(*words)
+        assert (done.exit_code, says in done.stderr) == (code, True), (words, done.stderr)
+    record = json.loads(generate("markdown", *shop, "--json").stdout)
+    assert record == {"file": dictionary.FILE, "content": file.read_text()}
+
+
+def test_the_same_bundle_is_made_each_time() -> None:
+    catalog = example(REPOSITORY / "examples" / "shop")
+    first = superset.bundle(catalog, ADDRESS)
+    assert superset.bundle(catalog, ADDRESS) == first
+    assert zipfile.ZipFile(io.BytesIO(first)).testzip() is None
