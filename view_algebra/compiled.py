@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Merge = Literal[
@@ -295,7 +295,8 @@ class View:
     checks: what its rows are checked for; they have no part in its version.
     unique: the sets of columns by which the compiler proves that no two rows are equal (two NULLs are); of a view of
         one row, the empty set. never_null: the columns that it proves never to be NULL. additive: the columns that are
-        counts or sums of records of which none is in two rows, so that rows may be added up. Each may lack some.
+        counts or sums of records of which none is in two rows, so that rows may be added up. Each may lack some:
+        what an older Lamina deployed says nothing of it, and is the same view.
     """
 
     name: str
@@ -315,9 +316,9 @@ class View:
     sources: tuple[str, ...]
     retained: str = ""
     checks: tuple[Check, ...] = ()
-    unique: tuple[tuple[str, ...], ...] = ()
-    never_null: tuple[str, ...] = ()
-    additive: tuple[str, ...] = ()
+    unique: tuple[tuple[str, ...], ...] = field(default=(), compare=False)
+    never_null: tuple[str, ...] = field(default=(), compare=False)
+    additive: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def fed_by(self) -> set[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from view_algebra import compile_catalog
@@ -36,3 +38,11 @@ def test_what_is_proved_of_rows_is_true_of_them(select: str) -> None:
         tuple(never_null.split()),
         tuple(additive.split()),
     )
+
+
+def test_a_view_of_which_less_is_proved_is_the_same_view() -> None:
+    view = compile_catalog(
+        {"v.sql": f"{SOURCES} CREATE VIEW v AS SELECT page, count(*) AS c FROM clicks GROUP BY page;"}
+    )
+    known = view.views["v"]
+    assert replace(known, unique=(), never_null=(), additive=()) == known
