@@ -86,9 +86,9 @@ def _file_name(view: str, check: str) -> str:
     """The name of a test, which dbt takes from its file; letters of other alphabets stay.
 
     >>> _file_name("in_euro", "known currency")
-    'in_euro_known_currency'
+    'in_euro__known_currency'
     """
-    return re.sub(r"\W", "_", f"{view}_{check}")
+    return re.sub(r"\W", "_", f"{view}__{check}")
 
 
 def _plain(text: str) -> str:

@@ -100,8 +100,13 @@ def chart(catalog: Catalog, view: View) -> Choice | None:
 
 
 def drawn_first(catalog: Catalog) -> list[View]:
-    """The views in the order of a dashboard: those with a chart, then tables, each by name."""
-    return sorted(catalog.views.values(), key=lambda view: (chart(catalog, view) is None, view.name))
+    """The views in the order of a dashboard: those with lines, those with bars, then tables, each by name."""
+
+    def place(view: View) -> tuple[int, str]:
+        chosen = chart(catalog, view)
+        return 2 if chosen is None else int(chosen.form == "bars"), view.name
+
+    return sorted(catalog.views.values(), key=place)
 
 
 def row(view: View) -> str:

@@ -201,12 +201,15 @@ def _parameters(catalog: Catalog, view: View) -> dict[str, Any]:
         "x_axis": names[chosen.along],
         "metrics": [metric_name(view, names[at]) for at in chosen.numbers],
         "groupby": [] if chosen.category is None else [names[chosen.category]],
-        "show_legend": chosen.form == "lines",
+        "show_legend": True,
         "rich_tooltip": True,
     }
     if chosen.form == "bars":
-        largest = {"x_axis_sort": parameters["metrics"][0], "x_axis_sort_asc": False, "row_limit": MOST_BARS}
-        return {"viz_type": "echarts_timeseries_bar", **parameters, **largest, "adhoc_filters": []}
+        # Bars across leave room for the texts. They are drawn from below, so that the largest is the last.
+        largest = {"x_axis_sort": parameters["metrics"][0], "x_axis_sort_asc": True}
+        largest |= {"order_desc": True, "row_limit": MOST_BARS}
+        across = {"viz_type": "echarts_timeseries_bar", "orientation": "horizontal"}
+        return {**across, **parameters, **largest, "adhoc_filters": []}
     any_time = {
         "clause": "WHERE",
         "expressionType": "SIMPLE",

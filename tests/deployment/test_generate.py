@@ -58,7 +58,8 @@ def sources(catalog: Catalog) -> list[dict[str, Any]]:
 
 def rendered(text: str) -> str:
     """A text as dbt's Jinja renders it."""
-    return jinja2.Template(text).render(config=lambda **_: "", source=lambda schema, name: f'"{schema}"."{name}"')
+    template = jinja2.Template(text)
+    return str(template.render(config=lambda **_: "", source=lambda schema, name: f'"{schema}"."{name}"'))
 
 
 def panels(catalog: Catalog) -> list[dict[str, Any]]:
@@ -151,7 +152,7 @@ def test_dbt_tests_what_the_catalog_says_of_rows() -> None:
     assert listed["baskets"]["data_tests"] == [{"unique_rows": {"arguments": {"columns": ["began", "city"]}}}]
     assert "WHERE view IN ('customers')" in listed["by_city"]["config"]["loaded_at_query"]
     tests = {name for name in dbt.project(example(REPOSITORY / "examples" / "shop")) if name.startswith("tests/")}
-    assert "tests/in_euro_known_currency.sql" in tests
+    assert "tests/in_euro__known_currency.sql" in tests
 
 
 def test_no_text_of_a_catalog_is_read_as_markup() -> None:
@@ -161,7 +162,7 @@ def test_no_text_of_a_catalog_is_read_as_markup() -> None:
     assert rendered(pages["columns"][0]["description"]) == HOSTILE
     assert [column.get("quote") for column in pages["columns"]] == [None, True, True]
     assert whole["data_tests"] == [{"unique_rows": {"arguments": {"columns": []}}}]
-    [check] = [text for name, text in dbt.project(catalog).items() if name == "tests/pages_braces.sql"]
+    [check] = [text for name, text in dbt.project(catalog).items() if name == "tests/pages__braces.sql"]
     assert "'{{ x }}'" in rendered(check)
     text = dictionary.markdown(catalog)
     assert "<script>" not in text
