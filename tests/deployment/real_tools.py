@@ -1,0 +1,182 @@
+"""Gives what `lamina generate` makes to dbt and Superset themselves, over the deployment of this folder.
+
+Not a part of the suite, which installs neither. Each tool has an environment of its own:
+
+    uv venv /tmp/dbt && uv pip install --python /tmp/dbt 'dbt-core>=1.10.5,<1.11' dbt-postgres
+    uv venv /tmp/superset && uv pip install --python /tmp/superset apache-superset==6.1.0 rich cachetools \
+        Flask-Caching==2.3.1 'cachelib<0.14' psycopg2-binary
+    python -m tests.deployment.real_tools --dbt /tmp/dbt/bin/dbt --superset /tmp/superset/bin/superset --picture a.png
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from tests.deployment.chromium import PROGRAM, Chromium, chromium
+
+PATIENCE = 180.0
+"""Seconds until Superset's server answers, and until its charts are drawn."""
+
+PROJECT = {"name": "views", "version": "1.0", "profile": "lamina", "flags": {"send_anonymous_usage_stats": False}}
+
+CONFIGURATION = """
+SECRET_KEY = {key!r}
+SQLALCHEMY_DATABASE_URI = "sqlite:///{folder}/superset.db"
+WTF_CSRF_ENABLED = False
+TALISMAN_ENABLED = False
+"""
+
+LOG_IN = """(() => {
+  const form = Object.assign(document.createElement('form'), {method: 'POST', action: '/login/'});
+  for (const name of ['username', 'password']) {
+    form.append(Object.assign(document.createElement('input'), {name, value: 'admin'}));
+  }
+  document.body.append(form);
+  form.submit();
+})()"""
+
+CHARTS = "document.querySelectorAll('.dashboard-component-chart-holder')"
+
+
+def lamina(*words: str) -> str:
+    """What a command of Lamina prints."""
+    command = [sys.executable, "-m", "lamina", *words]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def with_dbt(program: str, folder: Path) -> None:
+    """Parses the project, asks for freshness, runs the tests. Raises if dbt fails."""
+    url = urlsplit(lamina("login", "dbt"))
+    profile = {
+        "type": "postgres",
+        "host": url.hostname,
+        "port": url.port,
+        "user": url.username,
+        "password": unquote(url.password or ""),
+        "dbname": url.path.strip("/"),
+        "schema": "dbt",
+        "threads": 2,
+    }
+    (folder / "dbt_project.yml").write_text(json.dumps(PROJECT))
+    (folder / "profiles.yml").write_text(json.dumps({"lamina": {"target": "now", "outputs": {"now": profile}}}))
+    lamina("generate", "dbt", "--output", str(folder))
+    for words in (["parse"], ["source", "freshness"], ["test"]):
+        subprocess.run([program, *words], check=True, cwd=folder)
+
+
+def with_superset(program: str, folder: Path, picture: Path | None) -> None:
+    """Imports the bundle twice, and draws the dashboard. Raises if a chart gets no rows."""
+    url = lamina("login", "superset")
+    (folder / "superset_config.py").write_text(CONFIGURATION.format(key=secrets.token_hex(), folder=folder))
+    environment = {**os.environ, "SUPERSET_CONFIG_PATH": str(folder / "superset_config.py"), "FLASK_APP": "superset"}
+    environment.pop("PYTHONPATH", None)
+
+    def superset(*words: str) -> None:
+        subprocess.run([program, *words], check=True, cwd=folder, env=environment)
+
+    lamina("generate", "superset", "--database", url, "--output", str(folder / "lamina.zip"))
+    superset("db", "upgrade")
+    person = ["--username", "admin", "--firstname", "a", "--lastname", "b", "--email", "a@example.com"]
+    superset("fab", "create-admin", *person, "--password", "admin")
+    superset("init")
+    for _ in range(2):
+        superset("import-dashboards", "--path", str(folder / "lamina.zip"), "--username", "admin")
+    superset("set-database-uri", "--database_name", "Lamina", "--uri", url.replace("://", "+psycopg2://", 1))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen([program, "run", "--port", str(port)], cwd=folder, env=environment)
+    try:
+        _wait_for(f"http://127.0.0.1:{port}/health")
+        with _page(folder / "profile") as page:
+            _draw(page, f"http://127.0.0.1:{port}", picture)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _wait_for(address: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            urllib.request.urlopen(address).close()
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(1)
+
+
+@contextmanager
+def _page(profile: Path) -> Iterator[Chromium]:
+    if PROGRAM is None:
+        raise SystemExit("no Chromium is installed")
+    with chromium(profile) as page:
+        yield page
+
+
+def _resize(page: Chromium, height: int) -> None:
+    page.call("Emulation.setDeviceMetricsOverride", width=1300, height=height, deviceScaleFactor=1, mobile=False)
+
+
+def _draw(page: Chromium, address: str, picture: Path | None) -> None:
+    """Opens the dashboard as a person does, and waits until no chart is loading."""
+    _resize(page, 10_000)  # Superset draws what is in sight
+    page.open(f"{address}/login/")
+    page.until("document.readyState === 'complete'")
+    page.value(LOG_IN)
+    page.until("location.pathname !== '/login/' && document.readyState === 'complete'")
+    page.open(f"{address}/superset/dashboard/lamina-views/")
+    until(page, f"{CHARTS}.length > 0")
+    until(page, f"[...{CHARTS}].every(chart => chart.querySelector('canvas, table, [role=alert], .ant-empty'))")
+    failed = page.value(f"[...{CHARTS}].filter(chart => /error/i.test(chart.innerText)).map(chart => chart.innerText)")
+    if failed:
+        raise SystemExit(f"charts failed: {failed}")
+    if picture is not None:
+        _resize(page, 1000)
+        time.sleep(3)  # Superset moves the bars into place
+        picture.write_bytes(base64.b64decode(page.call("Page.captureScreenshot", format="png")["data"]))
+
+
+def until(page: Chromium, condition: str) -> None:
+    """Returns when a JavaScript expression is true in the page."""
+    deadline = time.monotonic() + PATIENCE
+    while not page.value(condition):
+        if time.monotonic() > deadline:
+            raise SystemExit(f"not within {PATIENCE:.0f} s: {condition}\n{page.value('document.body.innerText')}")
+        time.sleep(0.5)
+
+
+def main() -> None:
+    """Runs the tools that are given."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dbt", help="dbt's program")
+    parser.add_argument("--superset", help="Superset's program")
+    parser.add_argument("--picture", type=Path, help="where to write a picture of Superset's dashboard")
+    given: Any = parser.parse_args()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        for name in ("dbt", "superset"):
+            Path(folder, name).mkdir()
+        if given.dbt:
+            with_dbt(given.dbt, Path(folder, "dbt"))
+        if given.superset:
+            with_superset(given.superset, Path(folder, "superset"), given.picture)
+
+
+if __name__ == "__main__":
+    main()
