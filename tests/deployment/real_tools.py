@@ -22,10 +22,12 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+import psycopg2
 
 from tests.deployment.chromium import PROGRAM, Chromium, chromium
 
@@ -82,6 +84,8 @@ def with_dbt(program: str, folder: Path) -> None:
 def with_superset(program: str, folder: Path, picture: Path | None) -> None:
     """Imports the bundle twice, and draws the dashboard. Raises if a chart gets no rows."""
     url = lamina("login", "superset")
+    with closing(psycopg2.connect(lamina("login", "--owner"))) as connection, connection, connection.cursor() as cursor:
+        cursor.execute("ALTER ROLE superset CONNECTION LIMIT 30")  # Superset opens a connection per chart
     (folder / "superset_config.py").write_text(CONFIGURATION.format(key=secrets.token_hex(), folder=folder))
     environment = {**os.environ, "SUPERSET_CONFIG_PATH": str(folder / "superset_config.py"), "FLASK_APP": "superset"}
     environment.pop("PYTHONPATH", None)
