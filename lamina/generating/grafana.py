@@ -24,7 +24,7 @@ def provisioning(catalog: Catalog, address: Address) -> dict[str, str]:
     source = {
         "name": "Lamina views",
         **SOURCE,
-        "url": f"{address.host}:{address.port}",
+        "url": address.server,
         "user": address.user,
         "jsonData": {
             "database": address.database,

@@ -46,6 +46,15 @@ class Address:
         user, database = unquote(parts.username or ""), unquote(parts.path.strip("/"))
         return cls(parts.hostname or "", parts.port or 5432, database, user, sslmode)
 
+    @property
+    def server(self) -> str:
+        """Host and port, as they are written in a URL.
+
+        >>> Address.of("postgresql://ann@[::1]/lamina").server
+        '[::1]:5432'
+        """
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 def kinds(catalog: Catalog, view: View) -> list[str]:
     """The kinds of a view's columns for `choose`: `time`, `number`, `text` or `other`.

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from lamina.generating.shown import (
     MOST_BARS,
@@ -54,7 +55,7 @@ class Ids:
 
     def of(self, kind: str, name: str = "") -> str:
         """The id of a thing of this kind and name."""
-        place = f"{self.address.host}:{self.address.port}/{self.address.database}"
+        place = f"{self.address.server}/{self.address.database}"
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"lamina://{place}/{kind}/{name}"))
 
 
@@ -85,9 +86,10 @@ def files(catalog: Catalog, address: Address) -> dict[str, Mapping[str, Any]]:
 
 def _database(address: Address, ids: Ids) -> Mapping[str, Any]:
     query = "" if address.sslmode == "prefer" else f"?sslmode={address.sslmode}"
+    user, name = quote(address.user, safe=""), quote(address.database, safe="")
     return {
         "database_name": DATABASE,
-        "sqlalchemy_uri": f"postgresql+psycopg2://{address.user}@{address.host}:{address.port}/{address.database}{query}",
+        "sqlalchemy_uri": f"postgresql+psycopg2://{user}@{address.server}/{name}{query}",
         "expose_in_sqllab": True,
         "allow_run_async": False,
         "allow_ctas": False,

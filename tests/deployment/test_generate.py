@@ -250,6 +250,17 @@ def test_no_slip_overwrites_a_file_or_ends_in_a_traceback(tmp_path: Path) -> Non
     assert record == {"file": dictionary.FILE, "content": file.read_text()}
 
 
+def test_an_address_reaches_each_tool_without_its_password() -> None:
+    address = Address.of("postgresql://an%40n:secret@[::1]:5433/la%20mina?sslmode=require")
+    catalog = example(REPOSITORY / "examples" / "shop")
+    uri = superset.files(catalog, address)["databases/Lamina.yaml"]["sqlalchemy_uri"]
+    assert uri == "postgresql+psycopg2://an%40n@[::1]:5433/la%20mina?sslmode=require"
+    files = grafana.provisioning(catalog, address)
+    [source] = yaml.safe_load(files["provisioning/datasources/lamina.yaml"])["datasources"]
+    assert (source["url"], source["user"], source["jsonData"]["database"]) == ("[::1]:5433", "an@n", "la mina")
+    assert source["jsonData"]["sslmode"] == "require"
+
+
 def test_the_same_bundle_is_made_each_time() -> None:
     catalog = example(REPOSITORY / "examples" / "shop")
     first = superset.bundle(catalog, ADDRESS)
