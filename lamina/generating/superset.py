@@ -1,6 +1,6 @@
 """A bundle for `superset import-dashboards`: the database, a dataset and a chart per view, one dashboard.
 
-Ids are made of names, so that a bundle that is imported again changes what the first one made.
+Ids are made of names, so that a bundle that is imported again finds what the first one made.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def files(catalog: Catalog, address: Address) -> dict[str, Mapping[str, Any]]:
     ids = Ids(address)
     views = drawn_first(catalog)
     made: dict[str, Mapping[str, Any]] = {
-        "metadata.yaml": {"version": VERSION, "type": "Dashboard"},
+        "metadata.yaml": {"version": VERSION},  # without a type, which lets `import-datasources` read it, too
         f"databases/{DATABASE}.yaml": _database(address, ids),
         "dashboards/views.yaml": _dashboard(views, ids),
     }

@@ -82,7 +82,10 @@ def with_dbt(program: str, folder: Path) -> None:
 
 
 def with_superset(program: str, folder: Path, picture: Path | None) -> None:
-    """Imports the bundle twice, and draws the dashboard. Raises if a chart gets no rows."""
+    """Imports the bundle, imports it again as after a change of the catalog, and draws the dashboard.
+
+    Raises if an import or a chart fails.
+    """
     url = lamina("login", "superset")
     with closing(psycopg2.connect(lamina("login", "--owner"))) as connection, connection, connection.cursor() as cursor:
         cursor.execute("ALTER ROLE superset CONNECTION LIMIT 30")  # Superset opens a connection per chart
@@ -98,8 +101,8 @@ def with_superset(program: str, folder: Path, picture: Path | None) -> None:
     person = ["--username", "admin", "--firstname", "a", "--lastname", "b", "--email", "a@example.com"]
     superset("fab", "create-admin", *person, "--password", "admin")
     superset("init")
-    for _ in range(2):
-        superset("import-dashboards", "--path", str(folder / "lamina.zip"), "--username", "admin")
+    for command in ("import-dashboards", "import-datasources", "import-dashboards"):
+        superset(command, "--path", str(folder / "lamina.zip"), "--username", "admin")
     superset("set-database-uri", "--database_name", "Lamina", "--uri", url.replace("://", "+psycopg2://", 1))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
