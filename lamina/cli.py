@@ -16,7 +16,6 @@ from pathlib import Path
 
 from lamina.commands import blame, catalog, completion, generating, previews, reading, rebuilds, records, services  # noqa: F401 - each adds its own
 from lamina.commands.command import INTERRUPTED, lamina, nobody_reads
-from serving_layer import database
 
 __all__ = ["interrupt_again_if_lost", "interrupt_engines_too", "lamina", "main"]
 
@@ -58,6 +57,8 @@ def interrupt_engines_too() -> None:
     signal.set_wakeup_fd(say, warn_on_full_buffer=False)
 
     def listen() -> None:
+        from serving_layer import database
+
         while number := os.read(heard, 1):
             if number[0] in INTERRUPTS and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
                 database.cancel()

@@ -11,21 +11,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import view_algebra
-from batch_layer import reprocess, rollback
-from batch_layer.preview import preview
-from batch_layer.rebuild import BatchLayer
-from batch_layer.stalls import Watch, Watching, unwatched
 from lamina import lineage
 from lamina import topics as topics_of
 from lamina.services import folders
 from lamina.settings import Settings
-from master_log.kafka import Brokers
 from master_log.offsets import Offsets, Skipped, TopicPartition
 from serving_layer import checks, dropping, install, previews, readers, rebuilds, registry, skipping, views
 from serving_layer.changes import Change, check_allowed
 from serving_layer.checks import Verdict
 from serving_layer.database import Database, login_of, with_login
 from serving_layer.deployed import deployed, is_anything_deployed, sources
+from serving_layer.limits import superusers_script
 from serving_layer.previews import PreviewedView
 from serving_layer.proof import Proof
 from serving_layer.quarantine import BadRecord
@@ -36,7 +32,11 @@ from view_algebra.errors import LaminaError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from batch_layer.rebuild import BatchLayer
+    from batch_layer.reprocess import Target
+    from batch_layer.stalls import Watching
     from master_log.archive import MasterLog
+    from master_log.kafka import Brokers
     from speed_layer.layer import SpeedLayer
     from speed_layer.parts import Patience
 
@@ -77,6 +77,8 @@ class Deployment:
     @cached_property
     def brokers(self) -> Brokers:
         """The Kafka cluster."""
+        from master_log.kafka import Brokers
+
         return Brokers(self.settings.kafka, self.settings.login)
 
     @property
@@ -110,6 +112,8 @@ class Deployment:
     @property
     def batch(self) -> BatchLayer:
         """The batch layer."""
+        from batch_layer.rebuild import BatchLayer
+
         return BatchLayer(
             database=self.database,
             brokers=self.brokers,
@@ -125,6 +129,8 @@ class Deployment:
     @property
     def watching(self) -> Watching:
         """Ends Spark if what it computes stands still; one that was lent goes on."""
+        from batch_layer.stalls import Watch, unwatched
+
         if self.lent is not None:
             return unwatched
         from lamina.spark import forget
@@ -194,7 +200,7 @@ class Deployment:
             if not readers.is_guarded(connection):
                 self.tell(
                     "readers may still take advisory locks and make large objects, which only a superuser can forbid."
-                    f" To be run by one in this database:\n\n{readers.superusers_script().strip()}\n"
+                    f" To be run by one in this database:\n\n{superusers_script().strip()}\n"
                 )
 
     def set_password(self) -> str:
@@ -255,7 +261,7 @@ class Deployment:
     def _tell_of_topics(self, catalog: Catalog, changes: Sequence[Change], *actions: str) -> None:
         """Tells what the topics of changed sources do not do that their declarations may lead one to expect."""
         changed = [each.name for each in changes if each.kind == "source" and each.action in actions]
-        for line in topics_of.told_of(self.brokers, [catalog.sources[name] for name in changed]):
+        for line in topics_of.told_of(self.brokers, [catalog.sources[name] for name in changed]) if changed else ():
             self.tell(line)
 
     def _compiled(self, files: Mapping[str, str]) -> Catalog:
@@ -288,6 +294,8 @@ class Deployment:
         What is deployed and not in these files is dropped with `prune`, columns that readers may use go with
         `allow_break`; without, they are refused.
         """
+        from batch_layer.reprocess import Target
+
         catalog = self._compiled(files)
         planned = self._plan(catalog)
         # Before anything is installed, and before topics are created.
@@ -299,14 +307,16 @@ class Deployment:
             new = [each.name for each in planned if each.kind == "source" and each.action == "create"]
             topics = {name: topics_of.opened(self.brokers, catalog.sources[name], catalog, self.tell) for name in new}
             self._tell_of_topics(catalog, planned, "update")
-            target = reprocess.Target(files, catalog, topics, prune=prune, allow_break=allow_break)
+            target = Target(files, catalog, topics, prune=prune, allow_break=allow_break)
             with readers.named(self.database, "A reader holds a view that this change renews"):
                 changes = self._deploy(target, planned)
         dropping.drop_unused(self.database)
         return [change for change in planned if change.kind == "database"] + changes
 
-    def _deploy(self, target: reprocess.Target, planned: list[Change]) -> list[Change]:
+    def _deploy(self, target: Target, planned: list[Change]) -> list[Change]:
         """Deploys a catalog that may be: at once or, where new cells are to be computed, after that."""
+        from batch_layer import reprocess
+
         reprocess.end_what_a_dead_apply_left(self.batch)
         reprocess.await_older_snapshots(self.batch, target)
         self.at("after planning")
@@ -346,6 +356,8 @@ class Deployment:
 
     def roll_back(self, view: str) -> tuple[int, int]:
         """Hands a view back to the generation before the one it is read from; gives (from, to)."""
+        from batch_layer import rollback
+
         with readers.named(self.database, "A reader holds a view that the rollback renews"):
             return rollback.roll_back(self.database, view, self.tell)
 
@@ -357,6 +369,9 @@ class Deployment:
 
     def preview(self, name: str, files: Mapping[str, str]) -> list[PreviewedView]:
         """Serves the views of these files in the schema `name`, beside the deployed ones, with live cells."""
+        from batch_layer import reprocess
+        from batch_layer.preview import preview
+
         self.require_installed()
         catalog = self._compiled(files)
         reprocess.end_what_a_dead_apply_left(self.batch)
@@ -412,5 +427,6 @@ class Deployment:
         """Gives back what it opened."""
         if self._started is not None:
             self._started.stop()
-        self.brokers.close()
-        self.database.close()
+        for part in ("brokers", "database"):
+            if part in vars(self):
+                getattr(self, part).close()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from batch_layer.verify import verify
-from lamina.deployment import Deployment
 from lamina.failures import of_view
 from lamina.render import Output
 from serving_layer.analyst import select
@@ -13,6 +11,9 @@ from serving_layer.receipts import Receipt
 from serving_layer.waiting import waiting
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_text
+
+if TYPE_CHECKING:
+    from lamina.deployment import Deployment
 
 LONGEST = 16_000_000
 """Characters of a receipt: it holds some hundred for each column and each partition."""
@@ -41,6 +42,8 @@ def _not_a_receipt(evidence: str) -> LaminaError:
 
 def show(output: Output, opened: Deployment, receipt: Receipt) -> bool:
     """Verifies a receipt and shows what was found; True when the view showed what its SELECT gives."""
+    from batch_layer.verify import verify
+
     spark, log = opened.spark, opened.log
     with waiting(output.tell, "every record below the receipt's offsets is read, every row computed again"):
         try:

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from lamina.postgres_urls import postgres_url, with_password
 from lamina.services.embedded import Embedded
 from master_log.login import MECHANISMS, PROTOCOLS, Login
-from serving_layer.readers import Limits
+from serving_layer.limits import Limits
 from view_algebra.errors import LaminaError
 
 FILE = "lamina.toml"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from master_log.kafka import Brokers
 from serving_layer.alarms import age
 from serving_layer.amounts import size
 from serving_layer.queries import Topic
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from master_log.kafka import Brokers
 
 DEFAULT_PARTITIONS = 4
 """Partitions of a topic that `apply` has to create, unless a source's property `partitions` says otherwise."""

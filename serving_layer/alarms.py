@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, exists, func, select, text
 
-from master_log.kafka import Retention, Undecided
 from master_log.log_times import RAW_LOG_TIME
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer import amounts, checks, lookup, progress, proof, quarantine, readers, rebuilds, skipping
 from serving_layer.bookkeeping import archived, query, rebuild, view
 from serving_layer.deployed import kinds_of_sources, sources
 from serving_layer.views import ANALYST
+
+if TYPE_CHECKING:
+    from master_log.kafka import Retention, Undecided
 
 GONE_AFTER = 30.0
 """Seconds without a word of a writer: it says every second that it lives (`speed_layer/heartbeat.py`)."""

@@ -11,9 +11,6 @@ from typing import Any
 import psycopg2
 import psycopg2.errors
 import psycopg2.extensions
-import sqlglot
-from sqlglot.errors import TokenError
-from sqlglot.tokenizer_core import TokenType
 
 from serving_layer.database import is_away, is_opened, no_connection, unreadable_time
 from view_algebra.errors import LaminaError
@@ -198,6 +195,12 @@ ORDER BY view, source, partition
 
 def _one_statement(query: str) -> str:
     """The text without the semicolon at its end; one with more statements is refused, for their results were lost."""
+    if ";" not in query:
+        return query
+    import sqlglot
+    from sqlglot.errors import TokenError
+    from sqlglot.tokenizer_core import TokenType
+
     with contextlib.suppress(TokenError):  # Postgres says better what is wrong with a quote that is open
         tokens = sqlglot.tokenize(query, read="postgres")
         while tokens and tokens[-1].token_type == TokenType.SEMICOLON:

@@ -19,7 +19,7 @@ from serving_layer import readers
 from serving_layer.bookkeeping import installed as installed_table
 from serving_layer.cells import run
 from serving_layer.database import Database, wait_shortly_for_readers
-from serving_layer.readers import Limits
+from serving_layer.limits import Limits
 from serving_layer.views import ANALYST, NOT_PREVIEWED, NOT_PUBLISHED_YET
 from view_algebra import SPARK_FUNCTIONS
 from view_algebra.errors import LaminaError

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from sqlalchemy import Connection, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
@@ -103,6 +102,8 @@ _STAGED = """CREATE TEMPORARY TABLE IF NOT EXISTS staged_bad (
 
 def bad_among(records: DataFrame, source: Source) -> Bad:
     """The bad ones among parsed records, gathered as a stream; beyond the source's bound they are only counted."""
+    import pyarrow as pa
+
     from master_log.reading import selected  # which takes PySpark along
 
     rows, counts, most = Rows(), Counter[str](), HEXADECIMAL * _bytes_kept(source)

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from master_log.offsets import Offsets
 from master_log.tails import Tails
-from serving_layer import duplicates, history, progress, quarantine
+from serving_layer import history, progress, quarantine
 from serving_layer.bookkeeping import archived, cell_table, generation, generation_cells, query
 from serving_layer.bookkeeping import compiled as texts
 from serving_layer.bookkeeping import progress as progress_table
@@ -65,7 +65,7 @@ def create(connection: Connection, name: str, topic: str, at: Topic, end: End | 
         )
     )
     quarantine.forget(connection, name)  # of a source that was dropped: its records are read again
-    duplicates.forget(connection, name)
+    _forget_ids(connection, name)
     for place, offset in at.earliest.items():
         start = min(offset, logged.get(place, offset))
         reached, tail = (start, None) if end is None else (end.offsets[place], end.tails.get(place))
@@ -83,8 +83,14 @@ def forget(connection: Connection, name: str) -> None:
     """Ends a query whose source is not declared any more; its row stays while tables of cells name it."""
     connection.execute(delete(progress_table).where(progress_table.c.query == name))
     connection.execute(delete(archived).where(archived.c.query == name))
-    duplicates.forget(connection, name)
+    _forget_ids(connection, name)
     history.forget(connection, name)
+
+
+def _forget_ids(connection: Connection, name: str) -> None:
+    from serving_layer import duplicates  # which takes NumPy along
+
+    duplicates.forget(connection, name)
 
 
 def forget_undeployed(connection: Connection) -> None:

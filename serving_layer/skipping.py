@@ -11,17 +11,20 @@ that batch, its offset is another record's by now, or will be, and whoever reads
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
-from master_log.kafka import Brokers
 from master_log.offsets import Offsets, Skipped, TopicPartition
 from serving_layer import progress, quarantine, rebuilds
 from serving_layer.bookkeeping import query, skipped
 from serving_layer.database import Database
 from serving_layer.quarantine import BadRecord
 from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from master_log.kafka import Brokers
 
 SKIPPED = "skipped by name"
 """What quarantine gives as the error of such a record."""

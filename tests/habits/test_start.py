@@ -5,16 +5,41 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = {"kafka", "numpy", "pyarrow", "pyspark", "sqlglot", "alembic", "duckdb", "airflow"}
+import pytest
+
+HEAVY = {
+    "airflow",
+    "alembic",
+    "duckdb",
+    "kafka",
+    "numpy",
+    "pandas",
+    "py4j",
+    "pyarrow",
+    "pydantic",
+    "pyspark",
+    "sqlalchemy",
+    "sqlglot",
+}
+
+LOADED = {
+    "lamina.cli": set(),
+    "lamina.deployment": {"pydantic", "sqlalchemy"},
+    "lamina.statuses": {"pydantic", "sqlalchemy", "sqlglot"},
+    "lamina.receipts": {"sqlalchemy"},
+    "serving_layer.registry": {"pydantic", "sqlalchemy"},
+}
+"""What is loaded by a command at its start, and what of the heavy packages that takes along."""
 
 
-def test_the_command_line_starts_without_what_few_commands_need() -> None:
-    code = "import sys, lamina.cli; print(*{name.partition('.')[0] for name in sys.modules})"
+@pytest.mark.parametrize("module", LOADED)
+def test_a_command_starts_without_the_packages_that_few_commands_need(module: str) -> None:
+    code = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert HEAVY.isdisjoint(done.stdout.split())
+    assert HEAVY.intersection(done.stdout.split()) == LOADED[module]
 
 
-def test_a_command_that_works_on_a_deployment_loads_the_compiler_only_where_it_compiles() -> None:
+def test_a_command_that_works_on_a_deployment_loads_the_compiler_and_the_layers_only_where_it_uses_them() -> None:
     code = "import sys, lamina.deployment; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert {"sqlglot", "view_algebra.compile"}.isdisjoint(done.stdout.split())
+    assert {"view_algebra.compile", "batch_layer", "speed_layer"}.isdisjoint(done.stdout.split())
