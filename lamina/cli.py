@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 refused or failed, 2 usage, 3 a check, a proof, `plan` or 
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
@@ -24,6 +25,11 @@ AGAIN_SECONDS = 0.05
 
 CANCEL_SECONDS, CANCEL_EVERY = 10.0, 0.5
 """For how long the jobs of Spark are ended after an interrupt, and how often."""
+
+COLLECTED_AFTER = 50_000
+"""New objects after which Python looks for garbage: at its own 700, a command that loads its modules spends a sixth of
+its time on that, and finds none.
+"""
 
 INTERRUPTS = (signal.SIGINT, signal.SIGALRM)
 """Ctrl-C, and one that comes again."""
@@ -57,15 +63,21 @@ def interrupt_engines_too() -> None:
     signal.set_wakeup_fd(say, warn_on_full_buffer=False)
 
     def listen() -> None:
-        from serving_layer import database
-
         while number := os.read(heard, 1):
             if number[0] in INTERRUPTS and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-                database.cancel()
+                if "serving_layer.database" in sys.modules:
+                    _cancel_postgres()
                 if "pyspark" in sys.modules:
                     _cancel_spark()
 
     threading.Thread(target=listen, name="interrupts", daemon=True).start()
+
+
+def _cancel_postgres() -> None:
+    """Ends the statements of Postgres."""
+    from serving_layer import database
+
+    database.cancel()
 
 
 def _cancel_spark() -> None:
@@ -80,6 +92,7 @@ def _cancel_spark() -> None:
 
 def main() -> None:
     """The entry point; Ctrl-C ends with 130 and no traceback."""
+    gc.set_threshold(COLLECTED_AFTER)
     interrupt_again_if_lost()
     interrupt_engines_too()
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - None where a shell has closed it (`>&-`)
