@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import groupby
-
-import sqlglot
-from sqlglot.errors import SqlglotError
+from typing import TYPE_CHECKING, TypeVar
 
 from lamina.deployment import Deployment
 from lamina.embedded import SpeedProcess
 from lamina.render import Output
-from master_log.client import KafkaAway
+from master_log.offsets import Offsets
 from master_log.undeclared import Undeclared, in_sample
-from master_log.values import columns
 from serving_layer import alarms as alarms_of
 from serving_layer import progress
 from serving_layer.alarms import Limits, Topic, alarms
@@ -24,6 +23,11 @@ from serving_layer.previews import PreviewedView
 from serving_layer.readers import is_guarded
 from serving_layer.status import QueryStatus, Status, status
 from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from master_log.kafka import Brokers, Undecided
+
+T = TypeVar("T")
 
 SAMPLE = 100
 """Newest records of each source that are looked at for fields that it does not declare."""
@@ -43,18 +47,42 @@ def _topics(opened: Deployment) -> dict[str, Topic]:
     """Each query's topic, as far as the brokers answer."""
     with opened.database.begin() as connection:
         names = {name: query.topic for name, query in progress.queries(connection).items()}
-    brokers, found = opened.brokers, {}
-    for name, topic in names.items():
+    found = _held(opened.brokers, list(dict.fromkeys(names.values())))
+    return {name: found[topic] for name, topic in names.items() if topic in found}
+
+
+def _held(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
+    """Topics as the brokers hold them, asked for together; one by one if they refuse to tell of one of them."""
+    from master_log.client import KafkaAway
+
+    with suppress(LaminaError):
+        return _told(brokers, list(brokers.topic_ids(*topics)))
+    found: dict[str, Topic] = {}
+    for topic in topics if brokers.listening() else ():
         try:
-            found[name] = Topic(brokers.latest(topic), brokers.earliest(topic))
-            with suppress(LaminaError):  # not everybody may describe a topic's settings
-                found[name] = replace(found[name], retention=brokers.retention(topic))
-            found[name] = replace(found[name], undecided=brokers.undecided(found[name].end))
+            found |= _told(brokers, [topic])
         except KafkaAway:
             if not brokers.listening():
                 break  # nor will they answer for the others
         except LaminaError:
             continue  # this topic is gone; its query tells so
+    return found
+
+
+def _told(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
+    """Topics that are there; without retention and open transactions, if not everybody may ask for these."""
+    if not topics:
+        return {}
+    ends, earliest = brokers.latest(*topics), brokers.earliest(*topics)
+    undecided: list[Undecided] = []
+    with suppress(LaminaError):
+        undecided = brokers.undecided(ends)
+    found = {}
+    for topic in topics:
+        of_topic = [each for each in undecided if each.at.topic == topic]
+        found[topic] = Topic(Offsets.of(topic, ends.on(topic)), Offsets.of(topic, earliest.on(topic)), None, of_topic)
+        with suppress(LaminaError):
+            found[topic] = replace(found[topic], retention=brokers.retention(topic))
     return found
 
 
@@ -104,6 +132,9 @@ def tables_of(query: str) -> set[str]:
     >>> tables_of('SELECT * FROM generate_series(1, 3)')
     set()
     """
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
     try:
         parsed = sqlglot.parse_one(query, read="postgres")
         own = {each.alias for each in parsed.find_all(sqlglot.exp.CTE)}
@@ -122,6 +153,8 @@ def undeclared(opened: Deployment) -> dict[str, list[Undeclared]]:
     A field that another source of the topic declares is left out, unless it may be a mistyped column of this one. A
     sample that is taken when somebody looks costs the speed layer nothing.
     """
+    from master_log.values import columns
+
     sources = {name: each for name, each in opened.deployed().sources.items() if each.format == "json"}
     of_topic: dict[str, set[str]] = {}
     for source in sources.values():
@@ -138,6 +171,20 @@ def undeclared(opened: Deployment) -> dict[str, list[Undeclared]]:
         }
         return {name: fields for name, fields in found.items() if fields}
     return {}
+
+
+def _meanwhile(what: Callable[[], T]) -> Callable[[], T]:
+    """Runs `what` in a thread that no exit waits for; the result waits for its value, or raises what it raised."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(what())
+        except BaseException as error:  # noqa: BLE001 (raised again where the value is wanted)
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="meanwhile", daemon=True).start()
+    return future.result
 
 
 def read_alarms(opened: Deployment) -> list[str]:
@@ -157,7 +204,10 @@ def show_alarms(output: Output, opened: Deployment) -> None:
 
 def show(output: Output, opened: Deployment) -> None:
     """Prints the status; exits 1 when something needs attention."""
-    found, strange = read(opened), undeclared(opened)
+    _ = opened.brokers  # two threads share it from here on
+    sampled = _meanwhile(lambda: undeclared(opened))
+    found = read(opened)
+    strange = sampled()
     if output.as_json:
         listed = [{"source": name, **asdict(each)} for name, several in strange.items() for each in several]
         output.record({**asdict(found), "undeclared": listed})

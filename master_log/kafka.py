@@ -30,6 +30,9 @@ from view_algebra.errors import LaminaError
 CREATED_WITHIN = 120.0
 """Seconds for which a new topic is waited for. A broker makes a thousand partitions in 10 s on two busy cores."""
 
+BACKOFF_MS = 10
+"""How long a consumer sleeps that does not know yet where its partitions are: 100 by itself, each of two times."""
+
 SAMPLE_SECONDS = 2.0
 """How long a sample of the newest records may take."""
 
@@ -329,7 +332,11 @@ class Brokers:
         """A consumer of no group, which sees what is committed."""
         try:
             return KafkaConsumer(
-                **self.for_client(), group_id=None, enable_auto_commit=False, isolation_level=isolation_level
+                **self.for_client(),
+                group_id=None,
+                enable_auto_commit=False,
+                isolation_level=isolation_level,
+                retry_backoff_ms=BACKOFF_MS,
             )
         except KafkaError as error:
             raise unreachable(self.bootstrap_servers, [str(error)]) from error
