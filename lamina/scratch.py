@@ -49,12 +49,22 @@ class Scratch:
             run(connection, statement)
 
 
+def admitted(home: Path) -> Path:
+    """The folder of the server below a LAMINA_HOME that others cannot read; the user it runs as can reach it.
+
+    Spark makes a home private, too. It may do so while the server starts, but not while that user is let through.
+    """
+    keep_private(home)
+    own = folders.of_this_process(home / "scratch")
+    postgres.admit(own)
+    return own
+
+
 @contextlib.contextmanager
 def scratch(home: Path) -> Iterator[Scratch]:
     """A server in a folder below a LAMINA_HOME; both are gone at the end, or at the next start if we are killed."""
-    keep_private(home)  # before the server is let through it: Spark makes it so, too, and would shut the server out
-    own = folders.of_this_process(home / "scratch")
-    server = postgres.start(own, port=None)
+    own = admitted(home)
+    server = postgres.start(own, port=None, durable=False)
     try:
         made = Scratch(own, server.port)
         # The server is not anybody's yet; a process that starts it again finds what it made before.

@@ -26,7 +26,7 @@ from lamina.postgres_urls import Jdbc
 from lamina.services import folders
 from lamina.services.access import keep_private
 from lamina.services.jars import jars
-from lamina.services.java import QUICK_COMPILER, archive_options, java_home
+from lamina.services.java import QUICK_COLLECTOR, QUICK_COMPILER, archive_options, java_home
 from lamina.settings import Settings
 from serving_layer import log_catalog
 from view_algebra.errors import LaminaError
@@ -64,12 +64,14 @@ def session(
     java_options: tuple[str, ...] = (),
     nice: int = 0,
     short_lived: bool = False,
+    log: bool = True,
 ) -> SparkSession:
     """The Spark session of this process: a second call gives the same one, whatever it asks for.
 
     `java_options` replace those that make its start quick, `nice` is how far the JVM stands back where others want the
     processors (0 to 19, on Linux); from 5 on it leaves a processor to the others altogether, where there are several.
     `short_lived`: for few records, over which the JVM would spend more on making its code fast than fast code saves.
+    `log`: with the master log; without it, Postgres is not needed.
     Raises LaminaError when Java, the jars or Postgres cannot be had, or the JVM ends while it starts.
     """
     from py4j.protocol import Py4JError
@@ -79,13 +81,16 @@ def session(
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    log_catalog.ensure_schema(settings.postgres)
+    if log:
+        log_catalog.ensure_schema(settings.postgres)
     master = master or settings.spark_master
     heap = heap_of(master, psutil.virtual_memory().total)
     try:
         options = java_options or tuple(archive_options(settings.home, "spark"))
-        options += tuple(QUICK_COMPILER.split()) if short_lived else ()
+        options += (*QUICK_COMPILER.split(), QUICK_COLLECTOR) if short_lived else ()
         configuration = _configuration(settings, master, heap, options)
+        if log:
+            configuration |= iceberg_catalog(CATALOG, settings.postgres, settings.warehouse)
         _environment(settings.home)
         _start_jvm(configuration, nice)
         with _own_interrupts():
@@ -182,7 +187,6 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
         "spark.sql.ansi.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        **iceberg_catalog(CATALOG, settings.postgres, settings.warehouse),
         "spark.sql.mapKeyDedupPolicy": "LAST_WIN",  # Spark's own choice fails at two entries of one name
         "spark.sql.shuffle.partitions": str(2 * _cores(master)),
         "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -14,8 +14,9 @@ import json
 import random
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -31,7 +32,7 @@ from lamina import duck
 from lamina.catalogs import catalog_files
 from lamina.fixtures import ENDING, Fixture, Line, Record, fixtures
 from lamina.render import plain
-from lamina.scratch import Scratch, scratch
+from lamina.scratch import Scratch, admitted, scratch
 from lamina.settings import Settings
 from lamina.spark import kill, session
 from master_log import log_times
@@ -136,6 +137,17 @@ class Compared:
 def run(folder: Path, names: Sequence[str], seed: int | None, tell: Callable[[str], None]) -> list[Compared]:
     """Runs the tests in the folder of a catalog whose names begin with one of `names`; all, when there is none."""
     catalog = compile_catalog(catalog_files(folder))
+    wanted = tests_of(folder, catalog, names)
+    seed = any_seed() if seed is None else seed
+    with engines(tell) as (spark, server):
+        runner = Runner(catalog, spark, server, seed)
+        found = [compared for each in wanted for compared in runner.watched(each, tell)]
+    tell_seed(found, seed, tell)
+    return found
+
+
+def tests_of(folder: Path, catalog: Catalog, names: Sequence[str]) -> list[Fixture]:
+    """The tests in a folder whose names begin with one of `names`. Raises LaminaError if there are none."""
     wanted = [each for each in fixtures(folder, catalog) if not names or _is_named(each, tuple(names))]
     if not wanted:
         raise LaminaError(
@@ -143,24 +155,38 @@ def run(folder: Path, names: Sequence[str], seed: int | None, tell: Callable[[st
             evidence=f"wanted files *{ENDING} beside the .sql files",
             way_out="Write `-- given SOURCE` with JSON lines below it, and `-- expect VIEW` with the rows.",
         )
-    seed = random.SystemRandom().randrange(10**6) if seed is None else seed
-    home = Settings.home_of().absolute()
-    with waiting(tell, "starting Postgres and Spark for the tests"), scratch(home) as server:
-        settings = Settings(server.url(), None, "nowhere:0", str(server.home), "local[2]", home, embedded=False)
-        spark = session(settings, "lamina test")
-        try:
-            runner = Runner(catalog, spark, server, seed)
-            watching = Watch(lambda: spark, kill, _not_found, tell)
-            found = []
-            for each in wanted:
-                with watching(Work(each.name, {})):
-                    found += runner.run(each)
-        finally:
-            with suppress(Py4JError, ConnectionError):  # it was ended because it stood still
-                spark.stop()
+    return wanted
+
+
+def any_seed() -> int:
+    """A seed for those who name none."""
+    return random.SystemRandom().randrange(10**6)
+
+
+def tell_seed(found: Sequence[Compared], seed: int, tell: Callable[[str], None]) -> None:
+    """Tells the seed by which failed tests can be repeated."""
     if not all(each.equal for each in found):
         tell(f"the micro-batches of these tests are cut by --seed {seed}")
-    return found
+
+
+@contextmanager
+def engines(tell: Callable[[str], None]) -> Iterator[tuple[SparkSession, Scratch]]:
+    """Spark and a Postgres with Lamina in it, started at the same time, until the block ends."""
+    home = Settings.home_of().absolute()
+    settings = Settings("", None, "nowhere:0", "", "local[2]", home, embedded=False)
+    admitted(home)
+    with ExitStack() as running:
+        with waiting(tell, "starting Postgres and Spark for the tests"), ThreadPoolExecutor(1) as beside:
+            server = beside.submit(running.enter_context, scratch(home))
+            spark = session(settings, "lamina test", short_lived=True, log=False)
+            running.callback(_stop, spark)
+            server.result()
+        yield spark, server.result()
+
+
+def _stop(spark: SparkSession) -> None:
+    with suppress(Py4JError, ConnectionError):  # it was ended because it stood still
+        spark.stop()
 
 
 def _not_found(work: Work, over: threading.Event) -> None:
@@ -179,6 +205,11 @@ class Runner:
     spark: SparkSession
     scratch: Scratch
     seed: int
+
+    def watched(self, fixture: Fixture, tell: Callable[[str], None]) -> list[Compared]:
+        """All ways of one test. Spark is ended if it stands still, and `Stalled` is raised."""
+        with Watch(lambda: self.spark, kill, _not_found, tell)(Work(fixture.name, {})):
+            return self.run(fixture)
 
     def run(self, fixture: Fixture) -> list[Compared]:
         """All ways of one test."""

@@ -26,6 +26,11 @@ QUICK_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 both: it would stop to compile where a fifth of it, which such a JVM has, is full.
 """
 
+QUICK_COLLECTOR = "-XX:+UseSerialGC"
+"""Has a JVM collect garbage in one thread, without the structures by which several share it: it starts sooner, and a
+small heap takes no longer.
+"""
+
 PROBE_SECONDS = 30.0
 """A `java -version` takes 0.1 s; one that takes this long is broken."""
 

@@ -51,7 +51,7 @@ READER = "reader"
 
 _TAKEN = {"postgres", OWNER, ANALYST, "lamina_writer", "public", "none"}
 
-_SETTINGS: Mapping[str, str] = {
+_SETTINGS: dict[str, str] = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "max_connections": "100",
@@ -71,6 +71,14 @@ _SETTINGS: Mapping[str, str] = {
     "log_timezone": "UTC",
     "log_line_prefix": "%m [%p] %u@%d ",
 }
+
+_NOT_DURABLE: dict[str, str] = {
+    **dict.fromkeys(("fsync", "full_page_writes", "synchronous_commit"), "off"),
+    "shared_buffers": "64MB",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+}
+"""For a server that is thrown away, with few rows in it."""
 
 
 @dataclass(frozen=True)
@@ -100,32 +108,42 @@ def reader_url(home: Path, port: int) -> str:
     return url(home, port, role=person() if person() in _passwords(home) else ANALYST)
 
 
-def start(home: Path, *, port: int | None) -> Server:
-    """Starts the server over the data in `home`/postgres, on `port` where it is free.
-
-    Data are made when there are none. Afterwards the database and the roles exist.
-    Raises LaminaError with the end of the server's log.
-    """
+def admit(home: Path) -> Owner | None:
+    """Lets the user that the server of `home` runs as reach its folders and programs; None if that is us."""
     programs = _programs()
     folder = home / "postgres"
-    logs = home / "logs"
-    logs.mkdir(parents=True, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
     owner = _owner(folder)
     if owner is not None:
         folder.chmod(0o755)
         let_through(owner, folder)
         let_through(owner, programs, whole=programs.parent)
+    return owner
+
+
+def start(home: Path, *, port: int | None, durable: bool = True) -> Server:
+    """Starts the server over the data in `home`/postgres, on `port` where it is free.
+
+    Data are made when there are none. Afterwards the database and the roles exist. If it is not `durable`, it waits for
+    no disk, and its data are lost if the machine stops.
+    Raises LaminaError with the end of the server's log.
+    """
+    programs = _programs()
+    folder = home / "postgres"
+    logs = home / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    owner = admit(home)
+    settings = _SETTINGS if durable else _SETTINGS | _NOT_DURABLE
     data = folder / "data"
     if not data.exists():
-        _initialise(folder, programs, owner, _passwords(home)["postgres"])
+        _initialise(folder, programs, owner, _passwords(home)["postgres"], durable=durable)
     _clear_leftovers(data)
     log = logs / "postgres.log"
     for _ in range(ATTEMPTS):
         chosen = free_port(port)
         size = log.stat().st_size if log.exists() else 0
         command = [str(programs / "postgres"), "-D", str(data)]
-        for key, value in {**_SETTINGS, "port": str(chosen)}.items():
+        for key, value in {**settings, "port": str(chosen)}.items():
             command += ["-c", f"{key}={value}"]
         process, child = spawn(command, log=log, marker=str(data), cwd=Path("/"), owner=owner)
         deadline = time.monotonic() + START_SECONDS
@@ -210,7 +228,7 @@ def _write_passwords(path: Path, passwords: Mapping[str, str]) -> None:
     draft.replace(path)
 
 
-def _initialise(folder: Path, programs: Path, owner: Owner | None, password: str) -> None:
+def _initialise(folder: Path, programs: Path, owner: Owner | None, password: str, *, durable: bool) -> None:
     """Makes the data folder whole or not at all: initdb works beside it, and a rename ends it."""
     draft = folder / "data.new"
     shutil.rmtree(draft, ignore_errors=True)
@@ -228,6 +246,7 @@ def _initialise(folder: Path, programs: Path, owner: Owner | None, password: str
         "--locale-provider=builtin",
         "--builtin-locale=C.UTF-8",
         "--locale=C",
+        *([] if durable else ["--no-sync"]),
     ]
     answer = subprocess.run(
         command,
