@@ -134,11 +134,10 @@ class Compared:
         return dict(zip(self.columns, values, strict=True))
 
 
-def run(folder: Path, names: Sequence[str], seed: int | None, tell: Callable[[str], None]) -> list[Compared]:
+def run(folder: Path, names: Sequence[str], seed: int, tell: Callable[[str], None]) -> list[Compared]:
     """Runs the tests in the folder of a catalog whose names begin with one of `names`; all, when there is none."""
     catalog = compile_catalog(catalog_files(folder))
     wanted = tests_of(folder, catalog, names)
-    seed = any_seed() if seed is None else seed
     with engines(tell) as (spark, server):
         runner = Runner(catalog, spark, server, seed)
         found = [compared for each in wanted for compared in runner.watched(each, tell)]
@@ -215,7 +214,7 @@ class Runner:
         """All ways of one test."""
         for key, value in QUICK.items():
             self.spark.conf.set(key, value)
-        catalog = _needed(self.catalog, fixture)
+        catalog = needed(self.catalog, fixture)
         raw = {name: self._raw(source, fixture.given.get(name, ())) for name, source in catalog.sources.items()}
         with self.scratch.database() as (database, dsn):
             _deploy(database, catalog)
@@ -249,7 +248,7 @@ def raw_records(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFra
         spark.conf.unset(LOCAL)
 
 
-def _needed(catalog: Catalog, fixture: Fixture) -> Catalog:
+def needed(catalog: Catalog, fixture: Fixture) -> Catalog:
     """The part of a catalog that the views of a test are made of."""
     wanted, todo = set[str](), list(fixture.expect)
     while todo:

@@ -17,6 +17,7 @@ from lamina.render import Output
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
+    from lamina.testing import Compared
     from serving_layer.changes import Change
 
 
@@ -146,15 +147,30 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
 @click.argument("tests", nargs=-1)
 @with_catalog
 @click.option("--seed", type=int, help="Decides how records fall into micro-batches; a failed test prints it.")
-def test(output: Output, tests: Sequence[str], catalog: Path, seed: int | None) -> None:
+@click.option("--watch", is_flag=True, help="Stay, and run again what a saved file may change, until Ctrl-C.")
+def test(output: Output, tests: Sequence[str], catalog: Path, seed: int | None, watch: bool) -> None:
     """Run the tests of a catalog: files `*.test` next to its views.
 
     A test lists the records that come in and the rows that go out. It runs in micro-batches, in a rebuild and in
     DuckDB. TESTS are names, or beginnings of names; all by default. Neither Kafka nor a deployment is needed.
-    """
-    from lamina.testing import run
 
+    With --watch, Spark and Postgres stay up, and a test runs again as soon as its file or SQL that it needs is saved.
+    """
+    from lamina.testing import any_seed, run
+
+    seed = any_seed() if seed is None else seed
+    if watch:
+        from lamina.reruns import Reruns
+
+        Reruns(catalog, tests, seed, output.tell, lambda found: _show_tests(output, found), output.error).run()
     found = run(catalog, tests, seed, output.tell)
+    _show_tests(output, found)
+    if not all(each.equal for each in found):
+        raise Different
+
+
+def _show_tests(output: Output, found: Sequence[Compared]) -> None:
+    """A row per view and way, and a line per row that is missing or surplus."""
     if output.as_json:
         for each in found:
             output.record(each.record())
@@ -166,8 +182,6 @@ def test(output: Output, tests: Sequence[str], catalog: Path, seed: int | None) 
     for each in found:
         for line in each.difference:
             output.tell(f"{each.test}: {each.view}, {each.way}: {line}")
-    if not all(each.equal for each in found):
-        raise Different
 
 
 def _changes(output: Output, changes: Sequence[Change]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from lamina.fixtures import fixture
+from lamina.reruns import Reruns
 from lamina.scratch import Scratch, scratch
 from lamina.testing import Compared, Runner
 from tests.fix_lamina import CommandLine
@@ -179,3 +182,82 @@ def test_the_tests_of_the_examples_pass_without_any_service(lamina: CommandLine,
     assert {each[1] for each in found if each[3] == "equal"} >= {"by_city", "paid_in_time", "traffic", "failures"}
     assert 'wrong: goods, live: - {"id": 2}' in ended.err
     assert "--seed" in ended.err
+
+
+TWO_VIEWS = """
+CREATE TABLE orders (id BIGINT, country STRING) USING kafka OPTIONS (topic 'orders', format 'json');
+CREATE VIEW by_country AS SELECT country, count(*) AS orders FROM orders GROUP BY country;
+CREATE VIEW largest AS SELECT max(id) AS id FROM orders;
+"""
+
+OF_EACH = {
+    "by_country.test": '-- given orders\n{"country": "FR"}\n-- expect by_country\n{"country": "FR", "orders": 1}\n',
+    "largest.test": '-- given orders\n{"id": 1}\n{"id": 2}\n-- expect largest\n{"id": 2}\n',
+}
+
+
+def test_a_save_runs_the_tests_that_it_may_change_and_no_others(
+    server: Scratch, spark_of_run: SparkSession, tmp_path: Path
+) -> None:
+    def save(name: str, text: str) -> Callable[[], object]:
+        return lambda: (tmp_path / name).write_text(text)
+
+    for name, text in {"catalog.sql": TWO_VIEWS, **OF_EACH}.items():
+        save(name, text)()
+    edits = [
+        save("largest.test", OF_EACH["largest.test"].replace('{"id": 2}\n-- expect', '{"id": 7}\n-- expect')),
+        save("catalog.sql", TWO_VIEWS.replace("max(id)", "max(it)")),
+        save("catalog.sql", f"-- A comment changes no view.\n{TWO_VIEWS}"),
+        save("catalog.sql", TWO_VIEWS.replace("count(*)", "count(id)")),
+        save("catalog.sql", TWO_VIEWS.replace("max(id)", "min(id) + 1")),
+    ]
+    shown: list[object] = []
+
+    def wait(seconds: float) -> None:
+        if not edits:
+            raise KeyboardInterrupt
+        edits.pop(0)()
+
+    reruns = Reruns(
+        tmp_path,
+        (),
+        1,
+        tell=lambda line: None,
+        show=lambda found: shown.append({each.test: each.equal for each in found if each.way == "batch"}),
+        fail=lambda error: shown.append(error.what),
+        engines=lambda tell: nullcontext((spark_of_run, server)),
+        wait=wait,
+    )
+    with pytest.raises(KeyboardInterrupt):
+        reruns.run()
+    unknown = shown.pop(2)
+    assert "it" in str(unknown)
+    assert shown == [
+        {"by_country": True, "largest": True},
+        {"largest": False},
+        {"by_country": False},
+        {"by_country": True, "largest": True},
+    ]
+
+
+def test_a_command_that_watches_stays_until_ctrl_c(lamina: CommandLine, tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog"
+    catalog.mkdir()
+    for name, text in {"catalog.sql": TWO_VIEWS, **OF_EACH}.items():
+        (catalog / name).write_text(text)
+    process = lamina.start(
+        "test", "--watch", "by_country", "--catalog", str(catalog), LAMINA_POSTGRES="", LAMINA_KAFKA=""
+    )
+    assert process.stderr is not None
+    told = []
+    for line in process.stderr:
+        told.append(line)
+        if "waiting for the next save" not in line:
+            continue
+        if sum("waiting for the next save" in line for line in told) == 2:
+            break
+        (catalog / "by_country.test").write_text(OF_EACH["by_country.test"].replace('"orders": 1', '"orders": 2'))
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    assert [line.split()[-1] for line in out.splitlines() if " live " in line] == ["equal", "DIFFERENT"]

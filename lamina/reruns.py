@@ -1,0 +1,123 @@
+"""`lamina test --watch`: the tests that a saved file may change run again, in a Spark and a Postgres that stay up.
+
+A test runs again if its own file differs from the last run, or any part of the catalog that its views are made of.
+Of others the last result is still true: a seed that stays the same cuts the same micro-batches.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, NoReturn
+
+from batch_layer.stalls import Stalled
+from lamina.catalogs import catalog_files, files_in
+from lamina.failures import told
+from lamina.fixtures import ENDING, Fixture
+from lamina.spark import forget
+from lamina.testing import Compared, Runner, engines, needed, tell_seed, tests_of
+from view_algebra import compile_catalog
+from view_algebra.compiled import Catalog
+from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lamina.scratch import Scratch
+
+LOOKS_EVERY = 0.1
+"""Seconds between two looks at the catalog's files."""
+
+Saved = Mapping[Path, tuple[int, int, int]]
+"""The state of each file: when it was written, its size, and its number, which is another after a rename."""
+
+
+@dataclass
+class Reruns:
+    """Runs tests after each save, until it is interrupted.
+
+    names: beginnings of the tests' names; all, if there are none. tell: takes narration. show: takes the results of a
+    run. fail: takes what kept tests from running.
+    """
+
+    folder: Path
+    names: Sequence[str]
+    seed: int
+    tell: Callable[[str], None]
+    show: Callable[[Sequence[Compared]], None]
+    fail: Callable[[LaminaError], None]
+    engines: Callable[[Callable[[str], None]], AbstractContextManager[tuple[SparkSession, Scratch]]] = engines
+    wait: Callable[[float], object] = field(default_factory=lambda: threading.Event().wait)
+    _seen: Saved | None = None
+    _ran: dict[str, tuple[Fixture, Catalog]] = field(default_factory=dict)
+    _differing: set[str] = field(default_factory=set)
+
+    def run(self) -> NoReturn:
+        """Runs all tests once, and then those that a save may change. Only an interrupt ends it.
+
+        Raises LaminaError if there is no catalog. What keeps a catalog that is there from compiling may be corrected.
+        """
+        catalog_files(self.folder)
+        tests = self._next()
+        while True:
+            try:
+                with self.engines(self.tell) as (spark, server):
+                    while True:
+                        self._run(tests, spark, server)
+                        tests = self._next()
+            except Stalled as error:  # Spark was ended
+                forget()
+                self.fail(error)
+                tests = self._next()
+
+    def _next(self) -> Sequence[tuple[Fixture, Catalog]]:
+        """Waits for a save after which there are tests to run; each with the part of the catalog that it needs."""
+        while True:
+            while (now := self._saved()) == self._seen:
+                self.wait(LOOKS_EVERY)
+            first, self._seen = self._seen is None, now
+            try:
+                catalog = compile_catalog(catalog_files(self.folder))
+                tests = [(test, needed(catalog, test)) for test in tests_of(self.folder, catalog, self.names)]
+            except LaminaError as error:
+                self.fail(error)
+                continue
+            self._differing &= {test.name for test, _ in tests}
+            touched = [test for test in tests if self._ran.get(test[0].name) != test]
+            if not first:
+                self.tell(f"{len(touched)} of {len(tests)} tests may be changed by what was saved")
+            if touched:
+                return touched
+
+    def _run(self, tests: Sequence[tuple[Fixture, Catalog]], spark: SparkSession, server: Scratch) -> None:
+        began, found = monotonic(), list[Compared]()
+        others = sorted(self._differing.difference(test.name for test, _ in tests))
+        for test, catalog in tests:
+            runner = Runner(catalog, spark.newSession(), server, self.seed)
+            self._ran.pop(test.name, None)
+            try:
+                found += runner.watched(test, self.tell)
+            except Stalled:
+                raise
+            except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
+                self.fail(told(error))
+            else:
+                self._ran[test.name] = (test, catalog)
+        self._differing = {*others, *(each.test for each in found if not each.equal)}
+        self.show(found)
+        if others:
+            self.tell(f"not run again, and different as before: {', '.join(others)}")
+        tell_seed(found, self.seed, self.tell)
+        self.tell(f"{monotonic() - began:.1f} s; waiting for the next save in {self.folder} (Ctrl-C ends)")
+
+    def _saved(self) -> Saved:
+        try:
+            files = [*files_in(self.folder, ".sql"), *files_in(self.folder, ENDING)]
+            states = {path: path.stat() for path in files}
+        except (OSError, LaminaError):  # a file went away in between, or the folder did
+            return {}
+        return {path: (state.st_mtime_ns, state.st_size, state.st_ino) for path, state in states.items()}
