@@ -6,6 +6,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from lamina import topics as topics_of
 from lamina.services import folders
 from lamina.settings import Settings
 from master_log.offsets import Offsets, Skipped, TopicPartition
-from serving_layer import checks, dropping, install, previews, readers, rebuilds, registry, skipping, views
+from serving_layer import checks, dropping, install, previews, progress, readers, rebuilds, registry, skipping, views
 from serving_layer.changes import Change, check_allowed
 from serving_layer.checks import Verdict
 from serving_layer.database import Database, login_of, with_login
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("lamina")
 
 FEW = 500_000
-"""Records up to which the JVM that computes a changed catalog lives too short to make its code fast."""
+"""Records up to which the JVM of one command lives too short to make its code fast."""
 
 DEPLOYED = ("create", "update", "reprocess")
 """What `apply` does to a view so that its lineage is told."""
@@ -61,12 +62,14 @@ class Deployment:
     """Kafka, Postgres, Spark and the master log of one set of settings. `tell` takes lines of narration.
 
     A Spark session that is `lent` is used in place of one of its own, and goes on when the deployment is closed.
+    `one_command`: a session of its own computes for one command alone.
     """
 
     settings: Settings
     tell: Callable[[str], None] = log.info
     at: Callable[[str], None] = lambda place: None
     lent: SparkSession | None = field(default=None, repr=False)
+    one_command: bool = False
     _started: SparkSession | None = field(default=None, init=False, repr=False)
 
     @cached_property
@@ -84,7 +87,18 @@ class Deployment:
     @property
     def spark(self) -> SparkSession:
         """The Spark session; starting it takes some seconds. It stands back behind readers and the speed layer."""
-        return self._session(nice=BATCH_NICENESS)
+        if self._started is not None or self.lent is not None:
+            return self._session(BATCH_NICENESS)
+        return self._session(BATCH_NICENESS, short_lived=self.one_command and self.has_few_records())
+
+    def has_few_records(self) -> bool:
+        """True if topics hold few records that a command can read; False also if Kafka does not say."""
+        with self.database.begin() as connection:
+            starts = progress.starts(connection, list(progress.queries(connection)))
+        with suppress(LaminaError):
+            ends = self.brokers.latest(*starts.topics()) if starts else {}
+            return sum(max(0, end - starts.get(at, 0)) for at, end in ends.items()) <= FEW
+        return False
 
     def _session(self, nice: int, *, short_lived: bool = False) -> SparkSession:
         if self.lent is not None:
@@ -165,6 +179,7 @@ class Deployment:
             forget()
             session()
 
+        self.one_command = False  # it computes for as long as it runs
         ours = self.lent is None and self.settings.spark_master.startswith("local")
         session()
         return SpeedLayer(

@@ -108,7 +108,7 @@ def deployment(output: Output) -> Iterator[Deployment]:
     """The deployment of the settings, closed at the end."""
     from lamina.deployment import Deployment
 
-    opened = Deployment(Settings.read(), tell=output.tell, at=_stop_at)
+    opened = Deployment(Settings.read(), tell=output.tell, at=_stop_at, one_command=True)
     try:
         yield opened
     except KeyboardInterrupt:

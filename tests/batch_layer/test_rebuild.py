@@ -774,3 +774,19 @@ def test_an_infinity_is_after_every_time_in_cells_rebuilds_receipts_and_checks(
         "untils": "equal",
     }
     assert checked["valid"]["error"].startswith("A time is beyond the years 1 to 9999")
+
+
+def test_a_command_knows_few_records_from_many_and_takes_silence_for_many(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = deployed.deployment
+    assert opened.has_few_records()
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(30)))
+    monkeypatch.setattr("lamina.deployment.FEW", 30)
+    assert opened.has_few_records()
+    deployed.send("events", event(30))
+    assert not opened.has_few_records()
+    monkeypatch.setattr("lamina.deployment.FEW", 500_000)
+    opened.brokers.delete(deployed.topic("events"))
+    assert not opened.has_few_records()

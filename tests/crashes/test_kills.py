@@ -19,6 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lamina.deployment import BATCH_NICENESS, SPEED_NICENESS
+from lamina.services.java import QUICK_COLLECTOR
 from lamina.statuses import read
 from serving_layer.database import PostgresError, cancel
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, SHOP, TOTALS, event
@@ -168,6 +169,7 @@ def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
     process = lamina.start("rebuild")
     deployed.until(lambda: _last_step(deployed) == step, f"{step} is done")
     children = psutil.Process(process.pid).children(recursive=True)
+    assert step == "seal" or any(QUICK_COLLECTOR in child.cmdline() for child in children), "a JVM for many records"
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
