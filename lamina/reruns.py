@@ -82,7 +82,7 @@ class Reruns:
             first, self._seen = self._seen is None, now
             try:
                 catalog = compile_catalog(catalog_files(self.folder))
-                tests = [(test, needed(catalog, test)) for test in tests_of(self.folder, catalog, self.names)]
+                tests = [(test, needed(catalog, test.expect)) for test in tests_of(self.folder, catalog, self.names)]
             except LaminaError as error:
                 self.fail(error)
                 continue
