@@ -1,0 +1,342 @@
+"""Types for the fields of records that nobody has declared yet, guessed from values.
+
+A guess prefers what loses nothing: a whole number that may grow is a BIGINT, what is sometimes another type is a
+STRING, and digits that mean no number (`01067`) stay text. Values go in one by one (`Seen.note`); of each field a few
+numbers are kept, not the values.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+from master_log.values import Number, as_text, fits
+from view_algebra.language.encodings import UNITS
+from view_algebra.language.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    MAX_PRECISION,
+    STRING,
+    TIMESTAMP,
+    Type,
+)
+
+CATEGORIES = 50
+"""Different values that a category has at most; so many are counted."""
+
+HEADROOM = 100
+"""A whole number is an INT if even so many times the largest value seen is one."""
+
+PRECISION = 18
+"""Digits of a DECIMAL, if its values do not need more: what a processor computes in one word."""
+
+CENTS = 2
+"""Digits behind the point that a DECIMAL has at least, and up to which fractions are taken for amounts."""
+
+LONGEST_SCALE = 4
+"""Digits behind the point, if they are always as many, up to which fractions are taken for amounts (rates have 4)."""
+
+ENOUGH = 20
+"""Values from which on it says something that all have as many digits."""
+
+EXACT = 15
+"""Digits of a number that a DOUBLE keeps."""
+
+DEEPEST = 8
+"""Levels of objects in objects that get types of their own; what is deeper stays JSON text."""
+
+WIDEST = 100
+"""Fields of a STRUCT; an object with more is a MAP."""
+
+SHARE = 3
+"""An object is a MAP if its keys are data: on average, a value has less than one in so many of the keys seen."""
+
+FEW = 8
+"""Keys that any object may have, however often each is there."""
+
+SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""How many of each unit of `'epoch'` make a second."""
+
+PLAUSIBLE = (946_684_800, 2_208_988_800)
+"""Seconds since 1970 of the years 2000 to 2039, within which a number may be a time."""
+
+_TIME_NAME = re.compile(r"(?i)time|date|stamp|epoch|when|created|updated|changed|modified|(^|[_.\- ])(at|ts|t|on)$|At$")
+_OTHER_NAME = re.compile(r"(?i)id$|key|phone|mobile|fax|tel|number|num$|nr$|code|ean|isbn|account|serial|amount|count")
+"""Names of fields that hold times, and of fields with long numbers that do not."""
+
+ID_NAME = re.compile(r"(?i:(^|[_.\- ])(uu)?id$|(^|[_.\- ])(key|no|nr|number|uuid)$)|[a-z0-9](Id|ID|No|Key)$")
+"""Names of fields that may tell records apart."""
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?( ?(?:Z|[+-]\d{2}(?::?\d{2})?))?")
+_LIKE_A_TIME = re.compile(
+    r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}([ T,]+\d{1,2}:\d{2}.*)?|\d{1,2}[ /][A-Z][a-z]{2}[ /]\d{4}.*"
+)
+_LEADING_ZERO = re.compile(r"[+-]?0\d+|\+\d+")
+_WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,999})")
+_FRACTION = re.compile(r"-?(?:(?:0|[1-9]\d*)\.\d*|\.\d+)")
+_EXPONENT = re.compile(r"-?\d+(?:\.\d*)?[eE][+-]?\d{1,3}|NaN|-?Infinity")
+_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+"""A name of a field in a STRUCT, which SQL may need in backticks."""
+
+
+def typed(text: str) -> Any:
+    """The JSON value that a field of a CSV file means, if it means more than its text.
+
+    >>> [typed(text) for text in ("7", "01067", "12.50", "true", "", "1,5")]
+    [7, '01067', Decimal('12.50'), True, None, '1,5']
+    """
+    if text == "":
+        return None
+    stripped = text.strip()
+    if _WHOLE.fullmatch(stripped):
+        return int(stripped)
+    if _FRACTION.fullmatch(stripped):
+        return Decimal(stripped)
+    if _EXPONENT.fullmatch(stripped):
+        return float(stripped)
+    return {"true": True, "false": False}.get(stripped.lower(), text)
+
+
+@dataclass
+class Seen:
+    """What was seen of one field.
+
+    different: how often each value was there, as long as there are at most `CATEGORIES`; many: there were more.
+    hashes: those of all values, if it is to be known that no two are equal; None once two are.
+    """
+
+    nulls: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    lowest: Decimal | None = None
+    highest: Decimal | None = None
+    earliest: str = ""
+    latest: str = ""
+    whole_digits: int = 0
+    scales: tuple[int, int] | None = None
+    inexact: bool = False
+    has_cents: bool = False
+    zoneless: int = 0
+    different: Counter[str] = field(default_factory=Counter)
+    many: bool = False
+    texts: Counter[str] = field(default_factory=Counter)
+    fields: dict[str, Seen] = field(default_factory=dict)
+    element: Seen | None = None
+    hashes: set[int] | None = None
+
+    @property
+    def values(self) -> int:
+        """How many values there were that are not null."""
+        return self.kinds.total()
+
+    @property
+    def is_unique(self) -> bool:
+        """True if it is known that no two values are equal."""
+        return bool(self.hashes)
+
+    def note(self, value: Any, depth: int = 0) -> None:
+        """Adds one value; a field that a record lacks is None."""
+        match value:
+            case None:
+                self.nulls += 1
+                return
+            case bool():
+                self.kinds["boolean"] += 1
+            case int():
+                self._number(value, Decimal(value) if abs(value) < 10**MAX_PRECISION else None)
+            case float() | Decimal():
+                self._number(value, _exact(value))
+            case str():
+                self._text(value)
+            case dict():
+                self._object(value, depth)
+            case list():
+                self._list(value, depth)
+            case _:  # a time or bytes, as Parquet has them
+                self._text(as_text(value))
+        self._tell_apart(value)
+
+    def _number(self, value: Any, exact: Decimal | None) -> None:
+        whole = isinstance(value, int)
+        self.kinds["whole" if whole else "fraction"] += 1
+        if exact is None:
+            self.inexact = True
+            return
+        self.lowest = exact if self.lowest is None else min(self.lowest, exact)
+        self.highest = exact if self.highest is None else max(self.highest, exact)
+        self.whole_digits = max(self.whole_digits, len(str(abs(int(exact)))))
+        if not whole:
+            scale = max(0, -int(exact.as_tuple().exponent))
+            least, most = self.scales or (scale, scale)
+            self.scales = (min(least, scale), max(most, scale))
+            self.has_cents = self.has_cents or exact != int(exact)
+
+    def _text(self, text: str) -> None:
+        if not text.strip():
+            self.kinds["empty"] += 1
+            return
+        self.kinds["text"] += 1
+        form, has_zone = _form(text.strip())
+        self.texts[form] += 1
+        self.zoneless += form == "instant" and not has_zone
+        if form in ("date", "instant"):
+            self.earliest = min(self.earliest or text, text)
+            self.latest = max(self.latest, text)
+
+    def _object(self, value: Mapping[str, Any], depth: int) -> None:
+        self.kinds["object"] += 1
+        if depth < DEEPEST:
+            for name, part in value.items():
+                if name in self.fields or len(self.fields) <= WIDEST:
+                    self.fields.setdefault(name, Seen()).note(part, depth + 1)
+
+    def _list(self, value: list[Any], depth: int) -> None:
+        self.kinds["list"] += 1
+        if depth < DEEPEST:
+            self.element = self.element or Seen()
+            for part in value:
+                self.element.note(part, depth + 1)
+
+    def _tell_apart(self, value: Any) -> None:
+        if isinstance(value, (dict, list)):
+            self.hashes = None
+            return
+        text = json.dumps(value) if isinstance(value, bool) else str(value)
+        if self.hashes is not None:
+            before = len(self.hashes)
+            self.hashes.add(hash(text))
+            self.hashes = self.hashes if len(self.hashes) > before else None
+        if self.many:
+            return
+        self.different[text] += 1
+        if len(self.different) > CATEGORIES:
+            self.many, self.different = True, Counter()
+
+
+def _exact(value: Any) -> Decimal | None:
+    """A fraction with the digits that it is written with; None for one that only a DOUBLE holds."""
+    if isinstance(value, Decimal):
+        return value
+    text = value.text if isinstance(value, Number) else repr(value)
+    return Decimal(text) if math.isfinite(value) and "e" not in text.lower() else None
+
+
+def _form(text: str) -> tuple[str, bool]:
+    """How a text looks, and if it is a time with a zone."""
+    if _DATE.fullmatch(text) and fits(DATE, text):
+        return "date", False
+    if (found := _INSTANT.fullmatch(text)) and fits(TIMESTAMP, text):
+        return "instant", bool(found[1])
+    if _LEADING_ZERO.fullmatch(text):
+        return "leading zero", False
+    if _WHOLE.fullmatch(text) or _FRACTION.fullmatch(text):
+        return "number", False
+    return ("like a time" if _LIKE_A_TIME.fullmatch(text) else "other"), False
+
+
+def guess(seen: Seen, depth: int = 0) -> Type:
+    """The type that takes every value seen; STRING, which takes any, if they are of several kinds."""
+    match sorted(kind for kind in seen.kinds if kind != "empty"):
+        case ["boolean"]:
+            return BOOLEAN
+        case ["whole"]:
+            return _whole(seen)
+        case ["fraction"] | ["fraction", "whole"]:
+            return _fraction(seen)
+        case ["text"] if set(seen.texts) == {"date"}:
+            return DATE
+        case ["text"] if set(seen.texts) <= {"date", "instant"}:
+            return TIMESTAMP
+        case ["object"] if depth < DEEPEST:
+            return _of_object(seen, depth)
+        case ["list"] if depth < DEEPEST:
+            return Type("ARRAY", element=guess(seen.element or Seen(), depth + 1))
+    return STRING
+
+
+def _whole(seen: Seen) -> Type:
+    if seen.inexact or seen.lowest is None or seen.highest is None:
+        return STRING
+    largest = max(abs(seen.lowest), abs(seen.highest))
+    if largest * HEADROOM < 1 << 31:
+        return INT
+    return BIGINT if largest < 1 << 63 else Type("DECIMAL", MAX_PRECISION, 0)
+
+
+def _fraction(seen: Seen) -> Type:
+    least, most = seen.scales or (0, 0)
+    amounts = most <= CENTS or (most <= LONGEST_SCALE and least == most and seen.kinds["fraction"] >= ENOUGH)
+    if seen.inexact or not (seen.has_cents and amounts):
+        return DOUBLE
+    scale = max(CENTS, most)
+    if seen.whole_digits + scale < PRECISION:
+        return Type("DECIMAL", PRECISION, scale)
+    return Type("DECIMAL", MAX_PRECISION, scale) if seen.whole_digits + scale < MAX_PRECISION else DOUBLE
+
+
+def _of_object(seen: Seen, depth: int) -> Type:
+    """A STRUCT, if the objects have the same few fields; or a MAP, if their keys are data."""
+    parts = {name: guess(part, depth + 1) for name, part in seen.fields.items()}
+    many = len(parts) > FEW and sum(part.values + part.nulls for part in seen.fields.values()) * SHARE < (
+        len(parts) * seen.kinds["object"]
+    )
+    return of_fields(parts, are_data=many or not parts)
+
+
+def of_fields(parts: Mapping[str, Type], *, are_data: bool = False) -> Type:
+    """A STRUCT of these fields, or a MAP if their names are data, or such as a STRUCT cannot have."""
+    twins = len({name.lower() for name in parts}) < len(parts)
+    if parts and not (are_data or twins or len(parts) > WIDEST) and all(map(_FIELD.fullmatch, parts)):
+        return Type("STRUCT", fields=tuple(parts.items()))
+    kinds = set(parts.values())
+    return Type("MAP", key=STRING, element=kinds.pop() if len(kinds) == 1 else STRING)
+
+
+def unit_of(name: str, seen: Seen) -> str | None:
+    """The unit of a field whose numbers may be times since 1970; None if they are none.
+
+    >>> seen = Seen()
+    >>> seen.note(1_700_000_000_123)
+    >>> unit_of("at", seen), unit_of("user_id", seen)
+    ('ms', None)
+    """
+    named = bool(_TIME_NAME.search(name))
+    numbers = {"whole", "fraction"} >= {kind for kind in seen.kinds if kind != "empty"}
+    if (
+        not numbers
+        or seen.inexact
+        or seen.lowest is None
+        or seen.highest is None
+        or (not named and _OTHER_NAME.search(name))
+    ):
+        return None
+    for unit, parts in SECOND.items():
+        first, last = (second * parts for second in PLAUSIBLE)
+        if first <= seen.lowest and seen.highest < last:
+            whole = "fraction" not in seen.kinds or unit in ("s", "ms")
+            return unit if whole and (named or unit in ("s", "ms")) else None
+    return None
+
+
+def since_1970(unit: str) -> Type:
+    """A TIMESTAMP that is written as a number of this unit."""
+    return replace(TIMESTAMP, unit=UNITS[unit])
+
+
+def has_empty(seen: Seen, kind: Type) -> bool:
+    """True if an empty text stands where the type has none, so that it has to be NULL."""
+    if kind != STRING and seen.kinds["empty"]:
+        return True
+    if kind.element is not None:
+        parts = [seen.element] if seen.element else list(seen.fields.values())
+        return any(has_empty(part, kind.element) for part in parts)
+    return any(has_empty(seen.fields[name], part) for name, part in kind.fields if name in seen.fields)
