@@ -34,8 +34,8 @@ Row = Sequence[Any]
 def export(columns: Sequence[Column], rows: Iterable[Row], to: str, brokers: Brokers | None = None) -> int:
     """Writes the rows and returns how many there were.
 
-    to: a file by its ending (`.jsonl`, `.json`, `.csv`, `.parquet`, each also with `.gz`), which appears when it is
-    whole and replaces one of that name; or `kafka:TOPIC`, which takes a JSON value per row.
+    to: a file by its ending (`.jsonl`, `.json`, `.csv`, `.tsv`, `.parquet`, each also with `.gz`), which appears when
+    it is whole and replaces one of that name; or `kafka:TOPIC`, which takes a JSON value per row.
     """
     if to.startswith("kafka:"):
         if brokers is None:
@@ -50,7 +50,7 @@ def export(columns: Sequence[Column], rows: Iterable[Row], to: str, brokers: Bro
             evidence=f"Found: {ending or 'no ending'}.\nWanted: {', '.join(ENDINGS)}, or kafka:TOPIC.",
             way_out="End the file's name with its format, for example `view.csv`.",
         )
-    write = {"jsonl": _json_lines, "csv": _csv, "parquet": _parquet}[ENDINGS[ending]]
+    write = {"jsonl": _json_lines, "csv": _csv, "tsv": _tsv, "parquet": _parquet}[ENDINGS[ending]]
     try:
         with _whole(path) as file:
             if not zipped:
@@ -103,19 +103,23 @@ def _json_lines(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes])
     return written
 
 
-def _csv(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) -> int:
+def _csv(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes], separator: str = ",") -> int:
     """NULL is empty and an empty text is `""`, as Postgres' COPY writes and reads them; nested values are JSON."""
-    file.write((",".join(_field(column.name) for column in columns) + "\n").encode())
+    file.write((separator.join(_field(column.name) for column in columns) + "\n").encode())
     written = 0
     for row in rows:
-        file.write((",".join(_field(each) for each in row) + "\n").encode())
+        file.write((separator.join(_field(each) for each in row) + "\n").encode())
         written += 1
     return written
 
 
+def _tsv(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) -> int:
+    return _csv(columns, rows, file, "\t")
+
+
 def _field(value: Any) -> str:
     text = _as_text(value)
-    if value == "" or any(each in text for each in ',"\r\n'):
+    if value == "" or any(each in text for each in ',"\t\r\n'):
         return '"' + text.replace('"', '""') + '"'
     return text
 

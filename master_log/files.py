@@ -1,4 +1,4 @@
-"""Lines out of a file: JSON lines, CSV or Parquet, compressed with gzip or not, one at a time in bounded memory."""
+"""Lines out of a file: JSON lines, CSV or Parquet, compressed or not, one at a time in bounded memory."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal, cast, get_args
 
+from master_log.arrow_types import surely, type_of
 from master_log.judging import Judgement, Rules
-from master_log.values import BITS, from_text, to_json
+from master_log.packed import Damaged, is_packed, is_unpacking, unpacked, without_ending
+from master_log.values import from_text, to_json
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import STRING, Type
 
-Format = Literal["jsonl", "csv", "parquet"]
+Format = Literal["jsonl", "csv", "tsv", "parquet"]
 
 ENDINGS: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "jsonl",
     ".csv": "csv",
+    ".tsv": "tsv",
     ".parquet": "parquet",
 }
 
@@ -71,7 +74,7 @@ class Line:
 def format_of(name: str, told: str | None) -> Format:
     """The format that was told, or else the one that the file's name ends in."""
     if told is None:
-        ending = Path(name.removesuffix(".gz")).suffix.lower()
+        ending = Path(without_ending(name)).suffix.lower()
         if ending in ENDINGS:
             return ENDINGS[ending]
     elif told in get_args(Format):
@@ -98,9 +101,10 @@ def seekable(name: str, stdin: IO[bytes]) -> Iterator[IO[bytes]]:
             _refuse_devices(file, name)
             if name == "-" or not file.seekable():
                 file = opened.enter_context(_copied(file, name))
-            zipped = file.read(2) == b"\x1f\x8b"
-            file.seek(0)
-        yield cast("IO[bytes]", opened.enter_context(gzip.open(file, "rb"))) if zipped else file
+            content = unpacked(file)
+            if content is not file:
+                opened.enter_context(content)
+        yield content
 
 
 def _refuse_devices(file: IO[bytes], name: str) -> None:
@@ -123,7 +127,7 @@ def _refuse_device(found: os.stat_result, name: str) -> None:
 def _copy(pipe: IO[bytes], copy: IO[bytes], name: str) -> None:
     """Copies what a pipe gives; a text must have lines."""
     chunk = pipe.read(_CHUNK)
-    is_text = not chunk.startswith((b"\x1f\x8b", b"PAR1"))
+    is_text = not is_packed(chunk) and not chunk.startswith(b"PAR1")
     since = 0
     while chunk:
         copy.write(chunk)
@@ -170,8 +174,8 @@ def lines(file: IO[bytes], name: str, file_format: Format, rules: Rules, largest
         match file_format:
             case "jsonl":
                 found = _json_lines(file, name, rules)
-            case "csv":
-                found = _csv(file, name, rules)
+            case "csv" | "tsv":
+                found = _csv(file, name, file_format, rules)
             case "parquet":
                 found = _parquet(file, name, rules)
         for line in found:
@@ -186,7 +190,7 @@ def lines(file: IO[bytes], name: str, file_format: Format, rules: Rules, largest
 def _told(name: str) -> Iterator[None]:
     try:
         yield
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error, Damaged) as error:
         raise LaminaError(
             f"{name}: the compressed file is damaged",
             evidence=str(error),
@@ -209,9 +213,16 @@ def _json_lines(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
         yield Line(number, line, line, found.value, found.problem, found.with_null, found.is_utf8)
 
 
-def _csv(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
+def header_of(file: IO[bytes], name: str, file_format: Format) -> Sequence[str]:
+    """The names in the first line of a CSV file, as they stand there."""
+    with _told(name):
+        file.seek(0)
+        return _csv_reader(file, name, file_format, [])[1]
+
+
+def _csv_reader(file: IO[bytes], name: str, file_format: Format, taken: list[bytes]) -> tuple[Any, Sequence[str]]:
+    """A reader that stands behind the header, and the header; the lines that it has read are in `taken`."""
     csv.field_size_limit(LONGEST_LINE)
-    taken: list[bytes] = []
 
     def texts() -> Iterator[str]:
         for _, raw in _split(file, name):
@@ -219,7 +230,10 @@ def _csv(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
             # Bytes that are no UTF-8 travel on as surrogates, so that only their own line is bad.
             yield raw.decode(errors="surrogateescape")
 
-    reader = csv.reader(texts(), strict=True)
+    several = texts()
+    begins = next(several, "")
+    separator = "\t" if file_format == "tsv" else _separator(begins)
+    reader = csv.reader(itertools.chain([begins] if begins else [], several), delimiter=separator, strict=True)
     first, problem = _fields(reader)
     if problem is not None or not _is_utf8(first or ()):
         raise LaminaError(
@@ -227,7 +241,30 @@ def _csv(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
             evidence=problem or "it is not UTF-8",
             way_out="Save the file as CSV in UTF-8.",
         )
-    header = _header(name, first or (), rules.columns)
+    return reader, first or ()
+
+
+SEPARATORS = (";", "\t", "|")
+"""What stands between the fields of a CSV file whose header has no comma."""
+
+
+def _separator(line: str) -> str:
+    """What separates the names of a header: a comma, or else the most frequent of `SEPARATORS`.
+
+    >>> _separator("id,name;s"), _separator("id;name"), _separator('"a,b";c'), _separator("id")
+    (',', ';', ';', ',')
+    """
+    outside = "".join(line.split('"')[::2])
+    if "," in outside:
+        return ","
+    most = max(SEPARATORS, key=outside.count)
+    return most if most in outside else ","
+
+
+def _csv(file: IO[bytes], name: str, file_format: Format, rules: Rules) -> Iterator[Line]:
+    taken: list[bytes] = []
+    reader, first = _csv_reader(file, name, file_format, taken)
+    header = _header(name, first, rules.columns)
     while True:
         taken.clear()
         number = reader.line_num + 1
@@ -246,7 +283,9 @@ def _csv(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
             yield Line(number, raw, b"", {}, problem)
             continue
         value = {
-            key: from_text(rules.columns.get(key, STRING), field) for key, field in zip(header, fields, strict=True)
+            key: from_text(rules.columns.get(key, STRING), field)
+            for key, field in zip(header, fields, strict=True)
+            if key  # a column without a name, as pandas writes its index, is no field
         }
         found = rules.judged_value(value)
         yield Line(number, raw, to_json(value).encode(errors="replace"), value, found.problem, found.with_null)
@@ -268,7 +307,7 @@ def _header(name: str, header: Sequence[str], declared: Mapping[str, Type]) -> l
     by_case = {column.lower(): column for column in declared}
     told = [given.strip() for given in header]
     names = [given if given in declared else by_case.get(given.lower(), given) for given in told]
-    twice = sorted({given for given in names if names.count(given) > 1})
+    twice = sorted({given for given in names if given and names.count(given) > 1})
     if twice or not declared.keys() & set(names):
         raise LaminaError(
             f"{name}: the first line does not name the columns",
@@ -290,7 +329,7 @@ def _parquet(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
             doubtful = {
                 column: kind
                 for column, kind in rules.columns.items()
-                if column in given.names and not _surely(given.field(column).type, kind)
+                if column in given.names and not surely(given.field(column).type, kind)
             }
             of_doubtful = replace(rules, columns=doubtful)
             for batch in parquet.iter_batches(_ROWS):
@@ -306,36 +345,31 @@ def _parquet(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
             way_out="Write it as a text or leave it out, where the file is made.",
         ) from error
     except pa.ArrowException as error:
-        raise LaminaError(
-            f"{name}: this is not a Parquet file", evidence=str(error), way_out="Name its format with --format."
-        ) from error
+        raise _not_parquet(name, error) from error
 
 
-def _surely(given: Any, kind: Type) -> bool:
-    """Is every value of the Arrow type one of the declared type?"""
-    import pyarrow.types as at
+def schema_of(file: IO[bytes], name: str) -> dict[str, Type]:
+    """The columns of a Parquet file with the types that take all their values."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    match kind.name:
-        case "STRING":
-            return True
-        case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
-            return bool(at.is_signed_integer(given)) and given.bit_width <= BITS[kind.name]
-        case "DOUBLE" | "FLOAT":
-            return bool(at.is_floating(given))
-        case "TIMESTAMP":
-            return bool(at.is_timestamp(given))
-        case "BOOLEAN":
-            return bool(at.is_boolean(given))
-        case "DECIMAL":
-            whole = kind.precision - kind.scale
-            return bool(at.is_decimal(given)) and given.scale <= kind.scale and given.precision - given.scale <= whole
-    return False
+    try:
+        with _told(name), _unpacked(file) as content:
+            return {field.name: type_of(field.type) for field in pq.ParquetFile(content).schema_arrow}
+    except pa.ArrowException as error:
+        raise _not_parquet(name, error) from error
+
+
+def _not_parquet(name: str, error: Exception) -> LaminaError:
+    return LaminaError(
+        f"{name}: this is not a Parquet file", evidence=str(error), way_out="Name its format with --format."
+    )
 
 
 @contextmanager
 def _unpacked(file: IO[bytes]) -> Iterator[IO[bytes]]:
     """The file with random access: to seek backwards in a compressed one unpacks it anew each time."""
-    if not isinstance(cast("Any", file), gzip.GzipFile):
+    if not is_unpacking(file):
         yield file
         return
     with tempfile.TemporaryFile() as copy:

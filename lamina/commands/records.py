@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "file_format",
-    type=click.Choice(["jsonl", "csv", "parquet"]),
+    type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
     help="By default by the file's name; needed with '-', standard input.",
 )
 @click.option(

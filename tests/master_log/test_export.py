@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 import gzip
 import json
@@ -37,6 +38,15 @@ ROWS: list[tuple[Any, ...]] = [
     (None, None, None, None, None, None, None),
     (None, "", None, None, None, None, None),
 ]
+
+
+def test_tabs_separate_the_fields_of_a_tsv_file(tmp_path: Path) -> None:
+    rows = []
+    for name, separator in (("view.csv", ","), ("view.tsv", "\t")):
+        export(COLUMNS, ROWS, str(tmp_path / name))
+        with (tmp_path / name).open(newline="") as file:
+            rows.append(list(csv.reader(file, delimiter=separator)))
+    assert rows[0] == rows[1]
 
 
 @pytest.mark.parametrize("name", ["view.jsonl", "view.json.gz", "view.csv", "view.csv.gz", "view.parquet"])

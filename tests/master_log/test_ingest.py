@@ -45,13 +45,20 @@ def written(folder: Path, name: str, content: bytes) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def zstandard(content: bytes) -> bytes:
+    return bytes(pa.compress(content, codec="zstd", asbytes=True))
+
+
+ENDINGS: dict[Callable[[bytes], bytes], str] = {bytes: "", gzip.compress: ".gz", zstandard: ".zst"}
+
+
+@pytest.mark.parametrize("pack", ENDINGS)
 def test_json_lines_arrive_as_they_are(
     tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, pack: Callable[[bytes], bytes]
 ) -> None:
     source = new_source(3)
     content = b"\xef\xbb\xbf" + JSON[0] + b"\r\n\n" + JSON[1] + b"\n" + JSON[2]
-    name = "records.jsonl" + (".gz" if pack is gzip.compress else "")
+    name = f"records.jsonl{ENDINGS[pack]}"
     calls: list[tuple[int, int | None]] = []
     done = ingest(
         source,
@@ -324,12 +331,29 @@ def test_a_csv_header_that_names_no_column_or_one_twice_is_refused(
         ingest(new_source(), written(tmp_path, "records.csv", content), brokers)
 
 
-def test_a_file_that_turns_out_to_be_damaged_says_how_far_it_was_sent(
-    tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("records.tsv", b"id\tkind\n1\tx,y\n"),
+        ("records.csv", b"id;kind\n1;x,y\n"),
+        ("records.csv", b"|id|kind\n0|1|x,y\n"),
+    ],
+)
+def test_the_header_says_what_separates_the_fields_and_a_column_without_a_name_is_none(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, name: str, content: bytes
 ) -> None:
     source = new_source()
-    packed = gzip.compress(b"\n".join(JSON * 20_000))
-    path = written(tmp_path, "records.jsonl.gz", packed[:-2000])
+    assert ingest(source, written(tmp_path, name, content), brokers).sent == 1
+    assert contents(source.topic) == [(None, b'{"id":1,"kind":"x,y"}')]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard])
+def test_a_file_that_turns_out_to_be_damaged_says_how_far_it_was_sent(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, pack: Callable[[bytes], bytes]
+) -> None:
+    source = new_source()
+    packed = pack(b"\n".join(b'{"id": %d}' % number for number in range(60_000)))
+    path = written(tmp_path, f"records.jsonl{ENDINGS[pack]}", packed[:-2000])
     with pytest.raises(LaminaError, match="the compressed file is damaged") as refused:
         ingest(source, path, brokers, on_bad="quarantine", ignore_unknown=True)
     there = len(contents(source.topic))
@@ -364,7 +388,7 @@ DAYS = pa.map_(pa.date32(), pa.struct({"of": pa.map_(pa.string(), pa.int32())}))
 """A map in a struct in a map, whose keys JSON has no form for."""
 
 
-@pytest.mark.parametrize("name", ["records.parquet", "records.parquet.gz", "-"])
+@pytest.mark.parametrize("name", ["records.parquet", "records.parquet.gz", "records.parquet.zst", "-"])
 def test_parquet_keeps_its_values(
     spark: SparkSession, tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, name: str
 ) -> None:
@@ -383,7 +407,9 @@ def test_parquet_keeps_its_values(
     )
     buffer = io.BytesIO()
     pq.write_table(table, buffer)
-    packed = gzip.compress(buffer.getvalue()) if name.endswith(".gz") else buffer.getvalue()
+    packed = next((pack for pack, ending in ENDINGS.items() if ending and name.endswith(ending)), bytes)(
+        buffer.getvalue()
+    )
     file = name if name == "-" else written(tmp_path, name, packed)
     told = "parquet" if name == "-" else None
     done = ingest(source, file, brokers, file_format=told, ignore_unknown=True, stdin=io.BytesIO(packed))
