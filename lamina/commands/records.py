@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +17,9 @@ from lamina.render import Output
 from serving_layer.waiting import waiting
 
 if TYPE_CHECKING:
+    from lamina.deployment import Deployment
     from master_log.ingest import Ingested
+    from view_algebra.compiled import Source
 
 
 @command()
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="Records a second; by default as fast as the brokers take them.",
 )
+@click.option("--wait", is_flag=True, help="Wait until the views show the records.")
 def ingest(
     output: Output,
     source: str,
@@ -53,10 +57,11 @@ def ingest(
     skip: int,
     key_by: Sequence[str],
     rate: int | None,
+    wait: bool,
 ) -> None:
     """Send the records of a file to a source's topic.
 
-    The file holds JSON lines, CSV or Parquet; - is standard input.
+    The file holds JSON lines, CSV or Parquet, compressed with gzip or Zstandard or not; - is standard input.
     Ctrl-C prints how many records were sent, and the command that continues after them.
     """
     from master_log.ingest import Interrupted
@@ -83,6 +88,7 @@ def ingest(
             if output.as_json:
                 output.record({"source": source, "interrupted": True, "skip": error.sent})
             raise
+        seconds = _waited(output, opened, declared) if wait else None
     for bad in done.first_bad:
         output.tell(f"{file}: {bad}")
     if done.first_with_null:
@@ -97,7 +103,20 @@ def ingest(
         with_null=done.with_null,
         first_with_null=done.first_with_null and vars(done.first_with_null),
         not_utf8=done.not_utf8,
+        **({} if seconds is None else {"seconds_until_visible": seconds}),
     )
+
+
+def _waited(output: Output, opened: Deployment, source: Source) -> float:
+    """Waits until the views show what was sent; gives the seconds that it took."""
+    from lamina.arrival import wait_until_counted
+
+    began = time.monotonic()
+    with waiting(output.tell, "the records are sent, and counted by the speed layer"):
+        wait_until_counted(opened, source, opened.brokers.latest(source.topic))
+    seconds = round(time.monotonic() - began, 1)
+    output.tell(f"visible {seconds} s after the last record was sent")
+    return seconds
 
 
 def _summary(done: Ingested, topic: str) -> str:

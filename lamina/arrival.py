@@ -1,0 +1,45 @@
+"""Records that were sent, until the speed layer has counted them."""
+
+from __future__ import annotations
+
+import time
+
+from lamina.deployment import Deployment
+from master_log.offsets import Offsets
+from serving_layer import progress
+from view_algebra.compiled import Source
+from view_algebra.errors import LaminaError
+
+AGAIN_SECONDS = 0.1
+"""Between two looks at progress: a fraction of a micro-batch."""
+
+SILENT_SECONDS = 120.0
+"""Without any speed layer after which waiting ends. A JVM on two busy cores starts within one minute."""
+
+
+def wait_until_counted(opened: Deployment, source: Source, end: Offsets, patience: float = SILENT_SECONDS) -> None:
+    """Returns when the progress of the source has reached `end`: every view shows the records below it.
+
+    Raises LaminaError if the source's query has stopped, or if no speed layer runs for `patience` seconds.
+    """
+    heard = time.monotonic()
+    while True:
+        with opened.database.begin() as connection:
+            reached = progress.read(connection, [source.name])
+            if reached.reaches(end):
+                return
+            query, is_read = progress.queries(connection)[source.name], progress.are_read(connection)
+        if query.stopped:
+            raise LaminaError(
+                f"{source.name} has stopped: the records were sent, and are not counted",
+                evidence=query.stopped,
+                way_out="`lamina status` says more.",
+            )
+        heard = time.monotonic() if is_read else heard
+        if time.monotonic() - heard > patience:
+            raise LaminaError(
+                f"No speed layer runs: the records were sent to {source.topic}, and are not counted",
+                evidence=f"progress is at {reached}, and the topic ends at {end}",
+                way_out="Start one with `lamina up` or `lamina speed`. It counts them; do not send them again.",
+            )
+        time.sleep(AGAIN_SECONDS)
