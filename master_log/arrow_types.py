@@ -1,4 +1,4 @@
-"""Arrow's types, which a Parquet file has, beside ours."""
+"""Types for Arrow's types, which a Parquet file has."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _INTEGERS = {
 
 
 def surely(given: Any, kind: Type) -> bool:
-    """Is every value of the Arrow type one of the declared type?"""
+    """True if every value of the Arrow type is one of the declared type."""
     import pyarrow.types as at
 
     match kind.name:

@@ -1,4 +1,4 @@
-"""Types for the fields of records that nobody has declared yet, guessed from values.
+"""Types for the fields of undeclared records, guessed from values.
 
 A guess prefers what loses nothing: a whole number that may grow is a BIGINT, what is sometimes another type is a
 STRING, and digits that mean no number (`01067`) stay text. Values go in one by one (`Seen.note`); of each field a few
@@ -64,7 +64,7 @@ FEW = 8
 """Keys that any object may have, however often each is there."""
 
 SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-"""How many of each unit of `'epoch'` make a second."""
+"""The units of `'epoch'`: so many make a second."""
 
 PLAUSIBLE = (946_684_800, 2_208_988_800)
 """Seconds since 1970 of the years 2000 to 2039, within which a number may be a time."""
@@ -109,7 +109,7 @@ def typed(text: str) -> Any:
 
 @dataclass
 class Seen:
-    """What was seen of one field.
+    """Statistics of one field's values.
 
     different: how often each value was there, as long as there are at most `CATEGORIES`; many: there were more.
     hashes: those of all values, if it is to be known that no two are equal; None once two are.
@@ -135,7 +135,7 @@ class Seen:
 
     @property
     def values(self) -> int:
-        """How many values there were that are not null."""
+        """The number of values that are not null."""
         return self.kinds.total()
 
     @property
@@ -231,7 +231,7 @@ def _exact(value: Any) -> Decimal | None:
 
 
 def _form(text: str) -> tuple[str, bool]:
-    """How a text looks, and if it is a time with a zone."""
+    """The form of a text, and True if it is a time with a zone."""
     if _DATE.fullmatch(text) and fits(DATE, text):
         return "date", False
     if (found := _INSTANT.fullmatch(text)) and fits(TIMESTAMP, text):

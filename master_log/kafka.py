@@ -150,9 +150,14 @@ class Brokers:
         return times
 
     def newest(self, topics: Sequence[str], records: int) -> dict[str, list[bytes | None]]:
-        """Values of about as many of each topic's newest records: those that the brokers give at once, so it is quick.
+        """Values of about as many of each topic's newest records; see `newest_records`."""
+        found = self.newest_records(topics, records)
+        return {topic: [value for _, value in pairs] for topic, pairs in found.items()}
 
-        One question for all topics. A partition gives a megabyte at the most, or its newest record.
+    def newest_records(self, topics: Sequence[str], records: int) -> dict[str, list[tuple[bytes | None, bytes | None]]]:
+        """Keys and values of about as many of each topic's newest records: those that the brokers give at once.
+
+        So it is quick. One question for all topics. A partition gives a megabyte at the most, or its newest record.
         """
         starts: dict[KafkaTopicPartition, tuple[int, int]] = {}
         for topic in topics:
@@ -161,7 +166,7 @@ class Brokers:
             for at, end in ends.items():
                 if begins[at] < end:
                     starts[KafkaTopicPartition(at.topic, at.partition)] = (max(begins[at], end - share), end)
-        found: dict[str, list[bytes | None]] = {topic: [] for topic in topics}
+        found: dict[str, list[tuple[bytes | None, bytes | None]]] = {topic: [] for topic in topics}
         if not starts:
             return found
         consumer = self._consumer()
@@ -172,7 +177,7 @@ class Brokers:
             deadline = time.monotonic() + SAMPLE_SECONDS
             while starts and time.monotonic() < deadline:
                 for at, given in consumer.poll(timeout_ms=200).items():
-                    found[at.topic] += [record.value for record in given]
+                    found[at.topic] += [(record.key, record.value) for record in given]
                 starts = {at: span for at, span in starts.items() if consumer.position(at) < span[1]}
         except KafkaError as error:
             raise unreachable(self.bootstrap_servers, [str(error)]) from error

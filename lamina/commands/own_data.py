@@ -1,0 +1,184 @@
+"""`lamina init`: from a file or a topic to a source and a view."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lamina.commands.command import command, deployment, with_catalog
+from lamina.render import Output
+from lamina.settings import catalog_folder
+from serving_layer.waiting import waiting
+from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from lamina.first_catalog import Proposal
+    from master_log.sampling import Sample
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """Records that were looked at: where they are, and as which format a file of them is read."""
+
+    sample: Sample
+    place: str
+    topic: str | None
+    told_format: str | None
+
+
+@command()
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic that exists (repeatable).")
+@with_catalog
+@click.option("--name", metavar="NAME", help="The source's name; by default the file's or the topic's.")
+@click.option("--table", is_flag=True, help="Declare a table: the newest record of each key counts.")
+@click.option("--key", multiple=True, metavar="COLUMN", help="Column that tells records apart (repeatable).")
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
+    help="By default by the file's name; needed with '-', standard input.",
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    metavar="N",
+    help="Records to look at, at most: the first of a file, the newest of a topic.",
+)
+@click.option("--force", is_flag=True, help="Overwrite files of the catalog.")
+def init(
+    output: Output,
+    files: Sequence[str],
+    topics: Sequence[str],
+    catalog: Path,
+    name: str | None,
+    table: bool,
+    key: Sequence[str],
+    file_format: str | None,
+    sample: int,
+    force: bool,
+) -> None:
+    """Write a source and a first view for your own records.
+
+    They are in a FILE of JSON lines, CSV or Parquet (.gz and .zst too), or in a topic. Types are guessed from the first
+    records, and each of these records can be counted under them. The files are yours to edit.
+    """
+    from lamina.first_catalog import name_of, proposal
+
+    if not files and not topics:
+        raise click.UsageError("Name a file, or a topic with --topic.")
+    if len(files) + len(topics) > 1 and (name or key or file_format):
+        raise click.UsageError("--name, --key and --format are given for one file or topic.")
+    if "-" in files and not name:
+        raise click.UsageError("Standard input has no name: give the source one with --name.")
+    proposals: dict[str, tuple[_Looked, Proposal]] = {}
+    for looked in _looked_at(output, files, topics, file_format, sample):
+        given = name or name_of(looked.topic or looked.place, is_file=looked.topic is None)
+        if given in proposals:
+            raise LaminaError(
+                f"Two sources would be named {given}", way_out="Call `lamina init` for each, with --name."
+            )
+        made = proposal(looked.sample, given, looked.place, topic=looked.topic, key=key, as_table=table)
+        proposals[given] = looked, made
+    texts = {path: text for _, made in proposals.values() for path, text in made.files.items()}
+    _check(catalog, texts, force=force)
+    for path, text in texts.items():
+        (catalog / path).parent.mkdir(parents=True, exist_ok=True)
+        (catalog / path).write_text(text, encoding="utf-8")
+    for looked, made in proposals.values():
+        _tell(output, looked, made, catalog)
+
+
+def _looked_at(
+    output: Output, files: Sequence[str], topics: Sequence[str], file_format: str | None, most: int
+) -> list[_Looked]:
+    from master_log.sampling import of_file, of_topic
+
+    found = []
+    for file in files:
+        if Path(file).is_dir():
+            raise LaminaError(f"{file} is a folder", way_out="Name a file in it.")
+        with waiting(output.tell, f"{file} is looked at"):
+            found.append(_Looked(of_file(file, file_format, most)[1], file, None, file_format))
+    if topics:
+        with deployment(output) as opened:
+            for topic in topics:
+                with waiting(output.tell, f"topic {topic} is looked at"):
+                    found.append(_Looked(of_topic(topic, opened.brokers, most), f"topic {topic}", topic, None))
+    return found
+
+
+def _check(catalog: Path, texts: dict[str, str], *, force: bool) -> None:
+    """Raises if a file or a name is taken, or if the catalog would not compile."""
+    from lamina.catalogs import catalog_files, files_in
+    from view_algebra import compile_catalog
+
+    there = [path for path in texts if (catalog / path).exists()]
+    if there and not force:
+        raise LaminaError(
+            f"The catalog at {catalog} has {' and '.join(there)}; nothing was written",
+            way_out="Give the source another name with --name, or overwrite with --force.",
+        )
+    has_others = catalog.is_dir() and files_in(catalog, ".sql")
+    others = {path: text for path, text in catalog_files(catalog).items() if path not in texts} if has_others else {}
+    compile_catalog({**others, **texts})
+
+
+def _tell(output: Output, looked: _Looked, made: Proposal, catalog: Path) -> None:
+    """Prints the files that were written, the columns, and the commands that come next."""
+    sample, following = looked.sample, _next(looked, made, catalog)
+    if output.as_json:
+        output.record(
+            {
+                "source": made.source,
+                "view": made.view,
+                "topic": made.topic,
+                "files": [str(catalog / path) for path in made.files],
+                "records": sample.records,
+                "all": sample.is_all,
+                "bad": sample.bad,
+                "event_time": made.event_time,
+                "key": list(made.key),
+                "columns": [
+                    {"column": each.name, "field": each.field.name, "type": each.kind.spark} for each in made.columns
+                ],
+                "next": following,
+            }
+        )
+        return
+    output.tell(f"{looked.place}: types were guessed from {sample.part}")
+    if sample.bad:
+        output.tell(f"{sample.bad:,} of them cannot be read by any source: {'; '.join(map(str, sample.first_bad))}")
+    if sample.deletions:
+        output.tell(f"{sample.deletions:,} more have no value: in a table (--table), they delete a row")
+    for path in made.files:
+        output.tell(f"{catalog / path} written")
+    output.table(("column", "type"), [(each.name, each.kind.spark) for each in made.columns])
+    output.text("\nnext:\n" + "\n".join(f"  {each}" for each in following))
+
+
+def _next(looked: _Looked, made: Proposal, catalog: Path) -> list[str]:
+    """The commands that deploy the source, send the file, and show the view."""
+    named = [] if catalog == catalog_folder() else ["--catalog", str(catalog)]
+    commands = [["lamina", "apply", *named]]
+    if looked.topic is None:
+        told = ["--format", looked.told_format] if looked.told_format else []
+        bad = ["--on-bad", "quarantine"] if looked.sample.bad else []
+        unknown = ["--ignore-unknown"] if looked.sample.has_unnamed else []
+        commands.append(["lamina", "ingest", made.source, looked.place, *told, *bad, *unknown, "--wait"])
+    order = f" ORDER BY {made.order}" if made.order else ""
+    commands.append(["lamina", "sql", f"SELECT * FROM {made.view}{order} LIMIT 10"])
+    return [_shown(each) for each in commands]
+
+
+def _shown(words: Sequence[str]) -> str:
+    return " ".join(
+        f'"{word}"' if word.startswith("SELECT ") and "`" not in word else shlex.quote(word) for word in words
+    )

@@ -1,0 +1,184 @@
+"""A stranger's file becomes a source, a view and rows, by the commands that `lamina init` names."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections import Counter
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+
+from lamina.arrival import wait_until_counted
+from lamina.cli import lamina as program
+from serving_layer import progress
+from tests.fix_lamina import CommandLine, Deployed
+from view_algebra.errors import LaminaError
+
+TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "own-data.md"
+
+COUNTRIES = ("NL", "DE", "FR", None)
+
+
+ODD = 'it\'s a `b`\n\\ "100 %"'
+"""A name that needs quotes wherever it stands."""
+
+
+def orders(count: int) -> list[dict[str, Any]]:
+    """Orders of a shop, with a field name that SQL cannot have, a zip code, and a time in milliseconds."""
+    return [
+        {
+            "Order ID": number,
+            "zip": f"{number % 7:05}",
+            "country": COUNTRIES[number % 4],
+            "amount": number / 4,
+            "placed": 1_704_164_645_000 + 600_000 * number,
+            "buyer": {"name": f"ä{number}", "tags": ["new"] * (number % 3)},
+            ODD: number,
+            "größe": number % 3 == 0,
+            "note": number if number % 2 else f"n {number}",
+        }
+        for number in range(count)
+    ]
+
+
+def hours(records: list[dict[str, Any]]) -> Counter[Any]:
+    """How many orders of each hour and country."""
+    return Counter(
+        (datetime.fromtimestamp(each["placed"] / 1000, UTC).replace(minute=0, second=0), each["country"])
+        for each in records
+    )
+
+
+def test_a_file_is_on_a_chart_by_the_commands_that_init_names(
+    deployed: Deployed, lamina: CommandLine, tmp_path: Path
+) -> None:
+    records, name = orders(500), f"{deployed.prefix[-20:]}_orders".lstrip("_0123456789")
+    file = tmp_path / "orders.jsonl.zst"
+    file.write_bytes(pa.compress("\n".join(map(json.dumps, records)).encode(), codec="zstd", asbytes=True))
+    [made] = lamina("init", str(file), "--name", name, "--json").lines()
+    assert (made["records"], made["bad"], made["event_time"], made["key"]) == (500, 0, "placed", ["order_id"])
+    (tmp_path / "catalog" / "views" / "rows.sql").write_text(
+        f"CREATE VIEW every_row AS SELECT order_id, zip, amount, placed, buyer, note, it_s_a_b_100, groe FROM {name};"
+    )
+    apply, ingest, sql = (shlex.split(line)[1:] for line in made["next"])
+    lamina(*apply)
+    with deployed.speed():
+        sent = lamina(*ingest)
+    assert "500 records sent" in sent.out
+    assert "visible" in sent.err
+    found = deployed.rows(f"SELECT hour, country, records FROM {made['view']}")  # at once: ingest has waited
+    assert {(hour, country): count for hour, country, count in found} == hours(records)
+    assert lamina(*sql, "--json").lines()[0]["hour"] == max(hour for hour, _, _ in found).isoformat().replace(
+        "+00:00", "Z"
+    )
+    rows = deployed.rows(
+        "SELECT order_id, zip, amount, placed, buyer, note, it_s_a_b_100, groe FROM every_row ORDER BY order_id"
+    )
+    assert rows == [
+        (
+            each["Order ID"],
+            each["zip"],
+            Decimal(str(each["amount"])),
+            datetime.fromtimestamp(each["placed"] / 1000, UTC),
+            each["buyer"],
+            str(each["note"]),
+            each[ODD],
+            each["größe"],
+        )
+        for each in records
+    ]
+    assert deployed.owner("SELECT count(*) FROM lamina.quarantine") == [(0,)]
+
+    [of_topic] = lamina("init", "--topic", made["topic"], "--catalog", "other", "--json").lines()
+    assert {each["field"]: each["type"] for each in of_topic["columns"]} == {
+        each["field"]: each["type"] for each in made["columns"]
+    }
+    assert (of_topic["records"], of_topic["all"]) == (500, True)
+    assert len(of_topic["next"]) == 2, "there is no file to send"
+    refused = lamina("init", "--topic", f"{made['topic']}_none", "--catalog", "other", code=1)
+    assert "There is no topic" in refused.err
+
+
+def init(*arguments: str, code: int = 0, stdin: str | None = None) -> Result:
+    """`lamina init` in this process, which needs no services."""
+    done = CliRunner().invoke(program, ["init", *arguments], input=stdin)
+    assert done.exit_code == code, f"{arguments} ended with {done.exit_code}\n{done.output}"
+    return done
+
+
+def test_nothing_of_a_catalog_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LAMINA_CATALOG", raising=False)
+    (tmp_path / "stock.csv").write_text("place,pieces\nshelf,1\nshelf,2\ncellar,3\n")
+    init("stock.csv")
+    source, view = tmp_path / "catalog/sources/stock.sql", tmp_path / "catalog/views/stock_per_place.sql"
+    source.write_text(source.read_text().replace("pieces INT", "pieces BIGINT"))
+    edited = source.read_text()
+    refused = init("stock.csv", code=1).stderr
+    assert "has sources/stock.sql and views/stock_per_place.sql; nothing was written" in refused
+    view.rename(tmp_path / "catalog/views/other.sql")
+    assert "sources/stock.sql; nothing was written" in init("stock.csv", code=1).stderr
+    assert not view.exists()
+    assert "stock_per_place" in init("stock.csv", "--force", code=1).stderr, "another file has a view of that name"
+    assert source.read_text() == edited
+    (tmp_path / "catalog/views/other.sql").unlink()
+    init("stock.csv", "--force")
+    assert "pieces INT" in source.read_text()
+    init("stock.csv", "--name", "goods")
+    assert "Two sources would be named stock" in init("stock.csv", "stock.csv", code=1).stderr
+    for wrong in ([], ["-"], ["stock.csv", "other.csv", "--name", "x"]):
+        init(*wrong, code=2)
+    assert (
+        "lamina ingest piped - --format jsonl"
+        in init("-", "--name", "piped", "--format", "jsonl", stdin='{"a": 1}\n').stdout
+    )
+    assert f"{tmp_path} is a folder" in init(str(tmp_path), code=1).stderr
+    assert "the file cannot be read" in init("none.csv", code=1).stderr
+    assert "'Stock' cannot be a name" in init("stock.csv", "--name", "Stock", code=1).stderr
+
+
+def test_a_wait_that_would_never_end_says_that_the_records_were_sent(deployed: Deployed) -> None:
+    deployed.apply(
+        events="CREATE TABLE events (n INT) USING kafka OPTIONS (topic '{topics}_events', format 'json');",
+        total="CREATE VIEW total AS SELECT sum(n) AS n FROM events;",
+    )
+    deployed.send("events", {"n": 1})
+    opened, source = deployed.deployment, deployed.deployment.deployed().sources["events"]
+    end = opened.brokers.latest(source.topic)
+    with pytest.raises(LaminaError, match="No speed layer runs") as waited:
+        wait_until_counted(opened, source, end, patience=0)
+    assert "do not send them again" in waited.value.way_out
+    with opened.database.begin() as connection:
+        progress.stop(connection, "events", "the topic is another one")
+    with pytest.raises(LaminaError, match="events has stopped") as waited:
+        wait_until_counted(opened, source, end)
+    assert waited.value.evidence == "the topic is another one"
+    deployed.catch_up()
+    wait_until_counted(opened, source, end)
+    assert deployed.rows("SELECT n FROM total") == [(1,)]
+
+
+def lines(printed: str) -> list[str]:
+    """Lines without the waits that slow machines are told of, and without seconds; stderr comes whenever it does."""
+    return sorted(re.sub(r"\d+\.\d s ", "N s ", line.rstrip()) for line in printed.splitlines() if "…" not in line)
+
+
+def test_the_tutorial_prints_what_it_shows(deployed: Deployed, lamina: CommandLine, tmp_path: Path) -> None:
+    text = TUTORIAL.read_text()
+    [content] = re.findall(r"```csv\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "bakery.csv").write_text(content)
+    steps = re.findall(r"```console\n\$ lamina (.*?)\n(.*?)```", text, re.DOTALL)
+    assert len(steps) == 4
+    with deployed.speed():
+        for command, shown in steps:
+            done = lamina(*shlex.split(command))
+            assert lines(done.err + done.out) == lines(shown), command
+    statements = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    assert {path.read_text() for path in (tmp_path / "catalog").rglob("*.sql")} == set(statements)
