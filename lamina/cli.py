@@ -15,7 +15,18 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from lamina.commands import blame, catalog, completion, generating, own_data, previews, reading, rebuilds, records, services  # noqa: F401 - each adds its own
+from lamina.commands import (  # noqa: F401 - each adds its own
+    blame,
+    catalog,
+    completion,
+    generating,
+    own_data,
+    previews,
+    reading,
+    rebuilds,
+    records,
+    services,
+)
 from lamina.commands.command import INTERRUPTED, lamina, nobody_reads
 
 __all__ = ["interrupt_again_if_lost", "interrupt_engines_too", "lamina", "main"]

@@ -20,7 +20,8 @@ from lamina.settings import Settings
 from serving_layer import database as database_module
 from serving_layer.database import Database
 from serving_layer.install import install, installed, migrations, pending
-from serving_layer.readers import Holder, Limits, in_the_way
+from serving_layer.limits import Limits
+from serving_layer.readers import Holder, in_the_way
 from tests.fix_services import Services
 from tests.serving_layer.world import FILES, World
 from view_algebra.errors import LaminaError

@@ -18,8 +18,8 @@ from serving_layer import dropping, generations, lookup, overwriting, progress, 
 from serving_layer.analyst import select, selected
 from serving_layer.database import Database, is_away, with_login
 from serving_layer.install import install, pending
+from serving_layer.limits import Limits
 from serving_layer.micro_batch import Outcome
-from serving_layer.readers import Limits
 from tests.fix_services import Services
 from tests.serving_layer.world import World
 from view_algebra.errors import LaminaError
