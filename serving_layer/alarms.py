@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, exists, func, select, text
+from sqlalchemy import Connection, column, exists, func, select, table, text
 
 from master_log.log_times import RAW_LOG_TIME
 from master_log.offsets import Offsets, TopicPartition
@@ -20,6 +20,8 @@ from serving_layer.views import ANALYST
 
 if TYPE_CHECKING:
     from master_log.kafka import Retention, Undecided
+
+_AGES = table("ages", column("source"), column("heard_age"), schema="lamina")
 
 GONE_AFTER = 30.0
 """Seconds without a word of a writer: it says every second that it lives (`speed_layer/heartbeat.py`)."""
@@ -101,7 +103,7 @@ def _standing(
 ) -> str | None:
     """The alarm that nobody reads the topic, or nobody reads it fast enough, whatever the reason."""
     ages = _ages(connection, each.name)
-    if (gone := _silent(connection, each, ages.heard)) is not None:
+    if (gone := _silent(each, ages.heard)) is not None:
         return f"its speed layer ({each.writer}) was last heard of {age(gone)} ago: start it again (`lamina up`)"
     if topic is None and ages.moved > limits.after:
         seconds = age(ages.moved)
@@ -122,13 +124,11 @@ def _standing(
 
 def silent(connection: Connection, each: progress.Query) -> float | None:
     """For how many seconds the writer of a query has said nothing, where that is too long; a leap says nothing."""
-    return _silent(connection, each, _ages(connection, each.name).heard)
+    return _silent(each, _ages(connection, each.name).heard)
 
 
-def _silent(connection: Connection, each: progress.Query, heard: float | None) -> float | None:
-    """A writer's word is kept in a row that a hand-over may lock: while it does, silence proves nothing."""
-    long_ago = heard is not None and heard > GONE_AFTER and _reads_on(each)
-    return float(heard) if heard is not None and long_ago and not progress.is_locked(connection, each.name) else None
+def _silent(each: progress.Query, heard: float | None) -> float | None:
+    return heard if heard is not None and heard > GONE_AFTER and _reads_on(each) else None
 
 
 def _reads_on(each: progress.Query) -> bool:
@@ -158,7 +158,7 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
         return "the speed layer is starting" if starting else "no speed layer runs (`lamina up`, or `lamina speed`)"
     heard = _ages(connection, name).heard
     if heard is not None and heard > BEATS_MISSED:
-        return f"the speed layer has said nothing for {float(heard):.0f} s (`lamina status` names its process)"
+        return f"the speed layer has said nothing for {heard:.0f} s (`lamina status` names its process)"
     if each.committed_at is None:
         has_begun = any(other.writer == each.writer and other.committed_at for other in queries.values())
         return "the speed layer counts its first records" if has_begun else "the speed layer is starting"
@@ -180,7 +180,7 @@ def _ages(connection: Connection, name: str) -> Any:
 
     return connection.execute(
         select(
-            since(query.c.heard_at).label("heard"),
+            select(_AGES.c.heard_age).where(_AGES.c.source == name).scalar_subquery().label("heard"),
             since(query.c.committed_at, query.c.caught_up_at, query.c.created_at).label("moved"),
             since(query.c.waiting_at).label("waited"),
             query.c.waiting,

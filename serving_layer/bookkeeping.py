@@ -133,7 +133,6 @@ query = Table(
     Column("committed_at", DateTime(timezone=True), comment="when its last micro-batch was committed"),
     Column("newest", DateTime(timezone=True), comment="greatest Kafka timestamp below progress"),
     Column("caught_up_at", DateTime(timezone=True), comment="since when, at the latest, it lacks no record of before"),
-    Column("heard_at", DateTime(timezone=True), comment="when its writer last said that it lives"),
     Column("waiting", BigInteger, comment="the fewest records seen waiting for some seconds since none did"),
     Column("waiting_at", DateTime(timezone=True), comment="when there were last so few"),
     Column(
@@ -151,6 +150,16 @@ query = Table(
         comment="of them, those that differ from the counted one and should have been counted in its place",
     ),
     comment="one row per streaming query; the row is the lock of everything that moves its progress",
+)
+
+heartbeat = Table(
+    "heartbeat",
+    metadata,
+    Column("query", Text, ForeignKey(query.c.name, ondelete="CASCADE"), primary_key=True),
+    Column("heard_at", DateTime(timezone=True), nullable=False, comment="when its writer last said that it lives"),
+    comment="the newest sign of life of each query's writer; it does not wait for the lock of the query",
+    # Half of each page is free, so that an update stays in its page and touches no index.
+    postgresql_with={"fillfactor": 50},
 )
 
 progress = Table(

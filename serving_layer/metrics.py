@@ -184,7 +184,7 @@ CROSS JOIN LATERAL (VALUES ('counted', greatest(0, coalesce(p.offsets, 0) - b.ba
         "Seconds since the speed layer of a source last said that it lives.",
         ("source",),
         """
-SELECT name, extract(epoch FROM clock_timestamp() - heard_at) FROM lamina.query WHERE heard_at IS NOT NULL""",
+SELECT source, heard_age FROM lamina.ages WHERE heard_age IS NOT NULL""",
         alert=Alert(
             "LaminaSpeedLayerGone",
             "lamina_source_heard_age_seconds > 30",

@@ -1,5 +1,14 @@
 -- What operators need to know, as SQL. Each is a view over the bookkeeping, replaced where its text has changed.
 
+-- Ages: per source, for how long there may have been records that it does not count (NULL until one was counted), and
+-- since when nothing was heard of its writer: a sign of life, or a commit.
+CREATE OR REPLACE VIEW lamina.ages AS
+SELECT q.name AS source,
+       extract(epoch FROM clock_timestamp() - greatest(q.newest, q.caught_up_at))::float8 AS seconds_behind,
+       extract(epoch FROM clock_timestamp() - greatest(h.heard_at, q.committed_at))::float8 AS heard_age
+FROM lamina.query AS q
+LEFT JOIN lamina.heartbeat AS h ON h.query = q.name;
+
 -- Freshness: per published view, the newest record that it counts, when its queries last committed, and for how long
 -- there may have been records that it does not count.
 CREATE OR REPLACE VIEW lamina.freshness AS

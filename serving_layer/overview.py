@@ -49,8 +49,7 @@ class View:
 class Source:
     """A source as its query counts it. next_offsets: by partition. counted: offsets below progress.
 
-    heard_age: seconds since its writer last said that it lives. locked: a transaction holds its row, so that its writer
-    cannot say so.
+    heard_age: seconds since its writer last said that it lives, or committed.
     """
 
     name: str
@@ -62,7 +61,6 @@ class Source:
     writer: str | None
     stopped: str | None
     heard_age: float | None
-    locked: bool
 
     @property
     def is_read(self) -> bool:

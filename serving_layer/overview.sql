@@ -60,10 +60,10 @@ SELECT jsonb_build_object(
       'name', q.name, 'topic', q.topic, 'next_offsets', c.next_offsets, 'counted', c.offsets,
       'bad', (SELECT coalesce(sum(records), 0) FROM lamina.bad_count AS b WHERE b.source = q.name),
       'bad_lately', l.records, 'writer', q.writer, 'stopped', q.stopped,
-      'heard_age', extract(epoch FROM clock_timestamp() - greatest(q.heard_at, q.committed_at))::float8,
-      'locked', EXISTS (SELECT FROM pg_stat_activity AS a WHERE a.backend_xid = q.xmax)
+      'heard_age', a.heard_age
     ) ORDER BY q.name)
     FROM lamina.query AS q
+    JOIN lamina.ages AS a ON a.source = q.name
     JOIN counted AS c ON c.source = q.name
     JOIN lately AS l ON l.source = q.name
   ), '[]'),

@@ -18,7 +18,7 @@ from master_log.log_times import LogTimes
 from master_log.offsets import Offsets, TopicPartition
 from master_log.tails import Tails
 from serving_layer.bookkeeping import archived as archived_table
-from serving_layer.bookkeeping import progress, query
+from serving_layer.bookkeeping import heartbeat, progress, query
 from view_algebra.errors import LaminaError
 
 WAITS_AFTER = 5.0
@@ -101,11 +101,14 @@ def take_over(connection: Connection, name: str, writer: str) -> int:
             fence=query.c.fence + 1,
             writer=writer,
             stopped=None,
-            heard_at=func.clock_timestamp(),
             deaths=case((died, query.c.deaths + 1), else_=query.c.deaths),
         )
         .returning(query.c.fence)
     ).scalar_one()
+    beat = insert(heartbeat).values(query=name, heard_at=func.clock_timestamp())
+    connection.execute(
+        beat.on_conflict_do_update(index_elements=[heartbeat.c.query], set_={"heard_at": beat.excluded.heard_at})
+    )
     return fence
 
 
@@ -249,25 +252,21 @@ def are_busy(connection: Connection, names: Collection[str]) -> bool:
 
 def are_read(connection: Connection) -> bool:
     """Does a speed layer live that has written any query?"""
-    lately = query.c.heard_at > func.clock_timestamp() - BUSY
-    return (
-        connection.execute(select(query.c.name).where(query.c.writer.startswith(PROCESS), lately)).first() is not None
-    )
+    lately = heartbeat.c.heard_at > func.clock_timestamp() - BUSY
+    found = select(query.c.name).join(heartbeat).where(query.c.writer.startswith(PROCESS), lately)
+    return connection.execute(found).first() is not None
 
 
 def heard(connection: Connection, fences: Mapping[str, int]) -> None:
-    """Notes that the writer of these queries lives; a query whose lock somebody holds is passed over."""
-    mine = select(query.c.name).where(tuple_(query.c.name, query.c.fence).in_(list(fences.items())))
-    free = mine.with_for_update(skip_locked=True).scalar_subquery()
-    connection.execute(update(query).where(query.c.name.in_(free)).values(heard_at=func.clock_timestamp()))
+    """Notes that the writer of these queries lives. It waits for no lock of a query; a newer writer is passed over."""
+    mine = select(heartbeat.c.query).join(query).where(tuple_(query.c.name, query.c.fence).in_(list(fences.items())))
+    free = mine.with_for_update(of=heartbeat, skip_locked=True).scalar_subquery()
+    connection.execute(update(heartbeat).where(heartbeat.c.query.in_(free)).values(heard_at=func.clock_timestamp()))
 
 
-def is_locked(connection: Connection, name: str) -> bool:
-    """Does an open transaction hold the lock of a query? It is the one that has marked the query's row."""
-    by_it = (
-        "SELECT EXISTS (SELECT FROM lamina.query AS q JOIN pg_stat_activity ON backend_xid = q.xmax WHERE name = :name)"
-    )
-    return bool(connection.execute(text(by_it), {"name": name}).scalar_one())
+def wait_shortly(connection: Connection) -> None:
+    """From here on a statement of this transaction waits 2 seconds for a lock: the next sign of life is due by then."""
+    connection.execute(text("SET LOCAL lock_timeout = '2s'"))
 
 
 def let_go(connection: Connection, fences: Mapping[str, int]) -> None:

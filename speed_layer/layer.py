@@ -244,9 +244,11 @@ class SpeedLayer:
     def _say_it_lives(self) -> None:
         if fences := self._fences():
             with self.parts.database.begin() as connection:
+                progress.wait_shortly(connection)
                 progress.heard(connection, fences)
             if self.clock() >= self._noted_at + NOTE_EVERY:
                 with self.parts.database.begin() as connection:
+                    progress.wait_shortly(connection)
                     freshness.note(connection)
                 self._noted_at = self.clock()
 

@@ -347,4 +347,4 @@ def _some(names: list[str]) -> str:
 
 
 def _is_silent(source: Source) -> bool:
-    return source.is_read and not source.locked and source.stopped is None and (source.heard_age or 0) > SILENCE
+    return source.is_read and source.stopped is None and (source.heard_age or 0) > SILENCE

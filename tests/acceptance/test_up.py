@@ -71,7 +71,7 @@ def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(
             until(lambda: taken_over(database), "the speed layer has begun")
             os.kill(first.pid, signal.SIGSTOP)
             with database.begin() as connection:
-                connection.exec_driver_sql("UPDATE lamina.query SET heard_at = now() - interval '10 minutes'")
+                connection.exec_driver_sql("UPDATE lamina.heartbeat SET heard_at = now() - interval '10 minutes'")
         again = here("up")
         assert "has said nothing for" in again.err
         assert "the speed layer is starting" in again.err

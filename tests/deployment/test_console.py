@@ -265,7 +265,8 @@ def test_what_is_gone_is_named_and_comes_back(deployed: Deployed) -> None:
             assert browser.until("gone", "The speed layer", present=False) < 5
             deployed.until(lambda: len(deployed.owner("SELECT FROM lamina.freshness_history")) > 0, "a minute is kept")
         assert browser.until("state", "None runs for clicks") < 5
-        silent = "UPDATE lamina.query SET writer = 'process 1 on a', committed_at = NULL, heard_at = now() - interval"
+        deployed.owner("UPDATE lamina.query SET writer = 'process 1 on a', committed_at = NULL")
+        silent = "UPDATE lamina.heartbeat SET heard_at = now() - interval"
         deployed.owner(f"{silent} '6 s'")
         assert browser.until("state", "It may pause") < 5
         deployed.owner(f"{silent} '31 s'")

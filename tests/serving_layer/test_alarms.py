@@ -26,7 +26,6 @@ LIMITS = Limits()
 
 AGO = "clock_timestamp() - interval"
 LONG_AGO = f"created_at = {AGO} '1 day', committed_at = {AGO} '90 s', caught_up_at = {AGO} '80 s'"
-ALIVE = "heard_at = clock_timestamp()"
 
 
 def told(
@@ -45,10 +44,15 @@ def sql(world: World, statement: str) -> None:
         connection.execute(text(statement))
 
 
+def heard(world: World, ago: str) -> None:
+    """The writer of query a has said so long ago that it lives."""
+    sql(world, f"UPDATE lamina.heartbeat SET heard_at = {AGO} '{ago}' WHERE query = 'a'")
+
+
 def test_a_topic_that_kafka_does_not_answer_for_is_told_once_nothing_was_counted_for_a_while(world: World) -> None:
     for ago, expected in (("5 s", 0), ("80 s", 1)):
         long_ago = LONG_AGO.replace("80 s", ago)
-        sql(world, f"UPDATE lamina.query SET {ALIVE}, {long_ago}")
+        sql(world, f"UPDATE lamina.query SET {long_ago}")
         with world.database.snapshot() as connection:
             found = [alarm for alarm in alarms(connection, {}, LIMITS) if alarm.startswith("a: ")]
         assert len(found) == expected, found
@@ -57,26 +61,24 @@ def test_a_topic_that_kafka_does_not_answer_for_is_told_once_nothing_was_counted
 
 QUERIES = [
     # (what is set of the query, how many records are behind, what is told)
-    (f"{ALIVE}, {LONG_AGO}", 0, None),
+    (LONG_AGO, 0, None),
     (
-        f"{ALIVE}, {LONG_AGO}",
+        LONG_AGO,
         7,
         "7 records behind, and none was counted for 80 s: the log of its speed layer (the test)",
     ),
-    (f"{ALIVE}, {LONG_AGO}, committed_at = clock_timestamp()", 7, None),
-    (f"{ALIVE}, {LONG_AGO}, created_at = clock_timestamp()", 7, None),
-    (f"{ALIVE}, {LONG_AGO}, writer = NULL", 7, "none was counted for 80 s: no speed layer runs"),
-    (f"{LONG_AGO}, writer = NULL, heard_at = {AGO} '1 h'", 0, None),
-    (f"{LONG_AGO}, heard_at = {AGO} '40 s'", 0, "its speed layer (the test) was last heard of 40 s ago"),
-    (f"{ALIVE}, {LONG_AGO}, stopped = 'it fails again and again: a reason'", 7, "it fails again and again: a reason"),
-    (f"{ALIVE}, committed_at = clock_timestamp(), waiting = 9, waiting_at = {AGO} '61 s'", 9, "and not fewer for 61 s"),
-    (f"{ALIVE}, committed_at = clock_timestamp(), waiting = 9, waiting_at = {AGO} '5 s'", 9, None),
-    (f"{ALIVE}, committed_at = clock_timestamp(), waiting = 0, waiting_at = {AGO} '1 h'", 9, None),
+    (f"{LONG_AGO}, committed_at = clock_timestamp()", 7, None),
+    (f"{LONG_AGO}, created_at = clock_timestamp()", 7, None),
+    (f"{LONG_AGO}, writer = NULL", 7, "none was counted for 80 s: no speed layer runs"),
+    (f"{LONG_AGO}, stopped = 'it fails again and again: a reason'", 7, "it fails again and again: a reason"),
+    (f"committed_at = clock_timestamp(), waiting = 9, waiting_at = {AGO} '61 s'", 9, "and not fewer for 61 s"),
+    (f"committed_at = clock_timestamp(), waiting = 9, waiting_at = {AGO} '5 s'", 9, None),
+    (f"committed_at = clock_timestamp(), waiting = 0, waiting_at = {AGO} '1 h'", 9, None),
 ]
 
 
 def test_a_query_that_stands_is_told_whatever_the_reason(world: World) -> None:
-    before = "SELECT created_at, committed_at, caught_up_at, heard_at, writer FROM lamina.query WHERE name = 'a'"
+    before = "SELECT created_at, committed_at, caught_up_at, writer FROM lamina.query WHERE name = 'a'"
     for values, behind, expected in QUERIES:
         with world.database.begin() as connection:
             kept = connection.execute(text(before)).mappings().one()
@@ -85,6 +87,7 @@ def test_a_query_that_stands_is_told_whatever_the_reason(world: World) -> None:
             column, _, value = part.partition(" = ")
             assigned[column] = value
         sql(world, f"UPDATE lamina.query SET {', '.join(f'{c} = {v}' for c, v in assigned.items())} WHERE name = 'a'")
+        heard(world, "0 s")
         found = told(world, behind=behind)
         assert len(found) == (expected is not None), (values, found)
         assert expected is None or expected in found[0], (values, found)
@@ -92,20 +95,29 @@ def test_a_query_that_stands_is_told_whatever_the_reason(world: World) -> None:
             connection.execute(
                 text(
                     "UPDATE lamina.query SET created_at = :created_at, committed_at = :committed_at, caught_up_at ="
-                    " :caught_up_at, heard_at = :heard_at, writer = :writer, stopped = NULL, waiting = NULL,"
+                    " :caught_up_at, writer = :writer, stopped = NULL, waiting = NULL,"
                     " waiting_at = NULL WHERE name = 'a'"
                 ),
                 dict(kept),
             )
 
 
-def test_a_writer_is_not_called_gone_while_the_lock_of_its_query_is_held(world: World) -> None:
-    sql(world, f"UPDATE lamina.query SET {LONG_AGO}, heard_at = {AGO} '40 s' WHERE name = 'a'")
-    with world.database.begin() as other:
-        progress.lock(other, ["a"])
-        assert told(world) == []
+def test_a_writer_is_gone_that_was_not_heard_of_for_long(world: World) -> None:
+    sql(world, f"UPDATE lamina.query SET {LONG_AGO} WHERE name = 'a'")
+    heard(world, "40 s")
     [gone] = told(world)
     assert gone.startswith("a: its speed layer (the test) was last heard of 40 s ago")
+    with world.database.begin() as other:
+        progress.lock(other, ["a"])
+        with world.database.begin() as connection:
+            progress.wait_shortly(connection)
+            progress.heard(connection, world.fences)
+        assert told(world) == [], "the lock of its query keeps no sign of life back"
+    heard(world, "40 s")
+    sql(world, "UPDATE lamina.query SET committed_at = clock_timestamp() WHERE name = 'a'")
+    assert told(world) == [], "a commit is a sign of life"
+    sql(world, f"UPDATE lamina.query SET {LONG_AGO}, writer = NULL WHERE name = 'a'")
+    assert told(world) == [], "it has ended in order"
 
 
 def test_a_query_whose_history_an_apply_still_computes_is_read_by_nobody_and_no_alarm(world: World) -> None:
@@ -414,21 +426,19 @@ def test_the_writer_of_a_query_is_heard_of_and_lets_it_go(world: World) -> None:
     def writer() -> tuple[str | None, bool]:
         with world.database.begin() as connection:
             row = connection.execute(
-                text(f"SELECT writer, heard_at > {AGO} '30 s' FROM lamina.query WHERE name = 'a'")
+                text(
+                    f"SELECT q.writer, h.heard_at > {AGO} '30 s' FROM lamina.query AS q"
+                    " JOIN lamina.heartbeat AS h ON h.query = q.name WHERE q.name = 'a'"
+                )
             ).one()
             return row[0], row[1]
 
-    aged = f"UPDATE lamina.query SET heard_at = {AGO} '1 h'"
     older = {"a": world.fences["a"] - 1}
-    sql(world, aged)
+    heard(world, "1 h")
     with world.database.begin() as connection:
         progress.heard(connection, older)
         progress.let_go(connection, older)
     assert writer() == ("the test", False), "another has taken it over since"
-    with world.database.begin() as locking, world.database.begin() as connection:
-        progress.lock(locking, ["a"])
-        progress.heard(connection, world.fences)  # and waits for nobody
-    assert writer() == ("the test", False)
     with world.database.begin() as connection:
         progress.heard(connection, world.fences)
     assert writer() == ("the test", True)
@@ -457,11 +467,12 @@ def test_records_wait_that_progress_has_not_reached_for_some_seconds(world: Worl
 
 
 def test_what_waits_for_a_speed_layer_that_fell_silent_is_not_caught_up_with(world: World) -> None:
-    for heard, said in (
+    for ago, said in (
         ("1 s", "the speed layer is catching up"),
         ("12 s", "the speed layer has said nothing for 12 s (`lamina status` names its process)"),
         ("1 h", "no speed layer runs (`lamina up`, or `lamina speed`)"),
     ):
-        sql(world, f"UPDATE lamina.query SET {LONG_AGO}, heard_at = {AGO} '{heard}' WHERE name = 'a'")
+        sql(world, f"UPDATE lamina.query SET {LONG_AGO} WHERE name = 'a'")
+        heard(world, ago)
         with world.database.begin() as connection:
             assert needing.waits_for(connection, "a", starting=False) == said

@@ -49,6 +49,9 @@ def test_a_database_of_the_first_version_is_upgraded(database: str) -> None:
         command.upgrade(migrations(connection), "0001")
         bad = 'INSERT INTO lamina.quarantine (topic, partition, "offset", error, value)'
         connection.execute(text(f"{bad} VALUES ('t', 0, 1, 'not JSON', 'ab'), ('t', 1, 1, 'not JSON', NULL)"))
+        command.upgrade(migrations(connection), "0020")
+        heard = "INSERT INTO lamina.query (name, topic, topic_id, heard_at) VALUES"
+        connection.execute(text(f"{heard} ('a', 't', 'x', '2026-01-01T00:00:00Z'), ('b', 't', 'x', NULL)"))
     with opened.begin() as connection:
         assert "bookkeeping" in pending(connection, Limits())
     install(opened)
@@ -56,6 +59,8 @@ def test_a_database_of_the_first_version_is_upgraded(database: str) -> None:
         assert pending(connection, Limits()) == []
         command.check(migrations(connection))
         assert connection.execute(text("SELECT records FROM lamina.bad_records")).all() == [(2,)]
+        heard = "SELECT query FROM lamina.heartbeat WHERE heard_at = '2026-01-01T00:00:00Z'"
+        assert connection.execute(text(heard)).scalars().all() == ["a"], "its writer need not say again that it lives"
         assert connection.execute(text("SELECT sum(value_bytes), sum(size) FROM lamina.quarantine")).all() == [(2, 218)]
     opened.close()
 

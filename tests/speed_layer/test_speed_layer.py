@@ -137,7 +137,7 @@ def test_a_view_whose_stream_is_idle_stays_fresh(deployed: Deployed) -> None:
 
     def heard() -> datetime:
         with deployed.deployment.database.begin() as connection:
-            found: datetime = connection.exec_driver_sql("SELECT heard_at FROM lamina.query").scalar_one()
+            found: datetime = connection.exec_driver_sql("SELECT heard_at FROM lamina.heartbeat").scalar_one()
             return found
 
     deployed.send("events", event(1))
