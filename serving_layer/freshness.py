@@ -10,8 +10,8 @@ KEPT_DAYS = 7
 _NOTE = text("""
 INSERT INTO lamina.freshness_history (minute, behind)
 SELECT date_trunc('minute', clock_timestamp()),
-       jsonb_object_agg(name, round(extract(epoch FROM clock_timestamp() - greatest(newest, caught_up_at)), 1))
-FROM lamina.query WHERE greatest(newest, caught_up_at) IS NOT NULL
+       jsonb_object_agg(source, round(seconds_behind::numeric, 1))
+FROM lamina.ages WHERE seconds_behind IS NOT NULL
 HAVING count(*) > 0
 ON CONFLICT (minute) DO NOTHING
 """)

@@ -1,27 +1,13 @@
 -- What operators need to know, as SQL. Each is a view over the bookkeeping, replaced where its text has changed.
 
 -- Ages: per source, for how long there may have been records that it does not count (NULL until one was counted), and
--- since when nothing was heard of its writer: a sign of life, or a commit.
+-- since when nothing was heard of its writer: a sign of life, or a commit. All that shows freshness reads this view.
 CREATE OR REPLACE VIEW lamina.ages AS
 SELECT q.name AS source,
        extract(epoch FROM clock_timestamp() - greatest(q.newest, q.caught_up_at))::float8 AS seconds_behind,
        extract(epoch FROM clock_timestamp() - greatest(h.heard_at, q.committed_at))::float8 AS heard_age
 FROM lamina.query AS q
 LEFT JOIN lamina.heartbeat AS h ON h.query = q.name;
-
--- Freshness: per published view, the newest record that it counts, when its queries last committed, and for how long
--- there may have been records that it does not count.
-CREATE OR REPLACE VIEW lamina.freshness AS
-SELECT v.name AS view,
-       p.generation,
-       min(q.newest) AS newest_record,
-       extract(epoch FROM clock_timestamp() - min(greatest(q.newest, q.caught_up_at)))::float8 AS seconds_behind,
-       min(q.committed_at) AS committed_at
-FROM lamina.view AS v
-LEFT JOIN lamina.publication AS p ON p.view = v.name
-LEFT JOIN lamina.cell_table AS c ON c.view = v.name AND c.version = v.version
-LEFT JOIN lamina.query AS q ON q.name = c.query
-GROUP BY v.name, p.generation;
 
 -- Offsets: per published view, the vector that it is known by. In one transaction of REPEATABLE READ, a view equals its
 -- SELECT over every record from `first_offset` on and below `next_offset` of each partition.
@@ -38,6 +24,21 @@ WITH RECURSIVE fed (view, query) AS (
 SELECT f.view, p.query AS source, p.topic, p.partition, p.start_offset AS first_offset, p.next_offset
 FROM fed AS f
 JOIN lamina.progress AS p ON p.query = f.query;
+
+-- Freshness: per view, the newest record that it counts, when its queries last committed, and for how long there may have
+-- been records that it does not count: NULL if a source of it was never counted.
+CREATE OR REPLACE VIEW lamina.freshness AS
+SELECT v.name AS view,
+       p.generation,
+       min(q.newest) AS newest_record,
+       CASE WHEN bool_and(a.seconds_behind IS NOT NULL) THEN max(a.seconds_behind) END AS seconds_behind,
+       min(q.committed_at) AS committed_at
+FROM lamina.view AS v
+LEFT JOIN lamina.publication AS p ON p.view = v.name
+LEFT JOIN (SELECT DISTINCT view, source FROM lamina.offsets) AS o ON o.view = v.name
+LEFT JOIN lamina.query AS q ON q.name = o.source
+LEFT JOIN lamina.ages AS a ON a.source = o.source
+GROUP BY v.name, p.generation;
 
 -- Generations: those whose tables are still there, with the one that each view is read from.
 CREATE OR REPLACE VIEW lamina.generations AS
@@ -125,9 +126,10 @@ FROM lamina.preview AS p
 JOIN lamina.previewed AS v ON v.preview = p.name
 CROSS JOIN LATERAL (
   SELECT min(q.newest) AS newest_record,
-         extract(epoch FROM clock_timestamp() - min(greatest(q.newest, q.caught_up_at)))::float8 AS seconds_behind
+         CASE WHEN bool_and(a.seconds_behind IS NOT NULL) THEN max(a.seconds_behind) END AS seconds_behind
   FROM jsonb_array_elements_text(v.texts -> 'sources') AS s (name)
-  JOIN lamina.query AS q ON q.name = s.name) AS fed;
+  JOIN lamina.query AS q ON q.name = s.name
+  JOIN lamina.ages AS a ON a.source = s.name) AS fed;
 
 -- Offsets of previews: below which each view has every record, as lamina.offsets says of the deployed ones.
 CREATE OR REPLACE VIEW lamina.preview_offsets AS

@@ -1,9 +1,6 @@
 -- Overview: all that the first page of the console shows of the bookkeeping, in one row of JSON and one statement. No
 -- row of a view is read, and no record is counted one by one.
-WITH fed AS (
-  SELECT DISTINCT view, source FROM lamina.offsets
-),
-lately AS (
+WITH lately AS (
   SELECT q.name AS source, bad.records
   FROM lamina.query AS q
   CROSS JOIN LATERAL (
@@ -34,23 +31,19 @@ shown AS (
   JOIN pg_class AS t ON t.oid = to_regclass(c.place)
   GROUP BY p.view, p.generation
 ),
-fresh AS (
-  SELECT f.view, array_agg(f.source ORDER BY f.source) AS sources,
-         CASE WHEN bool_and(greatest(q.newest, q.caught_up_at) IS NOT NULL) THEN
-           extract(epoch FROM clock_timestamp() - min(greatest(q.newest, q.caught_up_at)))::float8
-         END AS seconds_behind
-  FROM fed AS f JOIN lamina.query AS q ON q.name = f.source
-  GROUP BY f.view
+fed AS (
+  SELECT view, array_agg(DISTINCT source ORDER BY source) AS sources FROM lamina.offsets GROUP BY view
 )
 SELECT jsonb_build_object(
   'views', coalesce((
     SELECT jsonb_agg(jsonb_build_object(
-      'name', v.name, 'kind', v.kind, 'sources', f.sources, 'seconds_behind', f.seconds_behind,
+      'name', v.name, 'kind', v.kind, 'sources', f.sources, 'seconds_behind', b.seconds_behind,
       'generation', s.generation, 'cells', s.cells, 'held', coalesce(h.held, false), 'served', v.served IS NOT NULL,
       'compared', p.cells, 'differing', p.differing, 'proved_at', p.proved_at
     ) ORDER BY v.position)
     FROM lamina.view AS v
-    LEFT JOIN fresh AS f ON f.view = v.name
+    LEFT JOIN fed AS f ON f.view = v.name
+    LEFT JOIN lamina.freshness AS b ON b.view = v.name
     LEFT JOIN shown AS s ON s.view = v.name
     LEFT JOIN held AS h ON h.view = v.name
     LEFT JOIN proved AS p ON p.view = v.name

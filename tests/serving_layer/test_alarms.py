@@ -14,6 +14,7 @@ from serving_layer import generations, progress, quarantine, queries, rebuilds, 
 from serving_layer.alarms import Limits, alarms
 from serving_layer.copying import Rows
 from serving_layer.deployed import deployed
+from serving_layer.overview import overview
 from serving_layer.quarantine import Bad
 from serving_layer.rebuilds import Scheduler
 from tests.serving_layer.world import World, empty
@@ -100,6 +101,22 @@ def test_a_query_that_stands_is_told_whatever_the_reason(world: World) -> None:
                 ),
                 dict(kept),
             )
+
+
+def test_a_view_is_as_fresh_as_its_oldest_source_and_unknown_until_each_was_counted(world: World) -> None:
+    def behind() -> dict[str, float | None]:
+        with world.database.begin() as connection:
+            rows = connection.execute(text("SELECT view, round(seconds_behind) FROM lamina.freshness"))
+            of_views = {view: None if seconds is None else float(seconds) for view, seconds in rows}
+            assert {
+                each.name: each.seconds_behind and round(each.seconds_behind) for each in overview(connection).views
+            } == of_views
+            return of_views
+
+    sql(world, f"UPDATE lamina.query SET caught_up_at = {AGO} '40 s' WHERE name = 'a'")
+    assert behind() == {"sums": 40, "counts": 40, "both": None}
+    sql(world, f"UPDATE lamina.query SET caught_up_at = {AGO} '90 s' WHERE name = 'b'")
+    assert behind() == {"sums": 40, "counts": 40, "both": 90}
 
 
 def test_a_writer_is_gone_that_was_not_heard_of_for_long(world: World) -> None:
