@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from lamina.failures import of_view
 from lamina.render import Output
-from serving_layer.analyst import select
+from serving_layer.analyst import Statement, select
 from serving_layer.receipts import Receipt
 from serving_layer.waiting import waiting
 from view_algebra.errors import LaminaError
@@ -19,9 +19,9 @@ LONGEST = 16_000_000
 """Characters of a receipt: it holds some hundred for each column and each partition."""
 
 
-def line_of(url: str, view: str) -> str:
+def line_of(url: str, view: str, statement: Statement | None = None) -> str:
     """The receipt of a view, read as the role that `url` names."""
-    [(line,)] = select(url, f"SELECT lamina.receipt({postgres_text(view)})")[1]
+    [(line,)] = select(url, f"SELECT lamina.receipt({postgres_text(view)})", statement=statement)[1]
     return str(line)
 
 

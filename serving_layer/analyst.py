@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,29 @@ _TOO_LONG = "Ask for less, or let readers take longer: `statement_timeout` in LA
 Row = tuple[Any, ...]
 
 
+class Statement:
+    """A SELECT that another thread may cancel."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: psycopg2.extensions.connection | None = None
+        self._cancelled = False
+
+    def runs_on(self, connection: psycopg2.extensions.connection) -> None:
+        """Raises LaminaError if it was cancelled before it began."""
+        with self._lock:
+            self._connection = connection
+            if self._cancelled:
+                raise LaminaError("The SELECT was cancelled", way_out="Ask again.")
+
+    def cancel(self) -> None:
+        """Ends it, or keeps it from beginning. It is harmless after the SELECT has ended."""
+        with self._lock, contextlib.suppress(psycopg2.Error):
+            self._cancelled = True
+            if self._connection is not None:
+                self._connection.cancel()
+
+
 class Forbidden(LaminaError):
     """The login has no right to read what a SELECT names."""
 
@@ -70,13 +94,13 @@ _TIMES = [
 
 
 @contextlib.contextmanager
-def selected(url: str, query: str) -> Iterator[tuple[Sequence[str], Iterator[Row]]]:
+def selected(url: str, query: str, statement: Statement | None = None) -> Iterator[tuple[Sequence[str], Iterator[Row]]]:
     """Column names, and the rows as they come, of one SELECT in one snapshot, as the role that `url` names.
 
     A cursor can hold nothing but one SELECT. What that may do is a matter of the login: there are functions that run
     texts, so a role that was only taken on (SET ROLE) would be left by one.
     """
-    with _snapshot(url) as connection, connection.cursor(name="answer") as cursor:
+    with _snapshot(url, statement) as connection, connection.cursor(name="answer") as cursor:
         cursor.itersize = FETCHED
         cursor.execute(_one_statement(query))
         first = cursor.fetchmany(FETCHED)  # what the columns are is known once rows were asked for
@@ -84,7 +108,9 @@ def selected(url: str, query: str) -> Iterator[tuple[Sequence[str], Iterator[Row
 
 
 @contextlib.contextmanager
-def _snapshot(url: str, too_long: str = _TOO_LONG) -> Iterator[psycopg2.extensions.connection]:
+def _snapshot(
+    url: str, statement: Statement | None, too_long: str = _TOO_LONG
+) -> Iterator[psycopg2.extensions.connection]:
     """A connection as the role that `url` names, in a read-only transaction of one snapshot; refusals in our words.
 
     too_long: the way out of a SELECT that took too long.
@@ -104,6 +130,8 @@ def _snapshot(url: str, too_long: str = _TOO_LONG) -> Iterator[psycopg2.extensio
         psycopg2.extensions.register_type(each, connection)
     try:
         connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
+        if statement is not None:
+            statement.runs_on(connection)
         yield connection
     except psycopg2.errors.UndefinedTable as error:
         raise _refused(
@@ -124,9 +152,11 @@ def _snapshot(url: str, too_long: str = _TOO_LONG) -> Iterator[psycopg2.extensio
         connection.close()
 
 
-def select(url: str, query: str, limit: int | None = None) -> tuple[Sequence[str], list[Row]]:
+def select(
+    url: str, query: str, limit: int | None = None, statement: Statement | None = None
+) -> tuple[Sequence[str], list[Row]]:
     """Column names and rows of one SELECT, at most `limit` of them."""
-    with selected(url, query) as (columns, rows):
+    with selected(url, query, statement) as (columns, rows):
         return columns, list(itertools.islice(rows, limit))
 
 
@@ -150,13 +180,13 @@ class Answer:
     below: Sequence[Below]
 
 
-def answer(url: str, query: str, views: Collection[str], limit: int) -> Answer:
+def answer(url: str, query: str, views: Collection[str], limit: int, statement: Statement | None = None) -> Answer:
     """At most `limit` rows, and `MOST_CHARACTERS`, of one SELECT, with the offsets of the views that it names.
 
     All is read in one snapshot. A SELECT that takes longer than `ANSWER_SECONDS` is refused.
     """
     too_long = f"A page waits {ANSWER_SECONDS} seconds. Ask for less, or ask `lamina sql`."
-    with _snapshot(url, too_long) as connection:
+    with _snapshot(url, statement, too_long) as connection:
         with connection.cursor() as first:
             first.execute(_SHORTER, [1000 * ANSWER_SECONDS])
         with connection.cursor(name="answer") as cursor:

@@ -9,7 +9,7 @@ from lamina import receipts, statuses
 from lamina.console.charts import chart, numbers
 from lamina.deployment import Deployment
 from serving_layer import particulars
-from serving_layer.analyst import Forbidden, answer, select
+from serving_layer.analyst import Forbidden, Statement, answer, select
 from serving_layer.database import login_of
 from serving_layer.overview import overview
 from view_algebra.compiled import Catalog, View
@@ -41,8 +41,8 @@ class About:
     def __init__(self, opened: Deployment) -> None:
         self._opened = opened
 
-    def view(self, name: str) -> dict[str, Any]:
-        """A view: its declaration, lineage, generations with proofs, and newest rows."""
+    def view(self, name: str, statement: Statement) -> dict[str, Any]:
+        """A view: its declaration, lineage, generations with proofs, and newest rows, which `statement` reads."""
         catalog = self._opened.deployed()
         view = _known(catalog.views, name, "view")
         with self._opened.database.snapshot() as connection:
@@ -50,7 +50,7 @@ class About:
             generations = particulars.generations(connection, name)
         values: dict[str, Any] = {"answer": None, "chart": None, "error": None}
         try:
-            values |= self.sql(_newest(view), NEWEST)
+            values |= self.sql(_newest(view), statement, NEWEST)
         except LaminaError as error:
             values["error"] = error
         return {
@@ -64,12 +64,12 @@ class About:
             "explained": explain(view),
         }
 
-    def receipt(self, name: str) -> dict[str, Any]:
+    def receipt(self, name: str, statement: Statement) -> dict[str, Any]:
         """A receipt of a view, as the analyst gets it."""
         _known(self._opened.deployed().views, name, "view")
-        return {"name": name, "line": receipts.line_of(self._opened.settings.reader(), name)}
+        return {"name": name, "line": receipts.line_of(self._opened.settings.reader(), name, statement)}
 
-    def source(self, name: str) -> dict[str, Any]:
+    def source(self, name: str, statement: Statement) -> dict[str, Any]:
         """A source: its declaration, partitions, quarantine and undeclared fields."""
         catalog = self._opened.deployed()
         source = _known(catalog.sources, name, "source")
@@ -80,18 +80,18 @@ class About:
             "source": source,
             "now": now,
             "found": found,
-            **self._samples(name),
+            **self._samples(name, statement),
             "ends": self._ends(source.topic),
             "undeclared": statuses.undeclared(self._opened).get(name, []) if self._opened.brokers.listening() else None,
             "dependents": [each.name for each in catalog.views.values() if name in each.fed_by],
         }
 
-    def sql(self, query: str, most: int = MOST_ROWS) -> dict[str, Any]:
+    def sql(self, query: str, statement: Statement, most: int = MOST_ROWS) -> dict[str, Any]:
         """The answer to a SELECT of the analyst, and its chart."""
-        found = answer(self._opened.settings.reader(), query, statuses.tables_of(query), most)
+        found = answer(self._opened.settings.reader(), query, statuses.tables_of(query), most, statement)
         return {"answer": found, "chart": chart(found.columns, found.rows), "numbers": numbers(found.rows)}
 
-    def _samples(self, source: str) -> dict[str, Any]:
+    def _samples(self, source: str, statement: Statement) -> dict[str, Any]:
         """The newest bad records, as far as the analyst may read their values; `refused` is why not."""
         query = (
             f'SELECT partition, "offset", error, left(value, {LONGEST_SAMPLE}) FROM lamina.bad_values'
@@ -99,7 +99,7 @@ class About:
         )
         reader = self._opened.settings.reader()
         try:
-            return {"samples": select(reader, query)[1], "refused": None}
+            return {"samples": select(reader, query, statement=statement)[1], "refused": None}
         except Forbidden:
             return {"samples": [], "refused": login_of(reader)[0]}
 

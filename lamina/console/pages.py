@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -23,12 +24,14 @@ from starlette.types import ASGIApp
 from lamina import __version__
 from lamina.console.about import MOST_ROWS, About, Unknown
 from lamina.console.guards import Guarded
+from lamina.console.threads import for_reader, in_thread
 from lamina.console.watch import Now, Watch, mistake
 from lamina.deployment import Deployment
 from lamina.failures import told
 from lamina.metrics import registry
 from lamina.render import cell
 from lamina.statuses import seconds
+from serving_layer.analyst import Statement
 from serving_layer.overview import MOST_BAD
 from view_algebra.errors import LaminaError
 
@@ -37,6 +40,9 @@ LONGEST_FORM = 200_000
 
 MOST_STREAMS = 500
 """Pages that listen at a time."""
+
+MOST_ANSWERS = 8
+"""Pages that are read at a time: each has a session of the analyst, of whom readers need some."""
 
 HERE = Path(__file__).parent
 
@@ -54,6 +60,7 @@ class Pages:
         self._about = About(opened)
         self._metrics: CollectorRegistry = registry(opened)
         self._templates = _environment()
+        self._answering = asyncio.Semaphore(MOST_ANSWERS)
         self._fragments: tuple[Now, dict[str, str]] | None = None
 
     def application(self, names: Collection[str], token: str | None) -> ASGIApp:
@@ -93,23 +100,20 @@ class Pages:
                 yield "".join(_event(name, text) for name, text in changed.items())
 
     async def _numbers(self, _: Request) -> Response:
-        text = await asyncio.to_thread(generate_latest, self._metrics)
+        text = await in_thread(lambda: generate_latest(self._metrics))
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     async def _view(self, request: Request) -> Response:
         """One view; its rows are read as the analyst."""
-        name = request.path_params["name"]
-        return await self._read(name, lambda: self._page("view.html", title=name, **self._about.view(name)))
+        return await self._read(request, "view.html", self._about.view)
 
     async def _receipt(self, request: Request) -> Response:
         """A receipt of one view, which reads every row of it."""
-        name = request.path_params["name"]
-        return await self._read(name, lambda: self._page("receipt.html", title=name, **self._about.receipt(name)))
+        return await self._read(request, "receipt.html", self._about.receipt)
 
     async def _source(self, request: Request) -> Response:
         """One source."""
-        name = request.path_params["name"]
-        return await self._read(name, lambda: self._page("source.html", title=name, **self._about.source(name)))
+        return await self._read(request, "source.html", self._about.source)
 
     async def _sql(self, request: Request) -> Response:
         """The SQL box, and the answer to what was sent."""
@@ -118,21 +122,27 @@ class Pages:
         if query is None:
             return self._page("sql.html", title=title, query="", answer=None, chart=None, error=None, most=MOST_ROWS)
 
-        def read() -> Response:
-            return self._page(
-                "sql.html", title=title, query=query, error=None, most=MOST_ROWS, **self._about.sql(query)
-            )
+        def read(statement: Statement) -> Response:
+            values = {"error": None, "most": MOST_ROWS, **self._about.sql(query, statement)}
+            return self._page("sql.html", title=title, query=query, **values)
 
         try:
-            return await asyncio.to_thread(read)
+            async with self._answering:
+                return await for_reader(request, read)
         except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
             values = {"answer": None, "chart": None, "error": told(error), "most": MOST_ROWS}
             return self._page("sql.html", 400, title=title, query=query, **values)
 
-    async def _read(self, name: str, page: Callable[[], Response]) -> Response:
-        """A page that is read in a thread; an error is a page, too."""
+    async def _read(
+        self, request: Request, template: str, values: Callable[[str, Statement], dict[str, Any]]
+    ) -> Response:
+        """A page about the view or source that the address names; an error is a page, too."""
+        name = request.path_params["name"]
         try:
-            return await asyncio.to_thread(page)
+            async with self._answering:
+                return await for_reader(
+                    request, lambda statement: self._page(template, title=name, **values(name, statement))
+                )
         except Unknown as error:
             return self._page("error.html", 404, title="Not found", error=error)
         except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)

@@ -11,7 +11,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from typing import Generic, TypeVar
 
 from lamina import statuses
 from lamina.console.charts import sparkline
+from lamina.console.threads import in_thread
 from lamina.deployment import Deployment
 from lamina.failures import in_our_words
 from master_log.client import KafkaAway
@@ -71,7 +71,6 @@ class Question(Generic[T]):
     ask: Callable[[], T]
     every: float
     clock: Callable[[], float]
-    pool: ThreadPoolExecutor
     answer: T | None = None
     answered: float = 0.0
     refusal: LaminaError | None = None
@@ -83,7 +82,7 @@ class Question(Generic[T]):
         while True:
             began = self.clock()
             try:
-                self.answer, self.refusal = await asyncio.get_running_loop().run_in_executor(self.pool, self.ask), None
+                self.answer, self.refusal = await in_thread(self.ask), None
                 self.answered = self.clock()
             except Exception as error:  # noqa: BLE001 (the page goes on, and says so)
                 self.refusal = in_our_words(error) or mistake(error)
@@ -166,10 +165,9 @@ class Watch:
     def __init__(self, opened: Deployment, clock: Callable[[], float] = time.monotonic) -> None:
         self._opened = opened
         self._clock = clock
-        pool = ThreadPoolExecutor(3, "watch")  # SELECTs of pages, which may take minutes, use other threads
-        self._postgres: Question[Overview] = Question(self._overview, EVERY, clock, pool)
-        self._kafka: Question[Offsets] = Question(self._ends, EVERY, clock, pool)
-        self._alarms: Question[list[str]] = Question(self._read_alarms, ALARMS_EVERY, clock, pool)
+        self._postgres: Question[Overview] = Question(self._overview, EVERY, clock)
+        self._kafka: Question[Offsets] = Question(self._ends, EVERY, clock)
+        self._alarms: Question[list[str]] = Question(self._read_alarms, ALARMS_EVERY, clock)
         self._counted: deque[tuple[float, dict[str, int]]] = deque(maxlen=RATE_OVER + 1)
         self._listeners = 0
         self._running: asyncio.Task[None] | None = None

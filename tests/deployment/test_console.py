@@ -48,6 +48,13 @@ class Browser:
         given = {"Origin": f"http://127.0.0.1:{self.port}", "Content-Type": "application/x-www-form-urlencoded"}
         return self._ask("POST", "/sql", status, urlencode({"query": query}), {**given, **headers})
 
+    def asking(self, query: str) -> http.client.HTTPConnection:
+        """A connection that waits for the answer to a SELECT."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        given = {"Origin": f"http://127.0.0.1:{self.port}", "Content-Type": "application/x-www-form-urlencoded"}
+        connection.request("POST", "/sql", urlencode({"query": query}), given)
+        return connection
+
     def delete(self, path: str, status: int) -> str:
         return self._ask("DELETE", path, status, None, {"Origin": f"http://127.0.0.1:{self.port}"})
 
@@ -238,6 +245,28 @@ def test_an_answer_is_cut_and_ended_before_it_hurts_a_page(deployed: Deployed) -
         assert "and there are more" in texts(page)
         set_ = browser.post("SELECT current_setting('statement_timeout') AS limit")
         assert "30s" in texts(set_)
+
+
+def test_a_select_ends_when_the_browser_goes_away_or_the_console_stops(deployed: Deployed) -> None:
+    deployed.apply(clicks=CLICKS)
+    sleeping = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+
+    def runs() -> bool:
+        return bool(deployed.rows(sleeping))
+
+    with console(deployed.deployment) as browser:
+        connection = browser.asking("SELECT pg_sleep(25) FROM generate_series(1, 1)")
+        deployed.until(runs, "the SELECT runs")
+        began = time.monotonic()
+        connection.close()
+        deployed.until(lambda: not runs(), "it has ended with its reader")
+        assert time.monotonic() < began + 10
+        connection = browser.asking("SELECT pg_sleep(25) FROM generate_series(1, 1)")
+        deployed.until(runs, "the SELECT runs again")
+        began = time.monotonic()
+    assert time.monotonic() < began + 10, "the console waits for no SELECT"
+    deployed.until(lambda: not runs(), "it has ended with the console")
+    connection.close()
 
 
 def test_a_hundred_open_pages_cost_one_statement_a_second(deployed: Deployed) -> None:
