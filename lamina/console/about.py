@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lamina import receipts, statuses
@@ -46,7 +46,7 @@ class About:
         catalog = self._opened.deployed()
         view = _known(catalog.views, name, "view")
         with self._opened.database.snapshot() as connection:
-            [now] = [each for each in overview(connection).views if each.name == name]
+            now = _still(overview(connection).views, name, "view")
             generations = particulars.generations(connection, name)
         values: dict[str, Any] = {"answer": None, "chart": None, "error": None}
         try:
@@ -74,7 +74,7 @@ class About:
         catalog = self._opened.deployed()
         source = _known(catalog.sources, name, "source")
         with self._opened.database.snapshot() as connection:
-            [now] = [each for each in overview(connection).sources if each.name == name]
+            now = _still(overview(connection).sources, name, "source")
             found = particulars.of_source(connection, name)
         return {
             "source": source,
@@ -110,6 +110,11 @@ class About:
             return {at.partition: end for at, end in brokers.latest(topic).items()} if brokers.listening() else {}
         except LaminaError:
             return {}
+
+
+def _still(shown: Iterable[Any], name: str, what: str) -> Any:
+    """What the overview says of it; it may have been dropped since the catalog was read."""
+    return _known({each.name: each for each in shown}, name, what)
 
 
 def _known(declared: Mapping[str, Any], name: str, what: str) -> Any:
