@@ -162,11 +162,12 @@ def select(
 
 @dataclass(frozen=True)
 class Below:
-    """A view, a partition of a source of it, and the offset below which the view counts every record."""
+    """A view, a partition of a source of it, and offsets: it counts every record from `first` on below `offset`."""
 
     view: str
     source: str
     partition: int
+    first: int
     offset: int
 
 
@@ -218,7 +219,7 @@ FROM pg_settings WHERE name = 'statement_timeout'
 """
 
 _BELOW = """
-SELECT view, source, partition, next_offset FROM lamina.offsets WHERE view = ANY (%(views)s)
+SELECT view, source, partition, first_offset, next_offset FROM lamina.offsets WHERE view = ANY (%(views)s)
 ORDER BY view, source, partition
 """
 
