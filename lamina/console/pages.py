@@ -80,7 +80,8 @@ class Pages:
         return Guarded(Starlette(routes=routes, exception_handlers=handlers), named, token)
 
     async def _now(self, _: Request) -> Response:
-        return self._page("now.html", title="Now", fragments=self._of(await self._watch.now()))
+        crowded = MOST_STREAMS if self._watch.listeners >= MOST_STREAMS else None
+        return self._page("now.html", title="Now", fragments=self._of(await self._watch.now()), crowded=crowded)
 
     async def _stream(self, _: Request) -> Response:
         if self._watch.listeners >= MOST_STREAMS:
