@@ -85,7 +85,7 @@ class Question(Generic[T]):
                 self.answer, self.refusal = await in_thread(self.ask), None
                 self.answered = self.clock()
             except Exception as error:  # noqa: BLE001 (the page goes on, and says so)
-                self.refusal = in_our_words(error) or mistake(error)
+                self.refusal = in_our_words(error) or mistake(error, self.refusal)
             self.asked.set()
             await asyncio.sleep(max(0.0, began + self.every - self.clock()))
 
@@ -173,6 +173,7 @@ class Watch:
         self._running: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
         self._newest: Now | None = None
+        self._logged: set[str] = set()
 
     @property
     def listeners(self) -> int:
@@ -242,9 +243,20 @@ class Watch:
         except TimeoutError:
             return
 
+    def _log(self, missing: list[Missing]) -> None:
+        """A line per outage, and one at its end."""
+        for each in missing:
+            if each.headline not in self._logged:
+                log.warning("%s %s", each.headline, each.what)
+        if self._logged and not missing:
+            log.warning("All that was gone is back.")
+        self._logged = {each.headline for each in missing}
+
     def _reading(self) -> Now:
         found = self._postgres.answer if self._postgres.silent is None else None
         counted = {each.name: each.counted for each in found.sources} if found else {}
+        missing = self._missing()
+        self._log(missing)
         self._counted.append((self._postgres.answered, counted))
         return Now(
             at=datetime.now(UTC),
@@ -252,7 +264,7 @@ class Watch:
             ends=self._kafka.answer if self._kafka.silent is None else None,
             rates=self._rates(counted),
             alarms=self._alarms.answer if self._alarms.silent is None else None,
-            missing=self._missing(),
+            missing=missing,
         )
 
     def _rates(self, counted: dict[str, int]) -> dict[str, float]:
@@ -306,11 +318,12 @@ def _of(name: str, seconds: float, refusal: LaminaError | None, way_out: str) ->
     return Missing(f"{refusal.what}.", refusal.evidence, refusal.way_out)
 
 
-def mistake(error: Exception) -> LaminaError:
-    """An error that we did not foresee; its traceback goes to the log."""
+def mistake(error: Exception, before: LaminaError | None = None) -> LaminaError:
+    """An error that we did not foresee; its traceback goes to the log, unless it is the same as the one before."""
     if isinstance(error, LaminaError):
         return error
-    log.error("the console could not read", exc_info=error)
+    if before is None or before.evidence != repr(error):
+        log.error("the console could not read", exc_info=error)
     way_out = "This is a mistake in Lamina: report it with the traceback in the console's log."
     return LaminaError("The console could not read", evidence=repr(error), way_out=way_out)
 
