@@ -62,11 +62,15 @@ class ConsoleProcess:
 
         alone: as `processes.spawn_command` says.
         """
-        if address := self.address():
-            return address
-        listen = f"127.0.0.1:{processes.free_port(PORT)}"
-        words = ["console", "--listen", listen]
-        processes.spawn_command(words, home=self.home, log=self.log, marker=self.mark, alone=alone)
+        with processes.locked(self.home / "console.lock", patience=START_SECONDS):
+            if address := self.address():
+                return address
+            listen = f"127.0.0.1:{processes.free_port(PORT)}"
+            words = ["console", "--listen", listen]
+            running = processes.spawn_command(words, home=self.home, log=self.log, marker=self.mark, alone=alone)
+            began = time.monotonic()
+            while running.alive() and self.find() is None and time.monotonic() < began + SEEN_SECONDS:
+                time.sleep(0.02)
         return f"http://{listen}/"
 
     def expect(self) -> None:

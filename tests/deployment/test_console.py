@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import http.client
 import re
+import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
 
+import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import event
 
+from lamina.console import pages
 from lamina.console.access import token_for
+from lamina.console.process import ConsoleProcess
 from lamina.console.server import Console
 from lamina.deployment import Deployment
 from lamina.metrics import EVERY
@@ -133,7 +138,7 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
     deployed.catch_up()
     assert all(proof.differing == 0 for proof in deployed.deployment.batch.rebuild())
     with console(deployed.deployment) as browser:
-        pages = {path: browser(path) for path in ("/", "/view/pages", "/view/many", "/view/days", "/source/clicks")}
+        shown = {path: browser(path) for path in ("/", "/view/pages", "/view/many", "/view/days", "/source/clicks")}
         answers = [
             browser.post("SELECT page, n FROM pages ORDER BY page"),
             browser.post(f"SELECT '{HOSTILE.replace(chr(39), '')}' AS \"{HOSTILE}\", 1 AS n FROM pages"),
@@ -141,33 +146,36 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
             browser(f"/view/{HOSTILE.replace('/', '%2F')}", 404),
         ]
         deployed.owner("GRANT SELECT ON lamina.bad_values TO analyst")
-        pages["granted"] = browser("/source/clicks")
+        deployed.owner("UPDATE lamina.progress SET start_offset = 2")  # as if retention had dropped those before
+        late = browser.post("SELECT n FROM pages")
+        shown["granted"] = browser("/source/clicks")
         receipt = browser("/view/pages/receipt")
         metrics = browser("/metrics")
-    for page in [*pages.values(), *answers, receipt]:
+    for page in [*shown.values(), *answers, receipt]:
         assert "<script>" not in page
         assert not re.search(r"\son\w+=|\sstyle=|javascript:", page)
         assert re.search(r'<html lang="en">.*<title>[^<]+</title>.*<main .*<h1', page, re.DOTALL)
         assert re.findall(r"<th(?! scope|ead)[^>]*>", page) == []
-    first = texts(pages["/"])
+    first = texts(shown["/"])
     assert "2 cells compared, 0 differ" in first
     assert "The speed layer is gone. None runs for clicks" in first
     assert "reads other views" in first
-    view = texts(pages["/view/pages"])
+    view = texts(shown["/view/pages"])
     assert HOSTILE in view
     assert "True for every record below clicks 0:4" in view
     assert "count(*)" in view
     assert "source clicks" in view
     assert "is read by view many" in view
     assert "read now" in view
-    assert 'data-chart="{&#34;times&#34;: [1709251200.0, 1709337600.0]' in pages["/view/days"]
-    source = texts(pages["/source/clicks"])
+    assert 'data-chart="{&#34;times&#34;: [1709251200.0, 1709337600.0]' in shown["/view/days"]
+    source = texts(shown["/source/clicks"])
     assert "duplicates 1" in source
     assert "referer is not declared" in source
     assert HOSTILE not in source
     assert "GRANT SELECT ON lamina.bad_values TO analyst" in source
-    assert HOSTILE in texts(pages["granted"])
+    assert HOSTILE in texts(shown["granted"])
     assert "True for every record below clicks 0:4" in texts(answers[0])
+    assert "True for every record below clicks 0:4 (from 2 on)" in texts(late)
     assert "Postgres refused" in texts(answers[2])
     assert '"digest"' in unescape(receipt)
     families = {family.name for family in text_string_to_metric_families(metrics)}
@@ -269,8 +277,9 @@ def test_a_select_ends_when_the_browser_goes_away_or_the_console_stops(deployed:
     connection.close()
 
 
-def test_a_hundred_open_pages_cost_one_statement_a_second(deployed: Deployed) -> None:
+def test_a_hundred_open_pages_cost_one_statement_a_second(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     deployed.apply(clicks=CLICKS)
+    monkeypatch.setattr(pages, "MOST_STREAMS", 100)
     asked: list[str] = []
     engine = deployed.deployment.database.engine
     event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
@@ -281,6 +290,8 @@ def test_a_hundred_open_pages_cost_one_statement_a_second(deployed: Deployed) ->
             for stream in streams:
                 assert next(text for name, text in stream if name == "state")
         seconds = time.monotonic() - began
+        assert "100 pages are open" in texts(browser("/"))
+        assert "100 pages are open" in browser("/stream", 503)
     overviews = [statement for statement in asked if "'heard_age'" in statement]
     assert 2 <= len(overviews) <= seconds + 3
 
@@ -304,18 +315,49 @@ def test_what_is_gone_is_named_and_comes_back(deployed: Deployed) -> None:
         browser.until("state", "was last heard of", present=False)
 
 
-def test_a_server_that_is_gone_is_named(deployed: Deployed) -> None:
+def test_a_server_that_is_gone_is_named(deployed: Deployed, caplog: pytest.LogCaptureFixture) -> None:
     deployed.apply(clicks=CLICKS)
     settings = deployed.deployment.settings
-    away = {
-        "Postgres is gone": replace(settings, postgres="postgresql://nobody:x@127.0.0.1:1/x"),
-        "Kafka is gone": replace(settings, kafka="127.0.0.1:1"),
-    }
-    for says, given in away.items():
-        opened = Deployment(given, tell=lambda line: None)
-        try:
-            with console(opened) as browser:
-                assert browser.until("state", says) < 5
-                assert "Start it" in texts(browser("/"))
-        finally:
-            opened.close()
+    with socket.create_server(("127.0.0.1", 0)) as hangs:
+        kafka = f"127.0.0.1:{hangs.getsockname()[1]}"
+        away = {
+            "Postgres is gone": (
+                replace(settings, postgres="postgresql://nobody:x@127.0.0.1:1/x"),
+                "Unknown: Postgres does not answer.",
+            ),
+            "Kafka is gone": (replace(settings, kafka="127.0.0.1:1"), "What needs attention"),
+            "Kafka is gone.": (replace(settings, kafka=kafka), "Unknown: Kafka does not answer."),
+        }
+        for says, (given, attention) in away.items():
+            opened = Deployment(given, tell=lambda line: None)
+            caplog.clear()
+            try:
+                with console(opened) as browser:
+                    assert browser.until("state", says) < 6
+                    page = texts(browser("/"))
+                    assert "Start it" in page
+                    assert attention in page
+                    browser.until("state", "<time")
+                    logged = [each.getMessage() for each in caplog.records if each.name == "lamina.console"]
+                    assert sum(says in line for line in logged) == 1, "a line per outage"
+            finally:
+                opened.close()
+
+
+def test_two_starts_of_a_home_start_one_console(
+    deployed: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = deployed.deployment.settings
+    for name in ("postgres", "kafka", "analyst"):
+        monkeypatch.setenv(f"LAMINA_{name.upper()}", getattr(settings, name))
+    home = ConsoleProcess(tmp_path)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: home.start(), range(2))
+    try:
+        assert first == second
+        home.expect()
+        marked = [each for each in psutil.process_iter(["cmdline"]) if home.mark in (each.info["cmdline"] or ())]
+        assert len(marked) == 1
+    finally:
+        assert home.stop()
+    assert home.find() is None
