@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lamina import receipts, statuses
-from lamina.console.charts import chart, numbers
+from lamina.console.charts import drawn
 from lamina.deployment import Deployment
 from serving_layer import particulars
 from serving_layer.analyst import Forbidden, Statement, answer, select
@@ -89,7 +89,8 @@ class About:
     def sql(self, query: str, statement: Statement, most: int = MOST_ROWS) -> dict[str, Any]:
         """The answer to a SELECT of the analyst, and its chart."""
         found = answer(self._opened.settings.reader(), query, statuses.tables_of(query), most, statement)
-        return {"answer": found, "chart": chart(found.columns, found.rows), "numbers": numbers(found.rows)}
+        shown, numbers = drawn(found.columns, found.rows)
+        return {"answer": found, "chart": shown, "numbers": numbers}
 
     def _samples(self, source: str, statement: Statement) -> dict[str, Any]:
         """The newest bad records, as far as the analyst may read their values; `refused` is why not."""

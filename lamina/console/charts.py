@@ -45,19 +45,25 @@ class Bars:
     bars: Sequence[Bar]
 
 
-def chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Lines | Bars | None:
-    """The chart of rows; None if they have no number, nothing to set it against, or several rows for one point.
+def drawn(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[Lines | Bars | None, set[int]]:
+    """The chart of rows, and the positions of the columns that hold numbers.
 
-    >>> chart(["city", "n"], [("Kyiv", 4), ("Lviv", 1)])
-    Bars(what='n', bars=[Bar(label='Kyiv', value='4', share=100.0), Bar(label='Lviv', value='1', share=25.0)])
-    >>> chart(["day", "n"], [(date(2024, 1, 2), 5), (date(2024, 1, 1), 3)])
-    Lines(data='{"times": [1704067200.0, 1704153600.0], "lines": {"n": [3.0, 5.0]}}')
-    >>> chart(["n"], [(3,)]) is None
-    True
-    >>> chart(["day", "city", "kind", "n"], [(date(2024, 1, 1), "Kyiv", kind, 1) for kind in ("tea", "milk")]) is None
-    True
+    None if they have no number, nothing to set it against, or several rows for one point.
+
+    >>> drawn(["city", "n"], [("Kyiv", 4), ("Lviv", 1)])
+    (Bars(what='n', bars=[Bar(label='Kyiv', value='4', share=100.0), Bar(label='Lviv', value='1', share=25.0)]), {1})
+    >>> drawn(["day", "n"], [(date(2024, 1, 2), 5), (date(2024, 1, 1), 3)])
+    (Lines(data='{"times": [1704067200.0, 1704153600.0], "lines": {"n": [3.0, 5.0]}}'), {1})
+    >>> drawn(["n"], [(3,)])
+    (None, {0})
+    >>> drawn(["day", "city", "kind", "n"], [(date(2024, 1, 1), "Kyiv", kind, 1) for kind in ("tea", "milk")])
+    (None, {3})
     """
     kinds = [_kind([row[at] for row in rows]) for at in range(len(columns))]
+    return _chart(columns, rows, kinds), {at for at, kind in enumerate(kinds) if kind == "number"}
+
+
+def _chart(columns: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequence[str]) -> Lines | Bars | None:
     if len(rows) < 2:
         return None
 
@@ -107,15 +113,6 @@ def choose(kinds: Sequence[str], are_apart: Callable[[Sequence[int]], bool]) -> 
             return Choice("lines", time, numbers)
         return Choice("lines", time, numbers[:1], text) if text is not None and are_apart([time, text]) else None
     return Choice("bars", text, numbers[:1]) if text is not None and are_apart([text]) else None
-
-
-def numbers(rows: Sequence[Sequence[Any]]) -> set[int]:
-    """The positions of the columns that hold numbers.
-
-    >>> numbers([("Kyiv", 4), ("Lviv", None)])
-    {1}
-    """
-    return {at for at in range(len(rows[0]) if rows else 0) if _kind([row[at] for row in rows]) == "number"}
 
 
 def _kind(values: Sequence[Any]) -> str:
