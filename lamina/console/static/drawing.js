@@ -20,7 +20,7 @@ function draw(place) {
     label, stroke: COLOURS[number], width: 1.5, points: { show: given.times.length < 60 },
   }));
   new uPlot({
-    width: place.clientWidth, height: 240, tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
+    width: place.clientWidth, height: 240, padding: [null, 40, null, null], tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
     axes: [{ ...axis, values: instants, space: 90 }, { ...axis, size: 70 }], series: [{ value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }, ...lines],
   }, [given.times, ...Object.values(given.lines)], place);
 }
