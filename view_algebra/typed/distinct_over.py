@@ -35,8 +35,8 @@ def distinct_over(name: str, node: exp.Anonymous) -> Wrong:
         plain.set("this", exp.Anonymous(this=name, expressions=[value.copy() for value in values]))
         return Wrong(span(node), what, f"Write {readable(plain)}.")
     select, keys = _written_out(name, values, window, block)
-    way_out = f"Join, by {keys}, what this gives: {select}." if keys else f"Write {select}."
-    return Wrong(span(node), what, way_out)
+    joined = f" It gives a row per {keys}: join it by that." if keys else ""
+    return Wrong(span(node), what, f"Write {select}.{joined}")
 
 
 @dataclass(frozen=True)
