@@ -21,7 +21,7 @@ from view_algebra.engines.postgres.times import with_lengths
 from view_algebra.language.aggregates import COUNTS, MOMENTS
 from view_algebra.language.blocks import renamed
 from view_algebra.language.endless import without
-from view_algebra.language.expressions import Aggregate, Call, Exploded, Query, Read, Select
+from view_algebra.language.expressions import Aggregate, Call, Query, Read, Select, Stream
 from view_algebra.language.lengths import as_numbers
 from view_algebra.language.time_windows import hops
 from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
@@ -127,8 +127,11 @@ def _aggregates(query: Query, functions: Collection[str]) -> Iterator[str]:
 
 
 def _additive(query: Query) -> Iterator[str]:
-    """The outputs that are counts or sums, if a row of FROM is in one group: hopping windows have it several times."""
-    if not isinstance(query, Select) or any(isinstance(each, Exploded) for each in every_relation(query)):
+    """The outputs that are counts or sums of the records of one source, each of which is in one group.
+
+    Hopping windows have a record several times. Other FROMs may: a join, a UNION ALL, a view over such windows.
+    """
+    if not isinstance(query, Select) or not isinstance(query.relation, Stream) or query.relation.generators:
         return
     if any(isinstance(part, Call) and hops(part) for key in query.group or () for part in walk(key)):
         return

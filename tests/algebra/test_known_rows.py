@@ -18,9 +18,16 @@ PROVED = {
     "SELECT page, count(*) AS c, sum(n) AS s, max(n) AS m FROM clicks GROUP BY page": ("page", "c", "c s"),
     "SELECT page, count(DISTINCT n) AS c FROM clicks GROUP BY page": ("page", "c", ""),
     "SELECT count(*) AS c, count(n) / 2 AS half FROM clicks": (None, "c", "c"),
-    "SELECT page, city, count(*) AS c FROM clicks JOIN users ON id = n GROUP BY page, city": ("city page", "c", "c"),
+    "SELECT page, city, count(*) AS c FROM clicks JOIN users ON id = n GROUP BY page, city": ("city page", "c", ""),
     "SELECT id, city FROM users": ("id", "", ""),
     "SELECT page, n FROM clicks": ("", "", ""),
+    f"SELECT page, sum(c) AS c FROM (SELECT {HOPS}.end AS e, page, count(*) AS c FROM clicks GROUP BY page, {HOPS})"
+    " GROUP BY page": ("page", "", ""),
+    "SELECT page, sum(n) AS s FROM (SELECT page, n FROM clicks UNION ALL SELECT page, n FROM clicks) GROUP BY page": (
+        "page",
+        "",
+        "",
+    ),
     # A record is in several hopping windows, in a group of each grouping, and once per element.
     f"SELECT {HOPS}.end AS until, count(*) AS c FROM clicks GROUP BY {HOPS}": ("until", "c", ""),
     "SELECT page, n, count(*) AS c FROM clicks GROUP BY ROLLUP (page, n)": ("", "", ""),
