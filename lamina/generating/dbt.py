@@ -7,6 +7,7 @@ from typing import Any
 
 from lamina.generating.shown import SCHEMA, description, loaded_at
 from lamina.generating.yaml_text import yaml
+from serving_layer.sides import relations
 from view_algebra.compiled import Catalog, Check, Column, View
 from view_algebra.language.quoting import postgres_name
 
@@ -43,7 +44,9 @@ def project(catalog: Catalog) -> dict[str, str]:
         files[f"tests/generic/{UNIQUE_ROWS}.sql"] = _UNIQUE_ROWS
     for view in catalog.views.values():
         for check in view.checks:
-            files[f"tests/{_file_name(view.name, check.name)}.sql"] = _singular(check)
+            name = f"tests/{_file_name(view.name, check.name)}"
+            numbered = (name, *(f"{name}_{number}" for number in range(2, len(view.checks) + 1)))
+            files[next(f"{each}.sql" for each in numbered if f"{each}.sql" not in files)] = _singular(check)
     return files
 
 
@@ -52,7 +55,7 @@ def _table(catalog: Catalog, view: View) -> dict[str, Any]:
     table: dict[str, Any] = {
         "name": view.name,
         "description": _plain(description(catalog, view)),
-        "config": {"loaded_at_query": _plain(loaded_at(catalog, view))},
+        "config": {"loaded_at_query": _plain(loaded_at(view))},
     }
     if keys:
         table["data_tests"] = [
@@ -76,7 +79,9 @@ def _column(view: View, column: Column) -> dict[str, Any]:
 def _singular(check: Check) -> str:
     """A test that fails for the rows that a check of the catalog fails for."""
     reads = [f"-- depends_on: {{{{ source('{SCHEMA}', {name!r}) }}}}" for name in check.reads]
-    failing = check.failing.replace("published.", f"{SCHEMA}.")
+    failing = check.failing
+    for start, _, _ in relations(failing, "published"):
+        failing = failing[:start] + SCHEMA + failing[start + len("published") :]
     severity = "error" if check.blocks else "warn"
     head = f"{{{{ config(severity='{severity}') }}}}\n-- {_plain(' '.join(check.sql.split()))}"
     return "\n".join([head, *reads, _plain(failing)]) + "\n"

@@ -152,19 +152,9 @@ def newest(view: View) -> str | None:
     return next((column.name for column in view.columns if column.postgres.startswith(_TIMES)), None)
 
 
-def loaded_at(catalog: Catalog, view: View) -> str:
-    """SELECT of the moment up to which a view counts every record; NULL until its first record.
-
-    A derived view is as old as the oldest of the views that it reads.
-    """
-    fed = sorted(name for name in _below(catalog, view) if catalog.views[name].cell_tables)
-    names = ", ".join(postgres_text(name) for name in fed)
+def loaded_at(view: View) -> str:
+    """SELECT of the moment up to which a view counts every record; NULL until each of its sources was counted."""
     return (
-        "SELECT clock_timestamp() - max(seconds_behind) * interval '1 second' AS loaded_at"
-        f" FROM lamina.freshness WHERE view IN ({names})"
+        "SELECT clock_timestamp() - seconds_behind * interval '1 second' AS loaded_at"
+        f" FROM lamina.freshness WHERE view = {postgres_text(view.name)}"
     )
-
-
-def _below(catalog: Catalog, view: View) -> set[str]:
-    """The view, and all views that it reads."""
-    return {view.name}.union(*(_below(catalog, catalog.views[name]) for name in view.reads))
