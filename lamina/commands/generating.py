@@ -47,7 +47,7 @@ def generate(output: Output, kind: str, catalog: Path, to: Path | None, database
     if to is None:
         _print(output, kind, made)
         return
-    for path in _written(made, _places(made, to), force=force):
+    for path in _written(made, _places(kind, made, to), force=force):
         output.text(str(path), file=str(path))
 
 
@@ -75,7 +75,7 @@ def _address(database: str | None) -> Address:
 
 
 def _print(output: Output, kind: str, made: Mapping[str, bytes]) -> None:
-    if kind == "superset" or (len(made) > 1 and not output.as_json):
+    if kind == "superset" or (kind not in ONE_FILE and not output.as_json):
         raise LaminaError(
             f"{kind} is a zip file" if kind == "superset" else f"{kind} is several files",
             evidence=", ".join(made),
@@ -85,9 +85,13 @@ def _print(output: Output, kind: str, made: Mapping[str, bytes]) -> None:
         output.text(content.decode().rstrip("\n"), file=name, content=content.decode())
 
 
-def _places(made: Mapping[str, bytes], to: Path) -> dict[str, Path]:
+ONE_FILE = ("markdown", "superset")
+"""Kinds of one file. Those of the others go into a folder, also where a catalog makes one of them only."""
+
+
+def _places(kind: str, made: Mapping[str, bytes], to: Path) -> dict[str, Path]:
     """Where each file goes. A single one may be named itself; several go into a folder, which need not exist."""
-    if len(made) == 1 and not to.is_dir():
+    if kind in ONE_FILE and not to.is_dir():
         return dict.fromkeys(made, to)
     return {name: to / name for name in made}
 
