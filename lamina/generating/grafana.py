@@ -28,7 +28,7 @@ def provisioning(catalog: Catalog, address: Address) -> dict[str, str]:
         "user": address.user,
         "jsonData": {
             "database": address.database,
-            "sslmode": "disable" if address.sslmode in ("prefer", "allow", "disable") else address.sslmode,
+            "sslmode": _sslmode(address),
             "maxOpenConns": 3,  # a login has 5 connections
             "postgresVersion": 1500,
         },
@@ -40,6 +40,13 @@ def provisioning(catalog: Catalog, address: Address) -> dict[str, str]:
         "provisioning/dashboards/lamina.yaml": yaml({"apiVersion": 1, "providers": [provider]}),
         BOARD: board(catalog),
     }
+
+
+def _sslmode(address: Address) -> str:
+    """One of the modes that Grafana has: it cannot try one after the other, as `prefer` and `allow` ask for."""
+    if address.sslmode not in ("prefer", "allow"):
+        return address.sslmode
+    return "disable" if address.host in ("localhost", "127.0.0.1", "::1") else "require"
 
 
 def board(catalog: Catalog) -> str:
