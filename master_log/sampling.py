@@ -145,9 +145,8 @@ def of_topic(topic: str, brokers: Brokers, most: int = RECORDS) -> Sample:
     held = sum(brokers.latest(topic).values()) - sum(brokers.earliest(topic).values())
     found = _sampled(f"topic {topic}", read, most, {})
     _refuse_changes(topic, found)
-    keys = [
-        (key, line.value) for key, line in zip((k for k, v in pairs if v is not None), read(found.rules()), strict=True)
-    ]
+    lines = zip((k for k, v in pairs if v is not None), read(found.rules()), strict=True)
+    keys = [(key, line.value) for key, line in lines if line.problem is None]
     return replace(
         found,
         is_all=found.is_all and held <= len(pairs),
@@ -166,7 +165,11 @@ def _key(records: Sequence[tuple[bytes | None, Mapping[str, Any]]], names: Seque
     with suppress(ValueError, RecursionError):
         objects = [json.loads(text) for text in texts]
         fields = list(objects[0]) if isinstance(objects[0], dict) else []
-        same = all(isinstance(each, dict) and list(each) == fields for each in objects)
+        pairs = zip(objects, (value for _, value in records), strict=True)
+        same = all(
+            isinstance(key, dict) and list(key) == fields and all(key[name] == value.get(name) for name in fields)
+            for key, value in pairs
+        )
         if fields and same and set(fields) <= set(names):
             return Key(tuple(fields), "json")
     alone = (
@@ -360,7 +363,8 @@ def _too_many(what: str, number: int) -> LaminaError:
 def _refuse_changes(topic: str, sample: Sample) -> None:
     """Raises for change events, which are not the rows that they change."""
     names = {each.name for each in sample.fields}
-    if {"op", "source"} <= names or {"schema", "payload"} <= names:
+    is_change = {"op", "source"} <= names and not names.isdisjoint({"before", "after"})
+    if is_change or {"schema", "payload"} <= names:
         raise LaminaError(
             f"Topic {topic} holds change events, or records with their schemas",
             evidence=f"Their fields: {', '.join(sorted(names))}.",
