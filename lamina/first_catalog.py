@@ -90,7 +90,8 @@ def name_of(given: str, *, is_file: bool) -> str:
     """
     text = Path(without_ending(given)).stem if is_file else given
     name = re.sub(r"[^a-z0-9]+", "_", _ascii(text).lower()).strip("_") or "records"
-    name = f"t_{name}" if name[0].isdigit() or name in ("raw_records", "good_records") else name
+    is_taken = name in ("raw_records", "good_records") or spark_name(name) != name
+    name = f"t_{name}" if name[0].isdigit() or is_taken else name
     return name[:LONGEST_SOURCE].rstrip("_")
 
 
@@ -345,6 +346,8 @@ def _doubt(column: Column) -> str | None:
         return "no value seen"
     if column.kind == TIMESTAMP and seen.zoneless:
         return "no time zone, read as UTC"
+    if column.kind.name == "DECIMAL" and column.kind.scale:
+        return f"rounded to {column.kind.scale} digits behind the point"
     if column.kind.name != "STRING":
         return "empty texts are NULL" if seen.kinds["empty"] else None
     kinds = {kind: times for kind, times in seen.kinds.most_common() if kind != "empty"}

@@ -48,9 +48,6 @@ LONGEST_SCALE = 4
 ENOUGH = 20
 """Values from which on it says something that all have as many digits."""
 
-EXACT = 15
-"""Digits of a number that a DOUBLE keeps."""
-
 DEEPEST = 8
 """Levels of objects in objects that get types of their own; what is deeper stays JSON text."""
 
@@ -69,7 +66,9 @@ SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 PLAUSIBLE = (946_684_800, 2_208_988_800)
 """Seconds since 1970 of the years 2000 to 2039, within which a number may be a time."""
 
-_TIME_NAME = re.compile(r"(?i)time|date|stamp|epoch|when|created|updated|changed|modified|(^|[_.\- ])(at|ts|t|on)$|At$")
+_TIME_NAME = re.compile(
+    r"(?i:time|stamp|epoch|when|created|updated|changed|modified|(^|[_.\- ])(date|at|ts|t|on)$)|[a-z](At|Date)$"
+)
 _OTHER_NAME = re.compile(r"(?i)id$|key|phone|mobile|fax|tel|number|num$|nr$|code|ean|isbn|account|serial|amount|count")
 """Names of fields that hold times, and of fields with long numbers that do not."""
 
@@ -84,7 +83,7 @@ _LIKE_A_TIME = re.compile(
 _LEADING_ZERO = re.compile(r"[+-]?0\d+|\+\d+")
 _WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,999})")
 _FRACTION = re.compile(r"-?(?:(?:0|[1-9]\d*)\.\d*|\.\d+)")
-_EXPONENT = re.compile(r"-?\d+(?:\.\d*)?[eE][+-]?\d{1,3}|NaN|-?Infinity")
+_EXPONENT = re.compile(r"-?\d+(?:\.\d*[eE][+-]?|[eE][+-])\d{1,3}|NaN|-?Infinity")
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 """A name of a field in a STRUCT, which SQL may need in backticks."""
 
@@ -323,7 +322,7 @@ def unit_of(name: str, seen: Seen) -> str | None:
         first, last = (second * parts for second in PLAUSIBLE)
         if first <= seen.lowest and seen.highest < last:
             whole = "fraction" not in seen.kinds or unit in ("s", "ms")
-            return unit if whole and (named or unit in ("s", "ms")) else None
+            return unit if whole and (named or unit == "ms") else None
     return None
 
 

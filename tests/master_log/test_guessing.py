@@ -177,7 +177,7 @@ CREATE TABLE records (
   order_id BIGINT COMMENT 'seen 3 times, 1,001 to 1,003',
   country STRING COMMENT 'seen 3 times, e.g. NL, DE',
   zip STRING COMMENT 'seen 3 times, leading zeros kept',
-  Amount DECIMAL(18,2) COMMENT 'seen 3 times, 7.00 to 100.25',
+  Amount DECIMAL(18,2) COMMENT 'seen 3 times, 7.00 to 100.25, rounded to 2 digits behind the point',
   placed_at TIMESTAMP COMMENT 'seen 3 times, 2024-01-02 03:04:05 to 2024-01-02 05:05:05, no time zone, read as UTC',
   ok BOOLEAN COMMENT 'seen 3 times, e.g. false, true',
   note STRING COMMENT 'seen 2 times, 1 null, a text 1 time and a whole number 1 time',
