@@ -79,7 +79,7 @@ def interrupt_engines_too() -> None:
                 if "serving_layer.database" in sys.modules:
                     _cancel_postgres()
                 if "pyspark" in sys.modules:
-                    _cancel_spark()
+                    threading.Thread(target=_cancel_spark, name="cancelling", daemon=True).start()
 
     threading.Thread(target=listen, name="interrupts", daemon=True).start()
 
@@ -96,6 +96,8 @@ def _cancel_spark() -> None:
     from lamina.spark import cancel_jobs
 
     for _ in range(round(CANCEL_SECONDS / CANCEL_EVERY)):
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            return
         with suppress(Exception):  # the JVM may be ending, too
             cancel_jobs()
         time.sleep(CANCEL_EVERY)

@@ -37,6 +37,7 @@ from lamina.settings import Settings
 from lamina.spark import kill, session
 from master_log import log_times
 from master_log.archive import MasterLog
+from master_log.causes import interrupted_at_once
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.reading import parsed
@@ -400,7 +401,8 @@ def _by_duckdb(catalog: Catalog, raw: Mapping[str, DataFrame], fixture: Fixture,
     """What DuckDB gives, of the views for which it is asked."""
     asked = needed(catalog, [name for name in fixture.expect if duck.translated_view(catalog.views[name])])
     records = {
-        source.records: counting(parsed(raw[name], source), source).toArrow() for name, source in asked.sources.items()
+        source.records: interrupted_at_once(counting(parsed(raw[name], source), source).toArrow)
+        for name, source in asked.sources.items()
     }
     try:
         answers, why = duck.answers(records, asked.views.values()), "something in its SQL may mean another there"

@@ -10,12 +10,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
+"""What Spark raises while it plans or computes; PySpark passes exceptions on that it has no name for as Py4J's."""
 
 T = TypeVar("T")
 
 
 def interrupted_at_once(compute: Callable[[], T]) -> T:
-    """What a call of Spark gives. A Ctrl-C stays one, also where Spark then says that its job was cancelled."""
+    """The value of a call of Spark. A Ctrl-C stays one, also where Spark then says that its job was cancelled."""
     try:
         return compute()
     except SPARK_ERRORS as error:
@@ -24,8 +25,6 @@ def interrupted_at_once(compute: Callable[[], T]) -> T:
             cause = cause.__context__
         raise (cause or error) from None
 
-
-"""What Spark raises while it plans or computes; PySpark passes exceptions on that it has no name for as Py4J's."""
 
 _CAUSED_BY = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
 """A line in which Java names what an exception comes from; the last of them is the root cause."""

@@ -75,8 +75,8 @@ def batches(result: DataFrame, *, at_most: int | None = None) -> Iterator[pa.Rec
             for each in _load_from_socket((port, secret), ArrowCollectSerializer()):  # type: ignore[no-untyped-call]
                 if isinstance(each, pa.RecordBatch):  # the last tells their order
                     yield each
-        except GeneratorExit:
-            ended = False  # whoever read it has failed: nobody waits for the rest
+        except (GeneratorExit, KeyboardInterrupt):
+            ended = False  # the reader has failed, or was interrupted: nothing waits for the rest
             raise
         finally:
             if ended:
