@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,10 @@ FETCHED = 10_000
 ANSWER_SECONDS = 30
 """Seconds that the SELECT of an answer may take."""
 
-ANSWER_FETCHED = 100
+LONGEST_VALUE = 100_000
+"""Characters of a text of an answer that are shown."""
+
+ANSWER_FETCHED = 20
 """Rows of an answer that are in memory before their characters are counted."""
 
 MOST_CHARACTERS = 2_000_000
@@ -184,7 +188,7 @@ class Answer:
 def answer(url: str, query: str, views: Collection[str], limit: int, statement: Statement | None = None) -> Answer:
     """At most `limit` rows, and `MOST_CHARACTERS`, of one SELECT, with the offsets of the views that it names.
 
-    All is read in one snapshot. A SELECT that takes longer than `ANSWER_SECONDS` is refused.
+    All is read in one snapshot. An answer that takes longer than `ANSWER_SECONDS` is refused.
     """
     too_long = f"A page waits {ANSWER_SECONDS} seconds. Ask for less, or ask `lamina sql`."
     with _snapshot(url, statement, too_long) as connection:
@@ -193,7 +197,7 @@ def answer(url: str, query: str, views: Collection[str], limit: int, statement: 
         with connection.cursor(name="answer") as cursor:
             cursor.itersize = ANSWER_FETCHED
             cursor.execute(_one_statement(query))
-            rows, more = _fitting(cursor, limit)
+            rows, more = _fitting(cursor, limit, too_long)
             columns = [column.name for column in cursor.description or ()]
         with connection.cursor() as offsets:
             offsets.execute(_BELOW, {"views": list(views)})
@@ -201,16 +205,23 @@ def answer(url: str, query: str, views: Collection[str], limit: int, statement: 
     return Answer(columns, rows, more, below)
 
 
-def _fitting(rows: Iterable[Row], limit: int) -> tuple[list[Row], bool]:
-    """The first rows, as many as a page shows; and whether there are more."""
+def _fitting(rows: Iterable[Row], limit: int, too_long: str) -> tuple[list[Row], bool]:
+    """The first rows, as many as a page shows, and True if there are more. too_long: the way out of slow ones."""
     fitting: list[Row] = []
-    characters = 0
+    characters, deadline = 0, time.monotonic() + ANSWER_SECONDS
     for row in rows:
-        characters += sum(len(str(value)) for value in row)
+        if time.monotonic() > deadline:  # the limit of Postgres is for each fetch
+            raise LaminaError(f"The SELECT takes longer than {ANSWER_SECONDS} seconds", way_out=too_long)
+        cut = tuple(map(_cut, row))
+        characters += sum(len(str(value)) for value in cut)
         if len(fitting) == limit or (fitting and characters > MOST_CHARACTERS):
             return fitting, True
-        fitting.append(row)
+        fitting.append(cut)
     return fitting, False
+
+
+def _cut(value: Any) -> Any:
+    return value if not isinstance(value, str) or len(value) <= LONGEST_VALUE else f"{value[:LONGEST_VALUE]}…"
 
 
 _SHORTER = """

@@ -59,6 +59,7 @@ class Pages:
         self._watch = Watch(opened)
         self._about = About(opened)
         self._metrics: CollectorRegistry = registry(opened)
+        self._counting = asyncio.Lock()
         self._templates = _environment()
         self._answering = asyncio.Semaphore(MOST_ANSWERS)
         self._fragments: tuple[Now, dict[str, str]] | None = None
@@ -101,7 +102,8 @@ class Pages:
                 yield "".join(_event(name, text) for name, text in changed.items())
 
     async def _numbers(self, _: Request) -> Response:
-        text = await in_thread(lambda: generate_latest(self._metrics))
+        async with self._counting:  # a thread at most waits for a Postgres that hangs
+            text = await in_thread(lambda: generate_latest(self._metrics))
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     async def _view(self, request: Request) -> Response:
