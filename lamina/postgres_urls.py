@@ -86,6 +86,7 @@ def without_password(url: str, passfile: Path) -> str:
         return url
     host, port, database = parts.hostname or "", parts.port or 5432, parts.path.strip("/")
     fields = (host, str(port), database, unquote(parts.username or ""), unquote(parts.password))
+    passfile.parent.mkdir(parents=True, exist_ok=True)
     passfile.touch(mode=0o600)
     passfile.chmod(0o600)
     passfile.write_text(":".join(re.sub(r"([\\:])", r"\\\1", each) for each in fields) + "\n", encoding="utf-8")

@@ -5,26 +5,40 @@ from __future__ import annotations
 import ipaddress
 import os
 import secrets
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
+
+from view_algebra.errors import LaminaError
 
 TOKEN = "console.token"  # noqa: S105 (the name of its file)
 
 
-def token_for(host: str, home: Path) -> str | None:
-    """The token of a console at this host: kept in LAMINA_HOME, for its owner alone; None if only this machine has it.
+def token_for(host: str, names: Collection[str], home: Path) -> str | None:
+    """The token of a console at this host, kept in LAMINA_HOME for its owner alone. None at a loopback address.
 
-    >>> token_for("localhost", Path("/nowhere")), token_for("127.0.0.1", Path("/nowhere"))
+    A console that has other names is behind a proxy, so that others reach it at a loopback address, too. Raises
+    LaminaError if the file of the token is empty.
+
+    >>> token_for("localhost", [], Path("/nowhere")), token_for("127.0.0.1", [], Path("/nowhere"))
     (None, None)
     """
-    if host.lower() == "localhost":
+    if not names and _is_loopback(host):
         return None
-    with suppress(ValueError):
-        if ipaddress.ip_address(host).is_loopback:
-            return None
-    file = home / TOKEN
+    home.mkdir(parents=True, exist_ok=True)
+    file, draft = home / TOKEN, home / f"{TOKEN}.{os.getpid()}"
+    draft.touch(mode=0o600)
+    draft.write_text(secrets.token_urlsafe(24), encoding="utf-8")
     with suppress(FileExistsError):
-        made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(made, "w") as written:
-            written.write(secrets.token_urlsafe(24))
-    return file.read_text(encoding="utf-8")
+        os.link(draft, file)
+    draft.unlink()
+    token = file.read_text(encoding="utf-8").strip()
+    if not token:
+        raise LaminaError("The console's token is empty", evidence=str(file), way_out="Delete the file, and repeat.")
+    return token
+
+
+def _is_loopback(host: str) -> bool:
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host.lower() == "localhost"

@@ -61,12 +61,12 @@ class Guarded:
         await (instead or self.app)(scope, receive, with_headers)
 
     def _without_token(self, request: Request) -> Response | None:
-        """What one gets who has not shown the token; None if it was shown. One that comes in the address is kept."""
+        """The refusal of a request without the token, or None. A token in the address becomes a cookie."""
         if self.token is None or request.url.path.startswith("/static/"):
             return None
         if self._is_token(request.query_params.get("token", "")):
             kept = RedirectResponse(request.url.path, 303)
-            kept.set_cookie(COOKIE, self.token, httponly=True, samesite="strict", max_age=COOKIE_SECONDS)
+            kept.set_cookie(COOKIE, self.token, httponly=True, samesite="lax", max_age=COOKIE_SECONDS)
             return kept
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
         if self._is_token(request.cookies.get(COOKIE, "")) or self._is_token(bearer):

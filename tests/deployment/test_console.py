@@ -229,10 +229,10 @@ def test_requests_of_other_sites_are_refused(deployed: Deployed) -> None:
 
 
 def test_who_has_no_token_reads_nothing_at_an_address_that_others_reach(deployed: Deployed, tmp_path: Path) -> None:
-    assert token_for("::1", tmp_path) is None
-    token = token_for("0.0.0.0", tmp_path)
+    assert token_for("::1", [], tmp_path) is None
+    token = token_for("0.0.0.0", [], tmp_path)
     assert token is not None
-    assert token == token_for("lamina.example.org", tmp_path), "it is kept"
+    assert token == token_for("127.0.0.1", ["lamina.example.org"], tmp_path), "it is kept, and asked for behind a proxy"
     assert (tmp_path / "console.token").stat().st_mode & 0o077 == 0
     with console(deployed.deployment, token=token) as browser:
         for path in ("/", "/sql", "/metrics", "/stream", "/?token=", f"/?token={token}x"):
