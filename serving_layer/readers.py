@@ -133,10 +133,11 @@ def alarms(connection: Connection, role: str) -> list[str]:
     return [alarm]
 
 
-def make_login(connection: Connection, name: str, analyst: str, password: str) -> bool:
+def make_login(connection: Connection, name: str, analyst: str, password: str, connections: int | None = None) -> bool:
     """Makes the login of a person who reads as `analyst` does; False if it was there, and has the password now.
 
-    It may not become `analyst` itself (SET FALSE), so it can change neither the password nor the settings of that role.
+    connections: at a time; None leaves them as they are, or as a person needs them. The login may not become `analyst`
+    itself (SET FALSE), so it can change neither the password nor the settings of that role.
     """
     known = connection.execute(
         text(
@@ -155,6 +156,8 @@ def make_login(connection: Connection, name: str, analyst: str, password: str) -
     if known is None:
         run(connection, f"CREATE ROLE {quoted(name)} LOGIN CONNECTION LIMIT {CONNECTIONS_OF_A_PERSON}")
         run(connection, f"GRANT {quoted(analyst)} TO {quoted(name)} WITH INHERIT TRUE, SET FALSE")
+    if connections is not None:
+        run(connection, f"ALTER ROLE {quoted(name)} CONNECTION LIMIT {connections}")
     set_password(connection, name, password)
     return known is None
 

@@ -143,7 +143,7 @@ def console(output: Output, listen: str, names: tuple[str, ...], open_to_all: bo
 
     host, port = _address(listen, "127.0.0.1:8765")
     with deployment(output) as opened:
-        token = None if open_to_all else token_for(host, opened.settings.home)
+        token = None if open_to_all else token_for(host, names, opened.settings.home)
         served = Console(opened, host, port, names, token)
         output.text(served.address, url=served.address)
         output.tell("Press Ctrl-C to stop.")
@@ -160,8 +160,13 @@ def password(output: Output) -> None:
 
 @command()
 @click.argument("name", required=False)
+@click.option(
+    "--connections",
+    type=click.IntRange(1),
+    help="How many connections it may have at a time: 5 of a new login, more for a dashboard.",
+)
 @click.option("--owner", is_flag=True, help="Print the URL of the database's owner instead; no login is made.")
-def login(output: Output, name: str | None, owner: bool) -> None:
+def login(output: Output, name: str | None, connections: int | None, owner: bool) -> None:
     """Make a reader's login NAME, and print its URL.
 
     The URL holds a new password, which is shown once: a login that was there has it from now on. The owner's URL is
@@ -176,6 +181,6 @@ def login(output: Output, name: str | None, owner: bool) -> None:
         output.text(url, url=url)
         return
     with deployment(output) as opened:
-        url, new = opened.make_login(name)
+        url, new = opened.make_login(name, connections)
     output.text(url, login=name, url=url, new=new)
     output.tell(f"{name} is a new login" if new else f"{name} has a new password")

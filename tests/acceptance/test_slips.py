@@ -241,7 +241,10 @@ def test_each_person_gets_a_login(here: Here) -> None:
         assert url.startswith("postgresql://ann:")
         as_ann = replace(here, environment=here.environment | {"LAMINA_ANALYST": url})
         assert as_ann("sql", "SELECT count(*) AS n FROM hourly", "--json").stdout == '{"n": 0}\n'
-        again = here("login", "ann", "--json")
+        again = here("login", "ann", "--json", "--connections", "30")
+        with here.deployment.database.begin() as connection:
+            limit = connection.exec_driver_sql("SELECT rolconnlimit FROM pg_roles WHERE rolname = 'ann'").scalar()
+        assert limit == 30
         assert "ann has a new password" in again.stderr
         assert json.loads(again.stdout)["url"] != url
         refused = here("login", "lamina", code=1)
