@@ -60,6 +60,9 @@ LEAD = 50_000
 LINE_EVERY = 5.0
 """Seconds between two lines about the views, if stderr is not a terminal."""
 
+NICENESS = 4
+"""Of the rebuild: it stands back behind the speed layer, and may still use all processors, as somebody waits for it."""
+
 BEFORE_THE_REBUILD = 0.83
 """Of all records. The rest arrives while the rebuild runs and after it."""
 
@@ -150,7 +153,7 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
     with waiting(output.tell, f"starting Kafka and Postgres in {home}"):
         Embedded(home).start()
     settings = Settings.read(home, {"LAMINA_HOME": str(home)})
-    deployment = Deployment(settings, tell=lambda line: None)
+    deployment = Deployment(settings, tell=lambda line: None, nice=NICENESS)
     speed = embedded.SpeedProcess(home)
     traffic = Traffic(deployment, total)
     try:

@@ -62,7 +62,8 @@ class Deployment:
     """Kafka, Postgres, Spark and the master log of one set of settings. `tell` takes lines of narration.
 
     A Spark session that is `lent` is used in place of one of its own, and goes on when the deployment is closed.
-    `one_command`: a session of its own computes for one command alone.
+    `one_command`: a session of its own computes for one command alone. `nice`: how far it stands back, as `session` of
+    `lamina/spark.py` says.
     """
 
     settings: Settings
@@ -70,6 +71,7 @@ class Deployment:
     at: Callable[[str], None] = lambda place: None
     lent: SparkSession | None = field(default=None, repr=False)
     one_command: bool = False
+    nice: int = BATCH_NICENESS
     _started: SparkSession | None = field(default=None, init=False, repr=False)
 
     @cached_property
@@ -88,8 +90,8 @@ class Deployment:
     def spark(self) -> SparkSession:
         """The Spark session; starting it takes some seconds. It stands back behind readers and the speed layer."""
         if self._started is not None or self.lent is not None:
-            return self._session(BATCH_NICENESS)
-        return self._session(BATCH_NICENESS, short_lived=self.one_command and self.has_few_records())
+            return self._session(self.nice)
+        return self._session(self.nice, short_lived=self.one_command and self.has_few_records())
 
     def has_few_records(self) -> bool:
         """True if topics hold few records that a command can read; False also if Kafka does not say."""
@@ -231,12 +233,12 @@ class Deployment:
             readers.set_password(connection, role, password)
         return role
 
-    def make_login(self, name: str) -> tuple[str, bool]:
-        """The URL of a person's login, with a new password; True if the login is new."""
+    def make_login(self, name: str, connections: int | None = None) -> tuple[str, bool]:
+        """The URL of a person's login, with a new password; True if the login is new. connections: at a time."""
         self.require_installed()
         password = secrets.token_urlsafe(24)
         with self.database.begin() as connection:
-            new = readers.make_login(connection, name, views.ANALYST, password)
+            new = readers.make_login(connection, name, views.ANALYST, password, connections)
         return with_login(self.settings.analyst or self.settings.postgres, name, password), new
 
     def is_deployed(self) -> bool:
@@ -341,7 +343,7 @@ class Deployment:
             except registry.NotComputed:  # a source's first records were counted after this was planned
                 planned = self._plan(target.catalog)
         few = sum(change.records or 0 for change in planned) <= FEW
-        batch = replace(self.batch, spark=lambda: self._session(BATCH_NICENESS, short_lived=few))
+        batch = replace(self.batch, spark=lambda: self._session(self.nice, short_lived=few))
         reprocess.reprocess(batch, target)
         return [change for change in planned if change.kind != "database"]
 
