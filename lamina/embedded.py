@@ -120,8 +120,8 @@ def up(output: Output) -> None:
     speed.expect(running)
     console = ConsoleProcess(settings.home)
     address = console.start()
-    console.expect()
     output.table(("what", "where"), connections(addresses, speed, address))
+    console.expect()
     output.tell(
         "the speed layer runs"
         if runs
