@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lamina import receipts, statuses
-from lamina.console.charts import drawn
+from lamina.console.charts import MOST_ROWS, drawn
 from lamina.deployment import Deployment
 from serving_layer import particulars
 from serving_layer.analyst import Forbidden, Statement, answer, select
@@ -19,9 +19,6 @@ from view_algebra.language.quoting import postgres_text, quoted
 
 NEWEST = 50
 """Rows of a view that its page shows."""
-
-MOST_ROWS = 1_000
-"""Rows of an answer that the SQL box shows."""
 
 
 SAMPLES = 20
@@ -114,7 +111,7 @@ class About:
 
 
 def _still(shown: Iterable[Any], name: str, what: str) -> Any:
-    """What the overview says of it; it may have been dropped since the catalog was read."""
+    """The overview's line of a view or a source, which may have been dropped since the catalog was read."""
     return _known({each.name: each for each in shown}, name, what)
 
 

@@ -16,6 +16,10 @@ MOST_LINES = 6
 """Lines of one chart: more cannot be told apart by their colours."""
 
 MOST_BARS = 20
+"""Bars of one chart: the largest."""
+
+MOST_ROWS = 1_000
+"""Rows of a table that is shown whole."""
 
 GAP = 150.0
 """Seconds without a minute's freshness after which its line is broken: the speed layer wrote none."""

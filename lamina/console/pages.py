@@ -22,7 +22,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from lamina import __version__
-from lamina.console.about import MOST_ROWS, About, Unknown
+from lamina.console.about import About, Unknown
+from lamina.console.charts import MOST_ROWS
 from lamina.console.guards import Guarded
 from lamina.console.threads import for_reader, in_thread
 from lamina.console.watch import Now, Watch, mistake

@@ -13,12 +13,6 @@ from view_algebra.language.quoting import postgres_text
 SCHEMA = "analytics"
 """Where readers find the views."""
 
-MOST_BARS = 20
-"""Rows of a bar chart: the largest."""
-
-MOST_ROWS = 1_000
-"""Rows of a table in a dashboard."""
-
 _TIMES = ("timestamp", "date")
 _NUMBERS = ("bigint", "numeric", "double precision", "real")
 """Postgres types of measures. Ranks and most ids are `integer`; counts and sums are not."""

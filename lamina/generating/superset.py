@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from lamina.console.charts import MOST_BARS, MOST_ROWS
 from lamina.generating.shown import (
-    MOST_BARS,
-    MOST_ROWS,
     SCHEMA,
     Address,
     chart,
