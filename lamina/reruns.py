@@ -1,7 +1,7 @@
 """`lamina test --watch`: the tests that a saved file may change run again, in a Spark and a Postgres that stay up.
 
 A test runs again if its own file differs from the last run, or any part of the catalog that its views are made of.
-Of others the last result is still true: a seed that stays the same cuts the same micro-batches.
+The last result of the others still holds: the same seed cuts the same micro-batches.
 """
 
 from __future__ import annotations

@@ -295,8 +295,8 @@ class View:
     checks: what its rows are checked for; they have no part in its version.
     unique: the sets of columns by which the compiler proves that no two rows are equal (two NULLs are); of a view of
         one row, the empty set. never_null: the columns that it proves never to be NULL. additive: the columns that are
-        counts or sums of records of which none is in two rows, so that rows may be added up. Each may lack some:
-        what an older Lamina deployed says nothing of it, and is the same view.
+        counts or sums of records of which none is in two rows, so that rows may be added up. Each may lack
+        some, and all of them in what an older Lamina deployed.
     """
 
     name: str

@@ -929,7 +929,7 @@ BEGIN
 END
 $$;
 
--- A list, each of its elements as many times as is said
+-- A list with each of its elements repeated
 
 CREATE OR REPLACE FUNCTION spark.repeated(list jsonb, times bigint[]) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

@@ -33,7 +33,7 @@ COOKIE_SECONDS = 30 * 24 * 3600
 class Guarded:
     """Refuses foreign names of this host, what pages of other sites load or send, and those without the token.
 
-    names: what the console is called, in lower case. token: None if everybody who reaches it may read it.
+    names: what the console is called, in lower case. token: None if all who reach it may read it.
 
     A name that another site lets point here (DNS rebinding) is refused: Host must be an address, `localhost`, the name
     of this machine or one of `names`. A POST must come from a page of the same origin. A page of another site may link

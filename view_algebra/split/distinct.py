@@ -64,7 +64,7 @@ class _Finer:
     keys: of a session, its start; of a hopping window, its listed bound and what tells apart those without one.
     until: the end of a session, which the last of its records sets, whatever their values.
     values: the columns of each finer group. beside: what is kept beside its values, and the columns of it.
-    repeats: may a record come more than once, as explode() has it?
+    repeats: True if a record may come more than once, as explode() repeats it.
     """
 
     keys: dict[Expr, str]
