@@ -151,7 +151,7 @@ def test_dbt_tests_what_the_catalog_says_of_rows() -> None:
     columns = {column["name"]: column.get("data_tests") for column in listed["in_euro"]["columns"]}
     assert columns == {"currency": ["unique"], "orders": ["not_null"], "amount": None}
     assert listed["baskets"]["data_tests"] == [{"unique_rows": {"arguments": {"columns": ["began", "city"]}}}]
-    assert "WHERE view IN ('customers')" in listed["by_city"]["config"]["loaded_at_query"]
+    assert "WHERE view = 'by_city'" in listed["by_city"]["config"]["loaded_at_query"]
     tests = {name for name in dbt.project(example(REPOSITORY / "examples" / "shop")) if name.startswith("tests/")}
     assert "tests/in_euro__known_currency.sql" in tests
 
@@ -266,3 +266,16 @@ def test_the_same_bundle_is_made_each_time() -> None:
     first = superset.bundle(catalog, ADDRESS)
     assert superset.bundle(catalog, ADDRESS) == first
     assert zipfile.ZipFile(io.BytesIO(first)).testzip() is None
+
+
+def test_checks_of_like_names_are_tests_of_their_own_and_literals_stay() -> None:
+    sql = """
+        CREATE TABLE s (k STRING, n INT) USING kafka OPTIONS (topic 's', format 'json');
+        CREATE VIEW v AS SELECT k, sum(n) AS n FROM s GROUP BY k;
+        ALTER VIEW v ADD CONSTRAINT `n > 0` CHECK (n > 0);
+        ALTER VIEW v ADD CONSTRAINT `n < 0` CHECK (k <> 'published.v' OR n < 0);
+    """
+    files = dbt.project(compile_catalog({"v.sql": sql}))
+    assert {name for name in files if name.startswith("tests/v")} == {"tests/v__n___0.sql", "tests/v__n___0_2.sql"}
+    [less] = [text for text in files.values() if "NOT (k <> 'published.v' OR n < 0)" in text]
+    assert "FROM analytics.v" in less
