@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from lamina.deployment import Deployment
 from lamina.embedded import SpeedProcess
 from lamina.render import Output
-from master_log.offsets import Offsets
+from master_log.offsets import Offsets, brief
 from master_log.undeclared import Undeclared, in_sample
 from serving_layer import alarms as alarms_of
 from serving_layer import progress
@@ -219,7 +219,10 @@ def show(output: Output, opened: Deployment) -> None:
         output.text("")
         output.table(
             ("query", "topic", "progress", "lag", "quarantined", "skipped", "duplicates", "writer"),
-            [(q.query, q.topic, q.progress, q.lag, _bad(q), q.skipped, _copies(q), q.writer) for q in found.queries],
+            [
+                (q.query, q.topic, brief(q.progress), q.lag, _bad(q), q.skipped, _copies(q), q.writer)
+                for q in found.queries
+            ],
         )
         output.text("")
         output.table(

@@ -101,6 +101,23 @@ class Offsets(Mapping[TopicPartition, int]):
         )
 
 
+SHOWN = 12
+"""Partitions of a topic that a table shows."""
+
+
+def brief(offsets: str) -> str:
+    """Offsets for a person to read: a topic may have a thousand partitions.
+
+    >>> brief("a 0:1 1:7; b " + " ".join(f"{partition}:5" for partition in range(1000)))
+    'a 0:1 1:7; b 0:5 1:5 2:5 3:5 4:5 5:5 6:5 7:5 8:5 9:5 10:5 11:5 … and 988 more'
+    """
+    topics = (topic.split(" ") for topic in offsets.split("; "))
+    return "; ".join(
+        " ".join(words if len(words) <= SHOWN + 1 else [*words[: SHOWN + 1], f"… and {len(words) - SHOWN - 1} more"])
+        for words in topics
+    )
+
+
 @dataclass(frozen=True)
 class OffsetRange:
     """The records at or above `start` and below `end`; `start` and `end` name the same partitions."""

@@ -13,6 +13,7 @@ from lamina.commands.command import Different, command, deployment, show_verdict
 from lamina.failures import told
 from lamina.render import Output
 from lamina.settings import Settings
+from master_log.offsets import brief
 from serving_layer.waiting import waiting
 from view_algebra.errors import LaminaError
 
@@ -114,7 +115,8 @@ def _show_checked(output: Output, results: Sequence[Checked]) -> None:
     rows = []
     for each in results:
         result = "equal" if each.equal else "DIFFERENT" if each.differs else "FAILED"
-        row: tuple[object, ...] = (each.view, each.rows, len(each.missing), len(each.surplus), result, str(each.below))
+        below = str(each.below) if output.as_json else brief(str(each.below))
+        row: tuple[object, ...] = (each.view, each.rows, len(each.missing), len(each.surplus), result, below)
         failure = None if each.failure is None else told(each.failure)
         if output.as_json:
             row = (*row, None if failure is None else f"{failure.what}: {failure.evidence}")
