@@ -90,11 +90,13 @@ def check(
     *,
     watching: Watching = unwatched,
     again: Callable[[], tuple[SparkSession, MasterLog]] | None = None,
+    done: Callable[[Checked], None] = lambda _: None,
 ) -> list[Checked]:
     """Checks the views named (all that are served, when none is), as of one snapshot of Postgres.
 
     A view whose rows cannot be computed has its `failure`; the other views have their answers. `preview`: the views of
     a preview, in place of the deployed ones. again: gives another Spark when `watching` has ended this one.
+    done: takes each answer as it comes.
     """
     with TemporaryDirectory(prefix="lamina-check-") as folder:
         shown = _Shown(Path(folder))
@@ -109,6 +111,7 @@ def check(
                     spark, log = again()
                     _select_asked(asked, spark, log, brokers)
             found.append(compared)
+            done(compared)
         return found
 
 

@@ -20,15 +20,21 @@ AGAIN_SECONDS = 30.0
 
 
 @contextmanager
-def waiting(tell: Callable[[str], None], what: str, *, said: bool = False) -> Iterator[None]:
-    """Tells `what` when the block takes longer than a second, and again every half minute; `said`: it was told."""
+def waiting(
+    tell: Callable[[str], None], what: str, *, said: bool = False, so_far: Callable[[], str] | None = None
+) -> Iterator[None]:
+    """Tells `what` when the block takes longer than a second, and again every half minute.
+
+    said: it was told. so_far: what is done, told with the seconds.
+    """
     done, began = threading.Event(), time.monotonic()
 
     def speak() -> None:
         if not said and not done.wait(PATIENCE_SECONDS):
             tell(f"{what} …")
         while not done.wait(AGAIN_SECONDS):
-            tell(f"{what} … ({time.monotonic() - began:.0f} s by now)")
+            done_so_far = f", {so_far()}" if so_far is not None else ""
+            tell(f"{what} … ({time.monotonic() - began:.0f} s by now{done_so_far})")
 
     speaker = threading.Thread(target=speak, name="waiting", daemon=True)
     speaker.start()

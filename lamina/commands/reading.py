@@ -79,7 +79,9 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
                 raise Different
             return
         spark, log = opened.spark, opened.log
-        with waiting(output.tell, "every record is read from the log and Kafka, every row compared"):
+        compared: list[Checked] = []
+        what = "every record is read from the log and Kafka, every row compared"
+        with waiting(output.tell, what, so_far=lambda: f"views compared: {len(compared)}"):
             results = run(
                 opened.database,
                 spark,
@@ -89,6 +91,7 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
                 preview,
                 watching=opened.watching,
                 again=lambda: (opened.spark, opened.log),
+                done=compared.append,
             )
     _show_checked(output, results)
     for each in results:

@@ -154,6 +154,11 @@ def test_a_wait_that_is_long_says_what_it_waits_for(monkeypatch: pytest.MonkeyPa
         assert again.wait(60)
     assert said[0] == "starting Kafka …"
     assert said[2] == "starting Kafka … (0 s by now)"
+    again.clear()
+    said.clear()
+    with waiting(tell, "comparing", so_far=lambda: "views compared: 2"):
+        assert again.wait(60)
+    assert said[2] == "comparing … (0 s by now, views compared: 2)"
     quick = len(said)
     with monkeypatch.context() as patient:
         patient.setattr(serving_layer.waiting, "PATIENCE_SECONDS", 60.0)
