@@ -74,6 +74,15 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
     return decorate
 
 
+with_format = click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
+    help="By default by the file's name; needed with '-', standard input.",
+)
+"""Adds `--format`: that of a file of records."""
+
+
 def with_catalog(function: Callable[..., None]) -> Callable[..., None]:
     """Adds `--catalog DIR`."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lamina.commands.command import command, deployment, with_catalog
+from lamina.commands.command import command, deployment, with_catalog, with_format
 from lamina.render import Output
 from lamina.settings import catalog_folder
 from serving_layer.waiting import waiting
@@ -38,12 +38,7 @@ class _Looked:
 @click.option("--name", metavar="NAME", help="The source's name; by default the file's or the topic's.")
 @click.option("--table", is_flag=True, help="Declare a table: the newest record of each key counts.")
 @click.option("--key", multiple=True, metavar="COLUMN", help="Column that tells records apart (repeatable).")
-@click.option(
-    "--format",
-    "file_format",
-    type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
-    help="By default by the file's name; needed with '-', standard input.",
-)
+@with_format
 @click.option(
     "--sample",
     type=click.IntRange(min=1),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from lamina.commands.command import command, deployment, known
+from lamina.commands.command import command, deployment, known, with_format
 from lamina.failures import told
 from lamina.render import Output
 from serving_layer.waiting import waiting
@@ -25,12 +25,7 @@ if TYPE_CHECKING:
 @command()
 @click.argument("source")
 @click.argument("file")
-@click.option(
-    "--format",
-    "file_format",
-    type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
-    help="By default by the file's name; needed with '-', standard input.",
-)
+@with_format
 @click.option(
     "--on-bad",
     type=click.Choice(["refuse", "quarantine"]),
