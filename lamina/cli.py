@@ -64,7 +64,7 @@ def interrupt_again_if_lost() -> None:
 
 
 def interrupt_engines_too() -> None:
-    """Has a Ctrl-C end what Postgres and Spark compute for the command.
+    """Lets Ctrl-C end what Postgres and Spark compute for the command.
 
     It waits for Postgres in C, where Python raises nothing, and PySpark's toArrow() waits for the end of its job after
     an interrupt, too. A command with an answer of its own to Ctrl-C, as `lamina speed`, lets both go on.

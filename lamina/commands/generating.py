@@ -90,7 +90,7 @@ ONE_FILE = ("markdown", "superset")
 
 
 def _places(kind: str, made: Mapping[str, bytes], to: Path) -> dict[str, Path]:
-    """Where each file goes. A single one may be named itself; several go into a folder, which need not exist."""
+    """The path of each file. A single one may be named itself; several go into a folder, which need not exist."""
     if kind in ONE_FILE and not to.is_dir():
         return dict.fromkeys(made, to)
     return {name: to / name for name in made}

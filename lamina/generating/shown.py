@@ -11,7 +11,7 @@ from view_algebra.compiled import Catalog, Column, View
 from view_algebra.language.quoting import postgres_text
 
 SCHEMA = "analytics"
-"""Where readers find the views."""
+"""The schema of the views."""
 
 _TIMES = ("timestamp", "date")
 _NUMBERS = ("bigint", "numeric", "double precision", "real")
@@ -20,7 +20,7 @@ _NUMBERS = ("bigint", "numeric", "double precision", "real")
 
 @dataclass(frozen=True)
 class Address:
-    """Where a tool finds Postgres, and as whom. It has no password: each tool keeps its own."""
+    """The address of Postgres for a tool, and its user. Each tool keeps its own password."""
 
     host: str
     port: int
@@ -113,7 +113,7 @@ def drawn_first(catalog: Catalog) -> list[View]:
 
 
 def row(view: View) -> str:
-    """What a row of the view is, as far as it is known; else empty.
+    """A sentence about what one row of the view is; empty if that is not known.
 
     >>> from view_algebra import compile_catalog
     >>> from view_algebra.passes import EXAMPLE

@@ -27,7 +27,7 @@ both: it would stop to compile where a fifth of it, which such a JVM has, is ful
 """
 
 QUICK_COLLECTOR = "-XX:+UseSerialGC"
-"""Has a JVM collect garbage in one thread, without the structures by which several share it: it starts sooner, and a
+"""Makes a JVM collect garbage in one thread, without the structures by which several share it: it starts sooner, and a
 small heap takes no longer.
 """
 

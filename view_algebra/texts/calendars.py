@@ -1,7 +1,7 @@
 """Columns of a view that may be outside of the years 1 to 9999, which many clients of Postgres cannot read.
 
-What a window ends with, or a function makes, may be: `window(ts, '1 hour').end` of the last hour of 9999. It is
-computed with as it is, and NULL where a view shows it; in the author's SELECT that `lamina check` runs, too.
+Only infinities may be, and times inside nested values of other views: functions make NULL of any other. They are
+computed with as they are, and NULL in what a view shows; in the author's SELECT that `lamina check` runs, too.
 """
 
 from __future__ import annotations
