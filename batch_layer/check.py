@@ -82,33 +82,32 @@ class Checked:
 
 def check(
     database: Database,
-    spark: SparkSession,
-    log: MasterLog,
+    started: Callable[[], tuple[SparkSession, MasterLog]],
     brokers: Brokers,
     names: Iterable[str] = (),
     preview: str | None = None,
     *,
     watching: Watching = unwatched,
-    again: Callable[[], tuple[SparkSession, MasterLog]] | None = None,
     done: Callable[[Checked], None] = lambda _: None,
 ) -> list[Checked]:
     """Checks the views named (all that are served, when none is), as of one snapshot of Postgres.
 
     A view whose rows cannot be computed has its `failure`; the other views have their answers. `preview`: the views of
-    a preview, in place of the deployed ones. again: gives another Spark when `watching` has ended this one.
-    done: takes each answer as it comes.
+    a preview, in place of the deployed ones. started: gives Spark, once the names are known to be right, and again when
+    `watching` has ended it. done: takes each answer as it comes.
     """
     with TemporaryDirectory(prefix="lamina-check-") as folder:
         shown = _Shown(Path(folder))
         asked = _read(database, names, preview, shown)
+        spark, log = started()
         failures = {**_select_asked(asked, spark, log, brokers), **asked.failures}
         found = []
         for name in asked.wanted:
             compared = _compared(spark, asked, name, shown, failures.get(name), watching)
             if isinstance(compared.failure, Stalled) and name not in failures:
                 failures |= _with_readers(asked.catalog, name, compared.failure)
-                if again is not None and not failures.keys() >= set(asked.wanted):
-                    spark, log = again()
+                if not failures.keys() >= set(asked.wanted):
+                    spark, log = started()
                     _select_asked(asked, spark, log, brokers)
             found.append(compared)
             done(compared)

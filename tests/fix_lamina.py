@@ -174,7 +174,7 @@ class Deployed:
     def check(self, *views: str) -> list[Checked]:
         """Every view equals its SELECT over all records below progress, or the test fails with the rows that differ."""
         opened = self.deployment
-        found = check(opened.database, opened.spark, opened.log, opened.brokers, views)
+        found = check(opened.database, lambda: (opened.spark, opened.log), opened.brokers, views)
         for each in found:
             assert each.equal, f"{each.view} below {each.below}: missing {each.missing}, surplus {each.surplus}"
         return found

@@ -78,19 +78,16 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
             if tell_failing(output, verdicts):
                 raise Different
             return
-        spark, log = opened.spark, opened.log
         compared: list[Checked] = []
         what = "every record is read from the log and Kafka, every row compared"
         with waiting(output.tell, what, so_far=lambda: f"views compared: {len(compared)}"):
             results = run(
                 opened.database,
-                spark,
-                log,
+                lambda: (opened.spark, opened.log),
                 opened.brokers,
                 views,
                 preview,
                 watching=opened.watching,
-                again=lambda: (opened.spark, opened.log),
                 done=compared.append,
             )
     _show_checked(output, results)

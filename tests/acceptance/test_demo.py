@@ -101,6 +101,7 @@ def test_mistakes_end_in_one_sentence(lamina: CommandLine, deployed: Deployed, t
     for failed, said in zip(ended, mistakes.values(), strict=True):
         assert said in failed.err
         assert "Traceback" not in failed.err
+        assert "starting Spark" not in failed.err
         assert failed.out == ""
     wrong = lamina("status", code=1, LAMINA_POSTGRES="postgresql://nobody:x@127.0.0.1:1/x")
     assert "Postgres does not answer" in wrong.err

@@ -87,7 +87,7 @@ def test_what_a_view_says_of_the_time_is_checked_and_verified_at_the_time_of_its
     deployed.catch_up()
     lines = [receipt(deployed, view) for view in ("lately", "ages")]
     opened = deployed.deployment
-    for found in check(opened.database, opened.spark, opened.log, opened.brokers):
+    for found in check(opened.database, lambda: (opened.spark, opened.log), opened.brokers):
         assert found.equal, found
     opened.batch.rebuild()
     for line in lines:
