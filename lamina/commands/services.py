@@ -12,6 +12,9 @@ from lamina.postgres_urls import without_password
 from lamina.render import Output
 from lamina.settings import Settings
 
+GREATEST_PORT = 65_535
+"""TCP's ports have 16 bits."""
+
 
 @command()
 def up(output: Output) -> None:
@@ -117,8 +120,8 @@ def metrics(output: Output, listen: str | None) -> None:
 def _address(listen: str, example: str) -> tuple[str, int]:
     """The host and the port of HOST:PORT; without a host, the machine itself."""
     host, _, port = listen.rpartition(":")
-    if not port.isdigit():
-        raise click.BadParameter(f"{listen!r} has no port: write HOST:PORT, as in {example}")
+    if not port.isdigit() or int(port) > GREATEST_PORT:
+        raise click.BadParameter(f"{listen!r} has no port from 0 to {GREATEST_PORT}: write HOST:PORT, as in {example}")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 

@@ -106,3 +106,4 @@ def test_mistakes_end_in_one_sentence(lamina: CommandLine, deployed: Deployed, t
     wrong = lamina("status", code=1, LAMINA_POSTGRES="postgresql://nobody:x@127.0.0.1:1/x")
     assert "Postgres does not answer" in wrong.err
     assert lamina("rebuild", "--no-such-option", code=2).out == ""
+    assert "from 0 to 65535" in lamina("console", "--listen", "127.0.0.1:99999", code=2).err
