@@ -222,8 +222,11 @@ class Member:
         """Computes its part while the part before is committed, then hands it to the committer.
 
         `later`: its records, to be read again when the micro-batch is over. Where it shares a run and fails, it reads
-        them for itself and computes them once more: it may be another's record that could not be read.
+        them for itself and computes them once more: it may be another's record that could not be read. What its run has
+        not begun when it is stopped is left to the next: it would fail there, by jobs that were cancelled here.
         """
+        if committer.stopped.is_set():
+            return
         with self._failing_at(part.range):
             self._parts.at("before computing")
             began = time.monotonic()

@@ -15,7 +15,9 @@ from master_log.fetching import Epochs, LeaderChanged
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer import progress
-from tests.fix_lamina import Deployed
+from speed_layer.member import Member
+from speed_layer.run import AT_ONCE
+from tests.fix_lamina import PATIENCE, Deployed
 
 SOURCE = """
     CREATE TABLE {0} (n BIGINT, name STRING) USING kafka OPTIONS (topic '{{topics}}_{0}', format 'json')
@@ -281,3 +283,29 @@ def test_a_source_that_is_busy_runs_by_itself(deployed: Deployed, monkeypatch: p
         deployed.wait_for("a")
         deployed.wait_for("b")
     assert records(deployed, "a", "b", "c") == [300, 110, 10]
+
+
+def test_a_run_that_is_stopped_begins_no_other_member(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("a", "b", "c", "d", "e", "f")
+    apply(deployed, *names)
+    send(deployed, range(10), *names)
+    begun: list[str] = []
+    cancelled, cancel = threading.Event(), Member.cancel
+
+    def wait_for_the_end(place: str) -> None:
+        if place == "before computing":
+            begun.append(place)
+            cancelled.wait(PATIENCE)
+
+    def cancel_and_tell(member: Member) -> None:
+        cancel(member)
+        cancelled.set()
+
+    monkeypatch.setattr(Member, "cancel", cancel_and_tell)
+    deployed.deployment.at = wait_for_the_end
+    with deployed.speed():
+        deployed.until(lambda: len(begun) == AT_ONCE, "as many as can are computed")
+    assert len(begun) == AT_ONCE
+    deployed.deployment.at = lambda place: None
+    deployed.catch_up()
+    assert records(deployed, *names) == [10] * 6
