@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import psycopg2
 
 from master_log.causes import SPARK_ERRORS, cause
+from tests.laws.accepting import accepted
 from tests.laws.engines import Engines
 from tests.laws.test_functions import ARGUMENTS, ROWS, SECOND
 from view_algebra import Refused, compile_catalog
@@ -132,12 +133,6 @@ def test_no_value_stops_a_stream_or_ends_a_check(engines: Engines) -> None:
         catalog = compile_catalog({"x.sql": source + rows + f"CREATE VIEW v AS SELECT {columns} FROM {of};"})
         return catalog.views["v"].spelled if check else catalog.views["v"].cell_tables[0].partial
 
-    def is_served(call: str, of: str) -> bool:
-        try:
-            return bool(text([call], of, check=True))
-        except Refused:
-            return False
-
     def read_above(some: Sequence[str]) -> None:
         columns = ", ".join(f"{each} AS c{n}" for n, each in enumerate(some))
         view = compile_catalog({"x.sql": source + rows + f"CREATE VIEW v AS SELECT {columns} FROM r;"}).views["v"]
@@ -155,7 +150,7 @@ def test_no_value_stops_a_stream_or_ends_a_check(engines: Engines) -> None:
     for of in ("s", "r"):
         rows_of_it = [row for row in ROWS if row.above or of == "s"]
         given = dict.fromkeys([*(each for row in rows_of_it for each in calls(row)), *MORE])
-        taken = [each for each in given if is_served(each, of)]
+        taken = list(accepted(source + rows, given, of))
         assert len(taken) > 300
         for start in range(0, len(taken), 60) if of == "r" else ():
             wrong |= {f"{each}, read": why for each, why in failing(read_above, taken[start : start + 60]).items()}

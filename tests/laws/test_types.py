@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 from pyspark.errors import AnalysisException
 
+from tests.laws.accepting import accepted
 from tests.laws.engines import Engines
 from tests.laws.test_functions import ARGUMENTS as GIVEN
 from tests.laws.test_functions import VALUES, source
-from view_algebra import Refused, compile_catalog
+from view_algebra import compile_catalog
 from view_algebra.language.aggregates import AGGREGATES, SYNONYMS
 from view_algebra.language.functions import FUNCTIONS
 from view_algebra.typed.sugar import MADE
@@ -41,15 +42,6 @@ def expressions() -> Iterator[str]:
         yield from (f"{a} {operator} {b}" for a, b in (choose(ARGUMENTS, k=2) for _ in range(40)))
 
 
-def typed(expression: str) -> str | None:
-    """The type of a column of the expression; None where it is refused."""
-    try:
-        catalog = compile_catalog({"types.sql": f"{source()}CREATE VIEW v AS SELECT {expression} AS x FROM s;"})
-    except Refused:
-        return None
-    return catalog.views["v"].columns[0].spark
-
-
 def wrong(engines: Engines, taken: list[tuple[str, str]]) -> list[str]:
     """The expressions that Spark refuses, or gives another type."""
     columns = ", ".join(f"{expression} AS x{n}" for n, (expression, _) in enumerate(taken))
@@ -70,7 +62,8 @@ def plain(kind: str) -> str:
 
 def test_an_expression_that_is_taken_is_one_that_spark_takes_with_the_same_type(engines: Engines) -> None:
     engines.oracle(compile_catalog({"types.sql": source()}), {})
-    taken = [(each, kind) for each in dict.fromkeys(expressions()) if (kind := typed(each)) is not None]
+    views = accepted(source(), expressions(), of="s")
+    taken = [(each, view.columns[0].spark) for each, view in views.items()]
     assert len(taken) > 700
     found = [each for at in range(0, len(taken), 100) for each in wrong(engines, taken[at : at + 100])]
     assert found == [], "\n".join(found)

@@ -1,0 +1,23 @@
+"""Which expressions the compiler takes: asked of all at once, it compiles their source once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from view_algebra import Refused, View, compile_catalog
+
+
+def accepted(declarations: str, expressions: Iterable[str], of: str) -> dict[str, View]:
+    """The expressions that a view `SELECT … AS x FROM` a source or view may have, each with that view."""
+    views = {
+        f"v{number}": (each, f"CREATE VIEW v{number} AS SELECT {each} AS x FROM {of};")
+        for number, each in enumerate(dict.fromkeys(expressions))
+    }
+    files = {f"{name}.sql": sql for name, (_, sql) in views.items()} | {"declarations.sql": declarations}
+    try:
+        compiled = compile_catalog(files).views
+    except Refused as refused:  # each mistake begins with the path of its file
+        wrong = set(re.findall(r"^(v\d+\.sql):", str(refused), re.MULTILINE))
+        compiled = compile_catalog({path: sql for path, sql in files.items() if path not in wrong}).views
+    return {each: compiled[name] for name, (each, _) in views.items() if name in compiled}
