@@ -426,9 +426,9 @@ def _names(schema: exp.Schema) -> set[str]:
 def _refuse_name(item: exp.ColumnDef, columns: Mapping[str, Type], taken: Collection[str]) -> None:
     """Refuses a column that cannot have its name; its field may be read under another."""
     name = item.name
-    kind = item.args["kind"].sql("spark") if item.args.get("kind") is not None else "STRING"
 
     def way_out(wanted: str) -> str:
+        kind = item.args["kind"].sql("spark") if item.args.get("kind") is not None else "STRING"
         numbered = (f"{wanted}_{number}" for number in itertools.count(2))
         free = next(each for each in (wanted, *itertools.islice(numbered, len(taken) + 1)) if each not in taken)
         said = f"Write {free} {kind}, and TBLPROPERTIES ('{OF_FIELD}{free}' = {spark_text(name)})"
