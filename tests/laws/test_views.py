@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from lamina.testing import needed
 from tests.laws.engines import Engines, in_order, same, told
 from view_algebra import Catalog, compile_catalog
 
@@ -20,7 +21,7 @@ SOURCE = """CREATE TABLE events (
 VIEWS = (Path(__file__).parent / "views.sql").read_text(encoding="utf-8")
 
 
-COMPILED = 4
+COMPILED = 8
 """Code takes four times as long to be made as a plan to be read; functions have laws that make code of each."""
 
 
@@ -114,8 +115,8 @@ def test_views_over_no_records_are_what_spark_says(engines: Engines) -> None:
     """Those that show a row then: the others show none on either side."""
     catalog = catalog_of_all()
     engines.deploy(catalog)
-    engines.oracle(catalog, {})
     chosen = [view for number, view in enumerate(in_order(catalog)) if number % 40 == 0 or engines.actual(view)]
+    engines.oracle(needed(catalog, [view.name for view in chosen]), {})
     for view, expected in engines.each_expected(chosen):
         actual = engines.actual(view)
         assert same(expected, actual, 1e-13 if view.rounded else 0), told(view, expected, actual)
