@@ -15,6 +15,23 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+LONGEST = (
+    "dags/test_dag_runs.py",
+    "deployment/test_services.py",  # over the same Postgres
+    "laws/test_views.py",
+    "crashes/test_lost_tails.py",
+    "crashes/test_chaos.py",
+    "batch_layer/test_stalls.py",
+    "speed_layer/test_endless.py",
+    "acceptance/test_reports.py",
+    "acceptance/test_demo.py",
+    "acceptance/test_join_cases.py",
+    "acceptance/test_cases.py",
+)
+"""Files with tests that take a minute or more: begun last, one would keep a run waiting that has nothing else to do."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of Airflow's DAGs take minutes, most of which they wait: begun last, they would keep a run waiting."""
-    items.sort(key=lambda item: "/dags/" not in item.path.as_posix())
+    """Puts the longest tests first, in the order above."""
+    first = {Path(__file__).parent / name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: first.get(item.path, len(LONGEST)))
