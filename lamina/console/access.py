@@ -23,7 +23,7 @@ def token_for(host: str, names: Collection[str], home: Path) -> str | None:
     >>> token_for("localhost", [], Path("/nowhere")), token_for("127.0.0.1", [], Path("/nowhere"))
     (None, None)
     """
-    if not names and _is_loopback(host):
+    if not names and is_loopback(host):
         return None
     home.mkdir(parents=True, exist_ok=True)
     file, draft = home / TOKEN, home / f"{TOKEN}.{os.getpid()}"
@@ -38,7 +38,12 @@ def token_for(host: str, names: Collection[str], home: Path) -> str | None:
     return token
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """True if no other machine is meant.
+
+    >>> is_loopback("127.0.0.2"), is_loopback("::1"), is_loopback("LocalHost"), is_loopback("db.example.org")
+    (True, True, True, False)
+    """
     with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host.lower() == "localhost"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from lamina.console.access import is_loopback
 from lamina.console.charts import MOST_BARS, MOST_ROWS, Choice
 from lamina.generating.shown import SCHEMA, Address, chart, drawn_first, newest, row, sentence
 from lamina.generating.yaml_text import yaml
@@ -46,7 +47,7 @@ def _sslmode(address: Address) -> str:
     """One of the modes that Grafana has: it cannot try one after the other, as `prefer` and `allow` ask for."""
     if address.sslmode not in ("prefer", "allow"):
         return address.sslmode
-    return "disable" if address.host in ("localhost", "127.0.0.1", "::1") else "require"
+    return "disable" if is_loopback(address.host) else "require"
 
 
 def board(catalog: Catalog) -> str:
