@@ -19,9 +19,6 @@ from view_algebra.errors import LaminaError
 PORT = 8765
 """The port, where it is free; else any other."""
 
-SEEN_SECONDS = 1.0
-"""Seconds after which a process that was started has its command line."""
-
 START_SECONDS = 30.0
 """Seconds that the console may take to listen."""
 
@@ -69,15 +66,15 @@ class ConsoleProcess:
             words = ["console", "--listen", listen]
             running = processes.spawn_command(words, home=self.home, log=self.log, marker=self.mark, alone=alone)
             began = time.monotonic()
-            while running.alive() and self.find() is None and time.monotonic() < began + SEEN_SECONDS:
-                time.sleep(0.02)
+            while running.alive() and self.find() is None and time.monotonic() < began + START_SECONDS:
+                time.sleep(0.02)  # until it has its command line
         return f"http://{listen}/"
 
     def expect(self) -> None:
         """Returns when it listens. Raises LaminaError, with the end of its log, if it ends, or does not for long."""
         began = time.monotonic()
-        while (address := self.address()) is not None or time.monotonic() < began + SEEN_SECONDS:
-            listens = urlsplit(address or "")
+        while (address := self.address()) is not None:
+            listens = urlsplit(address)
             with suppress(OSError), socket.create_connection((listens.hostname or "", listens.port or 0), 1.0):
                 return
             if time.monotonic() > began + START_SECONDS:
