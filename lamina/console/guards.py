@@ -23,7 +23,8 @@ HEADERS = {
 }
 """Headers of every answer: a page runs and shows only what this server gives it, and no other page may frame it."""
 
-COOKIE = "lamina_console"
+COOKIE = "lamina_console_{port}"
+"""A browser sends the cookies of one host to all of its ports: each console has a name of its own."""
 
 COOKIE_SECONDS = 30 * 24 * 3600
 """A browser keeps the token for so long."""
@@ -64,12 +65,13 @@ class Guarded:
         """The refusal of a request without the token, or None. A token in the address becomes a cookie."""
         if self.token is None or request.url.path.startswith("/static/"):
             return None
+        cookie = COOKIE.format(port=request.scope["server"][1])
         if self._is_token(request.query_params.get("token", "")):
             kept = RedirectResponse(request.url.path, 303)
-            kept.set_cookie(COOKIE, self.token, httponly=True, samesite="lax", max_age=COOKIE_SECONDS)
+            kept.set_cookie(cookie, self.token, httponly=True, samesite="lax", max_age=COOKIE_SECONDS)
             return kept
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if self._is_token(request.cookies.get(COOKIE, "")) or self._is_token(bearer):
+        if self._is_token(request.cookies.get(cookie, "")) or self._is_token(bearer):
             return None
         return PlainTextResponse("Open the console by the address that `lamina console` prints, token included.\n", 401)
 
