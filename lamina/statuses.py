@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -47,12 +47,12 @@ def _topics(opened: Deployment) -> dict[str, Topic]:
     """Each query's topic, as far as the brokers answer."""
     with opened.database.begin() as connection:
         names = {name: query.topic for name, query in progress.queries(connection).items()}
-    found = _held(opened.brokers, list(dict.fromkeys(names.values())))
+    found = held(opened.brokers, list(dict.fromkeys(names.values())))
     return {name: found[topic] for name, topic in names.items() if topic in found}
 
 
-def _held(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
-    """Topics as the brokers hold them, asked for together; one by one if they refuse to tell of one of them."""
+def held(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
+    """Topics by name as the brokers hold them, asked for together; one by one if they refuse to tell of one."""
     from master_log.client import KafkaAway
 
     with suppress(LaminaError):
@@ -147,11 +147,11 @@ def tables_of(query: str) -> set[str]:
         return set()
 
 
-def undeclared(opened: Deployment) -> dict[str, list[Undeclared]]:
+def undeclared(opened: Deployment, of: Collection[str] | None = None) -> dict[str, list[Undeclared]]:
     """By source, the fields among its newest records that it does not declare, as far as the brokers answer.
 
     A field that another source of the topic declares is left out, unless it may be a mistyped column of this one. A
-    sample that is taken when somebody looks costs the speed layer nothing.
+    sample that is taken when somebody looks costs the speed layer nothing. of: these sources; None for all.
     """
     from master_log.values import columns
 
@@ -160,14 +160,15 @@ def undeclared(opened: Deployment) -> dict[str, list[Undeclared]]:
     for source in sources.values():
         of_topic.setdefault(source.topic, set()).update(columns(source))
     with suppress(LaminaError):
-        newest = opened.brokers.newest([*of_topic], SAMPLE)
+        asked = {name: source for name, source in sources.items() if of is None or name in of}
+        newest = opened.brokers.newest(list({source.topic for source in asked.values()}), SAMPLE)
         found = {
             name: [
                 each
                 for each in in_sample(columns(source), newest[source.topic])
                 if each.meant or each.field not in of_topic[source.topic]
             ]
-            for name, source in sources.items()
+            for name, source in asked.items()
         }
         return {name: fields for name, fields in found.items() if fields}
     return {}

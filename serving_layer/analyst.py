@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import psycopg2.extensions
 
 from serving_layer.database import is_away, is_opened, no_connection, unreadable_time
 from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import quoted
 
 CONNECT_TIMEOUT = 10
 """Seconds."""
@@ -28,7 +29,7 @@ FETCHED = 10_000
 """Rows that are in memory at a time."""
 
 ANSWER_SECONDS = 30
-"""Seconds that the SELECT of an answer may take."""
+"""Seconds that a page waits for a SELECT."""
 
 LONGEST_VALUE = 100_000
 """Characters of a text of an answer that are shown."""
@@ -45,13 +46,15 @@ _NO_RIGHT = (
     " GRANT SELECT ON lamina.bad_values TO that login."
 )
 
+_TOO_LONG_FOR_A_PAGE = f"A page waits {ANSWER_SECONDS} seconds. Ask for less, or ask `lamina sql`."
+
 _TOO_LONG = "Ask for less, or let readers take longer: `statement_timeout` in LAMINA_ANALYST_LIMITS."
 
 Row = tuple[Any, ...]
 
 
 class Statement:
-    """A SELECT that another thread may cancel."""
+    """A SELECT that a page waits for: it may take `ANSWER_SECONDS`, and another thread may cancel it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -104,21 +107,25 @@ def selected(url: str, query: str, statement: Statement | None = None) -> Iterat
     A cursor can hold nothing but one SELECT. What that may do is a matter of the login: there are functions that run
     texts, so a role that was only taken on (SET ROLE) would be left by one.
     """
-    with _snapshot(url, statement) as connection, connection.cursor(name="answer") as cursor:
-        cursor.itersize = FETCHED
+    with _snapshot(url, statement) as connection, _rows(connection, query, FETCHED) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def _rows(
+    connection: psycopg2.extensions.connection, query: str, at_a_time: int
+) -> Iterator[tuple[Sequence[str], Iterator[Row]]]:
+    """Column names, and the rows as they come; `at_a_time` of them are in memory."""
+    with connection.cursor(name="answer") as cursor:
+        cursor.itersize = at_a_time
         cursor.execute(_one_statement(query))
-        first = cursor.fetchmany(FETCHED)  # what the columns are is known once rows were asked for
+        first = cursor.fetchmany(at_a_time)  # what the columns are is known once rows were asked for
         yield [column.name for column in cursor.description or ()], itertools.chain(first, cursor)
 
 
 @contextlib.contextmanager
-def _snapshot(
-    url: str, statement: Statement | None, too_long: str = _TOO_LONG
-) -> Iterator[psycopg2.extensions.connection]:
-    """A connection as the role that `url` names, in a read-only transaction of one snapshot; refusals in our words.
-
-    too_long: the way out of a SELECT that took too long.
-    """
+def _snapshot(url: str, statement: Statement | None) -> Iterator[psycopg2.extensions.connection]:
+    """A connection as the role that `url` names, in a read-only transaction of one snapshot; refusals in our words."""
     try:
         connection = psycopg2.connect(
             url,
@@ -136,6 +143,8 @@ def _snapshot(
         connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
         if statement is not None:
             statement.runs_on(connection)
+            with connection.cursor() as limit:
+                limit.execute(_SHORTER, [1000 * ANSWER_SECONDS])
         yield connection
     except psycopg2.errors.UndefinedTable as error:
         raise _refused(
@@ -145,7 +154,7 @@ def _snapshot(
         refusal = _refused(error, _NO_RIGHT)
         raise Forbidden(refusal.what, evidence=refusal.evidence, way_out=refusal.way_out) from error
     except psycopg2.errors.QueryCanceled as error:
-        raise _refused(error, too_long) from error
+        raise _refused(error, _TOO_LONG if statement is None else _TOO_LONG_FOR_A_PAGE) from error
     except ValueError as error:
         raise unreadable_time(error) from error
     except psycopg2.Error as error:
@@ -185,33 +194,71 @@ class Answer:
     below: Sequence[Below]
 
 
-def answer(url: str, query: str, views: Collection[str], limit: int, statement: Statement | None = None) -> Answer:
+def answer(url: str, query: str, views: Collection[str], limit: int, statement: Statement) -> Answer:
     """At most `limit` rows, and `MOST_CHARACTERS`, of one SELECT, with the offsets of the views that it names.
 
-    All is read in one snapshot. An answer that takes longer than `ANSWER_SECONDS` is refused.
+    All is read in one snapshot.
     """
-    too_long = f"A page waits {ANSWER_SECONDS} seconds. Ask for less, or ask `lamina sql`."
-    with _snapshot(url, statement, too_long) as connection:
-        with connection.cursor() as first:
-            first.execute(_SHORTER, [1000 * ANSWER_SECONDS])
-        with connection.cursor(name="answer") as cursor:
-            cursor.itersize = ANSWER_FETCHED
-            cursor.execute(_one_statement(query))
-            rows, more = _fitting(cursor, limit, too_long)
-            columns = [column.name for column in cursor.description or ()]
+    with _snapshot(url, statement) as connection:
+        with _rows(connection, query, ANSWER_FETCHED) as (columns, rows):
+            fitting, more = _fitting(rows, limit)
         with connection.cursor() as offsets:
             offsets.execute(_BELOW, {"views": list(views)})
             below = [Below(*row) for row in offsets]
-    return Answer(columns, rows, more, below)
+    return Answer(columns, fitting, more, below)
 
 
-def _fitting(rows: Iterable[Row], limit: int, too_long: str) -> tuple[list[Row], bool]:
-    """The first rows, as many as a page shows, and True if there are more. too_long: the way out of slow ones."""
+@dataclass(frozen=True)
+class Cost:
+    """One read of every row of a view, inside Postgres. expected: rows that its planner had counted with.
+
+    cached, read: bytes that were in Postgres' memory, and that it asked the system for. plan: a line per node.
+    """
+
+    rows: int
+    expected: int
+    milliseconds: float
+    cached: int
+    read: int
+    plan: Sequence[str]
+
+
+BLOCK = 8_192
+"""Bytes that Postgres reads at a time."""
+
+
+def cost(url: str, view: str, statement: Statement) -> Cost:
+    """Reads every row of a view as the role that `url` names, and sends none."""
+    explain = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON)"
+    with _snapshot(url, statement) as connection, connection.cursor() as cursor:
+        cursor.execute(f"{explain} SELECT * FROM {quoted(view)}")
+        [[[found]]] = cursor.fetchall()
+    plan = found["Plan"]
+    return Cost(
+        rows=round(plan["Actual Rows"]),
+        expected=round(plan["Plan Rows"]),
+        milliseconds=found["Planning Time"] + found["Execution Time"],
+        cached=BLOCK * plan["Shared Hit Blocks"],
+        read=BLOCK * plan["Shared Read Blocks"],
+        plan=list(_nodes(plan, "")),
+    )
+
+
+def _nodes(plan: Mapping[str, Any], indent: str) -> Iterator[str]:
+    name = " ".join(filter(None, (plan["Node Type"], plan.get("Relation Name") or plan.get("Index Name"))))
+    loops = f" in each of {plan['Actual Loops']:,} loops" if plan["Actual Loops"] > 1 else ""
+    yield f"{indent}{name}: {plan['Actual Rows']:,.0f} rows{loops}, {plan['Plan Rows']:,} expected"
+    for each in plan.get("Plans", ()):
+        yield from _nodes(each, indent + "  ")
+
+
+def _fitting(rows: Iterable[Row], limit: int) -> tuple[list[Row], bool]:
+    """The first rows, as many as a page shows, and True if there are more."""
     fitting: list[Row] = []
     characters, deadline = 0, time.monotonic() + ANSWER_SECONDS
     for row in rows:
         if time.monotonic() > deadline:  # the limit of Postgres is for each fetch
-            raise LaminaError(f"The SELECT takes longer than {ANSWER_SECONDS} seconds", way_out=too_long)
+            raise LaminaError(f"The SELECT takes longer than {ANSWER_SECONDS} seconds", way_out=_TOO_LONG_FOR_A_PAGE)
         cut = tuple(map(_cut, row))
         characters += sum(len(str(value)) for value in cut)
         if len(fitting) == limit or (fitting and characters > MOST_CHARACTERS):

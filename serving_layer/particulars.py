@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -34,7 +35,82 @@ _REASONS = text("""
 SELECT error, records, first, last FROM lamina.bad_count WHERE source = :source ORDER BY last DESC LIMIT :most
 """)
 
-_DUPLICATES = text("SELECT duplicates, conflicts FROM lamina.query WHERE name = :source")
+_VIEW = text("""
+SELECT f.seconds_behind, f.generation,
+       (SELECT sum(greatest(t.reltuples, 0))::bigint
+        FROM lamina.generation_cells AS c JOIN pg_class AS t ON t.oid = to_regclass(c.place)
+        WHERE c.generation = f.generation) AS cells,
+       coalesce((SELECT r.state = 'held' FROM lamina.rebuild AS r
+                 WHERE v.name = ANY (r.views) ORDER BY r.id DESC LIMIT 1), false) AS held,
+       p.cells AS compared, p.differing
+FROM lamina.view AS v
+JOIN lamina.freshness AS f ON f.view = v.name
+LEFT JOIN LATERAL (
+  SELECT cells, differing FROM lamina.proof WHERE view = v.name ORDER BY proved_at DESC LIMIT 1
+) AS p ON true
+WHERE v.name = :view
+""")
+
+_SOURCE = text("""
+SELECT q.duplicates, q.conflicts, q.writer, q.stopped,
+       (SELECT coalesce(sum(b.records), 0) FROM lamina.bad_count AS b WHERE b.source = q.name) AS bad
+FROM lamina.query AS q WHERE q.name = :source
+""")
+
+_STEPS = text("""
+SELECT h.at, h.query, h.partitions, h.first, h.next, h.view, h.generation, g.rebuild, r.leap, f.cells, f.differing
+FROM lamina.history AS h
+LEFT JOIN lamina.generation AS g ON g.id = h.generation
+LEFT JOIN lamina.rebuild AS r ON r.id = g.rebuild
+LEFT JOIN LATERAL (
+  SELECT cells, differing FROM lamina.proof
+  WHERE h.view IS NOT NULL AND generation = h.generation ORDER BY proved_at DESC LIMIT 1
+) AS f ON true
+WHERE h.query = ANY (:sources) OR h.view = ANY (:views)
+ORDER BY h.id DESC LIMIT :most
+""")
+
+
+@dataclass(frozen=True)
+class ViewParticulars:
+    """A view as readers read it. cells: as Postgres estimates them; None for a derived view.
+
+    compared, differing: cells of its newest proof. generations: the newest ones, dropped ones included, newest first.
+    """
+
+    seconds_behind: float | None
+    generation: int | None
+    cells: int | None
+    held: bool
+    compared: int | None
+    differing: int | None
+    generations: list[Generation]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A row of the history. query: whose progress moved, from `first` below `next` of each of `partitions`.
+
+    view: shows `generation` from now on. rebuild, leap: what made that generation; compared, differing: its proof.
+    """
+
+    at: datetime
+    query: str | None
+    partitions: list[int] | None
+    first: list[int] | None
+    next: list[int] | None
+    view: str | None
+    generation: int | None
+    rebuild: int | None
+    leap: bool | None
+    compared: int | None
+    differing: int | None
+
+    @property
+    def offsets(self) -> str:
+        """The offsets that were counted, the last ones included: `0:1-3 1:7`."""
+        ranges = zip(self.partitions or (), self.first or (), self.next or (), strict=True)
+        return " ".join(f"{at}:{a}" + (f"-{b - 1}" if b - a > 1 else "") for at, a, b in ranges)
 
 
 @dataclass(frozen=True)
@@ -81,24 +157,39 @@ class Reason:
 class SourceParticulars:
     """All of one source. duplicates: copies of counted records; conflicts: those that differ and come before."""
 
-    partitions: list[Partition]
-    reasons: list[Reason]
     duplicates: int
     conflicts: int
+    writer: str | None
+    stopped: str | None
+    bad: int
+    partitions: list[Partition]
+    reasons: list[Reason]
+
+    @property
+    def counted(self) -> int:
+        """Offsets below progress."""
+        return sum(each.next_offset - each.start_offset for each in self.partitions)
 
 
-def generations(connection: Connection, view: str, most: int = 50) -> list[Generation]:
-    """The newest generations of a view, dropped ones included, newest first."""
-    return [Generation(*row) for row in connection.execute(_GENERATIONS, {"view": view, "most": most})]
+def of_view(connection: Connection, view: str, most: int = 50) -> ViewParticulars | None:
+    """Reads in the snapshot of the connection; None if no view has this name."""
+    row = connection.execute(_VIEW, {"view": view}).mappings().one_or_none()
+    generations = connection.execute(_GENERATIONS, {"view": view, "most": most})
+    return None if row is None else ViewParticulars(**row, generations=[Generation(*each) for each in generations])
 
 
-def of_source(connection: Connection, source: str) -> SourceParticulars:
-    """Reads in the snapshot of the connection. Raises `NoResultFound` if no query has this name."""
+def of_source(connection: Connection, source: str) -> SourceParticulars | None:
+    """Reads in the snapshot of the connection; None if no query has this name."""
     given = {"source": source, "most": REASONS}
-    duplicates, conflicts = connection.execute(_DUPLICATES, {"source": source}).one()
-    return SourceParticulars(
-        partitions=[Partition(*row) for row in connection.execute(_PARTITIONS, {"source": source})],
-        reasons=[Reason(*row) for row in connection.execute(_REASONS, given)],
-        duplicates=duplicates,
-        conflicts=conflicts,
-    )
+    row = connection.execute(_SOURCE, given).mappings().one_or_none()
+    if row is None:
+        return None
+    partitions = [Partition(*each) for each in connection.execute(_PARTITIONS, given)]
+    reasons = [Reason(*each) for each in connection.execute(_REASONS, given)]
+    return SourceParticulars(**row, partitions=partitions, reasons=reasons)
+
+
+def steps(connection: Connection, sources: Collection[str], views: Collection[str], most: int) -> list[Step]:
+    """The newest steps of the history of these sources and views, newest first."""
+    given = {"sources": list(sources), "views": list(views), "most": most}
+    return [Step(*row) for row in connection.execute(_STEPS, given)]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import shlex
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, NoReturn
+from urllib.parse import quote, urlencode
 
 from lamina import receipts, statuses
 from lamina.console.charts import MOST_ROWS, drawn
+from lamina.console.lineage import Named, graph
 from lamina.deployment import Deployment
-from serving_layer import particulars
-from serving_layer.analyst import Forbidden, Statement, answer, select
+from serving_layer import definitions, keys, particulars
+from serving_layer.alarms import Topic
+from serving_layer.analyst import Forbidden, Statement, answer, cost, select
 from serving_layer.database import login_of
-from serving_layer.overview import overview
-from view_algebra.compiled import Catalog, View
+from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
 from view_algebra.explain import explain, origins
 from view_algebra.language.quoting import postgres_text, quoted
@@ -20,6 +24,11 @@ from view_algebra.language.quoting import postgres_text, quoted
 NEWEST = 50
 """Rows of a view that its page shows."""
 
+STEPS = 50
+"""Steps of the history that the page about a row shows."""
+
+LONGEST_LINK = 2_000
+"""Characters of the values in the address of a row."""
 
 SAMPLES = 20
 """Newest bad records of a source that its page shows."""
@@ -43,44 +52,66 @@ class About:
         catalog = self._opened.deployed()
         view = _known(catalog.views, name, "view")
         with self._opened.database.snapshot() as connection:
-            now = _still(overview(connection).views, name, "view")
-            generations = particulars.generations(connection, name)
+            found = particulars.of_view(connection, name)
         values: dict[str, Any] = {"answer": None, "chart": None, "error": None}
         try:
             values |= self.sql(_newest(view), statement, NEWEST)
+            values["links"] = [_link(view, values["answer"].columns, row) for row in values["answer"].rows]
         except LaminaError as error:
             values["error"] = error
         return {
             **values,
             "view": view,
-            "now": now,
-            "generations": generations,
-            "direct": _direct(catalog, view),
-            "dependents": [each.name for each in catalog.views.values() if name in each.reads],
-            "origins": origins(view),
+            "found": found or _unknown(name, "view", catalog.views),
+            "graph": graph(catalog, Named("view", name)),
+            "columns": list(zip(view.columns, origins(view), strict=True)),
             "explained": explain(view),
         }
+
+    def row(self, name: str, given: Mapping[str, str], statement: Statement) -> dict[str, Any]:
+        """Rows of a view by the values of its group columns, and the newest steps that may have moved them."""
+        catalog = self._opened.deployed()
+        view = _known(catalog.views, name, "view")
+        groups = keys.group_columns(view)
+        words = [f"{column}={given[column]}" for column in groups if given.get(column)]
+        with self._opened.database.snapshot() as connection:
+            steps = particulars.steps(connection, view.sources, list(definitions.of(catalog, name).views), STEPS)
+        values: dict[str, Any] = {"answer": None, "chart": None, "command": None, "error": None}
+        if words or not groups:
+            values["command"] = shlex.join(["lamina", "blame", name, *words])
+            try:
+                key = keys.read(self._opened.database, view, words)
+                query = f"SELECT * FROM {quoted(name)} WHERE {key.postgres(view)}"
+                values |= {**self.sql(query, statement, NEWEST), "chart": None}
+            except LaminaError as error:
+                values["error"] = error
+        return {**values, "view": view, "groups": {column: given.get(column, "") for column in groups}, "steps": steps}
 
     def receipt(self, name: str, statement: Statement) -> dict[str, Any]:
         """A receipt of a view, as the analyst gets it."""
         _known(self._opened.deployed().views, name, "view")
         return {"name": name, "line": receipts.line_of(self._opened.settings.reader(), name, statement)}
 
+    def cost(self, name: str, statement: Statement) -> dict[str, Any]:
+        """The cost of one read of a view, which is measured."""
+        _known(self._opened.deployed().views, name, "view")
+        return {"name": name, "cost": cost(self._opened.settings.reader(), name, statement)}
+
     def source(self, name: str, statement: Statement) -> dict[str, Any]:
         """A source: its declaration, partitions, quarantine and undeclared fields."""
         catalog = self._opened.deployed()
         source = _known(catalog.sources, name, "source")
         with self._opened.database.snapshot() as connection:
-            now = _still(overview(connection).sources, name, "source")
             found = particulars.of_source(connection, name)
         return {
             "source": source,
-            "now": now,
-            "found": found,
+            "found": found or _unknown(name, "source", catalog.sources),
             **self._samples(name, statement),
-            "ends": self._ends(source.topic),
-            "undeclared": statuses.undeclared(self._opened).get(name, []) if self._opened.brokers.listening() else None,
-            "dependents": [each.name for each in catalog.views.values() if name in each.fed_by],
+            "topic": self._topic(source.topic),
+            "undeclared": statuses.undeclared(self._opened, [name]).get(name, [])
+            if self._opened.brokers.listening()
+            else None,
+            "graph": graph(catalog, Named("source", name)),
         }
 
     def sql(self, query: str, statement: Statement, most: int = MOST_ROWS) -> dict[str, Any]:
@@ -101,34 +132,32 @@ class About:
         except Forbidden:
             return {"samples": [], "refused": login_of(reader)[0]}
 
-    def _ends(self, topic: str) -> Mapping[int, int]:
-        """The end of each partition; nothing if Kafka does not say."""
-        try:
-            brokers = self._opened.brokers
-            return {at.partition: end for at, end in brokers.latest(topic).items()} if brokers.listening() else {}
-        except LaminaError:
-            return {}
-
-
-def _still(shown: Iterable[Any], name: str, what: str) -> Any:
-    """The overview's line of a view or a source, which may have been dropped since the catalog was read."""
-    return _known({each.name: each for each in shown}, name, what)
+    def _topic(self, topic: str) -> Topic | None:
+        """The topic as the brokers hold it now; None if they do not say."""
+        brokers = self._opened.brokers
+        return statuses.held(brokers, [topic]).get(topic) if brokers.listening() else None
 
 
 def _known(declared: Mapping[str, Any], name: str, what: str) -> Any:
-    if name not in declared:
-        raise Unknown(
-            f"There is no {what} named {name}",
-            evidence=f"deployed: {', '.join(declared) or 'none'}",
-            way_out="The first page lists the views and sources.",
-        )
-    return declared[name]
+    return declared[name] if name in declared else _unknown(name, what, declared)
 
 
-def _direct(catalog: Catalog, view: View) -> list[tuple[str, str]]:
-    """The sources and views that a view reads. A table is the view of its newest records, and its own source."""
-    sources = [("source", name) for name in sorted(view.fed_by)]
-    return sources + [("view", name) for name in view.reads if name in catalog.views and name != view.name]
+def _unknown(name: str, what: str, declared: Mapping[str, Any]) -> NoReturn:
+    """Also raised if it was dropped since the catalog was read."""
+    raise Unknown(
+        f"There is no {what} named {name}",
+        evidence=f"deployed: {', '.join(declared) or 'none'}",
+        way_out="The first page lists the views and sources.",
+    )
+
+
+def _link(view: View, columns: Sequence[str], row: Sequence[Any]) -> str | None:
+    """The address of the page about a row; None if the values of its group columns cannot be written in one."""
+    values = {column: value for column, value in zip(columns, row, strict=True) if column in keys.group_columns(view)}
+    if any(isinstance(value, dict | list | bytes | memoryview | timedelta) for value in values.values()):
+        return None
+    query = urlencode({column: keys.NULL if value is None else str(value) for column, value in values.items()})
+    return f"/view/{quote(view.name, safe='')}/row?{query}" if len(query) <= LONGEST_LINK else None
 
 
 def _newest(view: View) -> str:

@@ -32,6 +32,8 @@ from lamina.failures import told
 from lamina.metrics import registry
 from lamina.render import cell
 from lamina.statuses import seconds
+from serving_layer.alarms import age
+from serving_layer.amounts import size
 from serving_layer.analyst import Statement
 from serving_layer.overview import MOST_BAD
 from view_algebra.errors import LaminaError
@@ -72,6 +74,8 @@ class Pages:
             Route("/stream", self._stream),
             Route("/metrics", self._numbers),
             Route("/view/{name:path}/receipt", self._receipt),
+            Route("/view/{name:path}/cost", self._cost),
+            Route("/view/{name:path}/row", self._row),
             Route("/view/{name:path}", self._view),
             Route("/source/{name:path}", self._source),
             Route("/sql", self._sql, methods=["GET", "POST"]),
@@ -114,6 +118,15 @@ class Pages:
     async def _receipt(self, request: Request) -> Response:
         """A receipt of one view, which reads every row of it."""
         return await self._read(request, "receipt.html", self._about.receipt)
+
+    async def _cost(self, request: Request) -> Response:
+        """One read of a view, measured."""
+        return await self._read(request, "cost.html", self._about.cost)
+
+    async def _row(self, request: Request) -> Response:
+        """Rows of a view by their key, and what may have moved them."""
+        given = dict(request.query_params)
+        return await self._read(request, "row.html", lambda name, statement: self._about.row(name, given, statement))
 
     async def _source(self, request: Request) -> Response:
         """One source."""
@@ -216,6 +229,8 @@ def _environment() -> Environment:
         "many": many,
         "cell": cell,
         "sentence": sentence,
+        "size": size,
+        "age": age,
     }
     return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import re
+import shlex
 import socket
 import threading
 import time
@@ -26,6 +27,7 @@ from lamina.console.process import ConsoleProcess
 from lamina.console.server import Console
 from lamina.deployment import Deployment
 from lamina.metrics import EVERY
+from serving_layer import analyst
 from tests.deployment.chromium import PROGRAM, chromium
 from tests.fix_lamina import PATIENCE, Deployed
 
@@ -128,6 +130,11 @@ def texts(page: str) -> str:
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", page)))
 
 
+def part(page: str, tag: str) -> str:
+    """The last element of a page with this tag."""
+    return page[page.rindex(f"<{tag}") : page.rindex(f"</{tag}>")]
+
+
 def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> None:
     deployed.apply(clicks=CLICKS)
     records = [
@@ -145,13 +152,19 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
             browser.post(f"SELECT {HOSTILE}", 400),
             browser(f"/view/{HOSTILE.replace('/', '%2F')}", 404),
         ]
+        links = [unescape(link) for link in re.findall(r'href="(/view/pages/row[?][^"]+)', shown["/view/pages"])]
+        rows = [browser(link) for link in links]
+        day = browser("/view/days/row?day=2024-03-02")
+        wrong = browser("/view/days/row?day=never")
+        whole = browser("/view/pages/row")
+        cost = browser("/view/pages/cost")
         deployed.owner("GRANT SELECT ON lamina.bad_values TO analyst")
         deployed.owner("UPDATE lamina.progress SET start_offset = 2")  # as if retention had dropped those before
         late = browser.post("SELECT n FROM pages")
         shown["granted"] = browser("/source/clicks")
         receipt = browser("/view/pages/receipt")
         metrics = browser("/metrics")
-    for page in [*shown.values(), *answers, receipt]:
+    for page in [*shown.values(), *answers, *rows, day, wrong, whole, cost, receipt]:
         assert "<script>" not in page
         assert not re.search(r"\son\w+=|\sstyle=|javascript:", page)
         assert re.search(r'<html lang="en">.*<title>[^<]+</title>.*<main .*<h1', page, re.DOTALL)
@@ -165,9 +178,22 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
     assert "True for every record below clicks 0:4" in view
     assert "count(*)" in view
     assert "source clicks" in view
-    assert "is read by view many" in view
+    assert re.findall(r'<a href="([^"]+)"', part(shown["/view/pages"], "svg")) == [
+        "/source/clicks",
+        "/view/pages",
+        "/view/many",
+    ]
     assert "read now" in view
     assert 'data-chart="{&#34;times&#34;: [1709251200.0, 1709337600.0]' in shown["/view/days"]
+    assert len(rows) == 2
+    [hostile] = [texts(page) for page in rows if HOSTILE in unescape(page)]
+    assert f"lamina blame pages {shlex.quote('page=' + HOSTILE)}" in hostile
+    assert re.search(r"rebuild 1, generation \d+ is read from now on: 2 cells compared, 0 differ", hostile)
+    assert "micro-batch of clicks 0:0-3" in hostile
+    assert "2024-03-02 00:00:00Z 1" in texts(day)
+    assert "never' is not a value of day" in texts(wrong)
+    assert "lamina blame" not in whole
+    assert re.search(r"time [\d.]+ ms rows 2 rows that the planner expected", texts(cost))
     source = texts(shown["/source/clicks"])
     assert "duplicates 1" in source
     assert "referer is not declared" in source
@@ -237,15 +263,16 @@ def test_who_has_no_token_reads_nothing_at_an_address_that_others_reach(deployed
     with console(deployed.deployment, token=token) as browser:
         for path in ("/", "/sql", "/metrics", "/stream", "/?token=", f"/?token={token}x"):
             assert "token included" in browser(path, 401)
-        browser("/", 401, Cookie="lamina_console=")
+        browser("/", 401, Cookie=f"lamina_console_{browser.port}=")
+        browser("/", 401, Cookie=f"lamina_console_1={token}")
         browser.post("SELECT 1 AS one", 401)
         browser(f"/sql?token={token}", 303)
-        browser("/sql", Cookie=f"lamina_console={token}")
+        browser("/sql", Cookie=f"lamina_console_{browser.port}={token}")
         assert "lamina_postgres_up" in browser("/metrics", Authorization=f"Bearer {token}")
         browser("/static/icon.svg")
 
 
-def test_an_answer_is_cut_and_ended_before_it_hurts_a_page(deployed: Deployed) -> None:
+def test_an_answer_is_cut_and_ended_before_it_hurts_a_page(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     deployed.apply(clicks=CLICKS)
     with console(deployed.deployment) as browser:
         page = browser.post("SELECT repeat('x', 300000) AS x FROM generate_series(1, 50)")
@@ -253,6 +280,9 @@ def test_an_answer_is_cut_and_ended_before_it_hurts_a_page(deployed: Deployed) -
         assert "and there are more" in texts(page)
         set_ = browser.post("SELECT current_setting('statement_timeout') AS limit")
         assert "30s" in texts(set_)
+        monkeypatch.setattr(analyst, "ANSWER_SECONDS", 0.001)
+        for path in ("/view/pages/receipt", "/view/pages/cost"):
+            assert "statement timeout" in browser(path, 503)
 
 
 def test_a_select_ends_when_the_browser_goes_away_or_the_console_stops(deployed: Deployed) -> None:
