@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -36,6 +37,9 @@ SEARCHED_EVERY = 1.0
 
 MANY_DEATHS = 7
 """Processes that died, one after the other, after which micro-batches are of one record."""
+
+FULL = re.compile("No space left on device|Disk quota exceeded")
+"""Words of the system, which Postgres and Spark pass on."""
 
 LONGEST_WAIT = 10.0
 """Seconds: the greatest delay before a query that failed is started again."""
@@ -162,7 +166,7 @@ class Judge:
             if query.failures >= MANY_FAILURES:
                 named = _named(query, member) if one else ""
                 try:
-                    self._tell(query, f"it fails again and again: {said(failure)}{named}")
+                    self._tell(query, f"it fails again and again: {said(failure)}{_room(failure)}{named}")
                 except Fenced as taken:
                     self.judge(query, taken)
                     return
@@ -290,6 +294,15 @@ def said(failure: BaseException) -> str:
     if isinstance(failure, LaminaError):
         return failure.what
     return cause(str(failure)) if isinstance(failure, SPARK_ERRORS) else first_line(failure)
+
+
+def _room(failure: BaseException) -> str:
+    """The way out of a full disk: of Postgres' machine or of ours.
+
+    >>> _room(OSError("No space left on device"))
+    ' (make room on that disk, and it continues)'
+    """
+    return " (make room on that disk, and it continues)" if FULL.search(str(failure)) else ""
 
 
 def _named(query: Query, member: Member | None) -> str:
