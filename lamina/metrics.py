@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 
 from lamina import __version__
 from lamina.deployment import Deployment
+from lamina.statuses import LITTLE_ROOM, free_bytes
 from master_log.kafka import Brokers
 from master_log.offsets import TopicPartition
 from serving_layer import progress
@@ -37,6 +38,17 @@ UP = (
         "lamina_kafka_up",
         "1 if the brokers answer.",
         alert=Alert("LaminaKafkaDown", "lamina_kafka_up == 0", "1m", "Start the brokers. Nothing is lost."),
+    ),
+    Metric(
+        "lamina_disk_free_bytes",
+        "Bytes that are free for LAMINA_HOME and for the warehouse, where these are folders of this machine.",
+        ("folder",),
+        alert=Alert(
+            "LaminaDiskFull",
+            f"lamina_disk_free_bytes < {LITTLE_ROOM}",
+            "0m",
+            "Make room on the disk of that folder before nothing can be written.",
+        ),
     ),
     Metric("lamina_build_info", "1, with the versions that run.", ("version", "spark")),
 )
@@ -65,6 +77,8 @@ class Numbers(Collector):
     def samples(self) -> Iterator[Sample]:
         """All samples of now. If Postgres or Kafka does not answer, `…_up` is 0, and what it knows is missing."""
         yield Sample("lamina_build_info", (__version__, version("pyspark")), 1)
+        for folder, free in free_bytes(self.opened).items():
+            yield Sample("lamina_disk_free_bytes", (folder,), free)
         try:
             with self.opened.database.snapshot() as connection:
                 found = list(read(connection))

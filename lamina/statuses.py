@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,6 +10,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from lamina.deployment import Deployment
@@ -19,6 +21,7 @@ from master_log.undeclared import Undeclared, in_sample
 from serving_layer import alarms as alarms_of
 from serving_layer import progress
 from serving_layer.alarms import Limits, Topic, alarms
+from serving_layer.amounts import size
 from serving_layer.previews import PreviewedView
 from serving_layer.readers import is_guarded
 from serving_layer.status import QueryStatus, Status, status
@@ -32,6 +35,9 @@ T = TypeVar("T")
 SAMPLE = 100
 """Newest records of each source that are looked at for fields that it does not declare."""
 
+LITTLE_ROOM = 2_000_000_000
+"""Bytes of free disk below which an alarm is raised: Kafka's log grows by files of up to 1 GB."""
+
 SHOWN_FIELDS = 5
 """Of such fields, on a line; `--json` has all."""
 
@@ -40,7 +46,8 @@ def read(opened: Deployment) -> Status:
     """The status; without lag and what else only the brokers know, when they do not answer."""
     topics = _topics(opened)
     with opened.database.snapshot() as connection:
-        return status(connection, topics, _limits(opened))
+        found = status(connection, topics, _limits(opened))
+    return replace(found, alarms=[*found.alarms, *full_disks(opened)])
 
 
 def _topics(opened: Deployment) -> dict[str, Topic]:
@@ -192,7 +199,23 @@ def read_alarms(opened: Deployment) -> list[str]:
     """What needs attention; nothing is counted, however large the views are."""
     topics = _topics(opened)
     with opened.database.snapshot() as connection:
-        return alarms(connection, topics, _limits(opened))
+        found = alarms(connection, topics, _limits(opened))
+    return [*found, *full_disks(opened)]
+
+
+def full_disks(opened: Deployment) -> list[str]:
+    """The alarm that a disk of this machine is nearly full."""
+    return [
+        f"the disk of {folder} has {size(free)} left: make room on it before nothing can be written"
+        for folder, free in free_bytes(opened).items()
+        if free < LITTLE_ROOM
+    ]
+
+
+def free_bytes(opened: Deployment) -> dict[str, int]:
+    """Bytes that are free for LAMINA_HOME and for the warehouse, as far as these are folders of this machine."""
+    folders = {str(opened.settings.home), opened.settings.warehouse}
+    return {folder: shutil.disk_usage(folder).free for folder in sorted(folders) if Path(folder).is_dir()}
 
 
 def show_alarms(output: Output, opened: Deployment) -> None:

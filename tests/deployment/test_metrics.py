@@ -93,7 +93,7 @@ def test_what_is_down_is_told_as_down(deployed: Deployed) -> None:
     finally:
         opened.close()
     assert found["lamina_postgres_up",] == 0
-    assert {key[0] for key in found} == {"lamina_postgres_up", "lamina_build_info"}
+    assert {key[0] for key in found} == {"lamina_postgres_up", "lamina_build_info", "lamina_disk_free_bytes"}
 
 
 def test_the_rules_the_board_and_the_document_are_made_from_the_list() -> None:
