@@ -36,6 +36,16 @@ ARCHIVES_MISSED = 7200.0
 """Seconds without an archive run after which two of an hourly schedule are missing."""
 
 
+SNAPSHOT_SECONDS = 3600.0
+"""Seconds that a transaction of somebody else may hold a snapshot."""
+
+NEWEST = 100
+"""Offsets of each partition that are looked at to see whether most of the newest records are bad."""
+
+FEW_BAD = 10
+"""Bad records among them that are no alarm, however few records there are."""
+
+
 @dataclass(frozen=True)
 class Topic:
     """A topic as the brokers hold it now; `retention` where they tell it.
@@ -69,7 +79,12 @@ def alarms(connection: Connection, topics: Mapping[str, Topic], limits: Limits) 
 
 def of_everything(connection: Connection, limits: Limits) -> list[str]:
     """What is wrong beside the queries."""
-    return of_rebuilds(connection, limits) + of_checks(connection) + readers.alarms(connection, ANALYST)
+    return [
+        *of_rebuilds(connection, limits),
+        *of_checks(connection),
+        *readers.alarms(connection, ANALYST),
+        *of_snapshots(connection),
+    ]
 
 
 def listed(of_queries: Mapping[str, list[str]]) -> list[str]:
@@ -306,14 +321,57 @@ def _bad(connection: Connection, each: progress.Query, limits: Limits) -> str | 
         ),
         {"source": each.name, "limit": limits.bad_an_hour + 1},
     ).scalar_one()
-    if lately <= limits.bad_an_hour and not quarantine.overflows(connection, each.name):
+    if lately > limits.bad_an_hour:
+        many = f"more than {limits.bad_an_hour:,} records"
+    elif quarantine.overflows(connection, each.name):
+        many = "more records than it keeps"
+    elif lately > FEW_BAD and (most := _most_of_the_newest(connection, each)):
+        many = most
+    else:
         return None
-    many = f"more than {limits.bad_an_hour:,} records" if lately > limits.bad_an_hour else "more records than it keeps"
     some = " (or count without a field)" if quarantine.with_bad_fields(connection, each.name) else ""
     return (
         f"{many} went to quarantine{some} within an hour: SELECT * FROM lamina.bad_records"
         " says why (correct the producer, or the declaration and rebuild)"
     )
+
+
+def _most_of_the_newest(connection: Connection, each: progress.Query) -> str | None:
+    """Says how many of a query's newest offsets are of bad records, if more than half are."""
+    bad, newest = connection.execute(
+        text("""
+            SELECT sum(b.records), sum(least(:newest, p.next_offset - p.start_offset))
+            FROM lamina.progress AS p
+            CROSS JOIN LATERAL (
+                SELECT count(*) AS records FROM lamina.quarantine AS r
+                WHERE r.source = p.query AND r.topic = p.topic AND r.partition = p.partition
+                    AND r."offset" >= p.next_offset - :newest AND r."offset" < p.next_offset
+                    AND r.quarantined_at > clock_timestamp() - interval '1 hour'
+            ) AS b
+            WHERE p.query = :query
+        """),
+        {"query": each.name, "newest": NEWEST},
+    ).one()
+    return f"{bad:,} of its newest {newest:,} records" if bad > FEW_BAD and 2 * bad > newest else None
+
+
+def of_snapshots(connection: Connection) -> list[str]:
+    """The alarm that somebody holds a snapshot for long; our own commands may, and end."""
+    rows = connection.execute(
+        text("""
+            SELECT pid, usename, extract(epoch FROM clock_timestamp() - xact_start)::float8
+            FROM pg_stat_activity
+            WHERE datname = current_database() AND backend_type = 'client backend' AND application_name <> 'lamina'
+                AND backend_xmin IS NOT NULL AND xact_start < clock_timestamp() - make_interval(secs => :seconds)
+            ORDER BY xact_start LIMIT 3
+        """),
+        {"seconds": SNAPSHOT_SECONDS},
+    )
+    return [
+        f"a session of {login} has held a snapshot for {age(seconds)}: until its transaction ends, no vacuum removes"
+        f" rows, and reading becomes slower (`SELECT pg_terminate_backend({pid})` ends it)"
+        for pid, login, seconds in rows
+    ]
 
 
 def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:

@@ -402,6 +402,11 @@ def test_many_bad_records_within_an_hour_are_told(world: World) -> None:
     assert told(world, limits=Limits(bad_an_hour=10)) == []
     [alarm] = told(world, limits=Limits(bad_an_hour=9))
     assert alarm.startswith("a: more than 9 records went to quarantine within an hour")
+    sql(world, "UPDATE lamina.progress SET next_offset = 201 WHERE query = 'a' AND partition = 0")
+    for last, alarmed in ((150, []), (151, ["a: 51 of its newest 100 records went to quarantine"])):
+        sql(world, 'DELETE FROM lamina.quarantine WHERE "offset" > 60')
+        sql(world, bad.format("interval '1 minute'", 101, last))
+        assert [each.partition(" within")[0] for each in told(world)] == alarmed
 
 
 def test_a_source_that_is_declared_again_begins_anew(world: World) -> None:
