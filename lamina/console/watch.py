@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +23,7 @@ from lamina.deployment import Deployment
 from lamina.failures import in_our_words
 from master_log.client import KafkaAway
 from master_log.offsets import Offsets
+from master_log.undeclared import Undeclared
 from serving_layer.alarms import age
 from serving_layer.database import PostgresError, is_away
 from serving_layer.overview import Overview, Source, View, overview
@@ -37,6 +38,9 @@ EVERY = 1.0
 
 ALARMS_EVERY = 5.0
 """Seconds between two looks at the alarms, which ask several questions per source."""
+
+FIELDS_EVERY = 30.0
+"""Seconds between two looks at the newest records of all sources, for fields that are not declared."""
 
 PATIENCE = 3.5
 """Seconds without an answer after which a service is missed: with a reading every second, a page says so within 5."""
@@ -110,6 +114,7 @@ class Now:
     """One reading. overview: None while Postgres does not answer; ends: None while Kafka does not.
 
     rates: records counted per second, by source; empty at first. alarms: None until they were looked for.
+    undeclared: by source, fields of its newest records; empty until they were looked for.
     """
 
     at: datetime
@@ -118,6 +123,24 @@ class Now:
     rates: dict[str, float]
     alarms: list[str] | None
     missing: list[Missing]
+    undeclared: Mapping[str, list[Undeclared]] = field(default_factory=dict)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a person should look at, though nothing stands still: proofs that differ, and mistyped fields."""
+        differ = [
+            f"{view.name}: its newest proof found {view.proof.differing:,} of {view.proof.compared:,} cells that differ"
+            f" (a rebuild has corrected them; `lamina check {view.name}` compares what is read with its SELECT)"
+            for view in (self.overview.views if self.overview else ())
+            if view.proof and view.proof.differing and not view.held
+        ]
+        mistyped = [
+            f"{source}: {field} (correct the producer, or declare it)"
+            for source, fields in self.undeclared.items()
+            for field in fields
+            if field.meant
+        ]
+        return differ + mistyped
 
     def lag(self, source: Source) -> int | None:
         """Offsets between a source's progress and the end of its topic; None if Kafka does not say."""
@@ -168,6 +191,7 @@ class Watch:
         self._postgres: Question[Overview] = Question(self._overview, EVERY, clock)
         self._kafka: Question[Offsets] = Question(self._ends, EVERY, clock)
         self._alarms: Question[list[str]] = Question(self._read_alarms, ALARMS_EVERY, clock)
+        self._fields: Question[dict[str, list[Undeclared]]] = Question(self._read_fields, FIELDS_EVERY, clock)
         self._counted: deque[tuple[float, dict[str, int]]] = deque(maxlen=RATE_OVER + 1)
         self._listeners = 0
         self._running: asyncio.Task[None] | None = None
@@ -216,7 +240,7 @@ class Watch:
     async def _read(self) -> None:
         """Reads until nobody has listened for some seconds."""
         self._counted.clear()
-        questions = (self._postgres, self._kafka, self._alarms)
+        questions = (self._postgres, self._kafka, self._alarms, self._fields)
         async with asyncio.TaskGroup() as group:
             for question in questions:
                 question.asked.clear()
@@ -240,6 +264,7 @@ class Watch:
                 await self._postgres.asked.wait()
                 await self._kafka.asked.wait()
                 await self._alarms.asked.wait()
+                await self._fields.asked.wait()
         except TimeoutError:
             return
 
@@ -265,6 +290,7 @@ class Watch:
             rates=self._rates(counted),
             alarms=self._alarms.answer if self._alarms.silent is None else None,
             missing=missing,
+            undeclared=self._fields.answer or {},
         )
 
     def _rates(self, counted: dict[str, int]) -> dict[str, float]:
@@ -308,6 +334,9 @@ class Watch:
 
     def _read_alarms(self) -> list[str]:
         return statuses.read_alarms(self._opened)
+
+    def _read_fields(self) -> dict[str, list[Undeclared]]:
+        return statuses.undeclared(self._opened) if self._opened.brokers.listening() else {}
 
 
 def _of(name: str, seconds: float, refusal: LaminaError | None, way_out: str) -> Missing:
