@@ -29,7 +29,8 @@ class Proof:
 
 @dataclass(frozen=True)
 class View:
-    """A view as readers read it. cells: as Postgres estimates them; None for a derived view.
+    """A view as readers read it. cells: as Postgres estimates them; None for a derived view, and
+    until Postgres has estimated them.
 
     seconds_behind: for how long it may lack a record of any of its sources. held: readers do not get a new generation.
     """

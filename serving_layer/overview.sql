@@ -25,7 +25,7 @@ proved AS (
   FROM lamina.proof ORDER BY view, proved_at DESC
 ),
 shown AS (
-  SELECT p.view, p.generation, sum(greatest(t.reltuples, 0))::bigint AS cells
+  SELECT p.view, p.generation, CASE WHEN min(t.reltuples) >= 0 THEN sum(t.reltuples)::bigint END AS cells
   FROM lamina.publication AS p
   JOIN lamina.generation_cells AS c ON c.generation = p.generation
   JOIN pg_class AS t ON t.oid = to_regclass(c.place)

@@ -37,7 +37,7 @@ SELECT error, records, first, last FROM lamina.bad_count WHERE source = :source 
 
 _VIEW = text("""
 SELECT f.seconds_behind, f.generation,
-       (SELECT sum(greatest(t.reltuples, 0))::bigint
+       (SELECT CASE WHEN min(t.reltuples) >= 0 THEN sum(t.reltuples)::bigint END
         FROM lamina.generation_cells AS c JOIN pg_class AS t ON t.oid = to_regclass(c.place)
         WHERE c.generation = f.generation) AS cells,
        coalesce((SELECT r.state = 'held' FROM lamina.rebuild AS r

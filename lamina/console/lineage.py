@@ -65,6 +65,10 @@ def graph(catalog: Catalog, here: Named) -> Graph:
     for each, read in reads.items():  # a view comes after those that it reads
         if each in shown:
             layers[each] = 1 + max((layers[other] for other in read if other in layers), default=-1)
+    for each in layers:  # a source next to its first reader, so that few lines pass behind boxes
+        readers = [layers[other] for other in layers if each in reads[other]]
+        if each.kind == "source" and readers:
+            layers[each] = min(readers) - 1
     places, left_out = _places(layers, reads, here)
     boxes = [
         Box(each, _short(each.name), _columns(catalog, each), *place, here=each == here)

@@ -222,6 +222,24 @@ def test_a_browser_runs_what_the_pages_need_and_nothing_else(deployed: Deployed,
             here = f"http://127.0.0.1:{browser.port}"
             page.open(f"{here}/view/days")
             page.until("document.querySelector('.chart canvas') !== null")
+            page.value("document.querySelector('.rows a').click()")
+            page.until(
+                "document.querySelector('pre')?.innerText === 'lamina blame days \\'day=2024-03-02 00:00:00+00:00\\''"
+            )
+            page.value("history.back()")
+            page.until("document.querySelector('.graph') !== null")
+            page.value("document.querySelector('.graph a').focus()")
+            for kind in ("keyDown", "keyUp"):
+                page.call("Input.dispatchKeyEvent", type=kind, key="Enter", windowsVirtualKeyCode=13, text="\r")
+            page.until("document.querySelector('h1').innerText === 'clicks'")
+            for width in (1280, 390):
+                page.call(
+                    "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
+                )
+                for path in ("/view/days", "/view/days/row", "/view/days/cost", "/source/clicks", "/sql", "/"):
+                    page.open(f"{here}{path}")
+                    page.until("document.readyState === 'complete'")
+                    assert page.value("document.documentElement.scrollWidth") <= width, f"{path} is wider than {width}"
             page.open(f"{here}/sql")
             page.until("document.querySelector('textarea') !== null")
             page.value("document.querySelector('textarea').value = 'SELECT 6 * 7 AS answer'")
