@@ -14,6 +14,7 @@ from sqlalchemy import (
     Column,
     Computed,
     DateTime,
+    Float,
     ForeignKey,
     ForeignKeyConstraint,
     Identity,
@@ -358,6 +359,16 @@ freshness_history = Table(
     Column("minute", DateTime(timezone=True), primary_key=True),
     Column("behind", JSONB, nullable=False, comment="seconds, by query"),
     comment="how far each query was behind, a row a minute, for a week",
+)
+
+micro_batch_seconds = Table(
+    "micro_batch_seconds",
+    metadata,
+    Column("query", Text, ForeignKey(query.c.name, ondelete="CASCADE"), primary_key=True),
+    Column("minute", DateTime(timezone=True), primary_key=True),
+    Column("micro_batches", BigInteger, nullable=False),
+    *(Column(phase, Float, nullable=False) for phase in ("read", "compute", "stage", "merge", "commit")),
+    comment="seconds that the micro-batches of each minute spent in each phase, for a day",
 )
 
 rebuilding = Table(

@@ -12,6 +12,8 @@ from typing import Literal
 
 from sqlalchemy import Connection, text
 
+from serving_layer.phases import PHASES
+
 
 @dataclass(frozen=True)
 class Alert:
@@ -178,6 +180,16 @@ CROSS JOIN LATERAL (VALUES ('counted', greatest(0, coalesce(p.offsets, 0) - b.ba
             "15m",
             "The speed layer is slower than the producers: more cores, fewer views, or `lamina rebuild --leap SOURCE`.",
         ),
+    ),
+    Metric(
+        "lamina_micro_batch_seconds",
+        "Seconds that a micro-batch of a source takes, by phase: the mean of its newest minute, of the last five.",
+        ("source", "phase"),
+        f"""
+SELECT m.query, p.phase, p.seconds / m.micro_batches
+FROM (SELECT DISTINCT ON (query) * FROM lamina.micro_batch_seconds
+      WHERE minute > clock_timestamp() - interval '5 minutes' ORDER BY query, minute DESC) AS m
+CROSS JOIN LATERAL (VALUES {", ".join(f"('{phase}', m.{phase})" for phase in PHASES)}) AS p (phase, seconds)""",
     ),
     Metric(
         "lamina_source_heard_age_seconds",

@@ -20,6 +20,7 @@ from master_log.tails import Tails
 from serving_layer import cells, duplicates, history, progress, quarantine
 from serving_layer.bookkeeping import cell_table, generation, generation_cells
 from serving_layer.duplicates import Found
+from serving_layer.phases import Timer
 from serving_layer.quarantine import Bad
 
 
@@ -29,7 +30,7 @@ class MicroBatch:
 
     cell_tables: the tables of cells it was computed for. newest: the greatest Kafka timestamp in it. tails: what stood
     last below its end in Kafka, before its records were read. ids: what was found of its ids, where it has any.
-    log_times: those that a table's records have reached below its end.
+    log_times: those that a table's records have reached below its end. timer: counts the seconds of its phases.
     """
 
     query: str
@@ -42,6 +43,7 @@ class MicroBatch:
     tails: Tails = field(default_factory=dict)
     ids: Found | None = None
     log_times: LogTimes = field(default_factory=dict)
+    timer: Timer = field(default_factory=Timer, compare=False)
 
 
 class Outcome(Enum):
@@ -85,11 +87,12 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
     Then the lock, as a statement of its own: all that is read after it is what was committed before it.
     """
     read: dict[str, str] = {}
-    for staged in batch.staged:
-        cells.stage(connection, staged)
-        read |= staged.read
-    quarantine.stage(connection, batch.bad)
-    duplicates.stage(connection, batch.ids)
+    with batch.timer.phase("stage"):
+        for staged in batch.staged:
+            cells.stage(connection, staged)
+            read |= staged.read
+        quarantine.stage(connection, batch.bad)
+        duplicates.stage(connection, batch.ids)
     progress.lock(connection, [batch.query])
     progress.check_fence(connection, batch.query, batch.fence)
     fed = maintained(connection, batch.query)
@@ -99,13 +102,14 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
     if place is not Outcome.APPLIED:
         return place
 
-    for table in fed:
-        fresh = read[table.cell_table]
-        cells.merge(connection, table.merge, into=table.target, newest=table.newest, cells=fresh, since=table.since)
-    quarantine.write(connection, batch.bad)
-    progress.write(connection, batch.query, batch.range.end, batch.newest, batch.tails, batch.log_times)
-    history.moved(connection, batch.query, batch.range)
-    duplicates.write(connection, batch.query, batch.ids)
+    with batch.timer.phase("merge"):
+        for table in fed:
+            fresh = read[table.cell_table]
+            cells.merge(connection, table.merge, into=table.target, newest=table.newest, cells=fresh, since=table.since)
+        quarantine.write(connection, batch.bad)
+        progress.write(connection, batch.query, batch.range.end, batch.newest, batch.tails, batch.log_times)
+        history.moved(connection, batch.query, batch.range)
+        duplicates.write(connection, batch.query, batch.ids)
     return Outcome.APPLIED
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, text
+
+from serving_layer.phases import PHASES
 
 REASONS = 20
 """Newest reasons for quarantine that are shown."""
@@ -57,6 +59,13 @@ SELECT q.duplicates, q.conflicts, q.writer, q.stopped,
 FROM lamina.query AS q WHERE q.name = :source
 """)
 
+_MINUTES = text("""
+SELECT extract(epoch FROM clock_timestamp() - minute)::float8 AS ago, m.*
+FROM lamina.micro_batch_seconds AS m
+WHERE query = :source AND minute > clock_timestamp() - interval '1 hour'
+ORDER BY minute
+""")
+
 _STEPS = text("""
 SELECT h.at, h.query, h.partitions, h.first, h.next, h.view, h.generation, g.rebuild, r.leap, f.cells, f.differing
 FROM lamina.history AS h
@@ -69,6 +78,15 @@ LEFT JOIN LATERAL (
 WHERE h.query = ANY (:sources) OR h.view = ANY (:views)
 ORDER BY h.id DESC LIMIT :most
 """)
+
+
+@dataclass(frozen=True)
+class Minute:
+    """The micro-batches of a source in one minute, so many seconds ago, and their mean seconds by phase."""
+
+    ago: float
+    micro_batches: int
+    means: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -155,7 +173,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class SourceParticulars:
-    """All of one source. duplicates: copies of counted records; conflicts: those that differ and come before."""
+    """All of one source. duplicates: copies of counted records; conflicts: those that differ and come before.
+
+    minutes: those of the last hour that had a micro-batch, oldest first.
+    """
 
     duplicates: int
     conflicts: int
@@ -164,6 +185,7 @@ class SourceParticulars:
     bad: int
     partitions: list[Partition]
     reasons: list[Reason]
+    minutes: list[Minute]
 
     @property
     def counted(self) -> int:
@@ -186,7 +208,11 @@ def of_source(connection: Connection, source: str) -> SourceParticulars | None:
         return None
     partitions = [Partition(*each) for each in connection.execute(_PARTITIONS, given)]
     reasons = [Reason(*each) for each in connection.execute(_REASONS, given)]
-    return SourceParticulars(**row, partitions=partitions, reasons=reasons)
+    minutes = [
+        Minute(each["ago"], each["micro_batches"], {name: each[name] / each["micro_batches"] for name in PHASES})
+        for each in connection.execute(_MINUTES, given).mappings()
+    ]
+    return SourceParticulars(**row, partitions=partitions, reasons=reasons, minutes=minutes)
 
 
 def steps(connection: Connection, sources: Collection[str], views: Collection[str], most: int) -> list[Step]:

@@ -23,7 +23,7 @@ from py4j.protocol import Py4JError
 
 from master_log.client import KafkaAway
 from master_log.offsets import Offsets
-from serving_layer import freshness, progress, rebuilds, versions
+from serving_layer import freshness, phases, progress, rebuilds, versions
 from serving_layer.database import PostgresError, first_line, is_away
 from serving_layer.deployed import state
 from serving_layer.progress import Fenced
@@ -250,6 +250,7 @@ class SpeedLayer:
                 with self.parts.database.begin() as connection:
                     progress.wait_shortly(connection)
                     freshness.note(connection)
+                    phases.note(connection, self.parts.phases.taken())
                 self._noted_at = self.clock()
 
     def _let_go(self) -> None:
@@ -257,6 +258,7 @@ class SpeedLayer:
         self._runs.end(self._queries.values())
         with suppress(PostgresError, LaminaError), self.parts.database.begin() as connection:
             progress.let_go(connection, self._fences())
+            phases.note(connection, self.parts.phases.taken())
 
     def _fences(self) -> dict[str, int]:
         # A copy: the heartbeat asks from another thread.

@@ -29,6 +29,7 @@ from serving_layer import duplicates, progress, skipping, versions
 from serving_layer.database import Connection, PostgresAway, PostgresError, session_of
 from serving_layer.duplicates import Found
 from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
+from serving_layer.phases import Timer
 from serving_layer.quarantine import TRIM_AFTER, trim
 from speed_layer.computation import Computation, Computed
 from speed_layer.continuity import check_id, check_tails, check_topic
@@ -309,9 +310,9 @@ class Member:
             records = Records(lambda: raw)
         if self.source.kind == "table":
             records = records.with_log_times(self.source.topic, part.log_times or {})
-        computation = self._computation
-        with self._counted(part.range):
-            computed = self._compute(computation, records, part, find, again=again)
+        computation, timer = self._computation, Timer()
+        with self._counted(part.range), timer.phase("compute"):
+            computed = self._compute(computation, records, part, find, timer, again=again)
         return MicroBatch(
             query=self.source.name,
             fence=self._fence,
@@ -323,6 +324,7 @@ class Member:
             tails=part.tails,
             ids=computed.ids,
             log_times={} if part.log_times is None else self._later(part.log_times, computed),
+            timer=timer,
         )
 
     def _later(self, reached: LogTimes, computed: Computed) -> LogTimes:
@@ -331,13 +333,21 @@ class Member:
         return log_times.later(reached, since)
 
     def _compute(
-        self, computation: Computation, records: Records, part: Part, find: Callable[[pa.Table], Found], *, again: bool
+        self,
+        computation: Computation,
+        records: Records,
+        part: Part,
+        find: Callable[[pa.Table], Found],
+        timer: Timer,
+        *,
+        again: bool,
     ) -> Computed:
         """As `_computed`, of the records that are given."""
         if records.few is not None and part.range.size <= FEW:
             ready = self._at_hand(computation) if again else self._prepared(computation)
             prepared = None if ready is None else ready.prepared
-            few = None if prepared is None else records.few()
+            with timer.phase("read"):
+                few = None if prepared is None else records.few()
             if prepared is not None and few is not None:
                 computed = prepared.compute_unless_running(few, find) if again else prepared.compute(few, find)
                 if computed is not None:
@@ -401,7 +411,9 @@ class Member:
         except BaseException:
             self.failed = part.range
             raise
-        self.commits += outcome is Outcome.APPLIED
+        if outcome is Outcome.APPLIED:
+            self.commits += 1
+            self._parts.phases.add(self.source.name, batch.timer)
         if batch.bad is not None:
             self._untrimmed += batch.bad.rows.size
             if self._untrimmed > TRIM_AFTER:
@@ -426,7 +438,8 @@ class Member:
             self._parts.at("before the commit")
             # Repeating a transaction whose end is unknown is safe: what it wrote moved progress, so it is skipped.
             write = partial(database.retrying, partial(self._write, batch=batch))
-            outcome = database.waiting(write, give_up=stopped.is_set, lost_at_most=LOST_AT_MOST)
+            with batch.timer.phase("commit"):
+                outcome = database.waiting(write, give_up=stopped.is_set, lost_at_most=LOST_AT_MOST)
             self._parts.at("after the commit")
             if outcome is Outcome.SKIPPED:
                 log.info("%s: skipped up to %s, %s", batch.query, batch.range.end, outcome.value)

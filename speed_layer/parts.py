@@ -12,6 +12,7 @@ from master_log.causes import SPARK_ERRORS
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from serving_layer.database import Database
+from serving_layer.phases import Phases
 from speed_layer.computation import Computation
 from speed_layer.jobs import Jobs
 from speed_layer.prepared import Prepared, reads_our_files
@@ -78,7 +79,7 @@ class Parts:
     session: gives Spark's session. checkpoints: folder of the runs' checkpoints. max_records: bound of a micro-batch,
     in offsets. log: the master log. renew: ends Spark's process with all that runs in it, and starts another; None if
     that is not ours to do. probe: starts a process that tries ranges of a source. at: called at named places of a
-    micro-batch; the tests stop there.
+    micro-batch; the tests stop there. phases: adds up the seconds of micro-batches.
     """
 
     session: Callable[[], SparkSession]
@@ -91,6 +92,7 @@ class Parts:
     probe: Callable[[Source], Probe]
     patience: Patience = field(default_factory=Patience)
     at: Callable[[str], None] = lambda place: None
+    phases: Phases = field(default_factory=Phases)
 
     @property
     def spark(self) -> SparkSession:

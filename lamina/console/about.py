@@ -9,13 +9,15 @@ from typing import Any, NoReturn
 from urllib.parse import quote, urlencode
 
 from lamina import receipts, statuses
-from lamina.console.charts import MOST_ROWS, drawn
+from lamina.console.charts import MOST_ROWS, drawn, stacked
 from lamina.console.lineage import Named, graph
 from lamina.deployment import Deployment
 from serving_layer import definitions, keys, particulars
 from serving_layer.alarms import Topic
 from serving_layer.analyst import Forbidden, Statement, answer, cost, select
 from serving_layer.database import login_of
+from serving_layer.particulars import Minute
+from serving_layer.phases import PHASES
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
 from view_algebra.explain import explain, origins
@@ -23,6 +25,9 @@ from view_algebra.language.quoting import postgres_text, quoted
 
 NEWEST = 50
 """Rows of a view that its page shows."""
+
+HOUR = (720, 90)
+"""Width and height of the chart of an hour, in pixels."""
 
 STEPS = 50
 """Steps of the history that the page about a row shows."""
@@ -112,6 +117,7 @@ class About:
             if self._opened.brokers.listening()
             else None,
             "graph": graph(catalog, Named("source", name)),
+            **(_phases(found.minutes) if found else {}),
         }
 
     def sql(self, query: str, statement: Statement, most: int = MOST_ROWS) -> dict[str, Any]:
@@ -158,6 +164,14 @@ def _link(view: View, columns: Sequence[str], row: Sequence[Any]) -> str | None:
         return None
     query = urlencode({column: keys.NULL if value is None else str(value) for column, value in values.items()})
     return f"/view/{quote(view.name, safe='')}/row?{query}" if len(query) <= LONGEST_LINK else None
+
+
+def _phases(minutes: Sequence[Minute]) -> dict[str, Any]:
+    """The phases of the last hour's micro-batches: their number, mean seconds by phase, and the parts of a chart."""
+    count = sum(each.micro_batches for each in minutes)
+    sums = {name: sum(each.micro_batches * each.means[name] for each in minutes) for name in PHASES}
+    parts = stacked([(each.ago, each.means) for each in minutes], *HOUR, span=3660)  # a minute ends after it begins
+    return {"micro_batches": count, "phases": {name: of / max(1, count) for name, of in sums.items()}, "parts": parts}
 
 
 def _newest(view: View) -> str:

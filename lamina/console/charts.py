@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -184,3 +184,32 @@ def sparkline(points: Sequence[tuple[float, float]], width: int, height: int, sp
         for line in lines
         if line
     ]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A rectangle of a column, in pixels: `name` is what it stands for."""
+
+    name: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def stacked(columns: Sequence[tuple[float, Mapping[str, float]]], width: int, height: int, span: float) -> list[Part]:
+    """Columns of (seconds ago, values by name), a minute wide: the newest is on the right, the first value below.
+
+    >>> stacked([(60, {"a": 1, "b": 3}), (0, {"a": 2})], 60, 40, 60)[1:]
+    [Part(name='b', x=0.0, y=0.0, width=59.0, height=30.0), Part(name='a', x=60.0, y=20.0, width=59.0, height=20.0)]
+    """
+    most = max((sum(values.values()) for _, values in columns), default=0.0) or 1.0
+    parts = []
+    for ago, values in columns:
+        top = float(height)
+        for name, value in values.items():
+            size = height * value / most
+            top -= size
+            x, wide = width * (1 - ago / span), width * 60 / span - 1
+            parts.append(Part(name, round(x, 1), round(top, 1), round(wide, 1), round(size, 1)))
+    return parts

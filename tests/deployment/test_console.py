@@ -32,6 +32,7 @@ from lamina.console.server import Console
 from lamina.deployment import Deployment
 from lamina.metrics import EVERY
 from serving_layer import alarms, analyst
+from serving_layer.phases import PHASES
 from tests.deployment.chromium import PROGRAM, chromium
 from tests.fix_lamina import PATIENCE, Deployed
 
@@ -200,6 +201,10 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
     assert re.search(r"time [\d.]+ ms rows 2 rows that the planner expected", texts(cost))
     source = texts(shown["/source/clicks"])
     assert "duplicates 1" in source
+    phases = re.findall(r"(\w+) ([\d.,]+) ([\d.]+) % ", source)
+    assert [name for name, _, _ in phases] == ["read", "compute", "stage", "merge", "commit"]
+    assert abs(sum(float(share) for _, _, share in phases) - 100) <= 3
+    assert all(float(mean.replace(",", "")) > 0 for name, mean, _ in phases if name != "read")
     assert "referer is not declared" in source
     assert HOSTILE not in source
     assert "GRANT SELECT ON lamina.bad_values TO analyst" in source
@@ -208,6 +213,13 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
     assert "True for every record below clicks 0:4 (from 2 on)" in texts(late)
     assert "Postgres refused" in texts(answers[2])
     assert '"digest"' in unescape(receipt)
+    counted = {
+        sample.labels["phase"]
+        for family in text_string_to_metric_families(metrics)
+        for sample in family.samples
+        if sample.name == "lamina_micro_batch_seconds"
+    }
+    assert counted == set(PHASES)
     families = {family.name for family in text_string_to_metric_families(metrics)}
     assert families == {metric.name.removesuffix("_total") for metric in EVERY}
 
