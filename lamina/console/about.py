@@ -167,11 +167,11 @@ def _link(view: View, columns: Sequence[str], row: Sequence[Any]) -> str | None:
 
 
 def _phases(minutes: Sequence[Minute]) -> dict[str, Any]:
-    """The phases of the last hour's micro-batches: their number, mean seconds by phase, and the parts of a chart."""
+    """The phases of the last hour's micro-batches: their number, mean seconds by phase, and a chart."""
     count = sum(each.micro_batches for each in minutes)
     sums = {name: sum(each.micro_batches * each.means[name] for each in minutes) for name in PHASES}
-    parts = stacked([(each.ago, each.means) for each in minutes], *HOUR, span=3660)  # a minute ends after it begins
-    return {"micro_batches": count, "phases": {name: of / max(1, count) for name, of in sums.items()}, "parts": parts}
+    stack = stacked([(each.ago, each.means) for each in minutes], *HOUR, span=3660)  # a minute ends after it begins
+    return {"micro_batches": count, "phases": {name: of / max(1, count) for name, of in sums.items()}, "stack": stack}
 
 
 def _newest(view: View) -> str:

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
+from statistics import median
 from typing import Any, Literal
 
 from lamina.render import cell
 
 MOST_LINES = 6
 """Lines of one chart: more cannot be told apart by their colours."""
+
+CUT = 4
+"""The highest column of a stacked chart, as a multiple of the median."""
 
 MOST_BARS = 20
 """Bars of one chart: the largest."""
@@ -197,13 +201,28 @@ class Part:
     height: float
 
 
-def stacked(columns: Sequence[tuple[float, Mapping[str, float]]], width: int, height: int, span: float) -> list[Part]:
+@dataclass(frozen=True)
+class Stack:
+    """Columns of parts. most: the value that is as high as the chart; slowest: the largest sum, which may be cut."""
+
+    parts: Sequence[Part]
+    most: float
+    slowest: float
+
+
+def stacked(columns: Sequence[tuple[float, Mapping[str, float]]], width: int, height: int, span: float) -> Stack:
     """Columns of (seconds ago, values by name), a minute wide: the newest is on the right, the first value below.
 
-    >>> stacked([(60, {"a": 1, "b": 3}), (0, {"a": 2})], 60, 40, 60)[1:]
+    A column of more than `CUT` times the median is cut, so that the others can be told apart.
+
+    >>> stacked([(60, {"a": 1, "b": 3}), (0, {"a": 2})], 60, 40, 60).parts[1:]
     [Part(name='b', x=0.0, y=0.0, width=59.0, height=30.0), Part(name='a', x=60.0, y=20.0, width=59.0, height=20.0)]
+    >>> stacked([(0, {"a": 900})] + [(60, {"a": 1})] * 2, 60, 40, 60).most
+    4
     """
-    most = max((sum(values.values()) for _, values in columns), default=0.0) or 1.0
+    sums = [sum(values.values()) for _, values in columns]
+    slowest = max(sums, default=0.0)
+    most = min(slowest, CUT * median(sums or [0.0])) or 1.0
     parts = []
     for ago, values in columns:
         top = float(height)
@@ -212,4 +231,4 @@ def stacked(columns: Sequence[tuple[float, Mapping[str, float]]], width: int, he
             top -= size
             x, wide = width * (1 - ago / span), width * 60 / span - 1
             parts.append(Part(name, round(x, 1), round(top, 1), round(wide, 1), round(size, 1)))
-    return parts
+    return Stack(parts, most, slowest)
