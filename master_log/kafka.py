@@ -21,6 +21,7 @@ from kafka.errors import KafkaError, RetriableError, TopicAlreadyExistsError, Un
 from master_log import fetching, transactions
 from master_log.client import PATIENCE_MS, Client, KafkaAway, unreachable
 from master_log.fetching import Epochs
+from master_log.groups import Groups
 from master_log.login import Login
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from master_log.producer import Producer
@@ -323,6 +324,10 @@ class Brokers:
         """A producer whose records are written once each and acknowledged by all replicas."""
         self._ask(str)  # so that a wrong address or password is told as such, before the producer waits in vain
         return Producer(self)
+
+    def groups(self) -> Groups:
+        """The consumer groups of these brokers, over a connection of their own."""
+        return Groups(Client(self.bootstrap_servers, self._client.login))
 
     def for_client(self) -> dict[str, Any]:
         """The options with which kafka-python reaches these brokers."""

@@ -133,6 +133,19 @@ def read(connection: Connection, names: Sequence[str]) -> Offsets:
     return _offsets(connection, names, "next_offset")
 
 
+def of_each(connection: Connection, names: Collection[str]) -> dict[str, Offsets]:
+    """The progress of each of these queries."""
+    rows = connection.execute(
+        select(progress.c.query, progress.c.topic, progress.c.partition, progress.c.next_offset).where(
+            progress.c.query.in_(names)
+        )
+    )
+    found: dict[str, dict[TopicPartition, int]] = {}
+    for name, topic, partition, offset in rows:
+        found.setdefault(name, {})[TopicPartition(topic, partition)] = offset
+    return {name: Offsets(offsets) for name, offsets in found.items()}
+
+
 def starts(connection: Connection, names: Sequence[str]) -> Offsets:
     """The first offsets that Lamina answers for."""
     return _offsets(connection, names, "start_offset")

@@ -22,6 +22,7 @@ from typing import TypeVar
 from py4j.protocol import Py4JError
 
 from master_log.client import KafkaAway
+from master_log.groups import Groups
 from master_log.offsets import Offsets
 from serving_layer import freshness, phases, progress, rebuilds, versions
 from serving_layer.database import PostgresError, first_line, is_away
@@ -78,6 +79,10 @@ class SpeedLayer:
     def _runs(self) -> Runs:
         return Runs(self.parts, self._judge, self.clock, self._queries)
 
+    @cached_property
+    def _groups(self) -> Groups:
+        return self.parts.brokers.groups()
+
     def run(self, *, until_caught_up: bool = False) -> None:
         """Returns when it was stopped or, if asked, when progress has reached the ends the topics have now.
 
@@ -85,9 +90,11 @@ class SpeedLayer:
         where progress is to reach an end that no other can reach; at once when it was fenced.
         """
         try:
-            with heartbeat(self._say_it_lives):
+            with heartbeat(self._say_it_lives), heartbeat(self._show_progress):
                 self._go_on(until_caught_up=until_caught_up)
             self._let_go()
+            with suppress(PostgresError, LaminaError):
+                self._show_progress()
         except (Py4JError, ConnectionError) as error:
             if not spark_is_gone(error):
                 raise
@@ -101,6 +108,7 @@ class SpeedLayer:
                 query.forget_hang()
                 query.forget_asking()
             self._runs.end(self._queries.values())
+            self._groups.close()
 
     def _go_on(self, *, until_caught_up: bool) -> None:
         self._look_at_catalog()
@@ -252,6 +260,13 @@ class SpeedLayer:
                     freshness.note(connection)
                     phases.note(connection, self.parts.phases.taken())
                 self._noted_at = self.clock()
+
+    def _show_progress(self) -> None:
+        """Commits progress to Kafka's consumer groups, for Kafka's own tools. Nothing depends on it."""
+        if fences := self._fences():
+            with self.parts.database.begin() as connection:
+                found = progress.of_each(connection, fences)
+            self._groups.commit(found)
 
     def _let_go(self) -> None:
         """Ends in order: whoever reads the status need not look for this process."""

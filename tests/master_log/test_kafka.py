@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import LeaderNotAvailableError
@@ -63,6 +63,27 @@ def test_the_latest_offset_is_below_a_transaction_that_is_open(
     assert brokers.undecided(brokers.latest(name)) == []
     assert brokers.latest(name) == Offsets.of(name, {0: 2}), "the record and the transaction's marker"
     producer.close()
+
+
+def test_a_group_that_the_brokers_refuse_is_told_once(
+    brokers: Brokers, topic: Topic, kafka: str, kafka_admin: KafkaAdminClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    name, groups = topic(2), brokers.groups()
+    consumer = KafkaConsumer(name, bootstrap_servers=kafka, group_id=f"lamina.taken_{name}")
+    deadline = time.monotonic() + 30
+    while not consumer.assignment() and time.monotonic() < deadline:
+        consumer.poll(100)  # until it is a member, beside which nothing else may commit
+    progress = {f"taken_{name}": Offsets.of(name, {0: 1}), f"free_{name}": Offsets.of(name, {0: 1, 1: 2})}
+    for _ in range(2):
+        groups.commit(progress)
+    free = kafka_admin.list_group_offsets(f"lamina.free_{name}")[f"lamina.free_{name}"]
+    assert {at.partition: found.offset for at, found in free.items()} == {0: 1, 1: 2}
+    [warning] = [record.getMessage() for record in caplog.records if record.name == "lamina.speed"]
+    assert (
+        f"the lag of taken_{name}: the brokers take no offsets for the consumer group lamina.taken_{name} (" in warning
+    )
+    consumer.close()
+    groups.close()
 
 
 def test_what_retention_removed_is_told_per_partition(

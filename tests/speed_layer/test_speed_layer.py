@@ -131,7 +131,7 @@ def test_records_of_an_aborted_transaction_are_never_counted(deployed: Deployed,
     deployed.check()
 
 
-def test_a_view_whose_stream_is_idle_stays_fresh(deployed: Deployed) -> None:
+def test_a_view_whose_stream_is_idle_stays_fresh(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     behind = "SELECT seconds_behind, clock_timestamp() - newest_record > interval '4 s' FROM lamina.freshness"
 
@@ -149,7 +149,17 @@ def test_a_view_whose_stream_is_idle_stays_fresh(deployed: Deployed) -> None:
         assert (status.alarms, status.queries[0].writer) == ([], writer())
         said = heard()
         deployed.until(lambda: heard() > said, "it says again that it lives")
+        topic, progress_of = deployed.topic("events"), deployed.progress("events")
+
+        def in_the_group() -> dict[int, int]:
+            of_all = kafka_admin.list_group_offsets("lamina.events")["lamina.events"]
+            return {at.partition: said.offset for at, said in of_all.items() if at.topic == topic}
+
+        deployed.until(lambda: in_the_group() == progress_of.on(topic), "Kafka's tools see the progress")
+        deployed.send("events", event(2), partition=0)
+        deployed.wait_for("events")
     assert read(deployed.deployment).queries[0].writer is None, "it has ended in order"
+    assert in_the_group() == deployed.progress("events").on(topic), "the last micro-batch, too"
     [(before, _)] = deployed.rows(behind)
     deployed.until(lambda: one(deployed.rows(behind))[0] > before + 1, "nobody looks any more, and the view ages")
 

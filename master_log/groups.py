@@ -1,0 +1,85 @@
+"""Progress in Kafka's consumer groups, where Kafka's own tools look for lag. Lamina never reads it back."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from kafka import TopicPartition
+from kafka.errors import BrokerResponseError, KafkaError, NoError, RetriableError
+from kafka.structs import OffsetAndMetadata
+
+from master_log.client import Client
+from master_log.offsets import Offsets
+
+log = logging.getLogger("lamina.speed")
+
+PREFIX = "lamina."
+"""The group of a source is called `lamina.<source>`."""
+
+RENEWED_EVERY = 3600.0
+"""Seconds after which unchanged offsets are committed again: Kafka forgets those of an idle group after a week."""
+
+RETRIED_EVERY = 10.0
+"""Seconds after which unchanged offsets are tried again that were not taken, as where a topic is gone."""
+
+
+@dataclass
+class Groups:
+    """Consumer groups without members. client: a connection of its own, on which nothing waits behind a slow commit."""
+
+    client: Client
+    clock: Callable[[], float] = time.monotonic
+    _tried: dict[str, tuple[Offsets, float]] = field(default_factory=dict)
+    _refused: set[str] = field(default_factory=set)
+
+    def commit(self, progress: Mapping[str, Offsets]) -> None:
+        """Commits the offsets of each source that moved. The first refusal is logged; a refused group is left alone.
+
+        Does nothing if nobody listens. Raises LaminaError if the brokers do not answer.
+        """
+        moved = {source: offsets for source, offsets in progress.items() if self._is_due(source, offsets)}
+        if not moved or not self.client.listening():
+            return
+        for source, offsets in moved.items():
+            refusal = self.client.ask(partial(_commit, group=PREFIX + source, offsets=offsets))
+            if refusal is None or issubclass(refusal, RetriableError):
+                self._tried[source] = offsets, self.clock() + (RENEWED_EVERY if refusal is None else RETRIED_EVERY)
+            else:
+                self._refuse(source, refusal)
+            if refusal is not None:
+                self.client.close()  # it may remember a coordinator that is not one any more
+
+    def _is_due(self, source: str, offsets: Offsets) -> bool:
+        before, again_at = self._tried.get(source, (None, 0.0))
+        return source not in self._refused and (before != offsets or self.clock() >= again_at)
+
+    def close(self) -> None:
+        """Gives the connection back."""
+        self.client.close()
+
+    def _refuse(self, source: str, refusal: type[KafkaError]) -> None:
+        if not self._refused:
+            log.warning(
+                "Kafka's tools do not show the lag of %s: the brokers take no offsets for the consumer group %s (%s). "
+                "Views are as fresh without it. Allow READ on groups that begin with %s, if you want to see it",
+                source,
+                PREFIX + source,
+                refusal.__name__.removesuffix("Error"),
+                PREFIX,
+            )
+        self._refused.add(source)
+
+
+def _commit(admin: Any, group: str, offsets: Offsets) -> type[KafkaError] | None:
+    """Commits offsets to a group; the first error that the brokers answer with, if any."""
+    wanted = {TopicPartition(*at): OffsetAndMetadata(offset, "", -1) for at, offset in offsets.items()}
+    try:
+        answers: dict[TopicPartition, type[KafkaError]] = admin.alter_group_offsets(group, wanted)
+    except BrokerResponseError as error:
+        return type(error)
+    return next((answer for answer in answers.values() if answer is not NoError), None)
