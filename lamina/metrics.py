@@ -174,7 +174,7 @@ def _panel(number: int, metric: Metric) -> dict[str, object]:
     }
 
 
-UNITS = {"_seconds": "s", "_behind": "s", "_bytes": "bytes"}
+UNITS = {"_seconds": "s", "_behind": "s", "_bytes": "bytes", "_ratio": "percentunit"}
 """Grafana's units, by the endings of names."""
 
 

@@ -238,7 +238,10 @@ def show(output: Output, opened: Deployment) -> None:
     else:
         output.table(
             ("view", "kind", "rows", "freshness", "generation", "provisional", "last proof"),
-            [(v.view, v.kind, v.rows, seconds(v.freshness), v.generation, v.provisional, v.proof) for v in found.views],
+            [
+                (v.view, v.kind, v.rows, _freshness(v.freshness, v.fresh_within), v.generation, v.provisional, v.proof)
+                for v in found.views
+            ],
         )
         output.text("")
         output.table(
@@ -313,6 +316,15 @@ def seconds(value: float | None) -> str:
     if value < 3600:
         return f"{value // 60:.0f} min"
     return f"{value // 3600:.0f} h"
+
+
+def _freshness(behind: float | None, within: float | None) -> str:
+    """Seconds behind, and how many a view may be.
+
+    >>> _freshness(0.734, None), _freshness(7.0, 5.0)
+    ('0.7 s', '7.0 s, wanted 5 s')
+    """
+    return seconds(behind) + ("" if within is None else f", wanted {alarms_of.age(within)}")
 
 
 def _bad(query: QueryStatus) -> str:

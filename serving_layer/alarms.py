@@ -80,6 +80,7 @@ def alarms(connection: Connection, topics: Mapping[str, Topic], limits: Limits) 
 def of_everything(connection: Connection, limits: Limits) -> list[str]:
     """What is wrong beside the queries."""
     return [
+        *of_targets(connection),
         *of_rebuilds(connection, limits),
         *of_checks(connection),
         *readers.alarms(connection, ANALYST),
@@ -371,6 +372,19 @@ def of_snapshots(connection: Connection) -> list[str]:
         f"a session of {login} has held a snapshot for {age(seconds)}: until its transaction ends, no vacuum removes"
         f" rows, and reading becomes slower (`SELECT pg_terminate_backend({pid})` ends it)"
         for pid, login, seconds in rows
+    ]
+
+
+def of_targets(connection: Connection) -> list[str]:
+    """The views that are further behind than their `fresh_within`."""
+    late = text(
+        "SELECT view, seconds_behind, fresh_within FROM lamina.freshness WHERE seconds_behind > fresh_within"
+        " ORDER BY view"
+    )
+    return [
+        f"{name}: {age(behind)} behind, and its fresh_within is {age(target)}: `lamina status` says whether its sources"
+        " are read, and how far they lag (a speed layer that runs and lags needs more cores or fewer views)"
+        for name, behind, target in connection.execute(late)
     ]
 
 

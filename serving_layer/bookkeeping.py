@@ -203,6 +203,7 @@ view = Table(
     Column("keep_versions", Integer, nullable=False, server_default="1"),
     Column("on_difference", Text, nullable=False, server_default="publish"),
     Column("retain", Text, comment="how long ago a group may be that is kept; NULL for all"),
+    Column("fresh_within", Text, comment="how far it may be behind; NULL without a target"),
     _now("applied_at"),
     Column("before", JSONB, nullable=False, server_default="[]", comment="what it was, for snapshots of before a move"),
     CheckConstraint("kind IN ('aggregate', 'row', 'derived')", name="kind"),

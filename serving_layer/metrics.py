@@ -73,6 +73,25 @@ METRICS: tuple[Metric, ...] = (
         ),
     ),
     Metric(
+        "lamina_view_fresh_within_seconds",
+        "Seconds that a view may be behind: its `fresh_within`.",
+        ("view",),
+        "SELECT view, fresh_within FROM lamina.freshness WHERE fresh_within IS NOT NULL",
+        alert=Alert(
+            "LaminaViewMissesTarget",
+            "lamina_view_seconds_behind > lamina_view_fresh_within_seconds",
+            "1m",
+            "Look at the lag and the speed layer of its sources: `lamina status` says what is wrong.",
+        ),
+    ),
+    Metric(
+        "lamina_view_fresh_ratio",
+        "Share of the minutes of the last hour and day in which a view was within its `fresh_within`. A minute without "
+        "a speed layer is a miss.",
+        ("view", "span"),
+        "SELECT view, span, met FROM lamina.freshness_met",
+    ),
+    Metric(
         "lamina_view_cells",
         "Cells of the published generation, as Postgres estimates them.",
         ("view",),

@@ -26,19 +26,50 @@ FROM fed AS f
 JOIN lamina.progress AS p ON p.query = f.query;
 
 -- Freshness: per view, the newest record that it counts, when its queries last committed, and for how long there may have
--- been records that it does not count: NULL if a source of it was never counted.
+-- been records that it does not count: NULL if a source of it was never counted. `fresh_within`: the seconds that it
+-- may be behind, if its declaration says so.
 CREATE OR REPLACE VIEW lamina.freshness AS
 SELECT v.name AS view,
        p.generation,
        min(q.newest) AS newest_record,
        CASE WHEN bool_and(a.seconds_behind IS NOT NULL) THEN max(a.seconds_behind) END AS seconds_behind,
-       min(q.committed_at) AS committed_at
+       min(q.committed_at) AS committed_at,
+       extract(epoch FROM v.fresh_within::interval)::float8 AS fresh_within
 FROM lamina.view AS v
 LEFT JOIN lamina.publication AS p ON p.view = v.name
 LEFT JOIN (SELECT DISTINCT view, source FROM lamina.offsets) AS o ON o.view = v.name
 LEFT JOIN lamina.query AS q ON q.name = o.source
 LEFT JOIN lamina.ages AS a ON a.source = o.source
-GROUP BY v.name, p.generation;
+GROUP BY v.name, p.generation, v.fresh_within;
+
+-- Freshness targets: per view with `fresh_within`, the share of the minutes of the last hour and day in which it was met.
+-- It counts from the first minute for which the freshness of all its sources is kept; a later minute without is a miss.
+CREATE OR REPLACE VIEW lamina.freshness_met AS
+WITH target AS (
+  SELECT v.name AS view, extract(epoch FROM v.fresh_within::interval)::float8 AS seconds,
+         array_agg(DISTINCT o.source) AS sources
+  FROM lamina.view AS v
+  JOIN lamina.offsets AS o ON o.view = v.name
+  WHERE v.fresh_within IS NOT NULL
+  GROUP BY v.name, v.fresh_within
+),
+noted AS (
+  SELECT t.seconds, t.sources, h.minute,
+         NOT EXISTS (SELECT FROM unnest(t.sources) AS s (name) WHERE (h.behind ->> s.name)::float8 > t.seconds) AS met
+  FROM (SELECT DISTINCT seconds, sources FROM target) AS t  -- many views share their sources
+  JOIN lamina.freshness_history AS h ON h.behind ?& t.sources
+  WHERE h.minute >= date_trunc('minute', now()) - interval '1 day' AND h.minute < date_trunc('minute', now())
+),
+share AS (
+  SELECT n.seconds, n.sources, s.span,
+         (count(*) FILTER (WHERE n.met AND n.minute >= s.since)
+           / (extract(epoch FROM date_trunc('minute', now()) - greatest(s.since, min(n.minute))) / 60))::float8 AS met
+  FROM noted AS n
+  CROSS JOIN (VALUES ('hour', date_trunc('minute', now()) - interval '1 hour'),
+                     ('day', date_trunc('minute', now()) - interval '1 day')) AS s (span, since)
+  GROUP BY n.seconds, n.sources, s.span, s.since
+)
+SELECT t.view, s.span, s.met FROM target AS t JOIN share AS s USING (seconds, sources);
 
 -- Generations: those whose tables are still there, with the one that each view is read from.
 CREATE OR REPLACE VIEW lamina.generations AS
@@ -139,6 +170,6 @@ CROSS JOIN jsonb_array_elements_text(v.texts -> 'sources') AS s (name)
 JOIN lamina.progress AS p ON p.query = s.name;
 
 GRANT USAGE ON SCHEMA lamina TO analyst;
-GRANT SELECT ON lamina.freshness, lamina.offsets, lamina.generations, lamina.bad_records, lamina.duplicates, lamina.skipped,
+GRANT SELECT ON lamina.freshness, lamina.freshness_met, lamina.offsets, lamina.generations, lamina.bad_records, lamina.duplicates, lamina.skipped,
   lamina.provenance, lamina.previews, lamina.preview_offsets
 TO analyst;

@@ -32,7 +32,8 @@ class View:
     """A view as readers read it. cells: as Postgres estimates them; None for a derived view, and
     until Postgres has estimated them.
 
-    seconds_behind: for how long it may lack a record of any of its sources. held: readers do not get a new generation.
+    seconds_behind: for how long it may lack a record of any of its sources. fresh_within: the seconds that it may
+    be behind, if its declaration says so. held: readers do not get a new generation.
     """
 
     name: str
@@ -43,7 +44,13 @@ class View:
     cells: int | None
     held: bool
     served: bool
+    fresh_within: float | None
     proof: Proof | None
+
+    @property
+    def is_late(self) -> bool:
+        """True if it is further behind than it may be."""
+        return self.fresh_within is not None and (self.seconds_behind or 0.0) > self.fresh_within
 
 
 @dataclass(frozen=True)

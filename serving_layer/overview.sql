@@ -38,6 +38,7 @@ SELECT jsonb_build_object(
   'views', coalesce((
     SELECT jsonb_agg(jsonb_build_object(
       'name', v.name, 'kind', v.kind, 'sources', f.sources, 'seconds_behind', b.seconds_behind,
+      'fresh_within', b.fresh_within,
       'generation', s.generation, 'cells', s.cells, 'held', coalesce(h.held, false), 'served', v.served IS NOT NULL,
       'compared', p.cells, 'differing', p.differing, 'proved_at', p.proved_at
     ) ORDER BY v.position)

@@ -38,7 +38,7 @@ SELECT error, records, first, last FROM lamina.bad_count WHERE source = :source 
 """)
 
 _VIEW = text("""
-SELECT f.seconds_behind, f.generation,
+SELECT f.seconds_behind, f.fresh_within, f.generation,
        (SELECT CASE WHEN min(t.reltuples) >= 0 THEN sum(t.reltuples)::bigint END
         FROM lamina.generation_cells AS c JOIN pg_class AS t ON t.oid = to_regclass(c.place)
         WHERE c.generation = f.generation) AS cells,
@@ -97,12 +97,18 @@ class ViewParticulars:
     """
 
     seconds_behind: float | None
+    fresh_within: float | None
     generation: int | None
     cells: int | None
     held: bool
     compared: int | None
     differing: int | None
     generations: list[Generation]
+
+    @property
+    def is_late(self) -> bool:
+        """True if it is further behind than its `fresh_within`."""
+        return (self.seconds_behind or 0) > (self.fresh_within or float("inf"))
 
 
 @dataclass(frozen=True)
@@ -198,6 +204,12 @@ def of_view(connection: Connection, view: str, most: int = 50) -> ViewParticular
     row = connection.execute(_VIEW, {"view": view}).mappings().one_or_none()
     generations = connection.execute(_GENERATIONS, {"view": view, "most": most})
     return None if row is None else ViewParticulars(**row, generations=[Generation(*each) for each in generations])
+
+
+def freshness_met(connection: Connection, view: str) -> list[tuple[str, float]]:
+    """The shares of the last hour and day in which a view was within its `fresh_within`; empty without one."""
+    met = text("SELECT span, met FROM lamina.freshness_met WHERE view = :view ORDER BY span DESC")
+    return [(span, share) for span, share in connection.execute(met, {"view": view})]
 
 
 def of_source(connection: Connection, source: str) -> SourceParticulars | None:

@@ -328,6 +328,7 @@ def _record(connection: Connection, compiled: View, position: int) -> None:
         "keep_versions": int(compiled.properties.get("keep_versions", "1")),
         "on_difference": compiled.properties.get("on_difference", "publish"),
         "retain": compiled.properties.get("retain"),
+        "fresh_within": compiled.properties.get("fresh_within"),
     }
     statement = upsert(view).values(name=compiled.name, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=[view.c.name], set_=values))

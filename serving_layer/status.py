@@ -20,6 +20,7 @@ from view_algebra.language.quoting import quoted
 class ViewStatus:
     """A view: rows as they are served now; `freshness` is for how many seconds it may lack a record.
 
+    fresh_within: the seconds that it may be behind, if its declaration says so.
     provisional: cells that realtime has touched since the cut of the generation that is read.
     """
 
@@ -30,6 +31,7 @@ class ViewStatus:
     freshness: float | None
     provisional: int | None
     proof: str | None
+    fresh_within: float | None
 
 
 @dataclass(frozen=True)
@@ -96,20 +98,20 @@ def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) 
 def _view(connection: Connection, row: Any, now: lookup.Generation | None) -> ViewStatus:
     served = f"SELECT count(*) FROM analytics.{quoted(row.name)}"
     rows = connection.execute(text(served)).scalar_one() if row.served else None
+    behind, target = connection.execute(
+        text("SELECT seconds_behind, fresh_within FROM lamina.freshness WHERE view = :name"), {"name": row.name}
+    ).one()
     if now is None:
-        return ViewStatus(row.name, row.kind, rows, None, None, None, None)
+        return ViewStatus(row.name, row.kind, rows, None, behind if row.kind == "derived" else None, None, None, target)
     provisional = sum(
         connection.execute(text(f"SELECT count(*) FROM {place} WHERE touched >= {now.id}")).scalar_one()
         for place in now.places.values()
     )
-    behind = connection.execute(
-        text("SELECT seconds_behind FROM lamina.freshness WHERE view = :name"), {"name": row.name}
-    ).scalar()
     proved = connection.execute(
         select(proof).where(proof.c.view == row.name).order_by(proof.c.proved_at.desc()).limit(1)
     ).one_or_none()
     said = f"{proved.cells:,} cells compared, {proved.differing:,} differ" if proved else None
-    return ViewStatus(row.name, row.kind, rows, now.id, behind, provisional, said)
+    return ViewStatus(row.name, row.kind, rows, now.id, behind, provisional, said, target)
 
 
 def _query(connection: Connection, query: progress.Query, topic: Topic | None, problems: list[str]) -> QueryStatus:

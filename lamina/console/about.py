@@ -58,6 +58,7 @@ class About:
         view = _known(catalog.views, name, "view")
         with self._opened.database.snapshot() as connection:
             found = particulars.of_view(connection, name)
+            met = particulars.freshness_met(connection, name)
         values: dict[str, Any] = {"answer": None, "chart": None, "error": None}
         try:
             values |= self.sql(_newest(view), statement, NEWEST)
@@ -70,6 +71,7 @@ class About:
             "found": found or _unknown(name, "view", catalog.views),
             "graph": graph(catalog, Named("view", name)),
             "columns": list(zip(view.columns, origins(view), strict=True)),
+            "met": met,
             "explained": explain(view),
         }
 

@@ -224,6 +224,7 @@ def _environment() -> Environment:
     )
     made.filters |= {
         "seconds": seconds,
+        "age": age,
         "number": number,
         "instant": instant,
         "many": many,

@@ -42,7 +42,7 @@ CLICKS = f"""
 CREATE TABLE clicks (id BIGINT, page STRING, at TIMESTAMP, UNIQUE (id)) USING kafka
 OPTIONS (topic '{{topics}}_clicks', format 'json') TBLPROPERTIES ('partitions' = '1');
 CREATE VIEW pages COMMENT "{HOSTILE}" AS SELECT page, count(*) AS n FROM clicks GROUP BY page;
-CREATE VIEW many AS SELECT page FROM pages WHERE n > 1;
+CREATE VIEW many TBLPROPERTIES ('fresh_within' = '1 second') AS SELECT page FROM pages WHERE n > 1;
 CREATE VIEW days AS SELECT window(at, '1 day').start AS day, count(*) AS n FROM clicks GROUP BY window(at, '1 day');
 """
 
@@ -149,6 +149,10 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
     deployed.send("clicks", *records, records[0], f'{{"id": "{HOSTILE}"'.encode())
     deployed.catch_up()
     assert all(proof.differing == 0 for proof in deployed.deployment.batch.rebuild())
+    deployed.owner(
+        "INSERT INTO lamina.freshness_history"
+        " SELECT date_trunc('minute', now()) - interval '20 min', '{\"clicks\": 0.4}'"
+    )
     with console(deployed.deployment) as browser:
         shown = {path: browser(path) for path in ("/", "/view/pages", "/view/many", "/view/days", "/source/clicks")}
         answers = [
@@ -178,6 +182,11 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
     assert "2 cells compared, 0 differ" in first
     assert "The speed layer is gone. None runs for clicks" in first
     assert "reads other views" in first
+    assert re.search(r"many ▲ \d+\.\d s wanted 1 s", first)
+    assert re.search(
+        r"wanted 1 s, met in \d+\.\d % of the last hour, met in \d+\.\d % of the last day", texts(shown["/view/many"])
+    )
+    assert "wanted" not in texts(shown["/view/pages"])
     view = texts(shown["/view/pages"])
     assert HOSTILE in view
     assert "True for every record below clicks 0:4" in view

@@ -20,7 +20,7 @@ from tests.fix_services import REPOSITORY
 CLICKS = """
 CREATE TABLE clicks (id BIGINT, page STRING, UNIQUE (id)) USING kafka OPTIONS (topic '{topics}_clicks', format 'json')
 TBLPROPERTIES ('partitions' = '1');
-CREATE VIEW pages AS SELECT page, count(*) AS n FROM clicks GROUP BY page;
+CREATE VIEW pages TBLPROPERTIES ('fresh_within' = '1 hour') AS SELECT page, count(*) AS n FROM clicks GROUP BY page;
 ALTER VIEW pages ADD CONSTRAINT no_home CHECK (page <> 'home') NOT ENFORCED;
 """
 
@@ -37,6 +37,9 @@ def test_the_numbers_are_those_of_the_deployment(deployed: Deployed) -> None:
     assert samples(deployed.deployment)["lamina_source_lag_offsets", "clicks", "0"] == 4
     deployed.catch_up()
     assert all(proof.differing == 0 for proof in deployed.deployment.batch.rebuild())
+    with deployed.deployment.database.begin() as connection:
+        minute = "date_trunc('minute', clock_timestamp()) - interval '2 min'"
+        connection.exec_driver_sql(f"INSERT INTO lamina.freshness_history VALUES ({minute}, '{{\"clicks\": 1}}')")
     found = samples(deployed.deployment)
     outcomes = {key[-1]: value for key, value in found.items() if key[0] == "lamina_source_records_total"}
     assert outcomes == {"counted": 2, "bad": 1, "bad_field": 0, "duplicate": 1, "skipped": 0}
@@ -51,11 +54,13 @@ def test_the_numbers_are_those_of_the_deployment(deployed: Deployed) -> None:
         ("lamina_proof_compared_cells", "pages"): 2,
         ("lamina_proof_differing_cells", "pages"): 0,
         ("lamina_view_held", "pages"): 0,
+        ("lamina_view_fresh_within_seconds", "pages"): 3600,
         ("lamina_rebuild_failed",): 0,
     }
     assert {key: found.get(key) for key in expected} == expected
     assert found["lamina_view_seconds_behind", "pages"] < 600
     assert found["lamina_view_bytes", "pages"] > 0
+    assert 0 < found["lamina_view_fresh_ratio", "pages", "day"] <= 1
     names = {metric.name for metric in EVERY}
     assert {key[0] for key in found} <= names
     assert names - {key[0] for key in found} == {"lamina_check_failing"}  # none is declared to be enforced when read

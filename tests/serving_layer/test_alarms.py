@@ -119,6 +119,43 @@ def test_a_view_is_as_fresh_as_its_oldest_source_and_unknown_until_each_was_coun
     assert behind() == {"sums": 40, "counts": 40, "both": 90}
 
 
+def test_a_view_that_misses_its_freshness_target_is_told_with_how_often_it_met_it(world: World) -> None:
+    wanted = {"counts": "1 minute", "both": "1 minute", "sums": "5 seconds"}
+    files = {
+        f"{name}.sql": world.files[f"{name}.sql"].replace(" AS", f" TBLPROPERTIES ('fresh_within' = '{span}') AS", 1)
+        for name, span in wanted.items()
+    }
+    with world.database.begin() as connection:
+        catalog = compile_catalog(world.files | files)
+        changes = registry.apply(connection, world.files | files, catalog, {})
+        assert {each.name: (each.action, each.effect) for each in changes if each.action != "nothing"} == {
+            name: ("update", f"fresh_within is {span}") for name, span in wanted.items()
+        }
+    for name, ago in (("a", "40 s"), ("b", "90 s")):
+        sql(world, f"UPDATE lamina.query SET caught_up_at = {AGO} '{ago}', committed_at = NULL WHERE name = '{name}'")
+    heard(world, "0 s")
+    late = [alarm.partition(": `lamina")[0] for alarm in told(world) if "fresh_within" in alarm]
+    assert late == [
+        "both: 90 s behind, and its fresh_within is 60 s",
+        "sums: 40 s behind, and its fresh_within is 5 s",
+    ]
+    noted = [(2, '{"a": 1, "b": 2}'), (4, '{"a": 10, "b": 1}'), (150, '{"a": 99, "b": 1}'), (200, '{"a": 1}')]
+    with world.database.begin() as connection:  # one transaction, and so one now()
+        for minutes, behind in noted:
+            at = f"date_trunc('minute', now()) - interval '{minutes} min'"
+            connection.exec_driver_sql(f"INSERT INTO lamina.freshness_history VALUES ({at}, '{behind}')")
+        found = connection.execute(text("SELECT view, span, met FROM lamina.freshness_met ORDER BY 1, 2 DESC")).all()
+    shares = {(view, span): round(met * (60 if span == "hour" else 1_000), 6) for view, span, met in found}
+    assert shares == {
+        ("both", "hour"): 2,
+        ("both", "day"): round(1_000 * 2 / 150, 6),  # from the first minute with both of its sources
+        ("counts", "hour"): 2,
+        ("counts", "day"): 1_000 * 3 / 200,
+        ("sums", "hour"): 1,
+        ("sums", "day"): 1_000 * 2 / 200,
+    }
+
+
 def test_a_writer_is_gone_that_was_not_heard_of_for_long(world: World) -> None:
     sql(world, f"UPDATE lamina.query SET {LONG_AGO} WHERE name = 'a'")
     heard(world, "40 s")

@@ -43,6 +43,7 @@ OF_FIELD = "field."
 """What the property begins with that says which field in JSON a column comes from."""
 
 VIEW_PROPERTIES = {
+    "fresh_within": "how far the view may be behind, e.g. `5 seconds`: an alarm says if it is further",
     "keep_generations": "how many older generations stay current, to roll back to (default: 1)",
     "on_failure": "what happens when a check of the view fails: `block` (default) or `warn`",
     "keep_versions": "how many older versions stay current, to return to, when its cells change (default: 1)",
@@ -55,6 +56,8 @@ VIEW_PROPERTIES = {
 
 _AGE = r"[1-9]\d{0,4} (day|week|month|year)s?"
 _TIME = r"[1-9]\d{0,4} (minute|hour|day|week)s?"
+
+_SPAN = r"[1-9]\d{0,4} (second|minute|hour)s?"
 
 _FORMS = {
     "newest_by": (r"log|source|event_time", "Write 'log', 'source' or 'event_time'."),
@@ -69,6 +72,7 @@ _FORMS = {
     "on_difference": (r"publish|hold", "Write 'publish' or 'hold'."),
     "keep_generations": (r"\d{1,3}", "Write a whole number, for example '1'."),
     "keep_versions": (r"\d{1,3}", "Write a whole number, for example '1'."),
+    "fresh_within": (_SPAN, "Write 'fresh_within' = '5 seconds'."),
     "rebuild_every": (_AGE, "Write 'rebuild_every' = '7 days'."),
     "renamed_from": (r"\w{1,63}", "Write the name that the view had, for example 'old_name'."),
     "retain": (_AGE, "Write 'retain' = '90 days'."),

@@ -1,0 +1,15 @@
+"""A view's freshness target, which alarms and metrics compare with its freshness."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0024"
+down_revision = "0022"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Applies the change."""
+    comment = "how far it may be behind; NULL without a target"
+    op.add_column("view", sa.Column("fresh_within", sa.Text(), comment=comment), schema="lamina")
