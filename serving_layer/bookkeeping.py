@@ -247,6 +247,7 @@ rebuild = Table(
     Column("leap", Boolean, nullable=False, server_default="false"),
     Column("key", Text, comment="who began it: a scheduler that repeats its request finds it again"),
     Column("step", Text, nullable=False, comment="the last step that was finished"),
+    Column("seconds", JSONB, nullable=False, server_default="{}", comment="by finished step"),
     Column("state", Text, nullable=False, server_default="running"),
     Column("lease_until", DateTime(timezone=True), comment="a scheduled rebuild lives until then between its steps"),
     _now("started_at"),

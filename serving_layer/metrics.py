@@ -269,6 +269,16 @@ SELECT extract(epoch FROM ended_at - started_at) FROM lamina.rebuild
 WHERE state = 'done' ORDER BY id DESC LIMIT 1""",
     ),
     Metric(
+        "lamina_rebuild_step_seconds",
+        "Seconds that each step of the newest finished rebuild took, since the step before had ended. `view`: of "
+        "`compute`, and of `prove` if a scheduler proves views one by one.",
+        ("step", "view"),
+        """
+SELECT split_part(s.key, ' ', 1), substr(s.key, strpos(s.key || ' ', ' ') + 1), s.value::float8
+FROM (SELECT seconds FROM lamina.rebuild WHERE state = 'done' ORDER BY id DESC LIMIT 1) AS r
+CROSS JOIN jsonb_each_text(r.seconds) AS s""",
+    ),
+    Metric(
         "lamina_rebuild_age_seconds",
         "Seconds since the newest finished rebuild ended.",
         (),

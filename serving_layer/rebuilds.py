@@ -15,7 +15,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, Connection, ScalarSelect, cast, func, insert, literal, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    ScalarSelect,
+    TextClause,
+    cast,
+    func,
+    insert,
+    literal,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.exc import DBAPIError
 
@@ -369,11 +381,23 @@ def finished(connection: Connection, id: int, step: str) -> None:
         .where(rebuild.c.id == id, rebuild.c.lease_until.is_not(None))
         .values(lease_until=func.clock_timestamp() + LEASE)
     )
-    connection.execute(update(rebuild).where(rebuild.c.id == id).values(step=step))
+    connection.execute(update(rebuild).where(rebuild.c.id == id).values(step=step, seconds=_with_seconds_of(step)))
+
+
+def _with_seconds_of(step: str) -> TextClause:
+    """The seconds by step, with those since the end of the step before: together, they are those of the rebuild."""
+    return text(
+        "seconds || jsonb_build_object(cast(:timed AS text), coalesce((seconds ->> :timed)::float8, 0)"
+        " + extract(epoch FROM clock_timestamp() - started_at)::float8"
+        " - (SELECT coalesce(sum(value::float8), 0) FROM jsonb_each_text(seconds)))"
+    ).bindparams(timed=step)
 
 
 def end(connection: Connection, id: int, state: str, error: str | None = None) -> None:
     """Records how a running rebuild ended, once: `done`, `failed`, or `held` when a difference holds a view back."""
+    if state != "failed":
+        retired = update(rebuild).where(rebuild.c.id == id, rebuild.c.state == "running")
+        connection.execute(retired.values(seconds=_with_seconds_of(STEPS[-1])))
     connection.execute(
         update(rebuild)
         .where(rebuild.c.id == id, rebuild.c.state.in_(["running", "held"] if state == "done" else ["running"]))

@@ -9,11 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import psycopg2
+import pytest
 from prometheus_client import start_http_server
 from prometheus_client.parser import text_string_to_metric_families
 
 from lamina.deployment import Deployment
 from lamina.metrics import EVERY, FILES, Numbers, document, registry
+from serving_layer.rebuilds import STEPS
 from tests.fix_lamina import Deployed
 from tests.fix_services import REPOSITORY
 
@@ -60,6 +62,9 @@ def test_the_numbers_are_those_of_the_deployment(deployed: Deployed) -> None:
     assert {key: found.get(key) for key in expected} == expected
     assert found["lamina_view_seconds_behind", "pages"] < 600
     assert found["lamina_view_bytes", "pages"] > 0
+    steps = {key[1:]: value for key, value in found.items() if key[0] == "lamina_rebuild_step_seconds"}
+    assert steps.keys() == {(step, "pages" if step == "compute" else "") for step in STEPS}
+    assert sum(steps.values()) == pytest.approx(found["lamina_rebuild_seconds",], abs=0.1)
     assert 0 < found["lamina_view_fresh_ratio", "pages", "day"] <= 1
     names = {metric.name for metric in EVERY}
     assert {key[0] for key in found} <= names

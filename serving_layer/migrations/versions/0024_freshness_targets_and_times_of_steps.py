@@ -1,7 +1,8 @@
-"""A view's freshness target, which alarms and metrics compare with its freshness."""
+"""A view's freshness target, which alarms and metrics compare with its freshness; how long a rebuild's steps took."""
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects import postgresql
 
 revision = "0024"
 down_revision = "0022"
@@ -13,3 +14,8 @@ def upgrade() -> None:
     """Applies the change."""
     comment = "how far it may be behind; NULL without a target"
     op.add_column("view", sa.Column("fresh_within", sa.Text(), comment=comment), schema="lamina")
+    op.add_column(
+        "rebuild",
+        sa.Column("seconds", postgresql.JSONB(), server_default="{}", nullable=False, comment="by finished step"),
+        schema="lamina",
+    )
