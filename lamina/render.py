@@ -18,7 +18,6 @@ from typing import Any
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.measure import Measurement
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from master_log.lengths import interval
@@ -113,6 +112,8 @@ class Output:
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
         """A progress bar on stderr; what it gives takes (done, total, where known)."""
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
         name = TextColumn("{task.description}", markup=False)
         columns = (name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self.err, transient=True, disable=not self.err.is_terminal) as bar:

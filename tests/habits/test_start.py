@@ -25,7 +25,7 @@ HEAVY = {
 LOADED = {
     "lamina.cli": set(),
     "lamina.deployment": {"pydantic", "sqlalchemy"},
-    "lamina.statuses": {"pydantic", "sqlalchemy", "sqlglot"},
+    "lamina.statuses": {"pydantic", "sqlalchemy"},
     "lamina.receipts": {"sqlalchemy"},
     "serving_layer.registry": {"pydantic", "sqlalchemy"},
 }
