@@ -6,7 +6,7 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from master_log.packed import without_ending
 from master_log.sampling import Field, Sample
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_name, spark_name, spark_text
-from view_algebra.language.types import DATE, TIMESTAMP, Type
+from view_algebra.language.types import DATE, STRING, TIMESTAMP, Type
 from view_algebra.written.declarations import ICEBERG_COLUMNS, LONGEST_SOURCE
 from view_algebra.written.properties import OF_FIELD
 
@@ -112,6 +112,7 @@ def proposal(
     columns = _columns(sample.fields)
     of_topic = sample.key.fields if sample.key else ()
     proposed = tuple(_named(columns, each).name for each in key or of_topic) or _key(columns)
+    columns = tuple(_with_digits(each) if each.name in key else each for each in columns)
     if as_table and not proposed:
         raise LaminaError(
             f"{name}: no column is a key of its own",
@@ -222,6 +223,12 @@ def _refuse_nulls(columns: Sequence[Column], key: Sequence[str], sample: Sample)
                 f"{column.name} cannot be a PRIMARY KEY: it has no value in {missing:,} of {sample.good:,} records",
                 way_out="Name other columns with --key, or leave --table out.",
             )
+
+
+def _with_digits(column: Column) -> Column:
+    """A key with fractions keeps them as they are written: 1.1 and 1.10 are two keys."""
+    is_fraction = column.kind.numeric and not column.kind.integral and column.kind.scale != 0
+    return replace(column, field=replace(column.field, kind=STRING)) if is_fraction else column
 
 
 def _can_be_key(kind: Type) -> bool:
@@ -351,6 +358,8 @@ def _doubt(column: Column) -> str | None:
     if column.kind.name != "STRING":
         return "empty texts are NULL" if seen.kinds["empty"] else None
     kinds = {kind: times for kind, times in seen.kinds.most_common() if kind != "empty"}
+    if kinds and kinds.keys() <= {"fraction", "whole"}:
+        return "digits kept as written"
     if seen.texts.keys() == {"leading zero"}:
         return "leading zeros kept"
     if len(kinds) > 1:

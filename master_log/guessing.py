@@ -12,8 +12,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from master_log.values import Number, as_text, fits
@@ -44,6 +45,11 @@ CENTS = 2
 
 LONGEST_SCALE = 4
 """Digits behind the point, if they are always as many, up to which fractions are taken for amounts (rates have 4)."""
+
+DOUBLE_DIGITS, MOST_DOUBLE_DIGITS = 15, 17
+"""Digits of any number that a DOUBLE holds, and of those that are the shortest way to write one."""
+
+_LONG_NUMBERS = Context(prec=1_000)
 
 ENOUGH = 20
 """Values from which on it says something that all have as many digits."""
@@ -102,7 +108,7 @@ def typed(text: str) -> Any:
     if _FRACTION.fullmatch(stripped):
         return Decimal(stripped)
     if _EXPONENT.fullmatch(stripped):
-        return float(stripped)
+        return Number(stripped)
     return {"true": True, "false": False}.get(stripped.lower(), text)
 
 
@@ -112,6 +118,8 @@ class Seen:
 
     different: how often each value was there, as long as there are at most `CATEGORIES`; many: there were more.
     hashes: those of all values, if it is to be known that no two are equal; None once two are.
+    inexact: a number is written with an exponent, or is too large for a DECIMAL. is_beyond_double: a number has digits
+    that a DOUBLE does not hold. is_padded: a text that is a number ends in a zero, as 1.10; the number would lose it.
     """
 
     nulls: int = 0
@@ -123,6 +131,8 @@ class Seen:
     whole_digits: int = 0
     scales: tuple[int, int] | None = None
     inexact: bool = False
+    is_beyond_double: bool = False
+    is_padded: bool = False
     has_cents: bool = False
     zoneless: int = 0
     different: Counter[str] = field(default_factory=Counter)
@@ -167,6 +177,7 @@ class Seen:
     def _number(self, value: Any, exact: Decimal | None) -> None:
         whole = isinstance(value, int)
         self.kinds["whole" if whole else "fraction"] += 1
+        self.is_beyond_double = self.is_beyond_double or not _is_held(value)
         if exact is None:
             self.inexact = True
             return
@@ -178,6 +189,7 @@ class Seen:
             least, most = self.scales or (scale, scale)
             self.scales = (min(least, scale), max(most, scale))
             self.has_cents = self.has_cents or exact != int(exact)
+            self.is_padded = self.is_padded or (isinstance(value, Decimal) and scale > 1 and str(value).endswith("0"))
 
     def _text(self, text: str) -> None:
         if not text.strip():
@@ -219,6 +231,24 @@ class Seen:
         self.different[text] += 1
         if len(self.different) > CATEGORIES:
             self.many, self.different = True, Counter()
+
+
+def _is_held(value: Any) -> bool:
+    """True if a DOUBLE holds the digits that a number is written with.
+
+    >>> _is_held(Decimal("0.1234567890123456")), _is_held(Decimal("0.12345678901234567890")), _is_held(2**53 + 1)
+    (True, False, False)
+    """
+    text = value.text if isinstance(value, Number) else str(value)
+    if len(text) <= DOUBLE_DIGITS or text.strip("+-") in ("NaN", "Infinity"):
+        return True
+    written = Decimal(text)
+    digits = len(written.normalize(_LONG_NUMBERS).as_tuple().digits)
+    if digits > MOST_DOUBLE_DIGITS:
+        return False
+    with suppress(OverflowError):
+        return Decimal(format(float(value), f".{digits}g")) == written
+    return False
 
 
 def _exact(value: Any) -> Decimal | None:
@@ -274,12 +304,15 @@ def _whole(seen: Seen) -> Type:
 def _fraction(seen: Seen) -> Type:
     least, most = seen.scales or (0, 0)
     amounts = most <= CENTS or (most <= LONGEST_SCALE and least == most and seen.kinds["fraction"] >= ENOUGH)
-    if seen.inexact or not (seen.has_cents and amounts):
-        return DOUBLE
+    number = STRING if seen.is_beyond_double else DOUBLE
+    if seen.is_padded and least < most:
+        return STRING
+    if seen.inexact or not ((seen.has_cents and amounts) or seen.is_beyond_double):
+        return number
     scale = max(CENTS, most)
     if seen.whole_digits + scale < PRECISION:
         return Type("DECIMAL", PRECISION, scale)
-    return Type("DECIMAL", MAX_PRECISION, scale) if seen.whole_digits + scale < MAX_PRECISION else DOUBLE
+    return Type("DECIMAL", MAX_PRECISION, scale) if seen.whole_digits + scale < MAX_PRECISION else number
 
 
 def _of_object(seen: Seen, depth: int) -> Type:

@@ -94,7 +94,7 @@ class Rules:
             return Judgement(value, TOO_LONG)
         found = self.judged_value(value)
         if has_exponent or found.problem or found.with_null:  # the reason shows a number as it is written
-            found = self.judged_value(_with_written_numbers(text))
+            found = self.judged_value(with_written_numbers(text))
         return found if is_utf8 else replace(found, is_utf8=False)
 
     def judged_value(self, value: dict[str, Any]) -> Judgement:
@@ -161,7 +161,7 @@ def _object(text: str) -> tuple[dict[str, Any], str | None]:
         if value is None:
             return {}, BYTE_ORDER_MARK if text.startswith("\ufeff") else f"not JSON at character {error.pos + 1}"
     except ValueError:  # a number of more digits than Python reads
-        value = _with_written_numbers(text)
+        value = with_written_numbers(text)
     return (value, None) if isinstance(value, dict) else ({}, _other_than_object(value))
 
 
@@ -206,7 +206,7 @@ def _escaped(part: re.Match[str]) -> str:
     return {'"': '\\"', "\\'": "'"}.get(part[0], part[0])
 
 
-def _with_written_numbers(text: str) -> Any:
+def with_written_numbers(text: str) -> Any:
     """What a text says, with numbers that remember how they are written."""
     try:
         return json.loads(text, parse_float=Number, parse_int=_whole)

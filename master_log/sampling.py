@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import IO, Any, Literal
 from master_log.files import Format, Line, format_of, header_of, lines, schema_of, seekable
 from master_log.guessing import ID_NAME, SECOND, Seen, guess, has_empty, since_1970, typed, unit_of
 from master_log.ingest import BadLine
-from master_log.judging import Rules
+from master_log.judging import Rules, with_written_numbers
 from master_log.kafka import Brokers
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import BIGINT, INT, STRING, TIMESTAMP, Type
@@ -203,7 +204,7 @@ def _sampled(
             bad += 1
             first.append(BadLine(line.number, line.problem))
             continue
-        for name, value in line.value.items():
+        for name, value in _values(line, is_json=not declared).items():
             if name not in seen:
                 seen[name] = _unseen(name)
                 seen[name].nulls = records - bad - 1
@@ -228,6 +229,17 @@ def _sampled(
         first_bad=tuple(first[:SHOWN]),
     )
     return accepted(found, read)
+
+
+_MANY_DIGITS = re.compile(rb"\d[\d.]{15}")
+
+
+def _values(line: Line, *, is_json: bool) -> Mapping[str, Any]:
+    """The values of a record, with the digits that its numbers are written with."""
+    if not is_json or not _MANY_DIGITS.search(line.raw):
+        return line.value
+    written = with_written_numbers(line.raw.decode(errors="replace"))
+    return written if isinstance(written, dict) else line.value
 
 
 def _unseen(name: str) -> Seen:

@@ -200,8 +200,33 @@ GROUP BY window(placed_at, '1 hour'), country;
 
 
 def test_digits_that_a_double_does_not_keep_make_a_decimal(tmp_path: Path) -> None:
-    (tmp_path / "records.csv").write_text("n\n123456789012345678.25\n1.5\n")
-    assert types(tmp_path / "records.csv") == {"n": "DECIMAL(38,2)"}
+    for values, kind in (
+        (("123456789012345678.25", "1.5"), "DECIMAL(38,2)"),
+        (("0.123456789012345678", "1"), "DECIMAL(38,18)"),
+        (("0.1234567890123456", "1"), "DOUBLE"),
+        (("9007199254740993.0", "1"), "DECIMAL(38,2)"),
+        (("0.30000000000000004", "0.1"), "DOUBLE"),
+        (("1.234567890123456789e-5", "1.5"), "STRING"),
+        (("0." + "1" * 50, "1.5"), "STRING"),
+        (("1e+300", "1.5"), "DOUBLE"),
+    ):
+        (tmp_path / "records.csv").write_text("\n".join(("n", *values)))
+        (tmp_path / "records.jsonl").write_text("\n".join(f'{{"n": {each}}}' for each in values))
+        for name in ("records.csv", "records.jsonl"):
+            assert types(tmp_path / name) == {"n": kind}, (name, values)
+            assert set(problems(tmp_path / name, declared(tmp_path / name)[1])) == {None}
+
+
+def test_texts_that_are_one_number_stay_two_in_a_csv_file_and_in_a_key(tmp_path: Path) -> None:
+    path = tmp_path / "records.csv"
+    path.write_text("version,price,n,rate\n1.1,1.50,1.0,1.5\n1.10,2.00,2.25,2.5\n")
+    assert types(path) == {"version": "STRING", "price": "DECIMAL(18,2)", "n": "DECIMAL(18,2)", "rate": "DECIMAL(18,2)"}
+    made, source = declared(path, as_table=True, key=["rate"])
+    assert source.unique == ("rate",)
+    assert {each.name: each.kind.spark for each in made.columns}["rate"] == "STRING"
+    assert "version STRING COMMENT 'seen 2 times, digits kept as written'" in made.files["sources/records.sql"]
+    (tmp_path / "records.jsonl").write_text('{"version": 1.1}\n{"version": 1.10}\n')
+    assert types(tmp_path / "records.jsonl") == {"version": "DECIMAL(18,2)"}, "one number, as JSON says"
 
 
 def test_a_table_has_the_key_that_was_seen_or_named(tmp_path: Path) -> None:
