@@ -22,7 +22,8 @@ from typing import IO, Any, Literal, cast, get_args
 from master_log.arrow_types import surely, type_of
 from master_log.judging import Judgement, Rules
 from master_log.packed import Damaged, is_packed, is_unpacking, unpacked, without_ending
-from master_log.values import from_text, to_json
+from master_log.values import to_json
+from master_log.written import Written
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import STRING, Type
 
@@ -46,6 +47,9 @@ MOST_OF_A_LINE = 256 * 1024 * 1024
 _CHUNK = 1024 * 1024
 """Bytes that are copied from a pipe at a time."""
 
+ISO = Written()
+"""An empty field is NULL, and times are in ISO 8601."""
+
 MARK = b"\xef\xbb\xbf"
 """The byte order mark that some editors begin a file with."""
 
@@ -59,7 +63,7 @@ class Line:
 
     raw: its bytes as they are. problem: why it is no record of the source, or None.
     value: what it says, and record: the JSON that goes into Kafka, where it is one.
-    with_null, is_utf8: as in a `Judgement`.
+    with_null, is_utf8: as in a `Judgement`. unread: its fields that are to be times, and fit no format of the file.
     """
 
     number: int
@@ -69,6 +73,7 @@ class Line:
     problem: str | None
     with_null: str | None = None
     is_utf8: bool = True
+    unread: tuple[str, ...] = ()
 
 
 def format_of(name: str, told: str | None) -> Format:
@@ -167,15 +172,20 @@ def _copied(file: IO[bytes], name: str) -> IO[bytes]:
     return cast("IO[bytes]", copy)
 
 
-def lines(file: IO[bytes], name: str, file_format: Format, rules: Rules, largest: int) -> Iterator[Line]:
-    """The file's lines from its start, each judged by the source's rules; `largest` is a record's most bytes."""
+def lines(
+    file: IO[bytes], name: str, file_format: Format, rules: Rules, largest: int, written: Written = ISO
+) -> Iterator[Line]:
+    """The file's lines from its start, each judged by the source's rules.
+
+    largest: a record's most bytes. written: NULL and times of a CSV file.
+    """
     with _told(name):
         file.seek(0)
         match file_format:
             case "jsonl":
                 found = _json_lines(file, name, rules)
             case "csv" | "tsv":
-                found = _csv(file, name, file_format, rules)
+                found = _csv(file, name, file_format, rules, written)
             case "parquet":
                 found = _parquet(file, name, rules)
         for line in found:
@@ -257,7 +267,7 @@ def _separator(line: str) -> str:
     return max(SEPARATORS, key="".join(line.split('"')[::2]).count)
 
 
-def _csv(file: IO[bytes], name: str, file_format: Format, rules: Rules) -> Iterator[Line]:
+def _csv(file: IO[bytes], name: str, file_format: Format, rules: Rules, written: Written) -> Iterator[Line]:
     taken: list[bytes] = []
     reader, first = _csv_reader(file, name, file_format, taken)
     header = _header(name, first, rules.columns)
@@ -278,11 +288,13 @@ def _csv(file: IO[bytes], name: str, file_format: Format, rules: Rules) -> Itera
         if problem is not None or fields is None:
             yield Line(number, raw, b"", {}, problem)
             continue
-        value = {
-            key: from_text(rules.columns.get(key, STRING), field)
-            for key, field in zip(header, fields, strict=True)
-            if key  # a column without a name, as pandas writes its index, is no field
-        }
+        named = {key: field for key, field in zip(header, fields, strict=True) if key}  # pandas gives its index no name
+        kinds = {key: rules.columns.get(key, STRING) for key in named}
+        if unread := tuple(key for key, field in named.items() if not written.reads(kinds[key], field)):
+            problem = f"{unread[0]} is {named[unread[0]]!r}, not written as {' or '.join(written.times)}"
+            yield Line(number, raw, b"", {}, problem, unread=unread)
+            continue
+        value = {key: written.value(kinds[key], field) for key, field in named.items()}
         found = rules.judged_value(value)
         yield Line(number, raw, to_json(value).encode(errors="replace"), value, found.problem, found.with_null)
 

@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
-from master_log.files import Line, format_of, lines, seekable
+from master_log.files import ISO, Line, format_of, lines, seekable
 from master_log.judging import NOT_UTF8, Rules
 from master_log.kafka import Brokers
 from master_log.producer import NotTaken, Producer
 from master_log.undeclared import Strangers
+from master_log.written import Written
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.texts.quarantined import PROBLEM_HEADER
@@ -80,6 +81,7 @@ def ingest(
     brokers: Brokers,
     *,
     file_format: str | None = None,
+    written: Written = ISO,
     on_bad: Literal["refuse", "quarantine"] = "refuse",
     key_by: Sequence[str] | None = None,
     rate: float | None = None,
@@ -109,6 +111,7 @@ def ingest(
     as_object = source.key_format == "json"
     rules = Rules.of(source)
     kind = format_of(file, file_format)
+    written.check(file, kind)
     partitions = brokers.partitions(source.topic)
     largest = brokers.retention(source.topic).record_bytes - _OVERHEAD
     total: int | None = None
@@ -116,7 +119,7 @@ def ingest(
     with seekable(file, stdin or sys.stdin.buffer) as content:
 
         def read() -> Iterator[Line]:
-            return lines(content, file, kind, rules, largest)
+            return lines(content, file, kind, rules, largest, written)
 
         if on_bad == "refuse" or not ignore_unknown:
             strangers = None if ignore_unknown else Strangers(rules.columns)

@@ -16,11 +16,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
-from master_log.files import Format, Line, format_of, header_of, lines, schema_of, seekable
+from master_log.files import ISO, Format, Line, format_of, header_of, lines, schema_of, seekable
 from master_log.guessing import ID_NAME, SECOND, Seen, guess, has_empty, since_1970, typed, unit_of
 from master_log.ingest import BadLine
 from master_log.judging import Rules, with_written_numbers
 from master_log.kafka import Brokers
+from master_log.written import Written
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import BIGINT, INT, STRING, TIMESTAMP, Type
 
@@ -109,17 +110,25 @@ class Sample:
         return Rules({each.name: each.kind for each in self.fields}, empty=self.empty_as_null)
 
 
-def of_file(file: str, told: str | None, most: int = RECORDS, stdin: IO[bytes] | None = None) -> tuple[Format, Sample]:
-    """The format of a file (`-`: standard input) and its first records. Raises LaminaError if it has none."""
+def of_file(
+    file: str, told: str | None, most: int = RECORDS, stdin: IO[bytes] | None = None, written: Written = ISO
+) -> tuple[Format, Sample]:
+    """The format of a file (`-`: standard input) and its first records. Raises LaminaError if it has none.
+
+    written: NULL and times of a CSV file.
+    """
     kind = format_of(file, told)
+    written.check(file, kind)
     with seekable(file, stdin or sys.stdin.buffer) as content:
 
         def read(rules: Rules) -> Iterator[Line]:
-            return lines(content, file, kind, rules, LARGEST)
+            return lines(content, file, kind, rules, LARGEST, written)
 
         if kind in ("csv", "tsv"):
             names = _names(file, header_of(content, file, kind))
-            found = _sampled(file, read, most, dict.fromkeys(names, STRING), typed)
+            found = _sampled(
+                file, read, most, dict.fromkeys(names, STRING), lambda text: written.time(text) or typed(text)
+            )
         elif kind == "parquet":
             found = _sampled(file, read, most, schema_of(content, file))
         else:
@@ -290,6 +299,7 @@ def accepted(sample: Sample, read: Read) -> Sample:
             if line.problem is None:
                 continue
             wrong = {name for name in alone if alone[name].judged_value({name: line.value.get(name)}).problem}
+            wrong.update(line.unread)
             refused |= wrong
             if not wrong:
                 bad += 1

@@ -74,13 +74,25 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
     return decorate
 
 
-with_format = click.option(
-    "--format",
-    "file_format",
-    type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
-    help="By default by the file's name; needed with '-', standard input.",
-)
-"""Adds `--format`: that of a file of records."""
+def with_format(function: Callable[..., None]) -> Callable[..., None]:
+    """Adds `--format`, `--null` and `--timestamp-format`: how a file of records is written."""
+    for option in (
+        click.option(
+            "--timestamp-format",
+            multiple=True,
+            metavar="FORMAT",
+            help="Times and dates of a CSV file, as '%d/%m/%Y %H:%M' (repeatable); by default ISO 8601.",
+        ),
+        click.option("--null", multiple=True, metavar="TEXT", help="NULL in a CSV file, next to nothing (repeatable)."),
+        click.option(
+            "--format",
+            "file_format",
+            type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
+            help="By default by the file's name; needed with '-', standard input.",
+        ),
+    ):
+        function = option(function)
+    return function
 
 
 def with_catalog(function: Callable[..., None]) -> Callable[..., None]:

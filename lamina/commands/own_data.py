@@ -19,16 +19,17 @@ from view_algebra.errors import LaminaError
 if TYPE_CHECKING:
     from lamina.first_catalog import Proposal
     from master_log.sampling import Sample
+    from master_log.written import Written
 
 
 @dataclass(frozen=True)
 class _Looked:
-    """Records that were looked at: where they are, and as which format a file of them is read."""
+    """Records that were looked at: where they are, and the options by which a file of them is read."""
 
     sample: Sample
     place: str
     topic: str | None
-    told_format: str | None
+    told: Sequence[str] = ()
 
 
 @command()
@@ -57,6 +58,8 @@ def init(
     table: bool,
     key: Sequence[str],
     file_format: str | None,
+    null: Sequence[str],
+    timestamp_format: Sequence[str],
     sample: int,
     force: bool,
 ) -> None:
@@ -66,7 +69,9 @@ def init(
     records, and each of these records can be counted under them. The files are yours to edit.
     """
     from lamina.first_catalog import name_of, proposal
+    from master_log.written import Written
 
+    written = Written(null, timestamp_format)
     if not files and not topics:
         raise click.UsageError("Name a file, or a topic with --topic.")
     if len(files) + len(topics) > 1 and (name or key or file_format):
@@ -74,7 +79,7 @@ def init(
     if "-" in files and not name:
         raise click.UsageError("Standard input has no name: give the source one with --name.")
     proposals: dict[str, tuple[_Looked, Proposal]] = {}
-    for looked in _looked_at(output, files, topics, file_format, sample):
+    for looked in _looked_at(output, files, topics, file_format, written, sample):
         given = name or name_of(looked.topic or looked.place, is_file=looked.topic is None)
         if given in proposals:
             raise LaminaError(
@@ -92,21 +97,29 @@ def init(
 
 
 def _looked_at(
-    output: Output, files: Sequence[str], topics: Sequence[str], file_format: str | None, most: int
+    output: Output,
+    files: Sequence[str],
+    topics: Sequence[str],
+    file_format: str | None,
+    written: Written,
+    most: int,
 ) -> list[_Looked]:
     from master_log.sampling import of_file, of_topic
 
+    told = ["--format", file_format] if file_format else []
+    told += [word for each in written.nulls for word in ("--null", each)]
+    told += [word for each in written.times for word in ("--timestamp-format", each)]
     found = []
     for file in files:
         if Path(file).is_dir():
             raise LaminaError(f"{file} is a folder", way_out="Name a file in it.")
         with waiting(output.tell, f"{file} is looked at"):
-            found.append(_Looked(of_file(file, file_format, most)[1], file, None, file_format))
+            found.append(_Looked(of_file(file, file_format, most, written=written)[1], file, None, told))
     if topics:
         with deployment(output) as opened:
             for topic in topics:
                 with waiting(output.tell, f"topic {topic} is looked at"):
-                    found.append(_Looked(of_topic(topic, opened.brokers, most), f"topic {topic}", topic, None))
+                    found.append(_Looked(of_topic(topic, opened.brokers, most), f"topic {topic}", topic))
     return found
 
 
@@ -164,10 +177,9 @@ def _next(looked: _Looked, made: Proposal, catalog: Path) -> list[str]:
     named = [] if catalog == catalog_folder() else ["--catalog", str(catalog)]
     commands = [["lamina", "apply", *named]]
     if looked.topic is None:
-        told = ["--format", looked.told_format] if looked.told_format else []
         bad = ["--on-bad", "quarantine"] if looked.sample.bad else []
         unknown = ["--ignore-unknown"] if looked.sample.has_unnamed else []
-        commands.append(["lamina", "ingest", made.source, looked.place, *told, *bad, *unknown, "--wait"])
+        commands.append(["lamina", "ingest", made.source, looked.place, *looked.told, *bad, *unknown, "--wait"])
     order = f" ORDER BY {made.order}" if made.order else ""
     commands.append(["lamina", "sql", f"SELECT * FROM {made.view}{order} LIMIT 10"])
     return [_shown(each) for each in commands]

@@ -47,6 +47,8 @@ def ingest(
     source: str,
     file: str,
     file_format: str | None,
+    null: Sequence[str],
+    timestamp_format: Sequence[str],
     on_bad: Literal["refuse", "quarantine"],
     ignore_unknown: bool,
     skip: int,
@@ -61,7 +63,9 @@ def ingest(
     """
     from master_log.ingest import Interrupted
     from master_log.ingest import ingest as send
+    from master_log.written import Written
 
+    written = Written(null, timestamp_format)
     with deployment(output) as opened:
         declared = known(opened.deployed().sources, source, "source")
         try:
@@ -71,6 +75,7 @@ def ingest(
                     file,
                     opened.brokers,
                     file_format=file_format,
+                    written=written,
                     on_bad=on_bad,
                     key_by=key_by or None,
                     rate=rate,

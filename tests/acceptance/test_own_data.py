@@ -132,6 +132,8 @@ def test_nothing_of_a_catalog_is_overwritten(tmp_path: Path, monkeypatch: pytest
     init("stock.csv", "--force")
     assert "pieces INT" in source.read_text()
     init("stock.csv", "--name", "goods")
+    told = init("stock.csv", "--name", "more", "--null", "n/a", "--timestamp-format", "%d/%m/%Y").stdout
+    assert "lamina ingest more stock.csv --null n/a --timestamp-format %d/%m/%Y --wait" in told
     assert "Two sources would be named stock" in init("stock.csv", "stock.csv", code=1).stderr
     for wrong in ([], ["-"], ["stock.csv", "other.csv", "--name", "x"]):
         init(*wrong, code=2)

@@ -27,6 +27,7 @@ from master_log.kafka import Brokers
 from master_log.packed import unpacked
 from master_log.sampling import LARGEST, Field, Sample, accepted, of_file, of_topic
 from master_log.undeclared import Strangers
+from master_log.written import Written
 from tests.fix_services import Topic
 from view_algebra import compile_catalog
 from view_algebra.compiled import Source
@@ -155,6 +156,34 @@ def test_an_empty_text_among_numbers_is_null(tmp_path: Path) -> None:
     source = declared(tmp_path / "records.jsonl")[1]
     assert source.properties["empty_as_null"] == "true"
     assert problems(tmp_path / "records.jsonl", source) == [None, None]
+
+
+def test_a_csv_file_says_what_is_null_and_how_times_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "records.csv"
+    path.write_text("n,day,at,late\n1,31/12/2025,01/02/2026 08:05,02/03/2026\nNA,NA,NA,2026-03-02\n\\N,,,n/a\n")
+    written = Written(("NA", "\\N"), ("%d/%m/%Y", "%d/%m/%Y %H:%M"))
+    sample = of_file(str(path), None, written=written)[1]
+    assert {each.name: each.kind.spark for each in sample.fields} == {
+        "n": "INT",
+        "day": "DATE",
+        "at": "TIMESTAMP",
+        "late": "STRING",
+    }
+    source = compile_catalog(proposal(sample, "records", str(path)).files).sources["records"]
+    with path.open("rb") as file:
+        found = list(lines(file, str(path), "csv", Rules.of(source), LARGEST, written))
+        assert [line.value for line in found] == [
+            {"n": 1, "day": "2025-12-31", "at": "2026-02-01 08:05:00", "late": "02/03/2026"},
+            {"n": None, "day": None, "at": None, "late": "2026-03-02"},
+            {"n": None, "day": None, "at": None, "late": "n/a"},
+        ]
+        [first, *_] = lines(file, str(path), "csv", Rules.of(source), LARGEST, Written((), ["%Y-%m-%d"]))
+    assert first.problem == "day is '31/12/2025', not written as %Y-%m-%d"
+    for wrong in ("dd/MM/yyyy", "%d/%m", "%Y-%m-%Q", "%Y-%m-%d %Z", ""):
+        with pytest.raises(LaminaError, match="is not a format of times"):
+            Written((), [wrong])
+    with pytest.raises(LaminaError, match="are for CSV and TSV"):
+        written.check("a.jsonl", "jsonl")
 
 
 CSV = """,Order ID,country,zip,Amount,placed_at,ok,note,born

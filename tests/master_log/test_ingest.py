@@ -24,6 +24,7 @@ from master_log.ingest import BadLine, Interrupted, ingest
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange
 from master_log.reading import kafka_range, parsed
+from master_log.written import Written
 from tests.master_log.conftest import COLUMNS, Contents, NewSource
 from view_algebra.errors import LaminaError
 from view_algebra.texts.quarantined import quarantined
@@ -275,11 +276,14 @@ def test_csv_becomes_the_declared_types(
     path = written(
         tmp_path,
         "records.csv",
-        'ID,kind,small,price,ts,note\n1,show,7,1.250,2024-01-02 03:04:05,"two\nlines"\n\n2,"a ""b"", ä",,,,\n'.encode(),
+        'ID,kind,small,price,ts,note\n1,show,7,1.250,02/01/2024 03:04,"two\nlines"\n\n2,"a ""b"", ä",NA,,,\n'.encode(),
     )
-    assert ingest(source, path, brokers, ignore_unknown=True).sent == 2
+    with pytest.raises(LaminaError, match="2 of 2 lines are bad"):
+        ingest(source, path, brokers, ignore_unknown=True)
+    as_written = Written(["NA"], ["%d/%m/%Y %H:%M"])
+    assert ingest(source, path, brokers, written=as_written, ignore_unknown=True).sent == 2
     assert [json.loads(value or b"") for _, value in contents(source.topic)] == [
-        {"id": 1, "kind": "show", "small": 7, "price": 1.25, "ts": "2024-01-02 03:04:05", "note": "two\nlines"},
+        {"id": 1, "kind": "show", "small": 7, "price": 1.25, "ts": "2024-01-02 03:04:00", "note": "two\nlines"},
         {"id": 2, "kind": 'a "b", ä', "small": None, "price": None, "ts": None, "note": None},
     ]
     whole = OffsetRange(brokers.earliest(source.topic), brokers.latest(source.topic))

@@ -1,0 +1,90 @@
+"""How a CSV file writes what CSV has no form for: NULL and times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from master_log.values import from_text
+from view_algebra.errors import LaminaError
+from view_algebra.language.types import Type
+
+_TIME_OF_DAY = re.compile("%[HIMSfpXc]")
+_DAY = re.compile("%[cx]|(?=.*%[Yy])(?=.*%(?:d.*%[mbB]|[mbB].*%d|j))")
+"""A format that says the time of day, and one that says year, month and day."""
+
+_TIMES = ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE")
+
+
+@dataclass(frozen=True)
+class Written:
+    """nulls: texts that stand for NULL, next to the empty one.
+
+    times: the formats of times and dates, in the directives of `strptime`; by default they are ISO 8601. A text is read
+    by the first format that fits.
+    """
+
+    nulls: Sequence[str] = ()
+    times: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Raises LaminaError for a format that does not say a day."""
+        for each in self.times:
+            if not _DAY.search(each) or "%Z" in each:  # names of zones depend on the machine
+                raise _not_a_format(each)
+            try:
+                _strptime(datetime.now(UTC).strftime(each), each)
+            except ValueError as error:  # a directive that does not exist
+                raise _not_a_format(each) from error
+
+    def check(self, file: str, file_format: str) -> None:
+        """Raises LaminaError if the file has forms of its own for NULL and times."""
+        if (self.nulls or self.times) and file_format not in ("csv", "tsv"):
+            raise LaminaError(
+                f"{file}: --null and --timestamp-format are for CSV and TSV",
+                evidence=f"Its format is {file_format}.",
+                way_out="Leave them out.",
+            )
+
+    def reads(self, kind: Type, text: str) -> bool:
+        """True unless the text of a time fits no format."""
+        is_time = bool(self.times) and kind.name in _TIMES and not kind.unit
+        return not is_time or not text or text in self.nulls or self.time(text) is not None
+
+    def value(self, kind: Type, text: str) -> Any:
+        """The JSON value that a field means.
+
+        >>> written = Written(["NA"], ["%d/%m/%Y", "%d/%m/%Y %H:%M"])
+        >>> [written.value(Type("TIMESTAMP"), text) for text in ("NA", "31/12/2025", "31/12/2025 08:05")]
+        [None, '2025-12-31', '2025-12-31 08:05:00']
+        """
+        if text in self.nulls:
+            return None
+        if kind.name in _TIMES and (time := self.time(text)) is not None:
+            return time
+        return from_text(kind, text)
+
+    def time(self, text: str) -> str | None:
+        """A time in ISO 8601; None for a text that fits no format."""
+        for each in self.times:
+            try:
+                found = _strptime(text.strip(), each)
+            except ValueError:
+                continue
+            return found.isoformat(" ") if _TIME_OF_DAY.search(each) else found.date().isoformat()
+        return None
+
+
+def _strptime(text: str, written: str) -> datetime:
+    return datetime.strptime(text, written)  # noqa: DTZ007 (a time without a zone is one in UTC to the source)
+
+
+def _not_a_format(written: str) -> LaminaError:
+    return LaminaError(
+        f"{written!r} is not a format of times",
+        evidence="Wanted: directives of strptime for year, month and day; %z for a zone.",
+        way_out="Write it so: --timestamp-format '%d/%m/%Y %H:%M'.",
+    )
