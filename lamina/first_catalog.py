@@ -109,6 +109,7 @@ def proposal(
     topic: where the records were seen, if it was not in a file.
     """
     is_file, topic = topic is None, topic or name
+    as_table = as_table or sample.is_changes
     columns = _columns(sample.fields)
     of_topic = sample.key.fields if sample.key else ()
     proposed = tuple(_named(columns, each).name for each in key or of_topic) or _key(columns)
@@ -209,7 +210,7 @@ def _key_format(
     """The `key_format` of a table: as `lamina ingest` writes it, or as it is in the topic; None for a stream."""
     if not as_table:
         return None
-    if is_file:
+    if is_file or sample.is_changes:
         return "json"
     fields = tuple(column.field.name for column in columns if column.name in key)
     return sample.key.format if sample.key and set(sample.key.fields) == set(fields) else "none"
@@ -289,6 +290,8 @@ def _source(
     properties |= {f"{OF_FIELD}{each.name}": each.field.name for each in columns if each.name != each.field.name}
     said = ",\n  ".join(f"{spark_text(name)} = {spark_text(value)}" for name, value in properties.items())
     options = f"topic '{topic}', format 'json'" + (f", key_format '{key_format}'" if as_table else "")
+    if sample.is_changes:
+        options = f"topic '{topic}', format 'debezium-json'"
     ends = f"\nTBLPROPERTIES (\n  {said}\n);\n" if said else ";\n"
     body = ",\n".join(lines)
     notes = "".join(f"-- {note}\n" for note in _notes(sample, columns, seen_in, event_time, keys, as_table=as_table))
@@ -301,6 +304,11 @@ def _notes(
     """Comments for the author, above the declaration."""
     seen = re.sub(r"[^ -~]", "?", seen_in)  # a name may hold a line break
     notes = [f"Types were guessed from {sample.part} of {seen}. Correct what you know better."]
+    if sample.is_changes and not sample.has_schemas:
+        notes.append(
+            "The events have no schemas: dates are numbers of days, decimals may be base64, and bytes are texts."
+        )
+        notes.append("Declare such columns DATE, DECIMAL(p, s) and BINARY: docs/sql.md says what else they need.")
     times = [each.name for each in columns if each.kind in (TIMESTAMP, DATE)]
     if event_time is None and times:
         ways = f"'event_time' = '{times[0]}'"

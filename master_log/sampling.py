@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
+from master_log.change_events import is_change, payload, row
 from master_log.files import ISO, Format, Line, format_of, header_of, lines, schema_of, seekable
 from master_log.guessing import ID_NAME, SECOND, Seen, guess, has_empty, since_1970, typed, unit_of
 from master_log.ingest import BadLine
@@ -78,6 +79,7 @@ class Sample:
     bad: records that no declaration reads; first_bad names some.
     key: what Kafka's keys repeat, in a topic. deletions: its records without a value.
     is_compacted: Kafka drops a record of it when a newer one has its key.
+    is_changes: they are rows of Debezium's change events; has_schemas: whose schemas say the types.
     """
 
     fields: tuple[Field, ...]
@@ -92,6 +94,8 @@ class Sample:
     deletions: int = 0
     is_newest: bool = False
     is_compacted: bool = False
+    is_changes: bool = False
+    has_schemas: bool = False
 
     @property
     def part(self) -> str:
@@ -146,6 +150,8 @@ def of_topic(topic: str, brokers: Brokers, most: int = RECORDS) -> Sample:
         )
     pairs = brokers.newest_records([topic], most)[topic]
     values = [value for _, value in pairs if value is not None]
+    if (changes := _of_changes(topic, pairs)) is not None:
+        return changes
 
     def read(rules: Rules) -> Iterator[Line]:
         for number, value in enumerate(values, 1):
@@ -154,7 +160,7 @@ def of_topic(topic: str, brokers: Brokers, most: int = RECORDS) -> Sample:
 
     held = sum(brokers.latest(topic).values()) - sum(brokers.earliest(topic).values())
     found = _sampled(f"topic {topic}", read, most, {})
-    _refuse_changes(topic, found)
+    _refuse_schemas(topic, found)
     lines = zip((k for k, v in pairs if v is not None), read(found.rules()), strict=True)
     keys = [(key, line.value) for key, line in lines if line.problem is None]
     return replace(
@@ -165,6 +171,46 @@ def of_topic(topic: str, brokers: Brokers, most: int = RECORDS) -> Sample:
         is_newest=True,
         is_compacted=brokers.retention(topic).compacted,
     )
+
+
+def _of_changes(topic: str, pairs: Sequence[tuple[bytes | None, bytes | None]]) -> Sample | None:
+    """The rows of a topic of change events; None if it holds other records."""
+    events: list[Any] = []
+    keys: list[bytes | None] = []
+    for key, value in pairs:
+        with suppress(ValueError, RecursionError):
+            record = with_written_numbers((value or b"").decode())
+            if is_change(record):
+                events.append(record)
+                keys.append(key)
+    rows = [(key, set_row) for key, event in zip(keys, events, strict=True) if (set_row := row(event)) is not None]
+    if not rows:
+        return None
+    types = {name: kind for _, each in rows for name, kind in each.types.items()}
+
+    def read(rules: Rules) -> Iterator[Line]:
+        for number, (_, each) in enumerate(rows, 1):
+            found = rules.judged_value(each.values)
+            yield Line(number, b"", b"", each.values, found.problem, found.with_null)
+
+    found = _sampled(f"topic {topic}", read, len(rows), types)
+    return replace(
+        found,
+        key=_key([(_bare(key), each.values) for key, each in rows], [each.name for each in found.fields]),
+        is_all=False,
+        is_newest=True,
+        empty_as_null=False,
+        is_changes=True,
+        has_schemas=all(each.has_schema for _, each in rows),
+    )
+
+
+def _bare(key: bytes | None) -> bytes | None:
+    """Kafka's key without its schema."""
+    try:
+        return None if key is None else json.dumps(payload(json.loads(key))).encode()
+    except (ValueError, RecursionError):
+        return key
 
 
 def _key(records: Sequence[tuple[bytes | None, Mapping[str, Any]]], names: Sequence[str]) -> Key | None:
@@ -382,14 +428,14 @@ def _too_many(what: str, number: int) -> LaminaError:
     )
 
 
-def _refuse_changes(topic: str, sample: Sample) -> None:
-    """Raises for change events, which are not the rows that they change."""
+def _refuse_schemas(topic: str, sample: Sample) -> None:
+    """Raises for change events without a row, and for records beside their schemas."""
     names = {each.name for each in sample.fields}
-    is_change = {"op", "source"} <= names and not names.isdisjoint({"before", "after"})
-    if is_change or {"schema", "payload"} <= names:
+    is_of_changes = {"op", "source"} <= names and not names.isdisjoint({"before", "after"})
+    if is_of_changes or {"schema", "payload"} <= names:
         raise LaminaError(
-            f"Topic {topic} holds change events, or records with their schemas",
+            f"Topic {topic} holds change events without rows, or records with their schemas",
             evidence=f"Their fields: {', '.join(sorted(names))}.",
-            way_out="Declare the row's columns by hand, with PRIMARY KEY (…) and OPTIONS (…, format 'debezium-json'):"
-            " docs/sql.md shows how.",
+            way_out="Declare the row's columns by hand, with OPTIONS (…, format 'debezium-json') and PRIMARY KEY (…)"
+            " for changes, or OPTIONS (…, format 'json', 'schemas.enable' 'true'): docs/sql.md shows how.",
         )

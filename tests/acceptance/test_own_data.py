@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from lamina.arrival import wait_until_counted
 from lamina.cli import lamina as program
 from serving_layer import progress
 from tests.fix_lamina import CommandLine, Deployed
+from tests.master_log.test_guessing import AFTER, SCHEMAS, SECONDS, change
 from view_algebra.errors import LaminaError
 
 TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "own-data.md"
@@ -102,8 +103,38 @@ def test_a_file_is_on_a_chart_by_the_commands_that_init_names(
     }
     assert (of_topic["records"], of_topic["all"]) == (500, True)
     assert len(of_topic["next"]) == 2, "there is no file to send"
+    _changes_are_a_table_as_well(deployed, lamina, tmp_path, apply)
     refused = lamina("init", "--topic", f"{made['topic']}_none", "--catalog", "other", code=1)
     assert "There is no topic" in refused.err
+
+
+def _changes_are_a_table_as_well(deployed: Deployed, lamina: CommandLine, folder: Path, apply: list[str]) -> None:
+    topic = f"{deployed.prefix}_changes"
+    deployed.deployment.brokers.create(topic, 1)
+    values = (change(AFTER, SCHEMAS), change(AFTER | {"tags": []}, SCHEMAS, "u"), change(AFTER | {"id": 8}, SCHEMAS))
+    for value in values:
+        number = json.loads(value)["payload"]["after"]["id"]
+        deployed.producer.send(topic, value, key=json.dumps({"schema": {}, "payload": {"id": number}}).encode())
+    deployed.producer.flush()
+    [made] = lamina("init", "--topic", topic, "--name", "changed", "--json").lines()
+    assert (made["key"], made["records"]) == (["id"], 3)
+    (folder / "catalog" / "views" / "changed_rows.sql").write_text(
+        "CREATE VIEW changed_rows AS SELECT id, price, total, day, at, zoned, opens, tags, note FROM changed;"
+    )
+    lamina(*apply)
+    deployed.catch_up()
+    row = (
+        Decimal("5.00"),
+        Decimal("0.5000000000"),
+        date(2024, 10, 4),
+        datetime.fromtimestamp(SECONDS, UTC),
+        datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC),
+        1,
+    )
+    found = deployed.rows("SELECT id, price, total, day, at, zoned, opens, tags, note FROM changed_rows ORDER BY id")
+    assert found == [(7, *row, [], None), (8, *row, ["a"], None)]
+    assert deployed.rows(f"SELECT sum(records)::int FROM {made['view']}") == [(2,)]
+    assert deployed.owner("SELECT count(*) FROM lamina.quarantine") == [(0,)]
 
 
 def init(*arguments: str, code: int = 0, stdin: str | None = None) -> Result:

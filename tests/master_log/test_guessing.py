@@ -448,11 +448,65 @@ def test_a_topic_without_records_that_are_rows_is_refused(
         of_topic(name, brokers)
     with pytest.raises(LaminaError, match=f"There is no topic {name}_none"):
         of_topic(f"{name}_none", brokers)
-    producer.send(name, b'{"op": "c", "source": {}, "after": {"id": 1}, "before": null, "ts_ms": 1}')
+    producer.send(name, b'{"op": "d", "source": {}, "after": null, "before": {"id": 1}, "ts_ms": 1}')
     producer.flush()
-    with pytest.raises(LaminaError, match="change events") as refused:
+    with pytest.raises(LaminaError, match="change events without rows") as refused:
         of_topic(name, brokers)
     assert "debezium-json" in refused.value.way_out
+
+
+def change(after: dict[str, Any] | None, schemas: list[dict[str, Any]] | None = None, op: str = "c") -> bytes:
+    event = {"before": None, "after": after, "source": {"ts_ms": 1}, "op": op, "ts_ms": 1}
+    if schemas is None:
+        return json.dumps(event).encode()
+    fields = [{"field": "after", "type": "struct", "fields": schemas}]
+    return json.dumps({"schema": {"type": "struct", "fields": fields}, "payload": event}).encode()
+
+
+SCHEMAS: list[dict[str, Any]] = [
+    {"field": "id", "type": "int32"},
+    {"field": "price", "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal",
+     "parameters": {"scale": "2", "connect.decimal.precision": "10"}},
+    {"field": "total", "type": "struct", "name": "io.debezium.data.VariableScaleDecimal"},
+    {"field": "day", "type": "int32", "name": "io.debezium.time.Date"},
+    {"field": "at", "type": "int64", "name": "io.debezium.time.MicroTimestamp"},
+    {"field": "zoned", "type": "string", "name": "io.debezium.time.ZonedTimestamp"},
+    {"field": "opens", "type": "int64", "name": "io.debezium.time.MicroTime"},
+    {"field": "photo", "type": "bytes"},
+    {"field": "tags", "type": "array", "items": {"type": "string"}},
+    {"field": "note", "type": "string"},
+]  # fmt: skip
+
+AFTER = {
+    "id": 7, "price": "AfQ=", "total": {"scale": 3, "value": "AfQ="}, "day": 20_000, "at": SECONDS * 1_000_000,
+    "zoned": "2024-01-02T03:04:05Z", "opens": 1, "photo": "AA==", "tags": ["a"], "note": "__debezium_unavailable_value",
+}  # fmt: skip
+
+
+def test_change_events_are_a_table_of_the_types_that_their_schemas_say(
+    brokers: Brokers, topic: Topic, producer: KafkaProducer
+) -> None:
+    name = topic(1, "changes")
+    key = b'{"schema": {"type": "struct"}, "payload": {"id": 7}}'
+    for value in (change(AFTER, SCHEMAS), change(AFTER | {"at": 2**63 - 1}, SCHEMAS, "u"), change(None, op="d"), None):
+        producer.send(name, value, key=key)
+    producer.flush()
+    made = proposal(of_topic(name, brokers), "rows", "topic", topic=name)
+    assert {each.name: each.kind.spark for each in made.columns} == {
+        "id": "INT", "price": "DECIMAL(10,2)", "total": "DECIMAL(38,10)", "day": "DATE", "at": "TIMESTAMP",
+        "zoned": "TIMESTAMP", "opens": "BIGINT", "photo": "BINARY", "tags": "ARRAY<STRING>", "note": "STRING",
+    }  # fmt: skip
+    source = compile_catalog(made.files).sources["rows"]
+    assert (source.kind, source.format, list(source.unique)) == ("table", "debezium-json", ["id"])
+
+    name = topic(1, "changes")
+    plain = {"id": 7, "price": 12.5, "at": MILLIS, "name": "x"}
+    producer.send(name, change(plain), key=b'{"id": 7}')
+    producer.flush()
+    made = proposal(of_topic(name, brokers), "rows", "topic", topic=name)
+    source = compile_catalog(made.files).sources["rows"]
+    assert (list(source.unique), source.properties["epoch"]) == (["id"], "ms")
+    assert "-- The events have no schemas" in made.files["sources/rows.sql"]
 
 
 def test_a_field_of_which_the_judge_refuses_a_value_becomes_a_text() -> None:
