@@ -23,8 +23,8 @@ RUN python -m uv pip install --system --quiet --offline --no-deps --no-build-iso
 
 # A volume takes its owner from the folder that it is mounted over.
 RUN useradd --system --uid 10001 --create-home lamina \
-    && mkdir -p /var/lib/lamina /var/lib/airflow /var/lib/spark /warehouse \
-    && chown lamina:lamina /var/lib/lamina /var/lib/airflow /var/lib/spark /warehouse
+    && mkdir -p /var/lib/lamina /var/lib/airflow /var/lib/spark /warehouse /dashboards \
+    && chown lamina:lamina /var/lib/lamina /var/lib/airflow /var/lib/spark /warehouse /dashboards
 USER lamina
 
 ENV LAMINA_HOME=/var/lib/lamina AIRFLOW_HOME=/var/lib/airflow

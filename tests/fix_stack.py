@@ -340,6 +340,7 @@ def stack(postgres_of_stack: tuple[Path, int], services: Services, variables: di
         "/var/lib/spark": str(home / "recovery"),
         "/warehouse": str(home / "warehouse"),
         "/catalog": str(home / "catalog"),
+        "/dashboards": str(home / "dashboards"),
         "/opt/lamina": str(REPOSITORY),
     }
     airflow = {"8080": ports["api"], "8974": ports["scheduler"]}

@@ -29,8 +29,10 @@ SECRETS = {
     "AIRFLOW_SECRET",
     "AIRFLOW_FERNET_KEY",
     "KAFKA_PASSWORD",
+    "DASHBOARDS_PASSWORD",
+    "SUPERSET_SECRET",
 }
-END_BY_THEMSELVES = {"catalog", "airflow-init", "kafka-users", "certificates"}
+END_BY_THEMSELVES = {"catalog", "dashboards", "airflow-init", "kafka-users", "certificates"}
 
 
 def example() -> dict[str, str]:
@@ -107,11 +109,13 @@ def test_whoever_runs_spark_sees_the_same_warehouse(services: dict[str, Any]) ->
 
 def test_ports_are_open_to_this_machine_alone_unless_told_otherwise(services: dict[str, Any]) -> None:
     ports = [port for service in services.values() for port in service.get("ports", [])]
-    assert len(ports) == 5
+    assert len(ports) == 7
     assert all(port.startswith("127.0.0.1:") for port in ports), ports
 
 
-@pytest.mark.parametrize("service", ["kafka", "postgres", "spark-master", "airflow-api-server", "console"])
+@pytest.mark.parametrize(
+    "service", ["kafka", "postgres", "spark-master", "airflow-api-server", "console", "grafana", "superset"]
+)
 def test_opening_one_service_to_others_opens_no_other(variables: dict[str, str], service: str) -> None:
     switch = {"spark-master": "SPARK", "airflow-api-server": "AIRFLOW"}.get(service, service.upper())
     opened = services_of({**variables, f"{switch}_BIND_ADDRESS": "0.0.0.0"})

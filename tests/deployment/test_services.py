@@ -49,6 +49,23 @@ def test_the_console_answers(stack: Stack) -> None:
         stack.stop("console")
 
 
+def test_grafana_and_superset_find_their_files(stack: Stack) -> None:
+    for _ in range(2):  # a later start makes them again
+        stack.run("dashboards")
+    grafana, superset = stack.services["grafana"], stack.services["superset"]
+    [mounted] = [each.split(":")[1] for each in grafana["volumes"] if each.startswith("dashboards:")]
+    made = {f"{mounted}/{each.relative_to(stack.home / 'dashboards')}" for each in stack.home.glob("dashboards/**/*.*")}
+    provisioning = grafana["environment"]["GF_PATHS_PROVISIONING"]
+    assert {f"{provisioning}/datasources/lamina.yaml", f"{provisioning}/dashboards/lamina.yaml"} < made
+    provider = (stack.home / "dashboards" / "provisioning" / "dashboards" / "lamina.yaml").read_text()
+    assert f'path: "{mounted}"' in provider
+    assert any(each.endswith("/lamina_views.json") for each in made)
+    assert (stack.home / "dashboards" / "lamina.zip").exists()
+    assert f"dashboards:{superset['environment']['DASHBOARDS']}:ro" in superset["volumes"]
+    secret = stack.services["postgres"]["environment"]["ANALYST_PASSWORD"]
+    assert not any(secret in each.read_text() for each in stack.home.glob("dashboards/**/*.yaml"))
+
+
 def test_postgres_knows_its_settings(stack: Stack) -> None:
     program, *words = stack.command("postgres")
     assert program == "postgres"
