@@ -231,7 +231,6 @@ def _environment() -> Environment:
         "cell": cell,
         "sentence": sentence,
         "size": size,
-        "age": age,
     }
     return made
 
