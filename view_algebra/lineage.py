@@ -48,6 +48,32 @@ def lineage(query: Query) -> tuple[Lineage, ...]:
     return tuple(_of(output.name, output.expression, below) for output in query.outputs)
 
 
+def copied(query: Query, name: str) -> tuple[str, str] | None:
+    """The source or view, and the column of it in lower case, that a column of a query is; None if it is computed."""
+    if isinstance(query, Combined):
+        return None
+    found = next(output.expression for output in query.outputs if output.name.lower() == name.lower())
+    if not isinstance(found, Field) or len(found.path) > 1:
+        return None
+    return _copied(query.relation, found.relation, found.path[0].lower())
+
+
+def _copied(relation: Relation | None, of: str, name: str) -> tuple[str, str] | None:
+    match relation:
+        case Stream(source=source, alias=alias) if alias == of:
+            return source_of(source), name
+        case Read(view=view, alias=alias) if alias == of:
+            return view, name
+        case Nested(query=query, alias=alias) if alias == of:
+            return copied(query, name)
+        case Joined(left=left, right=right):
+            return _copied(left, of, name) or _copied(right, of, name)
+        case Exploded(relation=inner):
+            return _copied(inner, of, name)
+        case _:
+            return None
+
+
 def _of(column: str, expression: Expr, below: Below) -> Lineage:
     parts: list[Lineage] = []
     for part in walk(_as_written(expression)):

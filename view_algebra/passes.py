@@ -26,7 +26,7 @@ from view_algebra.language.lengths import as_numbers
 from view_algebra.language.time_windows import hops
 from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
 from view_algebra.language.walks import every_relation, walk
-from view_algebra.lineage import lineage
+from view_algebra.lineage import copied, lineage
 from view_algebra.refusals import Span, Wrong, span
 from view_algebra.split.blocks import split as split_query
 from view_algebra.split.leaves import Leaf
@@ -290,7 +290,10 @@ def as_texts(split: Split, known: Known) -> View:
     return View(
         name=d.name,
         kind=_kind(split.leaves),
-        columns=tuple(_column(name, kind, d.comments.get(name)) for name, kind in typed.query.columns),
+        columns=tuple(
+            Column(name, kind.spark, kind.postgres, d.comments.get(name) or _inherited(name, typed.query, known))
+            for name, kind in typed.query.columns
+        ),
         comment=d.comment,
         properties=d.properties,
         sql=d.sql,
@@ -321,8 +324,13 @@ def _kind(leaves: tuple[Leaf, ...]) -> Literal["aggregate", "row", "derived"]:
     return "aggregate" if any(leaf.kind == "aggregate" for leaf in leaves) else "row"
 
 
-def _column(name: str, kind: Type, comment: str | None) -> Column:
-    return Column(name, kind.spark, kind.postgres, comment)
+def _inherited(name: str, query: Query, known: Known) -> str | None:
+    """The comment of the column of a source or view that a column is."""
+    if (found := copied(query, name)) is None:
+        return None
+    of, column = found
+    columns = (known.views.get(of) or known.sources[of]).columns
+    return next((each.comment for each in columns if each.name.lower() == column), None)
 
 
 def _cell_tables(

@@ -49,3 +49,30 @@ def test_names_that_only_a_table_itself_uses_mean_nothing_to_an_author(select: s
     with pytest.raises(Refused) as caught:
         compile_catalog({"a.sql": f"{tables}\nCREATE VIEW v AS {select};"})
     assert OF_TABLES[select].lower() in str(caught.value).lower()
+
+
+def test_a_column_that_is_one_of_a_source_or_view_has_its_comment() -> None:
+    catalog = compile_catalog(
+        {
+            "a.sql": """
+            CREATE TABLE s (k BIGINT, n INT COMMENT 'euro', xs ARRAY<INT>)
+            USING kafka OPTIONS (topic 's', format 'json');
+            CREATE TABLE t (k BIGINT PRIMARY KEY COMMENT 'a customer', n STRING COMMENT 'on the door')
+            USING kafka OPTIONS (topic 't', format 'json', key_format 'json');
+            CREATE VIEW grouped (price, c, m) AS SELECT n, count(*), max(n) FROM s GROUP BY n;
+            CREATE VIEW above AS SELECT g.price, t.* FROM (SELECT price, c FROM grouped) g JOIN t ON t.k = g.c;
+            CREATE VIEW own (price COMMENT 'of a line', n) AS SELECT price, n FROM above;
+            CREATE VIEW computed AS SELECT n + 1 AS n, x FROM s LATERAL VIEW explode(xs) AS x;
+            CREATE VIEW both_sides AS SELECT n FROM s UNION ALL SELECT n FROM s;
+            """
+        }
+    )
+    comments = {name: [column.comment for column in view.columns] for name, view in catalog.views.items()}
+    assert comments == {
+        "t": ["a customer", "on the door"],
+        "grouped": ["euro", None, None],
+        "above": ["euro", "a customer", "on the door"],
+        "own": ["of a line", "on the door"],
+        "computed": [None, None],
+        "both_sides": [None],
+    }
