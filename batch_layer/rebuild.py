@@ -25,6 +25,7 @@ from serving_layer import (
     courtesy,
     dropping,
     generations,
+    indexes,
     loading,
     lookup,
     overwriting,
@@ -240,6 +241,7 @@ class BatchLayer:
         A leap does not go live before it lands: see `hand_over`.
         """
         run = self._expect(id)
+        indexes.renew(self.database)
         if not run.leap:
             ids = [each.id for each in self.generations(id)]
             for each in ids:

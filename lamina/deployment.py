@@ -17,7 +17,19 @@ from lamina import topics as topics_of
 from lamina.services import folders
 from lamina.settings import Settings
 from master_log.offsets import Offsets, Skipped, TopicPartition
-from serving_layer import checks, dropping, install, previews, progress, readers, rebuilds, registry, skipping, views
+from serving_layer import (
+    checks,
+    dropping,
+    indexes,
+    install,
+    previews,
+    progress,
+    readers,
+    rebuilds,
+    registry,
+    skipping,
+    views,
+)
 from serving_layer.changes import Change, check_allowed
 from serving_layer.checks import Verdict
 from serving_layer.database import Database, login_of, with_login
@@ -328,6 +340,7 @@ class Deployment:
             with readers.named(self.database, "A reader holds a view that this change renews"):
                 changes = self._deploy(target, planned)
         dropping.drop_unused(self.database)
+        indexes.renew(self.database)
         return [change for change in planned if change.kind == "database"] + changes
 
     def _deploy(self, target: Target, planned: list[Change]) -> list[Change]:

@@ -10,7 +10,7 @@ from lamina.deployment import Deployment
 from lamina.failures import told
 from lamina.services import folders
 from master_log.archive import Maintained
-from serving_layer import history
+from serving_layer import history, indexes
 from serving_layer.dropping import forget_dropped
 from serving_layer.quarantine import trim
 from serving_layer.vacuuming import vacuum
@@ -39,6 +39,7 @@ def maintain(opened: Deployment, sources: Sequence[Source]) -> Done:
     for kept in ("checkpoints", "spark"):
         folders.sweep(opened.settings.home / kept)
     dropped = opened.batch.tidy()
+    indexes.renew(opened.database)
     with opened.database.begin() as connection:
         history.trim(connection)
         forget_dropped(connection)

@@ -292,7 +292,8 @@ class View:
     final: Postgres `SELECT` that is the body of the analyst's view; it reads its tables of cells as `cells.<name>`
         and other views as `analytics.<view>`.
     reads: names of the views it reads. sources: names of the sources it reads, through other views too.
-    checks: what its rows are checked for; they have no part in its version.
+    checks: what its rows are checked for; they have no part in its version. indexes: by table of cells, what follows
+        USING in CREATE INDEX; neither have they.
     unique: the sets of columns by which the compiler proves that no two rows are equal (two NULLs are); of a view of
         one row, the empty set. never_null: the columns that it proves never to be NULL. additive: the columns that are
         counts or sums of records of which none is in two rows, so that rows may be added up. Each may lack
@@ -316,6 +317,7 @@ class View:
     sources: tuple[str, ...]
     retained: str = ""
     checks: tuple[Check, ...] = ()
+    indexes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unique: tuple[tuple[str, ...], ...] = field(default=(), compare=False)
     never_null: tuple[str, ...] = field(default=(), compare=False)
     additive: tuple[str, ...] = field(default=(), compare=False)

@@ -34,6 +34,7 @@ from view_algebra.split.panes import with_bounds
 from view_algebra.split.retaining import retaining
 from view_algebra.texts import calendars
 from view_algebra.texts.cells import cell_table, longest_text, version_of
+from view_algebra.texts.indexes import indexes
 from view_algebra.texts.records import OF_TABLES, PSEUDO_COLUMNS
 from view_algebra.typed.determinism import refuse_ties, unique_keys
 from view_algebra.typed.names import Columns, Context, Outside, Scope
@@ -307,6 +308,7 @@ def as_texts(split: Split, known: Known) -> View:
         reads=reads,
         sources=tuple(sorted(own | through)),
         retained=split.retained,
+        indexes=indexes(d.properties["index"], split.above, cell_tables, d.place) if "index" in d.properties else {},
     )
 
 

@@ -34,6 +34,21 @@ _KAFKA = "USING kafka OPTIONS (topic 'x', format 'json')"
 
 SOURCES = [
     Refusal(
+        "an index on a column that there is not",
+        "CREATE VIEW v TBLPROPERTIES ('index' = 'country, hours') AS SELECT country, price FROM events;",
+        "CREATE VIEW v TBLPROPERTIES ('index' = 'country, price') AS SELECT country, price FROM events;",
+    ),
+    Refusal(
+        "an index on a list",
+        "CREATE VIEW v TBLPROPERTIES ('index' = 'tags') AS SELECT tags, price FROM events;",
+        "CREATE VIEW v TBLPROPERTIES ('index' = 'price') AS SELECT tags, price FROM events;",
+    ),
+    Refusal(
+        "an index on what is computed when it is read",
+        "CREATE VIEW v TBLPROPERTIES ('index' = 'twice') AS SELECT country, 2 * count(*) AS twice FROM events GROUP BY country;",
+        "CREATE VIEW v TBLPROPERTIES ('index' = 'n') AS SELECT country, count(*) AS n FROM events GROUP BY country;",
+    ),
+    Refusal(
         "a name of Lamina's own",
         f"CREATE TABLE good_records (a INT) {_KAFKA};",
         f"CREATE TABLE fine_records (a INT) {_KAFKA};",

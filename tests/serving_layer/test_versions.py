@@ -18,12 +18,23 @@ from batch_layer import patience, reprocess
 from batch_layer.rebuild import BatchLayer
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import dropping, generations, lookup, progress, rebuilds, registry, rollbacks, versions, views
+from serving_layer import (
+    dropping,
+    generations,
+    indexes,
+    lookup,
+    progress,
+    rebuilds,
+    registry,
+    rollbacks,
+    versions,
+    views,
+)
 from serving_layer.bookkeeping import generation
 from serving_layer.database import is_lock_timeout, session_of
 from serving_layer.deployed import deployed
 from serving_layer.queries import End, Topic
-from tests.serving_layer.world import FILES, World, empty, shown
+from tests.serving_layer.world import FILES, World, assert_invariant, empty, shown
 from view_algebra import Catalog, compile_catalog
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
@@ -856,3 +867,48 @@ def test_a_roll_back_is_judged_again_where_another_came_before_it(
     ):
         rollbacks.roll_back(connection, "amounts")
     assert len(came) == 2
+
+
+def test_a_view_has_the_indexes_that_it_asks_for_before_it_is_handed_over(world: World) -> None:
+    indexed = world.files["sums.sql"]
+
+    def there(id: int) -> set[str]:
+        with world.database.begin() as connection:
+            [place] = lookup.get(connection, id).places.values()
+            found = text("SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = to_regclass(:place)")
+            texts = connection.execute(found, {"place": place}).scalars()
+            return {each.partition(" USING ")[2] for each in texts}
+
+    def ask(properties: str) -> int:
+        world.files["sums.sql"] = indexed.replace(" AS SELECT", f"{properties} AS SELECT", 1)
+        with world.database.begin() as connection:
+            [change] = [each for each in registry.plan(connection, compile_catalog(world.files)) if each.name == "sums"]
+            assert change.action == "update", change
+            assert "index is" in change.effect
+            world.apply(connection)
+            published = lookup.published(connection)["sums"]
+        indexes.renew(world.database)
+        return published
+
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    first = ask(" TBLPROPERTIES ('index' = 'k, c, s')")
+    key = "btree (k) NULLS NOT DISTINCT"
+    assert there(first) == {key, "btree (count)", "btree (sum_n)"}, "k leads the unique index"
+    with world.database.begin() as connection:
+        connection.execute(text("SET LOCAL enable_seqscan = off"))
+        plan = connection.execute(text("EXPLAIN SELECT * FROM analytics.sums WHERE c = 2")).scalars()
+        assert "asked_" in "".join(plan)
+    new = world.open("sums")
+    world.load(new)
+    indexes.renew(world.database)
+    assert there(new) == there(first)
+    world.go_live(new)
+    world.hand_over("sums", new)
+    world.append("a", 0, ("x", 1), ("z", 2))
+    world.advance("a")
+    assert_invariant(world)
+    ask(" TBLPROPERTIES ('index' = 'c')")
+    assert there(first) == there(new) == {key, "btree (count)"}
+    ask("")
+    assert there(first) == there(new) == {key}

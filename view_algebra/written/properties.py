@@ -44,6 +44,8 @@ OF_FIELD = "field."
 
 VIEW_PROPERTIES = {
     "fresh_within": "how far the view may be behind, e.g. `5 seconds`: an alarm says if it is further",
+    "index": "columns that readers filter by, e.g. `country, placed_at`: each gets an index. A text that is not a group"
+    " is found by `=` alone",
     "keep_generations": "how many older generations stay current, to roll back to (default: 1)",
     "on_failure": "what happens when a check of the view fails: `block` (default) or `warn`",
     "keep_versions": "how many older versions stay current, to return to, when its cells change (default: 1)",
