@@ -309,7 +309,8 @@ def known(connection: Connection) -> Known:
         kept=versions.live(connection),
         measured=Measured(*largest) if (largest := rebuilds.largest(connection)) else None,
         sizes=lookup.sizes(connection),
-        others=dependents.of_others(connection),
+        others=dependents.of_others(connection, giving_way=False),
+        giving_way=dependents.of_others(connection, giving_way=True),
         previewed=lookup.previewed_views(connection),
         reading=lookup.previewed_sources(connection),
     )

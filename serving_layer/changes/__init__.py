@@ -39,6 +39,7 @@ def _with_renames(said: Mapping[str, str], before: Catalog, after: Catalog, know
         known,
         kept={(names.get(view, view), version): id for (view, version), id in known.kept.items()},
         others={names.get(view, view): readers for view, readers in known.others.items()},
+        giving_way={names.get(view, view): readers for view, readers in known.giving_way.items()},
     )
     served = renames.renamed(before, names)
     changes = [_after_the_rename(each, served, after) for each in compare(served, after, as_now)]
@@ -139,7 +140,8 @@ def _with_readers(change: Change, after: Catalog, known: Known) -> Change:
     if change.kind != "view" or change.action in ("create", "keep", "nothing"):
         return change
     ours = sorted(name for name, each in after.views.items() if change.name in each.reads)
-    return replace(change, dependents=(*ours, *known.others.get(change.name, ())))
+    gone = known.giving_way.get(change.name, ())
+    return replace(change, dependents=(*ours, *known.others.get(change.name, ()), *gone))
 
 
 def _with_quotes(change: Change, after: Catalog) -> Change:

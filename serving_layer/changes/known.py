@@ -64,7 +64,8 @@ class Known:
     counted: per query, how many offsets lie below its progress. kept: the versions of views that are live and not
     published, each with its newest generation: to return to, or for a preview. measured: what a rebuild has read.
     sizes: bytes of the cells that each view is read from. others: per view, the relations in Postgres that read it,
-    directly or through views of ours, and are not ours. previewed: per view, the previews that have one of that name;
+    directly or through views of ours, are not ours, and hold back what would drop them; giving_way: those that do not.
+    previewed: per view, the previews that have one of that name;
     reading: per source, the previews of which it feeds a view.
     """
 
@@ -73,6 +74,7 @@ class Known:
     measured: Measured | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    giving_way: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     previewed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reading: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

@@ -57,11 +57,10 @@ def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], know
         return Change(
             "view", name, "refuse", f"it is no longer declared, and {', '.join(others)} reads it: drop that first"
         )
+    gone = _with_it(known.giving_way.get(name, ()))
     if new is None:
-        effect = (
-            f"it is no longer served; its cells are dropped{renames.way_to_keep(before.views[name], before, after)}"
-        )
-        return Change("view", name, "drop", effect)
+        kept = renames.way_to_keep(before.views[name], before, after)
+        return Change("view", name, "drop", f"it is no longer served; its cells are dropped{gone}{kept}")
     if old is None:
         return _new_view(new, after, known)
     if declared_alike(name, before, after, anew):
@@ -77,6 +76,12 @@ def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], know
     if (others := known.others.get(name)) and not appends(old.columns, new.columns):
         effect = f"its columns would be others, or in another order, and {', '.join(others)} reads it: drop that first"
         return replace(change, action="refuse", effect=effect)
+    changed = _changed(change, old, new, after, known)
+    return changed if appends(old.columns, new.columns) else replace(changed, effect=f"{changed.effect}{gone}")
+
+
+def _changed(change: Change, old: View, new: View, after: Catalog, known: Known) -> Change:
+    """The change of a view whose readers go on, or give way."""
     if old.version != new.version:
         return _new_version(change, old, new, after, known)
     if (old.final, old.columns, old.comment) != (new.final, new.columns, new.comment):
@@ -84,7 +89,13 @@ def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], know
     if settings := other_settings(old.properties, new.properties):
         kept = old.properties.get("retain") == new.properties.get("retain")
         return replace(change, effect=settings if kept else f"{settings}: groups leave or come with the next rebuild")
-    return Change("view", name, *(("update", _OTHER_CHECKS) if old.checks != new.checks else ("nothing", "")))
+    action, effect = ("update", _OTHER_CHECKS) if old.checks != new.checks else ("nothing", "")
+    return Change("view", new.name, action, effect)  # type: ignore[arg-type]
+
+
+def _with_it(gone: Sequence[str]) -> str:
+    """What an apply drops, as it reads a view: words after those about the view."""
+    return f"; {', '.join(gone)}, of analysts, {'is' if len(gone) == 1 else 'are'} dropped with it" if gone else ""
 
 
 def _new_view(new: View, after: Catalog, known: Known) -> Change:

@@ -34,6 +34,7 @@ from serving_layer.bookkeeping import generation
 from serving_layer.database import is_lock_timeout, session_of
 from serving_layer.deployed import deployed
 from serving_layer.queries import End, Topic
+from tests.fix_services import Services
 from tests.serving_layer.world import FILES, World, assert_invariant, empty, shown
 from view_algebra import Catalog, compile_catalog
 from view_algebra.compiled import View
@@ -221,6 +222,44 @@ def test_a_relation_of_others_is_named_and_never_dropped(world: World) -> None:
     with world.database.begin() as connection:
         world.apply(connection)
         assert connection.execute(text("SELECT count(*) FROM public.theirs")).scalar_one() == 0
+
+
+def test_what_analysts_build_in_a_schema_of_their_own_gives_way(world: World, services: Services) -> None:
+    name = str(world.database.url.database)
+    with world.database.begin() as connection:
+        connection.execute(text("CREATE SCHEMA marts"))
+        connection.execute(text("GRANT USAGE, CREATE ON SCHEMA marts TO analyst"))
+        connection.execute(text(f"GRANT TEMPORARY ON DATABASE {name} TO analyst"))
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    world.change(counts=BY_KEY)
+    analyst = psycopg2.connect(services.database_url(name, "analyst"))
+    analyst.set_session(readonly=False, autocommit=True)
+    with analyst.cursor() as cursor:  # the last of them as dbt does for an incremental model
+        for statement in (
+            "CREATE VIEW marts.theirs AS SELECT k, s FROM analytics.counts",
+            "CREATE MATERIALIZED VIEW marts.sum AS SELECT sum(s) AS s FROM marts.theirs",
+            "CREATE VIEW marts.above AS SELECT s FROM marts.sum JOIN analytics.sums USING (s)",
+            "CREATE TABLE marts.kept AS SELECT * FROM marts.theirs",
+            "CREATE TEMPORARY TABLE newer AS SELECT * FROM marts.theirs",
+            "INSERT INTO marts.kept SELECT * FROM newer",
+        ):
+            cursor.execute(statement)
+        world.change(counts="CREATE VIEW counts AS SELECT k, count(*) AS c, sum(n) AS s FROM a GROUP BY k;")
+        cursor.execute("SELECT count(*) FROM marts.kept")
+        assert cursor.fetchall() == [(4,)]
+        cursor.execute("CREATE VIEW marts.theirs AS SELECT k, s FROM analytics.counts")
+        cursor.execute("CREATE VIEW marts.others AS SELECT k FROM analytics.sums")
+        cursor.execute("SELECT table_name FROM information_schema.views WHERE table_schema = 'marts' ORDER BY 1")
+        assert cursor.fetchall() == [("others",), ("theirs",)]
+        del world.files["sums.sql"]
+        with world.database.begin() as connection:
+            effects = {each.name: each.effect for each in registry.plan(connection, compile_catalog(world.files))}
+            assert "marts.others, of analysts, is dropped with it" in effects["sums"]
+            world.apply(connection)
+        cursor.execute("SELECT table_name FROM information_schema.views WHERE table_schema = 'marts' ORDER BY 1")
+        assert cursor.fetchall() == [("theirs",)]
+    analyst.close()
 
 
 def test_a_version_that_is_kept_is_returned_to_with_live_data_and_left_again_at_once(world: World) -> None:
