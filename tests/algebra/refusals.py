@@ -39,6 +39,16 @@ SOURCES = [
         "CREATE VIEW v TBLPROPERTIES ('index' = 'country, price') AS SELECT country, price FROM events;",
     ),
     Refusal(
+        "an index on a stream",
+        f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('index' = 'a');",
+        f"CREATE TABLE x (a INT) {_KAFKA}; CREATE VIEW w TBLPROPERTIES ('index' = 'a') AS SELECT a FROM x;",
+    ),
+    Refusal(
+        "an index on a column that a table has not",
+        f"CREATE TABLE x (a INT PRIMARY KEY) {_KAFKA} TBLPROPERTIES ('index' = 'b');",
+        f"CREATE TABLE x (a INT PRIMARY KEY, b STRING) {_KAFKA} TBLPROPERTIES ('index' = 'a, b');",
+    ),
+    Refusal(
         "an index on a list",
         "CREATE VIEW v TBLPROPERTIES ('index' = 'tags') AS SELECT tags, price FROM events;",
         "CREATE VIEW v TBLPROPERTIES ('index' = 'price') AS SELECT tags, price FROM events;",

@@ -159,6 +159,8 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     if "dedupe_within" in properties and not unique:
         way_out = "Declare what tells an event apart: UNIQUE (id). Or leave dedupe_within out."
         report(Wrong(properties["dedupe_within"][1], "dedupe_within without UNIQUE", way_out))
+    if "index" in properties and not primary:
+        report(Wrong(properties["index"][1], "an index on a stream", "Declare it on a view of the stream."))
     well_formed(properties, report)
     properties = _fields(properties, columns, report)
     return SourceDeclaration(

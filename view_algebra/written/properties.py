@@ -10,6 +10,11 @@ from sqlglot import exp
 from view_algebra.language.encodings import BINARY_MODES, DECIMAL_MODES, SCHEMAS, TIME_MODES, UNITS
 from view_algebra.refusals import Span, Wrong, span, suggestion
 
+_INDEX = (
+    "columns that readers filter by, e.g. `country, placed_at`: each gets an index. A text that is not a group"
+    " is found by `=` alone"
+)
+
 SOURCE_PROPERTIES = {
     "event_time": "the column that says when an event happened",
     "newest_by": "which record of a PRIMARY KEY is the newest: the last by `log` (default), by `source` (default of"
@@ -21,6 +26,7 @@ SOURCE_PROPERTIES = {
     "on_bad_field": "what a field does that cannot be read: `quarantine` its record (default), or be `null` in it",
     "empty_as_null": "`true`: an empty text is NULL for a number or a time, `[]` is NULL for an object",
     "field.COLUMN": "the field in JSON that a column comes from, e.g. `'field.deleted' = '_deleted'`",
+    "index": f"of a table: {_INDEX}",
     "dedupe_within": "how long after an event its copies are recognised, e.g. `1 hour` (default: forever)",
 }
 """What TBLPROPERTIES of a source may say."""
@@ -44,8 +50,7 @@ OF_FIELD = "field."
 
 VIEW_PROPERTIES = {
     "fresh_within": "how far the view may be behind, e.g. `5 seconds`: an alarm says if it is further",
-    "index": "columns that readers filter by, e.g. `country, placed_at`: each gets an index. A text that is not a group"
-    " is found by `=` alone",
+    "index": _INDEX,
     "keep_generations": "how many older generations stay current, to roll back to (default: 1)",
     "on_failure": "what happens when a check of the view fails: `block` (default) or `warn`",
     "keep_versions": "how many older versions stay current, to return to, when its cells change (default: 1)",
