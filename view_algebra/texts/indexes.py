@@ -1,7 +1,8 @@
 """The indexes that a view asks for (`'index' = 'country, placed_at'`), on the columns of its cells.
 
 Each column has an index of its own, and Postgres combines them. A long text does not fit into a B-tree, so a text that
-is not a key has a hash index, which finds it by equality. The first key needs none: it leads the unique index.
+is not a key is kept in a radix tree (SP-GiST). A hash index would search through all rows that have a text, with each
+new row. The first key needs no index: it leads the unique one.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from view_algebra.compiled import CellTable
 from view_algebra.language.expressions import Cells, Combined, Field, Joined, Nested, Query, Relation
 from view_algebra.language.quoting import postgres_name
 from view_algebra.refusals import Span, Wrong, suggestion
-
-_BY_HASH = ("STRING", "BINARY")
 
 
 def indexes(
@@ -27,14 +26,14 @@ def indexes(
     ...   CREATE VIEW pages TBLPROPERTIES ('index' = 'page, n') AS SELECT page, count(*) AS n FROM clicks GROUP BY page;
     ...   CREATE VIEW lines TBLPROPERTIES ('index' = 'page, id') AS SELECT id, page FROM clicks'''})
     >>> [each for view in catalog.views.values() for each in view.indexes.values()]
-    [('hash (page)', 'btree (id)'), ('btree (count)',)]
+    [('spgist (page)', 'btree (id)'), ('btree (count)',)]
     """
     found: dict[str, tuple[str, ...]] = {}
     types = dict(query.columns)
     for name in dict.fromkeys(word.strip() for word in asked.split(",")):
         if name not in types:
             raise Wrong(place, f"'index' names {name}, which is not a column", suggestion(name, types))
-        if types[name].nested:
+        if types[name].nested or types[name].name == "BINARY":
             way_out = "Name columns of numbers, texts, times or BOOLEAN."
             raise Wrong(place, f"'index' names {name}, which is {types[name]}", way_out)
         of_cells = list(_in_query(query, name))
@@ -44,7 +43,7 @@ def indexes(
         for number, column in of_cells:
             table, keys = cell_tables[number], [key.name for key in cell_tables[number].keys]
             if column not in keys[:1]:  # by which the unique index finds it
-                method = "hash" if types[name].name in _BY_HASH and column not in keys else "btree"
+                method = "spgist" if types[name].name == "STRING" and column not in keys else "btree"
                 found[table.name] = (*found.get(table.name, ()), f"{method} ({postgres_name(column)})")
     return {table: tuple(dict.fromkeys(each)) for table, each in found.items()}
 

@@ -10,10 +10,7 @@ from sqlglot import exp
 from view_algebra.language.encodings import BINARY_MODES, DECIMAL_MODES, SCHEMAS, TIME_MODES, UNITS
 from view_algebra.refusals import Span, Wrong, span, suggestion
 
-_INDEX = (
-    "columns that readers filter by, e.g. `country, placed_at`: each gets an index. A text that is not a group"
-    " is found by `=` alone"
-)
+_INDEX = "columns that readers filter by, e.g. `country, placed_at`: each gets an index"
 
 SOURCE_PROPERTIES = {
     "event_time": "the column that says when an event happened",
