@@ -340,7 +340,8 @@ class Deployment:
             with readers.named(self.database, "A reader holds a view that this change renews"):
                 changes = self._deploy(target, planned)
         dropping.drop_unused(self.database)
-        indexes.renew(self.database)
+        with waiting(self.tell, "the indexes that views ask for are built"):
+            indexes.renew(self.database)
         return [change for change in planned if change.kind == "database"] + changes
 
     def _deploy(self, target: Target, planned: list[Change]) -> list[Change]:

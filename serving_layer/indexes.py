@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from sqlalchemy import Connection, text
 
 from serving_layer import courtesy, versions
-from serving_layer.database import Database, PostgresError
+from serving_layer.database import Database, PostgresError, is_lock_timeout
 from serving_layer.deployed import deployed
 
 log = logging.getLogger("lamina.serving")
@@ -42,7 +42,7 @@ WHERE i.indrelid = to_regclass(:place) AND starts_with(c.relname, :prefix)
 def renew(database: Database) -> None:
     """Gives every loaded table of cells the indexes that its view asks for, and drops those that it asks for no longer.
 
-    An index that cannot be built now, because a transaction stays open, is logged and left to the next call.
+    If a transaction stays open for longer than `PATIENCE`, the rest is logged and left to the next call.
     """
     with database.begin() as connection:
         todo = list(_todo(connection))
@@ -56,6 +56,8 @@ def renew(database: Database) -> None:
                 connection.exec_driver_sql(statement)
             except PostgresError as error:
                 log.warning("%s: %s", statement, str(error.orig).strip())
+                if is_lock_timeout(error):  # the same transaction would keep the others waiting, too
+                    return
 
 
 def _todo(connection: Connection) -> Iterator[str]:

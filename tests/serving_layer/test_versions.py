@@ -951,3 +951,25 @@ def test_a_view_has_the_indexes_that_it_asks_for_before_it_is_handed_over(world:
     assert there(first) == there(new) == {key, "btree (count)"}
     ask("")
     assert there(first) == there(new) == {key}
+
+
+def test_an_index_that_has_to_wait_for_a_reader_is_left_to_the_next_call(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    world.files["sums.sql"] = world.files["sums.sql"].replace(" AS SELECT", " TBLPROPERTIES ('index' = 'c') AS SELECT")
+    with world.database.begin() as connection:
+        world.apply(connection)
+    valid = text("SELECT indisvalid FROM pg_index WHERE starts_with(indexrelid::regclass::text, 'cells.asked_')")
+    with world.database.snapshot() as reader:
+        reader.execute(text("SELECT * FROM analytics.sums"))
+        with monkeypatch.context() as patched:
+            patched.setattr(indexes, "PATIENCE", "50ms")
+            indexes.renew(world.database)
+        with world.database.begin() as connection:
+            assert connection.execute(valid).scalars().all() == [False]
+    world.advance("a")
+    indexes.renew(world.database)
+    with world.database.begin() as connection:
+        assert connection.execute(valid).scalars().all() == [True]
