@@ -60,7 +60,7 @@ def _measured(settings: Mapping[str, str], records: int, seconds: int) -> tuple[
     home = Path(tempfile.mkdtemp(prefix="lamina-flush-"))
     (home / "jars").symlink_to(REPOSITORY / ".lamina" / "jars")
     java = java_home(REPOSITORY / ".lamina")
-    files = jars(REPOSITORY / ".lamina", "kafka", java=java)
+    files = jars(REPOSITORY / ".lamina", "kafka")
     broker = kafka.start(home, java=java, jars=files, settings=settings, jvm_options=(), ports=None)
     try:
         with Brokers(broker.address) as brokers:

@@ -147,8 +147,7 @@ def iceberg_catalog(name: str, postgres: str, warehouse: str) -> dict[str, str]:
 def _configuration(settings: Settings, master: str, heap: str, java_options: tuple[str, ...]) -> dict[str, str]:
     home = settings.home
     keep_private(home)
-    java = java_home(home)
-    files = [str(jar) for jar in jars(home, "spark", java=java)]
+    files = [str(jar) for jar in jars(home, "spark")]
     logs = home / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     scratch = folders.of_this_process(home / "spark")

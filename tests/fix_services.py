@@ -26,7 +26,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from lamina.services import postgres
 from lamina.services.embedded import Addresses, Embedded
 from lamina.services.jars import resolve
-from lamina.services.java import QUICK_COMPILER, archive_options, java_home
+from lamina.services.java import QUICK_COMPILER, archive_options
 from lamina.settings import Settings
 from serving_layer.database import Database
 from serving_layer.install import install
@@ -43,7 +43,7 @@ Databases = Callable[..., str]
 
 def new_home(name: str) -> Path:
     """A fresh LAMINA_HOME that shares the repository's jars; what killed runs left goes away first."""
-    resolve(REPOSITORY / ".lamina", java=java_home(REPOSITORY / ".lamina"))
+    resolve(REPOSITORY / ".lamina")
     RUNS.mkdir(parents=True, exist_ok=True)
     remove_what_killed_runs_left()
     home = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=RUNS))

@@ -84,7 +84,7 @@ class Embedded:
         """
         with self._locked():
             java = java_home(self.home)
-            files = jars(self.home, "kafka", java=java)
+            files = jars(self.home, "kafka")
             state = self._read()
             broker, server = self._answering(self._find_kafka(state), self._find_postgres(state))
             ports = state.get("kafka", {})

@@ -1,4 +1,4 @@
-"""Spark's and Kafka's jars are fetched once, with the Ivy that ships inside pyspark, and checked against `jars.lock`.
+"""Spark's and Kafka's jars are fetched once, from Maven Central, and checked against `jars.lock`, which names them.
 
 Afterwards nothing is ever resolved again: Spark gets the jars as plain files, and no start needs the network. A folder
 of jars is there whole or not at all, because it is renamed into place when every hash has been checked.
@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.request
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from http.client import HTTPException
 from pathlib import Path
+from ssl import SSLContext
 
 from lamina.services.java import java_home
 from lamina.services.processes import locked
-from lamina.services.trust import network_options
+from lamina.services.trust import network_options, trusting
 from view_algebra.errors import LaminaError
 
 SPARK = (
@@ -53,48 +59,58 @@ _IN_PYSPARK = {
 
 LOCK = Path(__file__).with_name("jars.lock")
 
-RESOLVE_SECONDS = 900.0
-"""Fifteen minutes for 100 MB; it takes 40 s where Maven Central is near."""
+AT_ONCE = 8
+"""Jars that are fetched at a time: most are small, and take a round trip each."""
+
+ANSWER_SECONDS = 60.0
+"""Without a byte for so long, a server is given up."""
+
+FETCH_SECONDS = 900.0
+"""Fifteen minutes for 100 MB; it takes 3 s where Maven Central is near."""
 
 
-def jars(home: Path, group: str, *, java: Path) -> tuple[Path, ...]:
+def jars(home: Path, group: str) -> tuple[Path, ...]:
     """The jar files of `group` ("spark" or "kafka") under `home`, fetched when they are not there yet.
 
     Raises LaminaError without a network, with a full disk, or when a file is not the one in `jars.lock`.
     """
-    resolve(home, java=java, groups=(group,))
+    resolve(home, groups=(group,))
     return tuple(sorted((home / "jars" / group).resolve().glob("*.jar")))
 
 
-def resolve(home: Path, *, java: Path, groups: tuple[str, ...] = ("spark", "kafka")) -> None:
+def resolve(home: Path, *, groups: tuple[str, ...] = ("spark", "kafka")) -> None:
     """Makes the folders `jars/<group>` under `home` complete; touches no network when they are."""
     folder = home / "jars"
     if all(_complete(folder / group, group) for group in groups):
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / "lock", patience=RESOLVE_SECONDS):
+    with locked(folder / "lock", patience=FETCH_SECONDS):
         missing = [group for group in groups if not _complete(folder / group, group)]
-        with ThreadPoolExecutor(max_workers=2) as pool:  # the time is the network's, a round trip per module
-            for done in [pool.submit(_fetch, folder, group, java) for group in missing]:
-                done.result()
+        for group in missing:
+            _fetch(folder, group)
 
 
 def locked_hashes(group: str) -> dict[str, str]:
-    """SHA-256 by file name, from `jars.lock`."""
+    """SHA-256 by path in Maven Central, from `jars.lock`."""
     rows = (line.split() for line in LOCK.read_text().splitlines() if line and not line.startswith("#"))
     return {name.removeprefix(f"{group}/"): digest for digest, name in rows if name.startswith(f"{group}/")}
 
 
 def _complete(folder: Path, group: str) -> bool:
     """True when the folder holds the locked names: hashes were checked before it got its name."""
-    return folder.is_dir() and {jar.name for jar in folder.glob("*.jar")} == set(locked_hashes(group))
+    wanted = {Path(path).name for path in locked_hashes(group)}
+    return folder.is_dir() and {jar.name for jar in folder.glob("*.jar")} == wanted
 
 
-def _fetch(folder: Path, group: str, java: Path) -> None:
+def _fetch(folder: Path, group: str) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix=f"{group}-", dir=folder) as draft:
-            _ivy(Path(draft), group, java)
             fetched = Path(draft) / "jars"
+            fetched.mkdir()
+            paths, context = list(locked_hashes(group)), trusting()
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                for path, jar in zip(paths, pool.map(partial(_downloaded, group, context), paths), strict=True):
+                    (fetched / Path(path).name).write_bytes(jar)
             _verify(fetched, group)
             final = folder / group
             if final.exists():
@@ -108,70 +124,23 @@ def _fetch(folder: Path, group: str, java: Path) -> None:
         ) from error
 
 
-def _ivy(draft: Path, group: str, java: Path) -> None:
-    dependencies = "".join(
-        f'<dependency org="{org}" name="{name}" rev="{rev}" conf="default->master,runtime"/>'
-        for org, name, rev in _GROUPS[group]
-    )
-    excludes = "".join(f'<exclude org="{org}" module="{module}"/>' for org, module in _IN_PYSPARK[group])
-    (draft / "ivy.xml").write_text(
-        f'<ivy-module version="2.0"><info organisation="lamina" module="{group}"/>'
-        f'<configurations><conf name="default"/></configurations>'
-        f"<dependencies>{dependencies}{excludes}</dependencies></ivy-module>"
-    )
-    (ivy,) = _pyspark().glob("jars/ivy-*.jar")
-    command = [str(java / "bin" / "java"), "-Xmx256m", *network_options(draft), "-cp", str(ivy), "org.apache.ivy.Main"]
-    command += [
-        "-cache",
-        str(draft / "cache"),
-        "-ivy",
-        str(draft / "ivy.xml"),
-        "-confs",
-        "default",
-        "-types",
-        "jar",
-        "bundle",
-    ]
-    command += ["-retrieve", str(draft / "jars" / "[artifact]-[revision](-[classifier]).[ext]")]
+def _downloaded(group: str, context: SSLContext, path: str) -> bytes:
+    """A file of Maven Central."""
     try:
-        answer = subprocess.run(
-            command, capture_output=True, text=True, timeout=RESOLVE_SECONDS, check=False, stdin=subprocess.DEVNULL
-        )
-    except subprocess.TimeoutExpired:
-        raise _unreachable(group, f"No end after {RESOLVE_SECONDS:.0f} seconds.") from None
-    output = answer.stdout + answer.stderr
-    if answer.returncode != 0 or not (draft / "jars").is_dir():
-        said = [line.strip() for line in output.splitlines() if _tells(line)]
-        raise _unreachable(group, "\n".join(dict.fromkeys(said[:6])) or output[-600:].strip())
-
-
-def _tells(line: str) -> bool:
-    """True for the lines of Ivy's long report that say why."""
-    words = (
-        "unresolved dependency",
-        "Host ",
-        "UnknownHost",
-        "refused",
-        "timed out",
-        "No space left",
-        "denied",
-        "FAILED",
-        "SSL",
-    )
-    return any(word in line for word in words)
-
-
-def _unreachable(group: str, evidence: str) -> LaminaError:
-    return LaminaError(
-        f"the jars of {group} could not be fetched",
-        evidence=evidence,
-        way_out="They are fetched once, from Maven Central: run this again with a network (https_proxy is heeded), or "
-        "copy the folder `jars` of another LAMINA_HOME into this one.",
-    )
+        address = _maven_central() + path
+        with urllib.request.urlopen(address, timeout=ANSWER_SECONDS, context=context) as answer:  # noqa: S310 (https)
+            return bytes(answer.read())
+    except (OSError, HTTPException) as error:
+        raise LaminaError(
+            f"the jars of {group} could not be fetched",
+            evidence=f"{path}: {error}",
+            way_out="They are fetched once, from Maven Central: run this again with a network (https_proxy is heeded),"
+            " or copy the folder `jars` of another LAMINA_HOME into this one.",
+        ) from error
 
 
 def _verify(fetched: Path, group: str) -> None:
-    wanted = locked_hashes(group)
+    wanted = {Path(path).name: digest for path, digest in locked_hashes(group).items()}
     found = {jar.name: _sha256(jar) for jar in fetched.glob("*.jar")}
     wrong = [
         f"{name}: found {found.get(name, 'nothing')[:16]}, wanted {wanted.get(name, 'nothing')[:16]}"
@@ -192,21 +161,61 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _pyspark() -> Path:
+def _ivy() -> Path:
+    """The Ivy that ships inside pyspark."""
     package = importlib.util.find_spec("pyspark")
     if package is None or package.origin is None:
         raise LaminaError("pyspark is not installed", way_out="Run `make setup`.")
-    return Path(package.origin).parent
+    (ivy,) = Path(package.origin).parent.glob("jars/ivy-*.jar")
+    return ivy
+
+
+@cache
+def _maven_central() -> str:
+    """The address of Maven Central, as Ivy has it: the class of its resolver holds it as a constant."""
+    with zipfile.ZipFile(_ivy()) as jar:
+        resolver = jar.read("org/apache/ivy/plugins/resolver/IBiblioResolver.class")
+    found = re.search(rb"https://[a-z0-9.]+/maven2/", resolver)
+    if found is None:
+        raise LaminaError("Ivy names no Maven Central", way_out="Install the pyspark of the lock: `make setup`.")
+    return found[0].decode()
 
 
 def write_lock(java: Path) -> None:
-    """Resolves anew and writes `jars.lock`: what `make lock` does."""
-    lines = ["# SHA-256 of every jar that Spark and Kafka get; written by `make lock`."]
+    """Resolves anew, with the Ivy that ships inside pyspark, and writes `jars.lock`: what `make lock` does."""
+    lines = ["# SHA-256 of every jar that Spark and Kafka get, and its path in Maven Central; written by `make lock`."]
     for group in _GROUPS:
         with tempfile.TemporaryDirectory() as draft:
-            _ivy(Path(draft), group, java)
-            lines += [f"{_sha256(jar)}  {group}/{jar.name}" for jar in sorted((Path(draft) / "jars").glob("*.jar"))]
+            found = _resolved(Path(draft), group, java)
+            lines += [f"{_sha256(jar)}  {group}/{jar.relative_to(found)}" for jar in sorted(found.rglob("*.jar"))]
     LOCK.write_text("\n".join(lines) + "\n")
+
+
+def _resolved(draft: Path, group: str, java: Path) -> Path:
+    """A folder of all jars that a group needs, in Maven's layout."""
+    dependencies = "".join(
+        f'<dependency org="{org}" name="{name}" rev="{rev}" conf="default->master,runtime"/>'
+        for org, name, rev in _GROUPS[group]
+    )
+    excludes = "".join(f'<exclude org="{org}" module="{module}"/>' for org, module in _IN_PYSPARK[group])
+    (draft / "ivy.xml").write_text(
+        f'<ivy-module version="2.0"><info organisation="lamina" module="{group}"/>'
+        f'<configurations><conf name="default"/></configurations>'
+        f"<dependencies>{dependencies}{excludes}</dependencies></ivy-module>"
+    )
+    layout = "[orgPath]/[module]/[revision]/[artifact]-[revision](-[classifier]).[ext]"
+    command = [
+        str(java / "bin" / "java"),
+        "-Xmx256m",
+        *network_options(draft),
+        "-cp",
+        str(_ivy()),
+        "org.apache.ivy.Main",
+    ]
+    command += ["-cache", str(draft / "cache"), "-ivy", str(draft / "ivy.xml"), "-confs", "default"]
+    command += ["-types", "jar", "bundle", "-retrieve", str(draft / "jars" / layout)]
+    subprocess.run(command, check=True, stdout=sys.stderr, stdin=subprocess.DEVNULL)
+    return draft / "jars"
 
 
 if __name__ == "__main__":
@@ -215,6 +224,6 @@ if __name__ == "__main__":
         write_lock(java_home(home))
     else:
         try:
-            resolve(home.absolute(), java=java_home(home.absolute()))
+            resolve(home.absolute())
         except LaminaError as error:
             sys.exit(f"{error}")

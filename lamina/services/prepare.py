@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lamina.services.embedded import Embedded
 from lamina.services.jars import resolve
-from lamina.services.java import archive, java_home, make_base_archive, recording_options
+from lamina.services.java import archive, make_base_archive, recording_options
 from lamina.services.processes import locked
 from lamina.settings import Settings
 from lamina.spark import session
@@ -32,7 +32,7 @@ def prepare(home: Path) -> None:
     Raises LaminaError when the jars cannot be fetched or a service does not start.
     """
     home = home.absolute()
-    resolve(home, java=java_home(home))
+    resolve(home)
     if archive(home, "kafka").exists() and archive(home, "spark").exists():
         return
     with locked(home / "prepare.lock", patience=EXIT_SECONDS):

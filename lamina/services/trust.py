@@ -29,13 +29,18 @@ _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 _MAGIC, _VERSION, _TRUSTED = 0xFEEDFEED, 2, 2
 
 
+def trusting(environment: Mapping[str, str] | None = None) -> ssl.SSLContext:
+    """What Python trusts, by the same certificates."""
+    return ssl.create_default_context(cafile=_bundle(os.environ if environment is None else environment))
+
+
 def network_options(folder: Path, environment: Mapping[str, str] | None = None) -> list[str]:
     """The JVM options by which it reaches the network as other programs here do; `folder` takes the key store."""
     bundle = _bundle(os.environ if environment is None else environment)
     options = []
     if bundle is not None:
         store = folder / "trusted.jks"
-        store.write_bytes(_key_store(bundle))
+        store.write_bytes(_key_store(_certificates(bundle)))
         options += [f"-Djavax.net.ssl.trustStore={store}", f"-Djavax.net.ssl.trustStorePassword={PASSWORD}"]
         options.append("-Djavax.net.ssl.trustStoreType=jks")
     for scheme, address in urllib.request.getproxies().items():
@@ -45,15 +50,17 @@ def network_options(folder: Path, environment: Mapping[str, str] | None = None) 
     return options
 
 
-def _bundle(environment: Mapping[str, str]) -> list[bytes] | None:
-    """The machine's certificates, DER-encoded, from the first place that has any."""
+def _bundle(environment: Mapping[str, str]) -> Path | None:
+    """The machine's certificates: the first file that has any."""
     named = [environment.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT")]
-    for path in (*named, ssl.get_default_verify_paths().cafile, *BUNDLES):
-        if path and Path(path).is_file():
-            certificates = re.findall(f"{_BEGIN}.*?{_END}", Path(path).read_text(errors="replace"), re.DOTALL)
-            if certificates:
-                return [ssl.PEM_cert_to_DER_cert(certificate) for certificate in certificates]
-    return None
+    places = (Path(path) for path in (*named, ssl.get_default_verify_paths().cafile, *BUNDLES) if path)
+    return next((path for path in places if path.is_file() and _certificates(path)), None)
+
+
+def _certificates(bundle: Path) -> list[bytes]:
+    """The certificates of a PEM file, DER-encoded."""
+    found = re.findall(f"{_BEGIN}.*?{_END}", bundle.read_text(errors="replace"), re.DOTALL)
+    return [ssl.PEM_cert_to_DER_cert(certificate) for certificate in found]
 
 
 def _key_store(certificates: list[bytes]) -> bytes:

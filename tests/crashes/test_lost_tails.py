@@ -47,7 +47,7 @@ class OwnBroker:
         java = java_home(self.home)
         options = quick_java(self.home, "kafka")
         ports = (self.running.port, self.running.controller_port) if self.running else None
-        files = jars(self.home, "kafka", java=java)
+        files = jars(self.home, "kafka")
         self.running = kafka.start(self.home, java=java, jars=files, settings={}, jvm_options=options, ports=ports)
         return self.running.address
 

@@ -58,7 +58,10 @@ def test_packages_come_from_where_pip_is_told_to_look() -> None:
 
 def test_every_jar_has_a_hash() -> None:
     for group in ("spark", "kafka"):
-        assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in locked_hashes(group).values())
+        for path, digest in locked_hashes(group).items():
+            assert re.fullmatch("[0-9a-f]{64}", digest)
+            name, version, file = path.split("/")[-3:]
+            assert file == f"{name}-{version}.jar", "Maven's layout: the file is fetched by its path"
     assert len(LOCK.read_text().splitlines()) == 1 + len(locked_hashes("spark")) + len(locked_hashes("kafka"))
 
 

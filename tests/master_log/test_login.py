@@ -70,7 +70,7 @@ def broker(run_home: Path, variables: dict[str, str]) -> Iterator[Listeners]:
     started = kafka.start(
         home,
         java=java,
-        jars=jars(run_home, "kafka", java=java),
+        jars=jars(run_home, "kafka"),
         settings=settings,
         jvm_options=quick_java(run_home, "kafka"),
         ports=ports[:2],
