@@ -17,6 +17,9 @@ from pathlib import Path
 TOOLS = ("packaging", "setuptools", "uv", "wheel")
 """Packages that install and build others; pyspark is published as sources alone."""
 
+BUILD = "[bdist_wheel]\ncompression = stored\n"
+"""Settings of setuptools: pyspark is 400 MB of archives, which are not to be compressed once more to be unpacked."""
+
 UV_NAMES = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -61,8 +64,12 @@ def install(lock: Path) -> None:
         _run([*pip, "install", "--quiet", "--require-hashes", "--requirement", tools.name], os.environ)
     told = subprocess.run([*pip, "config", "list"], capture_output=True, text=True, check=False).stdout
     uv = [sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable]
-    locked = ["--require-hashes", "--no-build-isolation", "--requirement", str(lock)]
-    _run([*uv, *locked], {**os.environ, **as_uv(told, os.environ)})
+    # Without --no-deps, uv would fetch the sources of pyspark twice, to read what they depend on: the lock says it all.
+    locked = ["--require-hashes", "--no-deps", "--no-build-isolation", "--requirement", str(lock)]
+    with tempfile.NamedTemporaryFile("w", suffix=".cfg") as settings:
+        settings.write(BUILD)
+        settings.flush()
+        _run([*uv, *locked], {**os.environ, **as_uv(told, os.environ), "DIST_EXTRA_CONFIG": settings.name})
 
 
 def _run(command: list[str], environment: Mapping[str, str]) -> None:
