@@ -38,14 +38,14 @@ def counting(records: DataFrame, source: Source) -> DataFrame:
     return records.sparkSession.sql(source.counted)
 
 
-def cells_of(records: DataFrame, source: Source, table: CellTable, since: datetime | None) -> DataFrame:
+def cells_of(counted: DataFrame, table: CellTable, since: datetime | None) -> DataFrame:
     """The cells of the records that count; a micro-batch computes those of several views at once.
 
     Of no records there is no cell, as in a micro-batch: a SELECT without GROUP BY would give one.
     """
-    counting(records, source).createOrReplaceTempView(source.name)
+    counted.where("true").createOrReplaceTempView(table.source)  # a view of them would, replaced, drop their cache
     of_some = "\nHAVING count(*) > 0" if table.kind == "aggregate" and not table.keys else ""
-    found = records.sparkSession.sql(table.partial + of_some)
+    found = counted.sparkSession.sql(table.partial + of_some)
     begins = kept_since(table, since)
     found = found if begins is None else found.where(kept(table.retained, begins))
     return _listed(found) if table.spread else found

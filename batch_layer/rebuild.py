@@ -7,14 +7,15 @@ that died before the hand-over has changed nothing that anybody reads; the next 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batch_layer import checking, compute, patience
 from batch_layer.archiving import Logs
 from batch_layer.leap import Leap
+from batch_layer.shared import Shared
 from batch_layer.stalls import Stalled, Watching, Work, unwatched
 from master_log.causes import SPARK_ERRORS, cause
 from master_log.kafka import Brokers
@@ -112,16 +113,29 @@ class BatchLayer:
         """
         sealed = self.generations(id)
         reasons: dict[str, str] = {}
-        for each in sealed:
-            try:
-                self.compute_unless_dropped(id, each.view)
-            except (*SPARK_ERRORS, Stalled) as error:
-                reasons[each.view] = _reason(error)
-                if leap or len(reasons) == len(sealed):
-                    raise _not_computed(reasons) from error
-                self.tell(f"{each.view}: Spark cannot compute it, so it is left out and stays as it is")
-                self._leave_out(each)
+        with self.sharing(sealed) as shared:
+            for each in sealed:
+                try:
+                    self.compute_unless_dropped(id, each.view, shared)
+                except (*SPARK_ERRORS, Stalled) as error:
+                    reasons[each.view] = _reason(error)
+                    if leap or len(reasons) == len(sealed):
+                        raise _not_computed(reasons) from error
+                    self.tell(f"{each.view}: Spark cannot compute it, so it is left out and stays as it is")
+                    self._leave_out(each)
+                    shared.forget()  # with Spark's process, if it was ended
         return _not_computed(reasons) if reasons else None
+
+    @contextmanager
+    def sharing(self, sealed: Sequence[Generation]) -> Iterator[Shared]:
+        """Lets these generations share the records that they are computed from."""
+        with self.database.begin() as connection:
+            read = [versions.get(connection, each.view, each.version) for each in sealed]
+        shared = Shared([(each.sources[table.source], table) for each in read for table in each.view.cell_tables])
+        try:
+            yield shared
+        finally:
+            shared.forget()
 
     def _leave_out(self, left: Generation) -> None:
         def step(connection: Connection) -> None:
@@ -193,12 +207,12 @@ class BatchLayer:
         patience.settle(self.database)
         return dropping.drop_unused(self.database)
 
-    def compute(self, id: int, name: str) -> int:
+    def compute(self, id: int, name: str, shared: Shared | None = None) -> int:
         """Computes the cells of all records below the cut of one view and loads them; gives the number of cells."""
         with waiting(self.tell, f"{name}: cells are computed from all records and loaded"):
-            return self._compute(id, name)
+            return self._compute(id, name, shared or Shared())
 
-    def _compute(self, id: int, name: str) -> int:
+    def _compute(self, id: int, name: str, shared: Shared) -> int:
         self._expect(id)
         with self.database.begin() as connection:
             each = lookup.of_view(connection, id, name)
@@ -213,8 +227,8 @@ class BatchLayer:
                 cut = lookup.cut_of(connection, each.id, table.source)
                 start = progress.starts(connection, [table.source])
             source = version.sources[table.source]
-            records = self.log().records_below(source, cut, since=start)
-            computed = compute.cells_of(records, source, table, each.since)
+            counted = shared.counting(self.log(), source, cut, start)
+            computed = compute.cells_of(counted, table, each.since)
             with self.watching(Work(name, {source.name: (source, OffsetRange.since(start, cut))}, [table])):
                 parts = compute.load(computed, compute.Target(self.dsn, each.id, table, attempt))
             total += sum(parts.values())
@@ -225,10 +239,10 @@ class BatchLayer:
         self._done(id, f"compute {name}")
         return total
 
-    def compute_unless_dropped(self, id: int, name: str) -> None:
+    def compute_unless_dropped(self, id: int, name: str, shared: Shared | None = None) -> None:
         """Computes a view; one that `apply` drops meanwhile is left out, and the others go on."""
         try:
-            self.compute(id, name)
+            self.compute(id, name, shared)
         except Exception:
             if name not in self._expect(id).views or name in {each.view for each in self.generations(id)}:
                 raise

@@ -109,8 +109,10 @@ def computed(
         batch.at("after seal")
         try:
             batch.archive(id)
-            for each in batch.generations(id):
-                batch.compute(id, each.view)
+            sealed = batch.generations(id)
+            with batch.sharing(sealed) as shared:
+                for each in sealed:
+                    batch.compute(id, each.view, shared)
             new_sources.gather(batch, id)
             batch.go_live(id)
             for generation in batch.generations(id):

@@ -140,6 +140,10 @@ class MasterLog:
         """The vector below which every record since `start` is in the log; a partition it does not name begins at 0."""
         return summaries.held_in(self._opened(source), source)[1]
 
+    def size(self, source: Source) -> int:
+        """Bytes of the files of the log."""
+        return int(next(self._opened(source).lineage()).summary["total-files-size"])
+
     def tails(self, source: Source, held: Offsets) -> Tails:
         """What stood last below `held` in Kafka when it was archived; nothing where `held` is another by now."""
         table = self._opened(source)

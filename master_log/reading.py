@@ -20,6 +20,7 @@ from master_log.log_times import RAW_LOG_TIME
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import spark_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -197,6 +198,13 @@ def selected(rows: DataFrame, name: str, select: str) -> DataFrame:
         return spark.sql(f"WITH {name} AS (SELECT * FROM {view}) SELECT * FROM (\n{select}\n)")
     finally:
         spark.catalog.dropTempView(view)
+
+
+def named_in(rows: DataFrame, texts: Sequence[str]) -> DataFrame:
+    """The columns that some text names, and no others."""
+    whole = "\n".join(texts).lower()
+    names = [spark_name(name) for name in rows.columns]
+    return rows.select([name for name in names if name.strip("`").lower() in whole])
 
 
 def below(end: Offsets, start: Offsets) -> OffsetRange:

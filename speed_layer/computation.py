@@ -12,14 +12,13 @@ import pyarrow as pa
 import pyarrow.compute
 
 from master_log.log_times import RAW_LOG_TIME
-from master_log.reading import parsed, selected
+from master_log.reading import named_in, parsed, selected
 from serving_layer.cells import Staged
 from serving_layer.copying import Rows, batches
 from serving_layer.duplicates import Found, come_twice, in_order
 from serving_layer.quarantine import Bad, bad_among
 from view_algebra import fuse, rows
 from view_algebra.compiled import CellTable, Fused, Source
-from view_algebra.language.quoting import spark_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -86,7 +85,8 @@ class Computation:
         records = parsed(raw, self.source)
         if not self.source.ids:
             return self._computed(raw, records, records)
-        used = self._used(records).persist()  # the ids are asked for first, and nothing is read and parsed twice
+        texts = [self.source.ids, *(fused.sql for fused in self.fused)]
+        used = named_in(records, texts).persist()  # the ids are asked for first, and nothing is read and parsed twice
         try:
             ids = ids_of(selected(used, "records", self.source.ids))
             with ThreadPoolExecutor(1, thread_name_prefix="find") as beside:
@@ -127,12 +127,6 @@ class Computation:
             found += [gathered(fused, selected(counted, "records", fused.sql)) for fused in each.fused]
         bad_copies = copies is not None and copies.num_rows > 0 and self.source.counts_bad_fields
         return together(found, records, self.source, bad_copies=bad_copies)
-
-    def _used(self, records: DataFrame) -> DataFrame:
-        """The columns that some text names, and no others."""
-        texts = "\n".join([self.source.ids, *(fused.sql for fused in self.fused)]).lower()
-        names = [spark_name(name) for name in records.columns]
-        return records.select([name for name in names if name.strip("`").lower() in texts])
 
 
 def ids_of(statement: DataFrame) -> pa.Table:

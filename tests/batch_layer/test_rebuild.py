@@ -37,14 +37,15 @@ STEPS = (
 """Where a rebuild may die."""
 
 
-def test_a_rebuild_under_traffic_hands_over_equal_cells(deployed: Deployed) -> None:
+def test_a_rebuild_under_traffic_reads_records_once_and_hands_over_equal_cells(deployed: Deployed) -> None:
     deployed.apply(**CATALOG)
     deployed.send("events", *(event(n) for n in range(300)))
     deployed.catch_up()
-    sent = 300
+    sent, kept = 300, dict[str, int]()
 
     def traffic(place: str) -> None:
         nonlocal sent
+        kept[place] = kept_in_spark(deployed)
         deployed.send("events", *(event(n) for n in range(sent, sent + 50)))
         sent += 50
         deployed.catch_up()
@@ -56,7 +57,14 @@ def test_a_rebuild_under_traffic_hands_over_equal_cells(deployed: Deployed) -> N
     assert {proof.view for proof in proofs} == {"hourly", "totals", "users", "clicks"}
     assert all(proof.cells > 0 and proof.differing == 0 for proof in proofs)
     assert one(deployed.rows("SELECT events FROM totals")) == (sent,)
+    assert [kept[f"compute {view}"] for view in ("clicks", "hourly", "totals", "users")] == [1, 1, 1, 1]
+    assert kept["after go-live"] == 0
     deployed.check()
+
+
+def kept_in_spark(deployed: Deployed) -> int:
+    """How many results Spark keeps, to be read again."""
+    return int(deployed.deployment.spark.sparkContext._jsc.getPersistentRDDs().size())
 
 
 def test_a_rebuild_lists_hopping_windows_that_reach_beyond_the_calendar(deployed: Deployed) -> None:

@@ -1,0 +1,54 @@
+"""The records that several tables of cells of one rebuild are computed from are read and parsed once (decision 26)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+
+from batch_layer.compute import counting
+from master_log.offsets import Offsets
+from master_log.reading import named_in
+from view_algebra.compiled import CellTable, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from master_log.archive import MasterLog
+
+MOST_BYTES = 2**29
+"""Bytes of a log's files up to which its records are kept. The files are compressed, and what is kept is not."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Keeps on disk, where Spark computes, the records that more than one of these tables reads.
+
+    One process computes the tables one after the other. After an error, `forget` lets the next one read for itself.
+    """
+
+    tables: Sequence[tuple[Source, CellTable]] = ()
+    _kept: dict[tuple[str, str, Offsets], DataFrame] = field(default_factory=dict, init=False)
+
+    def counting(self, log: MasterLog, source: Source, cut: Offsets, start: Offsets) -> DataFrame:
+        """The records of a source from `start` up to `cut` that count."""
+        key = (source.name, source.parse, cut)
+        if key in self._kept:
+            return self._kept[key]
+        records = counting(log.records_below(source, cut, since=start), source)
+        texts = [table.partial for other, table in self.tables if (other.name, other.parse) == key[:2]]
+        if len(texts) < 2 or log.size(source) > MOST_BYTES:
+            return records
+        from pyspark import StorageLevel
+
+        return self._kept.setdefault(key, named_in(records, texts).persist(StorageLevel.DISK_ONLY))
+
+    def forget(self) -> None:
+        """Removes what is kept."""
+        for records in self._kept.values():
+            with suppress(Py4JError, OSError):  # Spark's process was ended, and its files with it
+                records.unpersist()
+        self._kept.clear()
