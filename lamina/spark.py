@@ -253,13 +253,13 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
     only a whole one can stand back behind the others. Passwords are not among its arguments, which anybody may list.
     """
     from pyspark import SparkConf, SparkContext
-    from pyspark.accumulators import AccumulatorServer
+    from pyspark.accumulators import AccumulatorTCPServer
     from pyspark.java_gateway import launch_gateway
 
     if SparkContext._gateway is not None:  # noqa: SLF001 - a Spark that was stopped has left its JVM
         return
     # What PySpark and Py4J say of a connection that Ctrl-C or our end has cut off is of no use to anybody.
-    setattr(AccumulatorServer, "handle_error", lambda *_: None)  # noqa: B010 (it is a method to mypy)
+    setattr(AccumulatorTCPServer, "handle_error", lambda *_: None)  # noqa: B010 (it is a method to mypy)
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # nor of a micro-batch that failed: whoever judges it tells
     shown = SparkConf().setAll([(key, value) for key, value in configuration.items() if "password" not in key])

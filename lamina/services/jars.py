@@ -27,14 +27,12 @@ from lamina.services.trust import network_options, trusting
 from view_algebra.errors import LaminaError
 
 SPARK = (
-    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.0.0"),
-    ("org.apache.iceberg", "iceberg-spark-runtime-4.0_2.13", "1.11.0"),
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.1.1"),
+    ("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", "1.12.0"),
     ("org.postgresql", "postgresql", "42.7.14"),
     ("com.globalmentor", "hadoop-bare-naked-local-fs", "0.1.0"),
 )
-"""What Spark needs beside its own jars. The connector is 4.0.0, not pyspark's 4.0.5: its dependency
-spark-token-provider-kafka is missing from some mirrors for later versions. The last writes local files without starting
-a program for each."""
+"""What Spark needs beside its own jars. The last writes local files without starting a program for each."""
 
 KAFKA = (("org.apache.kafka", "kafka_2.13", "4.1.0"),)
 """The broker."""
