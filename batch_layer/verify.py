@@ -39,16 +39,25 @@ LARGEST_WEIGHT = 2**16
 
 @dataclass(frozen=True)
 class Verified:
-    """A receipt beside what the log gives; `differing` says in words what differs, and is empty where nothing does."""
+    """A receipt beside what the log gives; `differing` says in words what differs, and is empty where nothing does.
+
+    spark: the version of Spark that computed it again.
+    """
 
     receipt: Receipt
     found: Digest
     differing: list[str]
+    spark: str
 
     @property
     def equal(self) -> bool:
         """Did the view show what its SELECT gives?"""
         return not self.differing
+
+    @property
+    def other_sparks(self) -> list[str]:
+        """The versions of Spark, other than this one, that computed the cells of the receipt."""
+        return sorted(self.receipt.sparks - {self.spark})
 
 
 def verify(
@@ -76,7 +85,7 @@ def verify(
     differing = differences(view, receipt.digest, found)
     if differing:
         _refuse_losses(log, receipt, definition)
-    return Verified(receipt, found, differing)
+    return Verified(receipt, found, differing, str(spark.version))
 
 
 def _work(receipt: Receipt, definition: Catalog, tables: Sequence[CellTable]) -> Work:

@@ -62,6 +62,8 @@ def show(output: Output, opened: Deployment, receipt: Receipt) -> bool:
                 "result": result,
                 "differs": found.differing,
                 "left_out": computed.left_out,
+                "spark": found.spark,
+                "sparks_of_the_receipt": sorted(receipt.sparks),
             }
         )
         return found.equal
@@ -69,6 +71,9 @@ def show(output: Output, opened: Deployment, receipt: Receipt) -> bool:
     output.table(("view", "read at", "rows", "rows by the log", "result"), [row])
     for each in found.differing:
         output.tell(f"{receipt.view}: the receipt and the log differ in {each}")
+    if found.differing and found.other_sparks:
+        others = ", ".join(found.other_sparks)
+        output.tell(f"{receipt.view}: so does Spark: {others} computed the view, {found.spark} verified it")
     if computed.left_out:
         output.tell(f"not in the digest, for the doubles nested in them: {', '.join(computed.left_out)}")
     return found.equal

@@ -272,6 +272,7 @@ generation = Table(
     Column("retired_at", DateTime(timezone=True)),
     Column("dropped_at", DateTime(timezone=True)),
     Column("shown_at", DateTime(timezone=True), comment="when it was handed over, other than by a rollback"),
+    Column("spark", Text, comment="the version of Spark that computed it; NULL if it is not known"),
     CheckConstraint("state IN ('building', 'live', 'retired')", name="state"),
     comment="a generation of a view is its cells, opened at a cut: building, then live, then retired",
 )

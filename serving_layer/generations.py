@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.metadata import version as version_of_package
 
 from sqlalchemy import Connection, cast, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import INTERVAL
@@ -70,6 +71,7 @@ def open_building(
         retain = of.properties.get("retain")
     values = {"view": view_name, "version": next(iter(tables.values())).version, "state": "building"}
     values |= {"rebuild": rebuild, "since": None if retain is None else _since(connection, feeding, retain)}
+    values |= {"spark": version_of_package("pyspark")}
     new = connection.execute(insert(generation).values(values).returning(generation.c.id)).scalar_one()
     for name in feeding:
         reached, known = progress.known(connection, name)

@@ -114,6 +114,18 @@ def sizes(connection: Connection) -> dict[str, int]:
     return {view: int(bytes or 0) for view, bytes in connection.execute(by_view.group_by(publication.c.view))}
 
 
+def sparks(connection: Connection) -> dict[str, str]:
+    """The version of Spark that computed what each view is read from, where it is known.
+
+    An older Lamina's database has no column of it, which a row as JSON leaves open.
+    """
+    asked = text(
+        "SELECT g.view, to_jsonb(g) ->> 'spark' AS spark"
+        " FROM lamina.publication AS p JOIN lamina.generation AS g ON g.id = p.generation"
+    )
+    return {row.view: row.spark for row in connection.execute(asked) if row.spark is not None}
+
+
 def previews(connection: Connection) -> list[str]:
     """The names of the previews there are."""
     if connection.execute(select(func.to_regclass(str(preview)))).scalar() is None:  # an older Lamina's database

@@ -116,7 +116,8 @@ WITH RECURSIVE below (view, reads) AS (
   CROSS JOIN unnest(v.reads) AS r (name)
 )
 SELECT v.name AS view, v.version, p.generation, c.definition, c.texts -> 'columns' AS columns,
-       (SELECT jsonb_object_agg(b.reads, jsonb_build_object('generation', g.id, 'version', g.version, 'since', g.since))
+       (SELECT jsonb_object_agg(b.reads, jsonb_build_object(
+          'generation', g.id, 'version', g.version, 'since', g.since, 'spark', g.spark))
         FROM below AS b
         JOIN lamina.publication AS shown ON shown.view = b.reads
         JOIN lamina.generation AS g ON g.id = shown.generation

@@ -65,7 +65,7 @@ class Counted:
 class Receipt:
     """What a view showed. `since`: by view that it was made of, when the groups began that were kept.
 
-    clock: what `now()` was.
+    clock: what `now()` was. sparks: the versions of Spark that computed its cells, where they are known.
     """
 
     view: str
@@ -77,6 +77,7 @@ class Receipt:
     digest: Digest
     sources: Mapping[str, Counted]
     since: Mapping[str, datetime]
+    sparks: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls, line: str) -> Receipt:
@@ -111,6 +112,7 @@ def _read(given: Mapping[str, Any]) -> Receipt:
         digest=Digest.read(given),
         sources={name: _counted(each) for name, each in given["sources"].items()},
         since={name: datetime.fromisoformat(since) for name, since in kept.items()},
+        sparks=frozenset(str(each["spark"]) for each in made_of.values() if each.get("spark")),
     )
 
 

@@ -309,6 +309,7 @@ def known(connection: Connection) -> Known:
         kept=versions.live(connection),
         measured=Measured(*largest) if (largest := rebuilds.largest(connection)) else None,
         sizes=lookup.sizes(connection),
+        sparks=lookup.sparks(connection),
         others=dependents.of_others(connection, giving_way=False),
         giving_way=dependents.of_others(connection, giving_way=True),
         previewed=lookup.previewed_views(connection),

@@ -65,8 +65,8 @@ class Known:
     published, each with its newest generation: to return to, or for a preview. measured: what a rebuild has read.
     sizes: bytes of the cells that each view is read from. others: per view, the relations in Postgres that read it,
     directly or through views of ours, are not ours, and hold back what would drop them; giving_way: those that do not.
-    previewed: per view, the previews that have one of that name;
-    reading: per source, the previews of which it feeds a view.
+    previewed: per view, the previews that have one of that name; reading: per source, the previews of which it feeds a
+    view. sparks: per view, the version of Spark that computed it.
     """
 
     counted: Mapping[str, int] = field(default_factory=dict)
@@ -77,6 +77,7 @@ class Known:
     giving_way: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     previewed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reading: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sparks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def moved(self) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.metadata import version
 
 from serving_layer import renames
 from serving_layer.amounts import duration, size
@@ -65,7 +66,7 @@ def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], know
         return _new_view(new, after, known)
     if declared_alike(name, before, after, anew):
         if old == new:
-            return Change("view", name, "nothing", "")
+            return _with_the_spark(name, known)
         if old == replace(new, checks=old.checks):
             return Change("view", name, "update", _OTHER_CHECKS)
         effect = f"this Lamina would compile it differently ({_what_differs(old, new)}); it stays as deployed"
@@ -96,6 +97,18 @@ def _changed(change: Change, old: View, new: View, after: Catalog, known: Known)
 def _with_it(gone: Sequence[str]) -> str:
     """What an apply drops, as it reads a view: words after those about the view."""
     return f"; {', '.join(gone)}, of analysts, {'is' if len(gone) == 1 else 'are'} dropped with it" if gone else ""
+
+
+def _with_the_spark(name: str, known: Known) -> Change:
+    """A view that is declared as it was: its cells go on, also where another Spark computed them."""
+    installed = version("pyspark")
+    if known.sparks.get(name, installed) == installed:
+        return Change("view", name, "nothing", "")
+    effect = (
+        f"its cells were computed by Spark {known.sparks[name]}, and this is Spark {installed}:"
+        f" `lamina rebuild {name}` computes them again, and its proof says what differs"
+    )
+    return Change("view", name, "keep", effect)
 
 
 def _new_view(new: View, after: Catalog, known: Known) -> Change:

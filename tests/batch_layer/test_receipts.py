@@ -216,6 +216,12 @@ def test_a_receipt_is_given_and_verified_by_the_command_line(
     assert json.loads(capsys.readouterr().out)["result"] == "equal"
     ended = quick_lamina("verify", "-", stdin=forged(given, rows=2), code=3)
     assert "totals: the receipt and the log differ in how many rows there are: 2 and 1" in ended.err
+    assert "so does Spark" not in ended.err
+    by_another = json.loads(given)["made_of"]
+    assert by_another["totals"]["spark"] == deployed.deployment.spark.version
+    by_another["totals"]["spark"] = "3.5.0"
+    assert not show(Output(), deployed.deployment, Receipt.read(forged(given, rows=2, made_of=by_another)))
+    assert "totals: so does Spark: 3.5.0 computed the view" in capsys.readouterr().err
     assert "There is no view named nothing" in quick_lamina("receipt", "nothing", code=1).err
 
 

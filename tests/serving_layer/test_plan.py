@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.metadata import version
 
 import pytest
 
@@ -24,6 +25,12 @@ def planned(known: Known | None = None, **changed: str) -> dict[str, Change]:
     after = before | {f"{name}.sql": sql for name, sql in changed.items()}
     changes = compare(compile_catalog(before), compile_catalog(after), known or Known(counted={"events": 1_000}))
     return {change.name: change for change in changes if change.action != "nothing"}
+
+
+def test_a_view_that_another_spark_computed_goes_on_and_is_named() -> None:
+    [change] = planned(Known(sparks={"sums": "3.5.0", "total": version("pyspark")})).values()
+    assert (change.name, change.action) == ("sums", "keep")
+    assert "its cells were computed by Spark 3.5.0, and this is Spark " in change.effect
 
 
 def test_a_table_that_an_older_lamina_deployed_and_did_not_read_is_read_from_now_on() -> None:

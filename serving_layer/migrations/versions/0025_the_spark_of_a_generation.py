@@ -1,0 +1,15 @@
+"""The version of Spark that computed a generation: receipts name it, and `lamina plan` says where it is another."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0025"
+down_revision = "0024"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Applies the change. Of generations that are there, the version is not known."""
+    meaning = "the version of Spark that computed it; NULL if it is not known"
+    op.add_column("generation", sa.Column("spark", sa.Text(), comment=meaning), schema="lamina")
