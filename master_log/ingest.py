@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import IO, Any, Literal
 
 from master_log.files import ISO, Line, format_of, lines, seekable
+from master_log.formats import value_of
 from master_log.judging import NOT_UTF8, Rules
 from master_log.kafka import Brokers
 from master_log.producer import NotTaken, Producer
@@ -90,7 +91,9 @@ def ingest(
     on_progress: Callable[[int, int | None], None] | None = None,
     stdin: IO[bytes] | None = None,
 ) -> Ingested:
-    """Sends each line of the file (`-`: standard input) as a JSON record; returns when the brokers hold them all.
+    """Sends each line of the file (`-`: standard input) as a record; returns when the brokers hold them all.
+
+    The record is JSON, or of the source's own format.
 
     A line is bad if the source will find it bad. `refuse` reads the whole file first, and sends nothing if one line is
     bad, or not UTF-8. `quarantine` sends a bad line as it is and its problem with it, and it lands in quarantine. A
@@ -100,12 +103,12 @@ def ingest(
     is in records per second; `on_progress` takes the records of the file that are done and, where it is known, how
     many there are. The first `skip` records are left out: they were sent before. Raises `Interrupted` on Ctrl-C.
     """
-    if source.format != "json":
+    if source.format == "debezium-json":
         raise LaminaError(
             f"{source.name} takes Debezium's change events, and `lamina ingest` sends plain records",
             evidence=f"format '{source.format}'",
             way_out=f"Let a Debezium connector write to topic {source.topic}; try the views before by `lamina test`,"
-            " whose tests hold change events. Or declare a source of format 'json'.",
+            " whose tests hold change events. Or declare a source of another format.",
         )
     keys = tuple(map(source.field, _keys(source, key_by)))
     as_object = source.key_format == "json"
@@ -139,7 +142,7 @@ def ingest(
                     key = None if line.problem else key_of(keys, line.value, as_object)
                     # A key decides its partition itself; without one, in turn, so that all of them fill alike.
                     partition = partitions[place % len(partitions)] if key is None else None
-                    record = line.record if line.problem is None else line.raw
+                    record = value_of(source, line.record) if line.problem is None else line.raw
                     producer.send(source.topic, record, key, partition, _headers(line))
                     tally.sent += 1
                     if on_progress and tally.sent % _STEP == 0:

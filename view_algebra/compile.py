@@ -162,6 +162,7 @@ def _source(d: SourceDeclaration) -> Source:
                 encodings=d.encodings,
             ),
             d.unique if d.kind == "stream" else d.order[:1] if d.newest_by == "event_time" else (),
+            d.values,
         ),
         ids=ids_text(told_apart) if told_apart else "",
         counted=counted_text(told_apart) if told_apart else "",

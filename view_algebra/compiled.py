@@ -100,9 +100,10 @@ class Partial:
 class Source:
     """A declared source.
 
-    unique: of a table the columns of its PRIMARY KEY, of a stream those of UNIQUE. format, key_format: what the value
-    of its records, and Kafka's key of them, are read as. changing: of a table, the columns of its records that `parse`
-    reads beside those that are declared (an older Lamina kept them as `moved_from`).
+    unique: of a table the columns of its PRIMARY KEY, of a stream those of UNIQUE. properties: what TBLPROPERTIES say,
+    and OPTIONS of its format. format, key_format: what the value of its records, and Kafka's key of them, are read as.
+    changing: of a table, the columns of its records that `parse` reads beside those that are declared (an older Lamina
+    kept them as `moved_from`).
     `parse` is Spark SQL that reads the view `raw_records` (topic, partition, offset, timestamp, key, value,
     headers: the columns of Spark's Kafka source, and `log_time`) and gives `kafka_partition`, `kafka_offset`,
     `kafka_timestamp`, `kafka_key`, `kafka_headers`, `kafka_value`, `kafka_error` (NULL, or why the record belongs in
@@ -122,7 +123,7 @@ class Source:
     properties: Mapping[str, str]
     sql: str
     parse: str
-    format: Literal["json", "debezium-json"] = "json"
+    format: str = "json"
     key_format: Literal["json", "string", "none"] = "none"
     ids: str = ""
     counted: str = ""

@@ -23,7 +23,7 @@ from view_algebra.texts.records import PSEUDO_COLUMNS
 from view_algebra.typed.calls import MOST_PANES
 from view_algebra.typed.nested import LAMBDAS
 from view_algebra.typed.sugar import CASTS, COMPUTED, FIELDS, MADE
-from view_algebra.written.properties import SOURCE_PROPERTIES, VIEW_PROPERTIES
+from view_algebra.written.properties import OPTIONS_OF_FORMATS, SOURCE_PROPERTIES, VIEW_PROPERTIES
 
 _PAGE = files(__package__) / "reference.md"
 
@@ -40,6 +40,7 @@ def _tables() -> dict[str, str]:
         "types": _table(("Spark", "Postgres"), sorted(postgres_types().items())),
         "indexed_bytes": f"{INDEXED_BYTES:,}",
         "pseudo_columns": _table(("column", "type"), [(name, kind.spark) for name, kind in PSEUDO_COLUMNS]),
+        "format_options": _table(("option", "meaning"), [(f"`{n}`", m) for n, m in OPTIONS_OF_FORMATS.items()]),
         "source_properties": _table(("of a source", "says"), list(SOURCE_PROPERTIES.items())),
         "view_properties": _table(("of a view", "says"), list(VIEW_PROPERTIES.items())),
         "aggregates": _listed(AGGREGATES),

@@ -76,6 +76,31 @@ SOURCES = [
         f"CREATE TABLE x (a INT) {_KAFKA};",
     ),
     Refusal(
+        "a separator of two characters",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'csv', delimiter '||');",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'csv', delimiter '|');",
+    ),
+    Refusal(
+        "one character for two purposes",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'csv', delimiter ';', quote ';');",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'csv', delimiter ';', quote '\"');",
+    ),
+    Refusal(
+        "an option of another format",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json', delimiter ';');",
+        f"CREATE TABLE x (a INT) {_KAFKA};",
+    ),
+    Refusal(
+        "two columns of one text",
+        "CREATE TABLE x (a STRING, b STRING) USING kafka OPTIONS (topic 'x', format 'text');",
+        "CREATE TABLE x (a STRING) USING kafka OPTIONS (topic 'x', format 'text');",
+    ),
+    Refusal(
+        "a number for bytes",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'bytes');",
+        "CREATE TABLE x (a BINARY) USING kafka OPTIONS (topic 'x', format 'bytes');",
+    ),
+    Refusal(
         "a column without a type", f"CREATE TABLE x (a INT, b) {_KAFKA};", f"CREATE TABLE x (a INT, b STRING) {_KAFKA};"
     ),
     Refusal(

@@ -24,6 +24,8 @@ from view_algebra.compiled import (
     TRUNCATES,
 )
 from view_algebra.engines.spark import constant
+from view_algebra.formats import Read
+from view_algebra.formats.interface import TEXT
 from view_algebra.language.encodings import PLAIN, Encodings
 from view_algebra.language.expressions import Constant
 from view_algebra.language.guards import TIME_ALONE
@@ -119,8 +121,11 @@ def parse_text(
     encodings: Encodings = PLAIN,
     reading: Reading = AS_IT_IS,
     needed: Sequence[str] = (),
+    values: Read | None = None,
 ) -> str:
     """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns; `key` of a table.
+
+    values: how values become JSON, if they are of another format.
 
     needed: columns besides the key without which a record is bad, if a source has NULL for fields that cannot be read:
     those that tell the events of a stream apart, or its newest record. Such a source has BAD_FIELDS behind the error.
@@ -128,13 +133,15 @@ def parse_text(
     decoding = Decoding(encodings, reading.names, reading.empty, reading.nulls)
     read_as = _read_as(columns, decoding)
     of_key = [] if key is None or key.format == "none" else key.of(columns)
-    row, log_time = _Row(key, encodings, reading, needed), ("", "") if key is None else _log_time()
+    row, log_time = _Row(key, encodings, reading, needed, values), ("", "") if key is None else _log_time()
     text = bounded(row.raw, Type("STRUCT", fields=tuple(read_as)), CORRUPT)
     of_envelope, raw = "", "raw_records"
     if encodings.changes:
         of_envelope, raw = debezium.COLUMNS, debezium.UNWRAPPED
     elif encodings.schemas:
         of_envelope, raw = debezium.COLUMNS_OF_PAYLOADS, debezium.PAYLOADS
+    elif values is not None:
+        of_envelope, raw = f"\n    {TEXT},", values.records
     parsed = f"""
   SELECT
     * EXCEPT (kafka_read),
@@ -185,7 +192,7 @@ def _plain(columns: Columns, decoding: Decoding) -> list[tuple[str, Type]]:
 def _is_read_again(columns: Columns, row: _Row, decoding: Decoding) -> str:
     """Whether Spark's reader did not read all of a record, or read it otherwise than it is written."""
     found = [f"kafka_read.{CORRUPT} IS NOT NULL"]
-    found += _loses(columns, "kafka_read", _TEXT, row, of_variant=row.encodings.has_schema)
+    found += _loses(columns, "kafka_read", row.whole, row, of_variant=row.encodings.has_schema)
     if row.reading.nulls:
         plain = _plain(columns, decoding)
         found += [when for when, _ in numbers(plain, row.text, row.reading, "kafka_read")]
@@ -236,6 +243,7 @@ class _Row:
     encodings: Encodings
     reading: Reading
     also: Sequence[str] = ()
+    values: Read | None = None
 
     @property
     def needed(self) -> Sequence[str]:
@@ -250,13 +258,18 @@ class _Row:
     @property
     def raw(self) -> str:
         """The JSON with the fields, as Spark SQL over raw records."""
-        return self.text if self.encodings.has_schema else "CAST(value AS STRING)"
+        return self.text if self.encodings.has_schema or self.values is not None else "CAST(value AS STRING)"
+
+    @property
+    def whole(self) -> str:
+        """The JSON of the value."""
+        return _TEXT if self.values is None else TEXT
 
     @property
     def text(self) -> str:
         """The JSON with the fields, as Spark SQL over what has been read."""
         if not self.encodings.changes:
-            return debezium.EVENT if self.encodings.schemas else _TEXT
+            return debezium.EVENT if self.encodings.schemas else self.whole
         return debezium.ROW if self.key is not None else debezium.EVENT
 
     @property
@@ -444,6 +457,7 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
     units = [] if reading.nulls else numbers(plain, text, reading)
     branches = [
         ("kafka_value IS NULL", _without_value(columns, row)),
+        *(() if row.values is None else row.values.bad),
         *((f"{unread} AND {condition}", why) for condition, why in (_no_event() if unread else ())),
         *of_change,
         ("parsed IS NULL", _why_nothing(plain, text)),
@@ -452,18 +466,25 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
         *_undecoded(columns, row, decoding),
         # JSON can only say U+0000 as an escape, so the costly look into every text is for those records alone
         (_has_zero(text, "parsed"), "'a text holds the character U+0000, which Postgres cannot store'"),
-        (f"NOT endswith({_TEXT}, '}}') AND NOT endswith(rtrim({_SPACE}, {_TEXT}), '}}')", _MORE),
+        *_more_follows(row),
     ]
-    if not of_change:
-        several = f"coalesce(json_array_length(concat('[', {text}, ']')), 0) <> 1"
-        branches.append((f"{text} RLIKE {_text(BEGINS_AGAIN)} AND {several}", _MORE))
     if not reading.nulls:
         branches += _field_mistakes(columns, row, decoding, "parsed")[1:]
     if key is not None:
-        if not row.encodings.has_schema:
+        if not row.encodings.has_schema and row.values is None:
             branches.append(_beside_schema(columns, key, text))
         branches += _wrong_keys(columns, key)
     return "\n".join(f"    WHEN {when} THEN {reason}" for when, reason in branches)
+
+
+def _more_follows(row: _Row) -> Iterator[tuple[str, str]]:
+    """Spark's reader stops behind an object, and so ignores what follows it in the value."""
+    if row.values is not None:
+        return
+    yield f"NOT endswith({_TEXT}, '}}') AND NOT endswith(rtrim({_SPACE}, {_TEXT}), '}}')", _MORE
+    if not row.encodings.changes:
+        several = f"coalesce(json_array_length(concat('[', {row.text}, ']')), 0) <> 1"
+        yield f"{row.text} RLIKE {_text(BEGINS_AGAIN)} AND {several}", _MORE
 
 
 def _undecoded(columns: Columns, row: _Row, decoding: Decoding) -> Sequence[tuple[str, str]]:

@@ -11,6 +11,7 @@ from typing import Literal as Choice
 from sqlglot import exp
 
 from view_algebra.compiled import LOG_TIME, SOURCE_TIME
+from view_algebra.formats import Read
 from view_algebra.language.encodings import PLACEHOLDER, TIME_MODES, UNITS, Encodings
 from view_algebra.language.long_numbers import mapped
 from view_algebra.language.quoting import spark_text, words
@@ -29,6 +30,7 @@ from view_algebra.language.types import (
 )
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
 from view_algebra.written.dialect import Statement
+from view_algebra.written.formats import format_of, of_format, values_of
 from view_algebra.written.properties import (
     MODES,
     OF_FIELD,
@@ -68,9 +70,10 @@ class SourceDeclaration:
     comment: str | None
     properties: Mapping[str, str]
     topic_place: Span | None
-    format: Choice["json", "debezium-json"]
+    format: str
     key_format: Choice["json", "string", "none"]
     encodings: Encodings
+    values: Read | None
     sql: str
 
     @property
@@ -150,7 +153,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     columns, comments, unique, primary = _columns(schema, report)
     topic, topic_place = _topic(name, schema, options, report)
     _check_keys(primary, unique, columns, report, span(schema))
-    format_ = _format(options, report)
+    format_ = format_of(options, report)
     if format_ == "debezium-json" and not primary:
         _check_envelope(columns, report, options["format"][1])
     key_format = _key_format(primary, options, "json" if format_ == "debezium-json" and primary else "none", report)
@@ -163,6 +166,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
         report(Wrong(properties["index"][1], "an index on a stream", "Declare it on a view of the stream."))
     well_formed(properties, report)
     properties = _fields(properties, columns, report)
+    encodings = _encodings(columns, primary, format_, properties, options, report)
     return SourceDeclaration(
         name,
         file,
@@ -175,11 +179,12 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
         newest_by,
         unique or primary,
         comment,
-        {key: value for key, (value, _) in sorted(properties.items())},
+        {key: value for key, (value, _) in sorted((properties | of_format(format_, options)).items())},
         topic_place,
         format_,
         key_format,
-        _encodings(columns, primary, format_, properties, options, report),
+        encodings,
+        values_of(format_, columns, primary, properties, options, encodings, report),
         written.sql,
     )
 
@@ -201,19 +206,6 @@ def _check_keys(
         for kind in (columns[name] for name in names if name in columns):
             if kind.nested or kind.name == "BINARY":
                 report(Wrong(place, f"a {what} of type {kind}", "Take a column that is a number, a text or a time."))
-
-
-def _format(options: Found, report: Report) -> Choice["json", "debezium-json"]:
-    """What a record's value is: the record, or a change of a row."""
-    value, place = options.get("format", ("json", None))
-    match value.lower():
-        case "json":
-            return "json"
-        case "debezium-json":
-            return "debezium-json"
-        case _:
-            report(Wrong(place, f"format {value!r}", "Records are JSON objects: format 'json', or 'debezium-json'."))
-    return "json"
 
 
 def _check_envelope(columns: Mapping[str, Type], report: Report, place: Span | None) -> None:

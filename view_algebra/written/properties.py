@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 
 from sqlglot import exp
 
+from view_algebra.formats import FORMATS
 from view_algebra.language.encodings import BINARY_MODES, DECIMAL_MODES, SCHEMAS, TIME_MODES, UNITS
 from view_algebra.refusals import Span, Wrong, span, suggestion
 
@@ -39,7 +40,10 @@ MODES: dict[str, tuple[str, ...]] = {
 UNAVAILABLE = "unavailable.value.placeholder"
 """The setting of Debezium's connector that says what it writes for a value that a change left as it was."""
 
-OPTIONS = ("topic", "format", "key_format", *MODES, UNAVAILABLE)
+OPTIONS_OF_FORMATS = {name: option for each in FORMATS.values() for name, option in each.options.items()}
+"""What OPTIONS may say of one format, and what it means."""
+
+OPTIONS = ("topic", "format", "key_format", *MODES, UNAVAILABLE, *OPTIONS_OF_FORMATS)
 """What OPTIONS of a source may say."""
 
 OF_FIELD = "field."

@@ -1,0 +1,35 @@
+"""Formats of records: how the bytes of a value become the JSON text that the declared columns are read from.
+
+`texts/records.py` reads JSON, with every check of a field. So a format says only which JSON text a value stands for, in
+Spark SQL, and why some value stands for none. Each format but JSON is a module of this package, and a row of `FORMATS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from view_algebra.formats import csv, raw
+from view_algebra.formats.interface import Declared, Mistake, Read
+
+__all__ = ["FORMATS", "Declared", "Format", "Mistake", "Read"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of values.
+
+    read: gives how a declared source's values are read; raises `Mistake` if its columns or options cannot be of the
+    format. options: what OPTIONS may say of it, each with its meaning, as docs/sql.md lists them.
+    """
+
+    read: Callable[[Declared], Read]
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+FORMATS: Mapping[str, Format] = {
+    "csv": Format(csv.read, csv.OPTIONS),
+    "text": Format(raw.read_text),
+    "bytes": Format(raw.read_bytes),
+}
+"""The formats besides `json`, which needs no reading before, and `debezium-json`, which is JSON in an envelope."""

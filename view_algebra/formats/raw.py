@@ -1,0 +1,31 @@
+"""`text` and `bytes`: the value as it is, in the one column that is not of the key."""
+
+from __future__ import annotations
+
+from view_algebra.formats.interface import NOT_UTF8, TEXT, Declared, Mistake, Read
+from view_algebra.language.quoting import spark_text
+from view_algebra.language.types import BINARY, STRING, Type
+
+
+def read_text(declared: Declared) -> Read:
+    """A STRING of the whole value."""
+    return Read(_object(_only(declared, "text", STRING), "CAST(value AS STRING)"), [NOT_UTF8])
+
+
+def read_bytes(declared: Declared) -> Read:
+    """A BINARY of the whole value, in base64 as JSON has it."""
+    return Read(_object(_only(declared, "bytes", BINARY), "base64(value)"), [])
+
+
+def _object(name: str, value: str) -> str:
+    return f"(SELECT *, to_json(named_struct({spark_text(name)}, {value})) AS {TEXT} FROM raw_records)"
+
+
+def _only(declared: Declared, format: str, kind: Type) -> str:
+    columns = [(name, each) for name, each, of_key in declared.columns if not of_key]
+    if [each for _, each in columns] != [kind]:
+        raise Mistake(
+            f"format '{format}' with other columns than one {kind}",
+            f"Declare the value as one column of type {kind}, and besides only a PRIMARY KEY, which Kafka's key holds.",
+        )
+    return columns[0][0]
