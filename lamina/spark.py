@@ -50,6 +50,13 @@ Java's regular expressions recurse over a text where they repeat a group, and so
 default of 1 MB ends at some 2,500 characters of `(a|b)*`, this at some 30,000 (benchmarks/worst_texts.py).
 """
 
+AVRO_LIMITS = (
+    "-Dorg.apache.avro.limits.bytes.maxLength=1073741824",
+    "-Dorg.apache.avro.limits.string.maxLength=1073741824",
+    "-Dorg.apache.avro.limits.collectionItems.maxLength=10000000",
+)
+"""What Avro's decoder takes of one value: a length that a broken record names is memory that it would ask for."""
+
 REAPED_AFTER = "10s"
 """How long an executor waits for a task that was cancelled. Between two records every task looks whether it was."""
 
@@ -160,6 +167,7 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
         # What libraries unpack, and what a killed JVM leaves, goes when the folder does.
         f'"-Djava.io.tmpdir={scratch}"',
         THREAD_STACK,
+        *AVRO_LIMITS,
         *(f'"{option}"' for option in java_options),
     ]
     return {
@@ -172,7 +180,7 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
         "spark.driver.extraJavaOptions": " ".join(options),
         # Plain files either way: a local session has them on its class path and copies nothing, a cluster is sent them.
         **({"spark.driver.extraClassPath": ":".join(files)} if local else {"spark.jars": ",".join(files)}),
-        "spark.executor.extraJavaOptions": f"-Duser.timezone=UTC {THREAD_STACK}",
+        "spark.executor.extraJavaOptions": " ".join(("-Duser.timezone=UTC", THREAD_STACK, *AVRO_LIMITS)),
         # A stack that overflows, or a heap that a task fills, fails the task: Spark would halt the JVM, and every query
         # of every source with it.
         "spark.executor.killOnFatalError.depth": "0",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import random
+import uuid
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import fastavro
 import pytest
 
 from tests.laws.engines import Engines
@@ -42,7 +45,7 @@ LINES: list[tuple[bytes, tuple[Any, ...] | str]] = [
     (b"1,\xff,1,1,,,,", "the value is not UTF-8"),
     (b"1,a\0b,1,1,,,,", "a text holds the character U+0000, which Postgres cannot store"),
     (b"1.5,a,1,1,,,,", "a field has the wrong type: id is no BIGINT"),
-    (b'x,a,"12,50",1,,,,', "a field has the wrong type: id is no BIGINT"),
+    (b'x,a,"12,50",1,,,,', "a field has the wrong type: id is no BIGINT, price is no DECIMAL(10,2)"),
     (b'1,a,"12,50",1,,,,', "a decimal has a comma: Spark would read 12,50 as 1250"),
     (b"1,a,1,1,03:04,,,", "a field holds a time of day without the day"),
     (b'1,a,1,1,,,,"[1],""x"":[2]"', "a field has the wrong type: tags is no ARRAY<INT>"),
@@ -108,3 +111,79 @@ def test_text_and_bytes_are_the_value_itself(engines: Engines) -> None:
 def test_a_table_has_its_key_from_kafka_and_its_value_from_the_text(engines: Engines) -> None:
     sql = declared("id STRING, note STRING, PRIMARY KEY (id)", "format 'text', key_format 'string'")
     assert found(engines, sql, [(b"k", b"first"), (b"k", None)]) == [("k", "first"), ("k", None)]
+
+
+ORDER: dict[str, Any] = {
+    "type": "record",
+    "name": "order",
+    "namespace": "shop",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "small", "type": "int"},
+        {"name": "name", "type": ["null", "string"], "default": None},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 10}},
+        {"name": "share", "type": "double"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "seen", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "ok", "type": "boolean"},
+        {"name": "raw", "type": {"type": "fixed", "name": "two", "size": 2}},
+        {"name": "kind", "type": {"type": "enum", "name": "kind", "symbols": ["new", "old"]}},
+        {"name": "key", "type": {"type": "string", "logicalType": "uuid"}},
+        {
+            "name": "to",
+            "type": {"type": "record", "name": "place", "fields": [{"name": "city", "type": ["null", "string"]}]},
+        },
+    ],
+}
+ORDERS = (
+    "id BIGINT, small BIGINT, name STRING, price DECIMAL(30,10), share DOUBLE, at TIMESTAMP, seen TIMESTAMP, day DATE,"
+    " ok BOOLEAN, raw BINARY, kind STRING, key STRING, `to` STRUCT<city: STRING>, missing STRING"
+)
+LISTS: dict[str, Any] = {
+    "type": "record",
+    "name": "lists",
+    "fields": [
+        {"name": "tags", "type": {"type": "array", "items": ["null", "string"]}},
+        {"name": "counts", "type": {"type": "map", "values": "long"}},
+    ],
+}
+
+
+def avro(schema: dict[str, Any], fields: dict[str, Any]) -> bytes:
+    datum = io.BytesIO()
+    fastavro.schemaless_writer(datum, fastavro.parse_schema(schema), fields)
+    return datum.getvalue()
+
+
+def of_schema(columns: str, schema: dict[str, Any]) -> str:
+    return declared(columns, f"format 'avro', schema '{json.dumps(schema)}'")
+
+
+def test_a_datum_of_avro_is_its_fields_or_bad(engines: Engines) -> None:
+    at = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+    order = {"id": 2**62, "small": -5, "name": "é\n", "price": Decimal("12345678901234567890.0123456789")}
+    order |= {"share": 0.1, "at": at, "seen": at.replace(microsecond=678000), "day": date(2026, 1, 2), "ok": True}
+    order |= {"raw": b"\x00\xff", "kind": "old", "key": uuid.UUID(int=7), "to": {"city": "Kraków"}}
+    none = order | {"name": None, "share": float("nan"), "to": {"city": None}}
+    whole = avro(ORDER, order)
+    values = [whole, avro(ORDER, none), whole[:-1], whole + b"\x00", b"", avro(ORDER, order | {"name": "a\0b"})]
+    bad = "not Avro of the declared schema"
+    shown = [_local(v) for v in (at, order["seen"])]
+    rest = (date(2026, 1, 2), True, b"\x00\xff", "old", str(uuid.UUID(int=7)))
+    price = order["price"]
+    assert found(engines, of_schema(ORDERS, ORDER), values) == [
+        (2**62, -5, "é\n", price, 0.1, *shown, *rest, ("Kraków",), None),
+        (2**62, -5, None, price, "NaN", *shown, *rest, (None,), None),
+        *[bad] * 3,
+        "a text holds the character U+0000, which Postgres cannot store",
+    ]
+
+
+def test_lists_of_avro_are_read_and_endless_ones_are_bad(engines: Engines) -> None:
+    sql = of_schema("tags ARRAY<STRING>, counts MAP<STRING, BIGINT>", LISTS)
+    whole = avro(LISTS, {"tags": ["a", None], "counts": {"x": 2**40}})
+    endless = b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01" + b"\x00" * 20  # a list of 2 ** 63 - 1 elements, all null
+    long = b"\x02\x02" + b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01" + b"a" * 20  # a text of as many bytes
+    bad = "not Avro of the declared schema"
+    assert found(engines, sql, [whole, endless, long]) == [(["a", None], {"x": 2**40}), bad, bad]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from view_algebra.formats import csv, raw
+from view_algebra.formats import avro, csv, raw
 from view_algebra.formats.interface import Declared, Mistake, Read
 
 __all__ = ["FORMATS", "Declared", "Format", "Mistake", "Read"]
@@ -28,6 +28,7 @@ class Format:
 
 
 FORMATS: Mapping[str, Format] = {
+    "avro": Format(avro.read, avro.OPTIONS),
     "csv": Format(csv.read, csv.OPTIONS),
     "text": Format(raw.read_text),
     "bytes": Format(raw.read_bytes),

@@ -1,0 +1,102 @@
+"""Reading records of each format, against reading the same records as JSON.
+
+The records are those of the catch-up figure, as raw records in a file. Each side reads all of it through the text by
+which both layers read, and writes nowhere. Neither Kafka nor Postgres takes part.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from time import monotonic
+
+import click
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks import events
+from benchmarks.common import Figure, benchmark, deployment, in_turns, median_ratio, nowhere
+from lamina.render import Output
+from master_log.reading import parsed
+from view_algebra import Source, compile_catalog
+
+AT_LEAST = {"avro": 1.0}
+
+SCHEMA = {
+    "type": "record",
+    "name": "event",
+    "fields": [
+        *({"name": name, "type": "long"} for name in ("seq", "user_id")),
+        *({"name": name, "type": "string"} for name in ("kind", "country", "city")),
+        {"name": "product_id", "type": "long"},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 8, "scale": 2}},
+        {"name": "quantity", "type": "int"},
+        {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+    ],
+}
+"""The events in Avro."""
+
+VALUES = {
+    "json": "to_json(event)",
+    "avro": f"to_avro(event, '{json.dumps(SCHEMA)}')",
+    "csv": "to_csv(event, map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\"))",
+}
+"""The value of a record, as Spark SQL over the event."""
+
+EVENTS = """named_struct(
+  'seq', id, 'user_id', pmod(hash(id, 1), 50000), 'kind', if(pmod(hash(id, 2), 8) = 0, 'buy', 'view'),
+  'country', concat('C', pmod(hash(id, 3), 20)), 'city', concat('city ', pmod(hash(id, 3), 500)),
+  'product_id', pmod(hash(id, 4), 3000), 'price', CAST(pmod(hash(id, 5), 10000) / 100 AS DECIMAL(8,2)),
+  'quantity', 1 + pmod(hash(id, 6), 5), 'ts', timestamp_micros(1767225600000000 + id * 86400))"""
+
+
+@click.command()
+@click.option("--records", default=1_000_000, show_default=True, help="How many records.")
+@click.option("--turns", default=3, show_default=True, help="How often each format is measured.")
+@benchmark
+def main(output: Output, records: int, turns: int) -> list[Figure]:
+    """Measures how fast records of each format are read."""
+    with deployment(output) as opened, tempfile.TemporaryDirectory() as folder:
+        sides = {name: _side(opened.spark, folder, name, records) for name in VALUES}
+        took = in_turns(output, sides, turns)
+    figures = [
+        Figure(f"reading {name}, of JSON's rate", median_ratio(took["json"], took[name]), "", AT_LEAST.get(name))
+        for name in VALUES
+        if name != "json"
+    ]
+    return [Figure("reading JSON", records / min(took["json"]), "records/s"), *figures]
+
+
+def _side(spark: SparkSession, folder: str, name: str, records: int) -> Callable[[int], float]:
+    """Reads the records of a format once, and gives the seconds it took."""
+    source, path = _source(name), f"{folder}/{name}"
+    raw = spark.range(0, records, 1, 4).selectExpr(f"id % 4 AS partition_of, {EVENTS} AS event")
+    raw.selectExpr(
+        f"'{name}' AS topic",
+        "CAST(partition_of AS INT) AS partition",
+        "monotonically_increasing_id() AS offset",
+        "current_timestamp() AS timestamp",
+        "CAST(NULL AS BINARY) AS key",
+        f"CAST({VALUES[name]} AS BINARY) AS value",
+        "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
+    ).write.parquet(path)
+
+    def read(_turn: int) -> float:
+        began = monotonic()
+        rows: DataFrame = parsed(spark.read.parquet(path), source)
+        nowhere(rows.where("kafka_error IS NULL").drop("kafka_value"))
+        return monotonic() - began
+
+    bad = parsed(spark.read.parquet(path), source).where("kafka_error IS NOT NULL").select("kafka_error").first()
+    assert bad is None, bad
+    return read
+
+
+def _source(name: str) -> Source:
+    options = f"format '{name}'" + (f", schema '{json.dumps(SCHEMA)}'" if name == "avro" else "")
+    sql = f"CREATE TABLE s ({events.COLUMNS}) USING kafka OPTIONS (topic 's', {options});"
+    return compile_catalog({"s.sql": sql}).sources["s"]
+
+
+if __name__ == "__main__":
+    main()
