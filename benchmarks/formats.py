@@ -44,9 +44,9 @@ VALUES = {
 """The value of a record, as Spark SQL over the event."""
 
 EVENTS = """named_struct(
-  'seq', id, 'user_id', pmod(hash(id, 1), 50000), 'kind', if(pmod(hash(id, 2), 8) = 0, 'buy', 'view'),
+  'seq', id, 'user_id', CAST(pmod(hash(id, 1), 50000) AS BIGINT), 'kind', if(pmod(hash(id, 2), 8) = 0, 'buy', 'view'),
   'country', concat('C', pmod(hash(id, 3), 20)), 'city', concat('city ', pmod(hash(id, 3), 500)),
-  'product_id', pmod(hash(id, 4), 3000), 'price', CAST(pmod(hash(id, 5), 10000) / 100 AS DECIMAL(8,2)),
+  'product_id', CAST(pmod(hash(id, 4), 3000) AS BIGINT), 'price', CAST(pmod(hash(id, 5), 10000) / 100 AS DECIMAL(8,2)),
   'quantity', 1 + pmod(hash(id, 6), 5), 'ts', timestamp_micros(1767225600000000 + id * 86400))"""
 
 
@@ -70,7 +70,7 @@ def main(output: Output, records: int, turns: int) -> list[Figure]:
 def _side(spark: SparkSession, folder: str, name: str, records: int) -> Callable[[int], float]:
     """Reads the records of a format once, and gives the seconds it took."""
     source, path = _source(name), f"{folder}/{name}"
-    raw = spark.range(0, records, 1, 4).selectExpr(f"id % 4 AS partition_of, {EVENTS} AS event")
+    raw = spark.range(0, records, 1, 4).selectExpr("id % 4 AS partition_of", f"{EVENTS} AS event")
     raw.selectExpr(
         f"'{name}' AS topic",
         "CAST(partition_of AS INT) AS partition",

@@ -451,9 +451,9 @@ def _intercept(parts: Mapping[str, Expr]) -> Expr:
 
 
 def _determination(parts: Mapping[str, Expr]) -> Expr:
-    """1 where y does not vary, NULL where x does not."""
+    """NULL where y does not vary, 1 where x alone does not: so says Spark from 4.1 on, and SQL the other way round."""
     zero, one = Constant("0", DOUBLE), Constant("1", DOUBLE)
-    flat, level = (Call("=", (parts[each], zero), BOOLEAN) for each in ("c_xx", "c_yy"))
+    flat, level = (Call("=", (parts[each], zero), BOOLEAN) for each in ("c_yy", "c_xx"))
     square = calculate("*", _correlation(parts), _correlation(parts))
     return Case(((flat, Constant(None, DOUBLE)), (level, one)), square, DOUBLE)
 
@@ -496,7 +496,7 @@ _INTERCEPT = f"spark.minus({_mean_of_pairs(_X)}, spark.times({_SLOPE}, {_mean_of
 _CORRELATION = f"spark.divide({_products(_X, _Y)}, spark.sqrt(spark.times({_products(_X, _X)}, {_products(_Y, _Y)})))"
 
 _DETERMINATION = (
-    f"CASE WHEN {_products(_Y, _Y)} <> 0 THEN CASE WHEN {_products(_X, _X)} = 0 THEN 1::double precision"
+    f"CASE WHEN {_products(_X, _X)} <> 0 THEN CASE WHEN {_products(_Y, _Y)} = 0 THEN 1::double precision"
     f" ELSE spark.times({_CORRELATION}, {_CORRELATION}) END END"
 )
 

@@ -9,11 +9,13 @@ from functools import reduce
 
 from sqlglot import exp
 
+from view_algebra.engines.likes import regular
 from view_algebra.language.expressions import Call, Constant, Expr, Place
 from view_algebra.language.overloads import call, text_of
 from view_algebra.language.types import BOOLEAN, STRING, VOID
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import Scope, resolved
+from view_algebra.written.oracle import copied, put
 
 
 def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
@@ -39,6 +41,10 @@ def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
         raise Wrong(wanted.place, "a backslash before what needs no escape", way_out)
     if isinstance(node, exp.ILike):
         value, wanted = (_lowered(side, span(node)) for side in (value, wanted))
+    if max(literal, default="") > "\uffff" and isinstance(wanted, Constant):
+        text = exp.Lower(this=copied(node.this)) if isinstance(node, exp.ILike) else copied(node.this)
+        found = exp.Literal.string(regular(wanted.value or ""))
+        put(node, exp.RegexpLike(this=text, expression=found, **_negated(node)))
     return Call("like", (value, wanted), BOOLEAN, place=span(node))
 
 

@@ -146,7 +146,9 @@ class _Parser(SparkParser):
 
 
 class _Tokenizer(Spark.Tokenizer):
-    """Spark's, to which other systems' names of types are no types."""
+    """Spark's, to which other systems' names of types are no types. From 4.1 on, `''` is a quote within a text."""
+
+    STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 
     KEYWORDS: ClassVar[dict[str, Any]] = {
         word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word not in INSTEAD or word in SIZED
