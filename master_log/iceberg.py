@@ -162,7 +162,7 @@ class Table:
 
     def read(self, snapshot: int) -> DataFrame:
         """The rows of one snapshot."""
-        return self._spark.read.option("snapshot-id", str(snapshot)).table(self.name)
+        return self._spark.read.option("versionAsOf", str(snapshot)).table(self.name)
 
     def compact(self, by: str) -> int:
         """Makes few large files of many small ones, each spanning a range of the column `by`; gives how many went.
