@@ -210,7 +210,7 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
         # Spark's own choice starts eight programs (chmod, readlink) for each of a micro-batch's two files. What its
         # rename promises beyond this one's is for checkpoints that are read again, as ours never are.
         "spark.sql.streaming.checkpointFileManagerClass": (
-            "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
+            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
         # Hadoop's own class for local files starts a `chmod` for each that it writes, which takes longer than the file.
         **({"spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"} if local else {}),
