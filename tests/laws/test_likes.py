@@ -6,9 +6,9 @@ import random
 import re
 
 from tests.laws.engines import Engines
-from view_algebra.engines.likes import regular, regular_in_spark
 from view_algebra.engines.spark import constant
 from view_algebra.language.expressions import Constant
+from view_algebra.language.likes import regular, regular_in_spark
 from view_algebra.language.types import STRING
 
 SIGNS = ["a", "b", "%", "_", r"\%", r"\_", r"\\", ".", "(", "\n", "$", "😀", "-", "]"]

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 
 from view_algebra.compiled import JSON_TIMES, SHORTENED
-from view_algebra.engines.likes import regular, regular_in_spark
 from view_algebra.engines.sequences import without_bound
 from view_algebra.language.expressions import (
     NOW,
@@ -33,6 +32,7 @@ from view_algebra.language.guards import (
     refuses_pattern,
     within_calendar,
 )
+from view_algebra.language.likes import regular, regular_in_spark
 from view_algebra.language.limits import leaves_calendar, makes_any_text, text_of_bytes
 from view_algebra.language.long_numbers import short_number
 from view_algebra.language.operators import BITWISE

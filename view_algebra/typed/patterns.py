@@ -9,8 +9,8 @@ from functools import reduce
 
 from sqlglot import exp
 
-from view_algebra.engines.likes import regular
 from view_algebra.language.expressions import Call, Constant, Expr, Place
+from view_algebra.language.likes import regular
 from view_algebra.language.overloads import call, text_of
 from view_algebra.language.types import BOOLEAN, STRING, VOID
 from view_algebra.refusals import Wrong, span
