@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import binascii
+import io
 import json
 from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 from view_algebra.compiled import Source
@@ -49,9 +52,65 @@ def _bytes(source: Source, fields: Mapping[str, Any]) -> bytes:
     return binascii.a2b_base64(str(fields.get(_value_column(source)) or ""))
 
 
+def _datum(source: Source, fields: Mapping[str, Any]) -> bytes:
+    """A datum of Avro; raises LaminaError for fields that its schema has no place for."""
+    import fastavro
+
+    schema = json.loads(source.properties["schema"])
+    datum = io.BytesIO()
+    try:
+        fastavro.schemaless_writer(datum, fastavro.parse_schema(schema), _of_type(schema, dict(fields)))
+    except (ValueError, TypeError, KeyError, ArithmeticError) as error:
+        raise LaminaError(
+            f"{source.name}: a record is none of its Avro schema",
+            evidence=f"{type(error).__name__}: {error}",
+            way_out="Give every field that the schema has no null or default for, as a value of the field's type.",
+        ) from error
+    return datum.getvalue()
+
+
+def _of_type(schema: Any, value: Any) -> Any:
+    """A value of JSON, whose numbers are texts, as the writer of Avro takes it for a type."""
+    if isinstance(schema, list):
+        others = [each for each in schema if each != "null"]
+        return None if value is None else _of_type(others[0], value)
+    kind = schema if isinstance(schema, str) else schema.get("logicalType", schema["type"])
+    if isinstance(kind, (dict, list)):
+        return _of_type(kind, value)
+    match kind:
+        case "record":
+            return {f["name"]: _of_type(f["type"], value.get(f["name"], f.get("default"))) for f in schema["fields"]}
+        case "array":
+            return [_of_type(schema["items"], each) for each in value]
+        case "map":
+            return {key: _of_type(schema["values"], each) for key, each in value.items()}
+    return _SCALARS[kind](value) if kind in _SCALARS and isinstance(value, str) else value
+
+
+def _instant(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+_SCALARS: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("int", "long"), int),
+    **dict.fromkeys(("float", "double"), float),
+    **dict.fromkeys(("bytes", "fixed"), binascii.a2b_base64),
+    **dict.fromkeys(("timestamp-millis", "timestamp-micros"), _instant),
+    **dict.fromkeys(("local-timestamp-millis", "local-timestamp-micros"), datetime.fromisoformat),
+    "date": date.fromisoformat,
+    "decimal": Decimal,
+}
+
+
 def _value_column(source: Source) -> str:
     key = source.unique if source.kind == "table" else ()
     return next(source.field(column.name) for column in source.columns if column.name not in key)
 
 
-_WRITERS: Mapping[str, Callable[[Source, Mapping[str, Any]], bytes]] = {"csv": _line, "text": _text, "bytes": _bytes}
+_WRITERS: Mapping[str, Callable[[Source, Mapping[str, Any]], bytes]] = {
+    "avro": _datum,
+    "csv": _line,
+    "text": _text,
+    "bytes": _bytes,
+}

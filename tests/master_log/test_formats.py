@@ -1,0 +1,68 @@
+"""What `lamina ingest` and `lamina test` write for a source of another format than JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import fastavro
+import pytest
+
+from master_log.formats import value_of
+from view_algebra import Source, compile_catalog
+from view_algebra.errors import LaminaError
+
+SCHEMA = {
+    "type": "record",
+    "name": "order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}},
+        {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-micros"}], "default": None},
+        {"name": "tags", "type": {"type": "array", "items": "int"}, "default": []},
+    ],
+}
+
+
+def source(columns: str, options: str) -> Source:
+    sql = f"CREATE TABLE s ({columns}) USING kafka OPTIONS (topic 's', {options});"
+    return compile_catalog({"s.sql": sql}).sources["s"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "record", "value"),
+    [
+        (("a INT", "format 'json'"), {"a": 1}, b'{"a": 1}'),
+        (("a INT, b STRING, c STRING, d BOOLEAN", "format 'csv'"), {"a": 1, "b": "", "d": True}, b'1,"",,true'),
+        (("a DECIMAL(30,2), b STRING", "format 'csv', delimiter ';'"), {"a": 1.10, "b": 'x;"'}, b'1.1;"x;"""'),
+        (("a ARRAY<INT>", "format 'csv', quote '|'"), {"a": [1, 2]}, b'|["1", "2"]|'),
+        (("line STRING", "format 'text'"), {"line": "é"}, "é".encode()),
+        (
+            ("id STRING PRIMARY KEY, b BINARY", "format 'bytes', key_format 'string'"),
+            {"id": "k", "b": "AP8="},
+            b"\0\xff",
+        ),
+    ],
+)
+def test_a_record_is_written_in_the_format_of_its_source(
+    declared: tuple[str, str], record: dict[str, Any], value: bytes
+) -> None:
+    assert value_of(source(*declared), json.dumps(record).encode()) == value
+
+
+def test_a_record_is_written_by_its_avro_schema() -> None:
+    orders = source("id BIGINT, price DECIMAL(20,2)", f"format 'avro', schema '{json.dumps(SCHEMA)}'")
+    record = b'{"id": 7, "price": 123456789012345678.10, "at": "2026-01-02T03:04:05.678901Z", "tags": [1]}'
+    datum = io.BytesIO(value_of(orders, record))
+    found = fastavro.schemaless_reader(datum, fastavro.parse_schema(SCHEMA), None)
+    assert isinstance(found, dict)
+    assert (found["id"], str(found["price"]), found["tags"]) == (7, "123456789012345678.10", [1])
+    assert found["at"].isoformat() == "2026-01-02T03:04:05.678901+00:00"
+    with pytest.raises(LaminaError, match="s: a record is none of its Avro schema"):
+        value_of(orders, b'{"price": 1}')
+
+
+def test_a_text_that_would_be_read_as_null_is_refused() -> None:
+    with pytest.raises(LaminaError, match="s: a is 'NULL', which its format reads as NULL"):
+        value_of(source("a STRING", "format 'csv', null 'NULL'"), b'{"a": "NULL"}')
