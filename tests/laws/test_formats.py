@@ -43,6 +43,8 @@ LINES: list[tuple[bytes, tuple[Any, ...] | str]] = [
     (b"1,a,1,1,,,,\n2,b,1,1,,,,\n", NO_LINE),
     (b"", NO_LINE),
     (b"1,\xff,1,1,,,,", "the value is not UTF-8"),
+    ("1,\ue000,1,1,,,,".encode(), (1, "\ue000", Decimal("1.00"), 1.0, None, None, None, None)),
+    (b"1,\0,1,1,,,,", "a text holds the character U+0000, which Postgres cannot store"),
     (b"1,a\0b,1,1,,,,", "a text holds the character U+0000, which Postgres cannot store"),
     (b"1.5,a,1,1,,,,", "a field has the wrong type: id is no BIGINT"),
     (b'x,a,"12,50",1,,,,', "a field has the wrong type: id is no BIGINT, price is no DECIMAL(10,2)"),

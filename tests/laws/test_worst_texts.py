@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from tests.laws.engines import Engines
 from view_algebra import Catalog, compile_catalog
 from view_algebra.engines.spark import constant
+from view_algebra.formats import csv
 from view_algebra.language.backtracking import endless
 from view_algebra.language.expressions import Constant
 from view_algebra.language.guards import ESCAPES_NOTHING, TIME_ALONE, ZERO
@@ -77,6 +78,9 @@ OURS = {
     COMMA_BEFORE_END: ["," * M, ", " * (M // 2), "," + " " * M],
     CONTROL: ["\n" * M],
     **dict.fromkeys(PATTERNS, OF_FIELDS),
+    csv.well_formed(3, ",", '"'): ['"' * M, '""' * (M // 2) + "x", "," * M, '"a\n' * (M // 3), "a" * M, ",," + "a" * M],
+    csv.END: ["\r\n" * (M // 2), "\n" * M],
+    csv.NUMBER: ["9" * M, "9." * (M // 2), "1." + "9" * M + "x", "1e" + "9" * M + "x"],
     SHORT_NUMBER: ["e" * M, "1e999" * 200, "\n" * M, "😀" * M],
 }
 """Every regular expression that Spark is handed by us, with texts that it has most to do with."""
@@ -89,6 +93,7 @@ CREATE TABLE nulls (
   s STRING, d DECIMAL(10,2), at TIMESTAMP, ats ARRAY<TIMESTAMP>, st STRUCT<i: INT>, m MAP<STRING, INT>
 )
 USING kafka OPTIONS (topic 'nulls', format 'json') TBLPROPERTIES ('on_bad_field' = 'null', 'empty_as_null' = 'true');
+CREATE TABLE lines (s STRING, i INT, b BOOLEAN) USING kafka OPTIONS (topic 'lines', format 'csv');
 CREATE TABLE changes (after STRUCT<d: DECIMAL(10,2)>, ts_ms TIMESTAMP)
 USING kafka OPTIONS (topic 'c', format 'debezium-json');
 CREATE VIEW v AS SELECT

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 
-from view_algebra.formats.interface import NOT_UTF8, TEXT, Declared, Mistake, Read
+from view_algebra.formats.interface import HAS_ZERO, NOT_UTF8, TEXT, Declared, Mistake, Read
 from view_algebra.language.quoting import spark_text
 from view_algebra.language.types import CALENDAR, Type
 
@@ -20,13 +20,14 @@ OPTIONS = {
     "null": "of `csv`: the text of a field that is NULL, as an empty field without quotes is",
 }
 
-_NUMBER = r"^-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+$"
+NUMBER = r"^-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+$"
 
 END = r"\r?\n\z"
 """The line break behind a line."""
 
-EMPTY = "\ue000"
-"""How an empty field without quotes comes out of Spark's reader, which cannot tell it from `\"\"` otherwise."""
+EMPTY = r"'\0'"
+"""What an empty field without quotes is to Spark's reader, as Spark SQL: otherwise it could not be told from `\"\"`. No text
+that counts holds this character."""
 
 
 def read(declared: Declared) -> Read:
@@ -44,7 +45,11 @@ def read(declared: Declared) -> Read:
       FROM (SELECT *, CAST(value AS STRING) AS text FROM raw_records)
     )
   )""",
-        [NOT_UTF8, (f"{TEXT} IS NULL", f"'not CSV: one line of {count} field{'s' if count > 1 else ''} is expected'")],
+        [
+            NOT_UTF8,
+            HAS_ZERO,
+            (f"{TEXT} IS NULL", f"'not CSV: one line of {count} field{'s' if count > 1 else ''} is expected'"),
+        ],
     )
 
 
@@ -62,8 +67,9 @@ def well_formed(count: int, delimiter: str, quote: str) -> str:
 def _split(count: int, delimiter: str, quote: str) -> str:
     """The fields as texts, by Spark's reader of CSV."""
     schema = ", ".join(f"c{number} STRING" for number in range(count))
-    options = {"sep": delimiter, "quote": quote, "escape": quote, "nullValue": EMPTY, "maxCharsPerColumn": "-1"}
+    options = {"sep": delimiter, "quote": quote, "escape": quote, "maxCharsPerColumn": "-1"}
     given = ", ".join(f"{spark_text(key)}, {spark_text(value)}" for key, value in options.items())
+    given += f", 'nullValue', {EMPTY}"
     return f"from_csv(regexp_replace(text, {spark_text(END)}, ''), {spark_text(schema)}, map({given}))"
 
 
@@ -94,7 +100,7 @@ def _stands_in_json(value: str, kind: Type, declared: Declared) -> str | None:
     if kind.name == "BOOLEAN":
         return f"{value} IN ('true', 'false')"
     is_number = kind.numeric or (kind.name in CALENDAR and declared.numbers_are_times)
-    return f"{value} RLIKE {spark_text(_NUMBER)}" if is_number else None
+    return f"{value} RLIKE {spark_text(NUMBER)}" if is_number else None
 
 
 def _character(declared: Declared, option: str, default: str) -> str:

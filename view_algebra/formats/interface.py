@@ -46,3 +46,9 @@ class Mistake(Exception):
 
 NOT_UTF8 = ("NOT is_valid_utf8(CAST(kafka_value AS STRING))", "'the value is not UTF-8'")
 """Why a value is no text: the condition and the reason."""
+
+HAS_ZERO = (
+    r"contains(CAST(kafka_value AS STRING), '\0')",
+    "'a text holds the character U+0000, which Postgres cannot store'",
+)
+"""Why a text cannot be served, whatever it is of."""
