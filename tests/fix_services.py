@@ -214,9 +214,13 @@ def topic(kafka_admin: KafkaAdminClient) -> Topic:
     return create
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def producer(kafka: str) -> Iterator[KafkaProducer]:
-    """Sends bytes: `producer.send(topic, value, key=…, partition=…, timestamp_ms=…)`, then `producer.flush()`."""
+    """Sends bytes: `producer.send(topic, value, key=…, partition=…, timestamp_ms=…)`, then `producer.flush()`.
+
+    One for each file of tests: when a topic that it has sent to is deleted, kafka-python asks for its leader without
+    end, which takes half a core.
+    """
     sender = KafkaProducer(bootstrap_servers=kafka, acks="all", linger_ms=5, max_request_size=8 * 1024 * 1024)
     yield sender
     sender.close()

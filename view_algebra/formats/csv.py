@@ -26,7 +26,7 @@ END = r"\r?\n\z"
 """The line break behind a line."""
 
 EMPTY = r"'\0'"
-"""What an empty field without quotes is to Spark's reader, as Spark SQL: otherwise it could not be told from `\"\"`. No text
+"""What an empty field without quotes is to Spark's reader, in Spark SQL. Otherwise it could not be told from `""`. No text
 that counts holds this character."""
 
 
