@@ -26,8 +26,10 @@ END = r"\r?\n\z"
 """The line break behind a line."""
 
 EMPTY = r"'\0'"
-"""What an empty field without quotes is to Spark's reader, in Spark SQL. Otherwise it could not be told from `""`. No text
-that counts holds this character."""
+"""What an empty field without quotes is to Spark's reader, in Spark SQL: it could not be told from `""` otherwise.
+
+No text that counts holds the character.
+"""
 
 
 def read(declared: Declared) -> Read:
