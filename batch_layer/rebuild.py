@@ -246,6 +246,8 @@ class BatchLayer:
         except Exception:
             if name not in self._expect(id).views or name in {each.view for each in self.generations(id)}:
                 raise
+            if shared is not None:
+                shared.forget()  # with Spark's process, if it was ended
             self.tell(f"{name}: dropped meanwhile, so it is left out")
 
     @waited_for("what was counted meanwhile is merged")
