@@ -31,15 +31,16 @@ class Shared:
     """
 
     tables: Sequence[tuple[Source, CellTable]] = ()
-    _kept: dict[tuple[str, str, Offsets], DataFrame] = field(default_factory=dict, init=False)
+    _kept: dict[tuple[str, str, str, Offsets], DataFrame] = field(default_factory=dict, init=False)
 
     def counting(self, log: MasterLog, source: Source, cut: Offsets, start: Offsets) -> DataFrame:
         """The records of a source from `start` up to `cut` that count."""
-        key = (source.name, source.parse, cut)
+        key = (source.name, source.parse, source.counted, cut)
         if key in self._kept:
             return self._kept[key]
         records = counting(log.records_below(source, cut, since=start), source)
-        texts = [table.partial for other, table in self.tables if (other.name, other.parse) == key[:2]]
+        alike = [(other.name, other.parse, other.counted) == key[:3] for other, _ in self.tables]
+        texts = [table.partial for (_, table), is_alike in zip(self.tables, alike, strict=True) if is_alike]
         if len(texts) < 2 or log.size(source) > MOST_BYTES:
             return records
         from pyspark import StorageLevel
