@@ -141,8 +141,9 @@ class MasterLog:
         return summaries.held_in(self._opened(source), source)[1]
 
     def size(self, source: Source) -> int:
-        """Bytes of the files of the log."""
-        return int(next(self._opened(source).lineage()).summary["total-files-size"])
+        """Bytes of the files of the log; 0 before the first run."""
+        newest = next(self._opened(source).lineage(), None)
+        return 0 if newest is None else int(newest.summary["total-files-size"])
 
     def tails(self, source: Source, held: Offsets) -> Tails:
         """What stood last below `held` in Kafka when it was archived; nothing where `held` is another by now."""
