@@ -367,7 +367,7 @@ freshness_history = Table(
 micro_batch_seconds = Table(
     "micro_batch_seconds",
     metadata,
-    Column("query", Text, ForeignKey(query.c.name, ondelete="CASCADE"), primary_key=True),
+    Column("query", Text, primary_key=True),  # a foreign key would wait for the lock of a micro-batch
     Column("minute", DateTime(timezone=True), primary_key=True),
     Column("micro_batches", BigInteger, nullable=False),
     *(Column(phase, Float, nullable=False) for phase in ("read", "compute", "stage", "merge", "commit")),

@@ -19,9 +19,6 @@ def upgrade() -> None:
         sa.Column("minute", sa.DateTime(timezone=True), nullable=False),
         sa.Column("micro_batches", sa.BigInteger(), nullable=False),
         *(sa.Column(phase, sa.Float(), nullable=False) for phase in PHASES),
-        sa.ForeignKeyConstraint(
-            ["query"], ["lamina.query.name"], name=op.f("micro_batch_seconds_query_fkey"), ondelete="CASCADE"
-        ),
         sa.PrimaryKeyConstraint("query", "minute", name=op.f("micro_batch_seconds_pkey")),
         schema="lamina",
         comment="seconds that the micro-batches of each minute spent in each phase, for a day",
