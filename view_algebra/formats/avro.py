@@ -48,6 +48,9 @@ def _map(options: Mapping[str, str]) -> str:
 
 def _schema(text: str) -> dict[str, Any]:
     """The schema of a record; raises Mistake for any other, and for one that contains itself."""
+    import fastavro
+    from fastavro.schema import SchemaParseException
+
     try:
         schema = json.loads(text)
     except ValueError as error:
@@ -55,7 +58,12 @@ def _schema(text: str) -> dict[str, Any]:
     if not isinstance(schema, dict) or schema.get("type") != "record" or not isinstance(schema.get("fields"), list):
         way_out = 'Write {"type": "record", "name": "…", "fields": […]}.'
         raise Mistake("the schema is of no record", way_out, "schema")
-    if name := _recursion(schema, ()):
+    try:
+        parsed = fastavro.parse_schema(schema)  # its names have their namespaces
+    except (SchemaParseException, ValueError, KeyError, TypeError, AttributeError) as error:
+        what = f"the schema is not one of Avro: {type(error).__name__}: {error}"
+        raise Mistake(what, "Write the text of the .avsc file.", "schema") from None
+    if name := _recursion(parsed, ()):
         way_out = "Leave the field of that type out of the records, or send them as JSON."
         raise Mistake(f"the schema is recursive: {name} contains itself", way_out, "schema")
     return schema
