@@ -142,7 +142,7 @@ def ingest(
                     key = None if line.problem else key_of(keys, line.value, as_object)
                     # A key decides its partition itself; without one, in turn, so that all of them fill alike.
                     partition = partitions[place % len(partitions)] if key is None else None
-                    record = value_of(source, line.record) if line.problem is None else line.raw
+                    record = _value(file, source, line, place, producer)
                     producer.send(source.topic, record, key, partition, _headers(line))
                     tally.sent += 1
                     if on_progress and tally.sent % _STEP == 0:
@@ -312,6 +312,21 @@ def _check_skip(file: str, skip: int, total: int) -> None:
             f"{file} has only {total:,} {'record' if total == 1 else 'records'}, and {skip:,} were to be skipped",
             way_out="Give the number that the interrupted command printed, and the same file.",
         )
+
+
+def _value(file: str, source: Source, line: Line, before: int, producer: Producer) -> bytes:
+    """The value that is sent of a line; raises LaminaError if the format of the source cannot write it."""
+    if line.problem is not None:
+        return line.raw
+    try:
+        return value_of(source, line.record)
+    except LaminaError as error:
+        producer.flush()
+        raise LaminaError(
+            f"{file}: line {line.number}: {error.what}",
+            evidence=f"{error.evidence}.\nThe {before:,} records before it were sent.",
+            way_out=f"{error.way_out} Then continue after the others: `--skip {before}`.",
+        ) from error
 
 
 def _too_large(file: str, source: Source, line: Line, before: int) -> LaminaError:
