@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+from master_log.values import Number, as_written
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
@@ -18,7 +19,7 @@ def value_of(source: Source, record: bytes) -> bytes:
     """The value of a record that `record` is the JSON of, with every digit as it stands there."""
     if (write := _WRITERS.get(source.format)) is None:
         return record
-    return write(source, json.loads(record, parse_int=str, parse_float=str, parse_constant=str))
+    return write(source, json.loads(record, parse_int=Number, parse_float=Number, parse_constant=Number))
 
 
 def _line(source: Source, fields: Mapping[str, Any]) -> bytes:
@@ -30,7 +31,7 @@ def _line(source: Source, fields: Mapping[str, Any]) -> bytes:
         value = fields.get(name)
         if value is None:
             return ""
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = value if isinstance(value, str) else as_written(value)
         if text == null:
             raise LaminaError(
                 f"{source.name}: {name} is {text!r}, which its format reads as NULL",
@@ -45,11 +46,18 @@ def _line(source: Source, fields: Mapping[str, Any]) -> bytes:
 
 
 def _text(source: Source, fields: Mapping[str, Any]) -> bytes:
-    return str(fields.get(_value_column(source)) or "").encode()
+    value = fields.get(_value_column(source))
+    return (value if isinstance(value, str) else "" if value is None else as_written(value)).encode()
 
 
 def _bytes(source: Source, fields: Mapping[str, Any]) -> bytes:
-    return binascii.a2b_base64(str(fields.get(_value_column(source)) or ""))
+    name = _value_column(source)
+    try:
+        return binascii.a2b_base64(str(fields.get(name) or ""))
+    except ValueError as error:
+        raise LaminaError(
+            f"{source.name}: {name} is not base64", evidence=str(error), way_out="Write the bytes in base64."
+        ) from error
 
 
 def _datum(source: Source, fields: Mapping[str, Any]) -> bytes:
@@ -60,7 +68,7 @@ def _datum(source: Source, fields: Mapping[str, Any]) -> bytes:
     datum = io.BytesIO()
     try:
         fastavro.schemaless_writer(datum, fastavro.parse_schema(schema), _of_type(schema, dict(fields)))
-    except (ValueError, TypeError, KeyError, ArithmeticError) as error:
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         raise LaminaError(
             f"{source.name}: a record is none of its Avro schema",
             evidence=f"{type(error).__name__}: {error}",
@@ -70,7 +78,7 @@ def _datum(source: Source, fields: Mapping[str, Any]) -> bytes:
 
 
 def _of_type(schema: Any, value: Any) -> Any:
-    """A value of JSON, whose numbers are texts, as the writer of Avro takes it for a type."""
+    """A value of JSON as the writer of Avro takes it for a type."""
     if isinstance(schema, list):
         others = [each for each in schema if each != "null"]
         return None if value is None else _of_type(others[0], value)
@@ -84,7 +92,8 @@ def _of_type(schema: Any, value: Any) -> Any:
             return [_of_type(schema["items"], each) for each in value]
         case "map":
             return {key: _of_type(schema["values"], each) for key, each in value.items()}
-    return _SCALARS[kind](value) if kind in _SCALARS and isinstance(value, str) else value
+    text = value.text if isinstance(value, Number) else value
+    return _SCALARS[kind](text) if kind in _SCALARS and isinstance(text, str) else text
 
 
 def _instant(text: str) -> datetime:

@@ -36,8 +36,9 @@ def source(columns: str, options: str) -> Source:
         (("a INT", "format 'json'"), {"a": 1}, b'{"a": 1}'),
         (("a INT, b STRING, c STRING, d BOOLEAN", "format 'csv'"), {"a": 1, "b": "", "d": True}, b'1,"",,true'),
         (("a DECIMAL(30,2), b STRING", "format 'csv', delimiter ';'"), {"a": 1.10, "b": 'x;"'}, b'1.1;"x;"""'),
-        (("a ARRAY<INT>", "format 'csv', quote '|'"), {"a": [1, 2]}, b'|["1", "2"]|'),
+        (("a ARRAY<INT>", "format 'csv', quote '|'"), {"a": [1, 2]}, b"|[1,2]|"),
         (("line STRING", "format 'text'"), {"line": "é"}, "é".encode()),
+        (("line STRING", "format 'text'"), {"line": {"a": [True, 1.50]}}, b'{"a":[true,1.5]}'),
         (
             ("id STRING PRIMARY KEY, b BINARY", "format 'bytes', key_format 'string'"),
             {"id": "k", "b": "AP8="},
