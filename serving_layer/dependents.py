@@ -1,7 +1,8 @@
 """What reads an analyst's view within Postgres: views of ours, and relations that others have made.
 
 A relation of others holds back a change that would drop it, unless it is in a schema of the analysts' own: one that the
-owner has made, and in which the role `analyst` may create. What is there gives way, and can be made again.
+owner has made, and in which the role `analyst` may create. What is there gives way, and can be made again. The schema
+`public` is not such a schema: before Postgres 15, every role may create in it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from view_algebra.language.quoting import quoted
 
 _GIVES_WAY = """r.relkind IN ('v', 'm') AND EXISTS (
   SELECT FROM pg_namespace AS n
-  WHERE n.oid = r.relnamespace AND pg_has_role(n.nspowner, 'USAGE')
+  WHERE n.oid = r.relnamespace AND n.nspname <> 'public' AND pg_has_role(n.nspowner, 'USAGE')
     AND has_schema_privilege('analyst', n.oid, 'CREATE'))"""
 
 _READS = """
