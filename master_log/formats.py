@@ -64,10 +64,11 @@ def _datum(source: Source, fields: Mapping[str, Any]) -> bytes:
     """A datum of Avro; raises LaminaError for fields that its schema has no place for."""
     import fastavro
 
-    schema = json.loads(source.properties["schema"])
+    named: dict[str, Any] = {}
+    schema = fastavro.parse_schema(json.loads(source.properties["schema"]), named)
     datum = io.BytesIO()
     try:
-        fastavro.schemaless_writer(datum, fastavro.parse_schema(schema), _of_type(schema, dict(fields)))
+        fastavro.schemaless_writer(datum, schema, _of_type(schema, dict(fields), named))
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         raise LaminaError(
             f"{source.name}: a record is none of its Avro schema",
@@ -77,21 +78,23 @@ def _datum(source: Source, fields: Mapping[str, Any]) -> bytes:
     return datum.getvalue()
 
 
-def _of_type(schema: Any, value: Any) -> Any:
-    """A value of JSON as the writer of Avro takes it for a type."""
+def _of_type(schema: Any, value: Any, named: Mapping[str, Any]) -> Any:
+    """A value of JSON as the writer of Avro takes it for a type, which may be the name of one."""
+    schema = named.get(schema, schema) if isinstance(schema, str) else schema
     if isinstance(schema, list):
         others = [each for each in schema if each != "null"]
-        return None if value is None else _of_type(others[0], value)
+        return None if value is None else _of_type(others[0], value, named)
     kind = schema if isinstance(schema, str) else schema.get("logicalType", schema["type"])
     if isinstance(kind, (dict, list)):
-        return _of_type(kind, value)
+        return _of_type(kind, value, named)
     match kind:
         case "record":
-            return {f["name"]: _of_type(f["type"], value.get(f["name"], f.get("default"))) for f in schema["fields"]}
+            given = {field["name"]: value.get(field["name"], field.get("default")) for field in schema["fields"]}
+            return {field["name"]: _of_type(field["type"], given[field["name"]], named) for field in schema["fields"]}
         case "array":
-            return [_of_type(schema["items"], each) for each in value]
+            return [_of_type(schema["items"], each, named) for each in value]
         case "map":
-            return {key: _of_type(schema["values"], each) for key, each in value.items()}
+            return {key: _of_type(schema["values"], each, named) for key, each in value.items()}
     text = value.text if isinstance(value, Number) else value
     return _SCALARS[kind](text) if kind in _SCALARS and isinstance(text, str) else text
 

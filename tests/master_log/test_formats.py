@@ -64,6 +64,16 @@ def test_a_record_is_written_by_its_avro_schema() -> None:
         value_of(orders, b'{"price": 1}')
 
 
+def test_a_type_of_avro_is_written_where_it_is_named_again() -> None:
+    amount = {"type": "record", "name": "amount", "fields": [{"name": "cents", "type": "long"}]}
+    fields = [{"name": "a", "type": ["null", amount]}, {"name": "b", "type": "shop.amount"}]
+    schema = {"type": "record", "name": "pair", "namespace": "shop", "fields": fields}
+    pairs = source("b STRUCT<cents: BIGINT>", f"format 'avro', schema '{json.dumps(schema)}'")
+    datum = io.BytesIO(value_of(pairs, b'{"b": {"cents": 9007199254740993}}'))
+    found = fastavro.schemaless_reader(datum, fastavro.parse_schema(schema), None)
+    assert found == {"a": None, "b": {"cents": 9007199254740993}}
+
+
 def test_a_text_that_would_be_read_as_null_is_refused() -> None:
     with pytest.raises(LaminaError, match="s: a is 'NULL', which its format reads as NULL"):
         value_of(source("a STRING", "format 'csv', null 'NULL'"), b'{"a": "NULL"}')
