@@ -72,7 +72,7 @@ SOURCES = [
     Refusal("no USING", "CREATE TABLE x (a INT);", f"CREATE TABLE x (a INT) {_KAFKA};"),
     Refusal(
         "another format",
-        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'avro');",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'protobuf');",
         f"CREATE TABLE x (a INT) {_KAFKA};",
     ),
     Refusal(
