@@ -90,7 +90,7 @@ def check(
     watching: Watching = unwatched,
     done: Callable[[Checked], None] = lambda _: None,
 ) -> list[Checked]:
-    """Checks the views named (all that are served, when none is), as of one snapshot of Postgres.
+    """Checks the views named (all that are served if none is named), as of one snapshot of Postgres.
 
     A view whose rows cannot be computed has its `failure`; the other views have their answers. `preview`: the views of
     a preview, in place of the deployed ones. started: gives Spark, once the names are known to be right, and again when

@@ -1,4 +1,4 @@
-"""What a record is in Kafka: its JSON as the format of its source has it. The readers are `view_algebra/formats`."""
+"""Values of records in the format of their source, written from their JSON; `view_algebra/formats` reads them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _datum(source: Source, fields: Mapping[str, Any]) -> bytes:
         fastavro.schemaless_writer(datum, schema, _of_type(schema, dict(fields), named))
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         raise LaminaError(
-            f"{source.name}: a record is none of its Avro schema",
+            f"{source.name}: a record does not fit its Avro schema",
             evidence=f"{type(error).__name__}: {error}",
             way_out="Give every field that the schema has no null or default for, as a value of the field's type.",
         ) from error

@@ -58,10 +58,10 @@ def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], know
         return Change(
             "view", name, "refuse", f"it is no longer declared, and {', '.join(others)} reads it: drop that first"
         )
-    gone = _with_it(known.giving_way.get(name, ()))
+    dropped_too = _dropped_too(known.giving_way.get(name, ()))
     if new is None:
         kept = renames.way_to_keep(before.views[name], before, after)
-        return Change("view", name, "drop", f"it is no longer served; its cells are dropped{gone}{kept}")
+        return Change("view", name, "drop", f"it is no longer served; its cells are dropped{dropped_too}{kept}")
     if old is None:
         return _new_view(new, after, known)
     if declared_alike(name, before, after, anew):
@@ -78,7 +78,7 @@ def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], know
         effect = f"its columns would be others, or in another order, and {', '.join(others)} reads it: drop that first"
         return replace(change, action="refuse", effect=effect)
     changed = _changed(change, old, new, after, known)
-    return changed if appends(old.columns, new.columns) else replace(changed, effect=f"{changed.effect}{gone}")
+    return changed if appends(old.columns, new.columns) else replace(changed, effect=f"{changed.effect}{dropped_too}")
 
 
 def _changed(change: Change, old: View, new: View, after: Catalog, known: Known) -> Change:
@@ -94,9 +94,9 @@ def _changed(change: Change, old: View, new: View, after: Catalog, known: Known)
     return Change("view", new.name, action, effect)  # type: ignore[arg-type]
 
 
-def _with_it(gone: Sequence[str]) -> str:
+def _dropped_too(names: Sequence[str]) -> str:
     """What an apply drops, as it reads a view: words after those about the view."""
-    return f"; {', '.join(gone)}, of analysts, {'is' if len(gone) == 1 else 'are'} dropped with it" if gone else ""
+    return f"; {', '.join(names)}, of analysts, {'is' if len(names) == 1 else 'are'} dropped with it" if names else ""
 
 
 def _with_the_spark(name: str, known: Known) -> Change:

@@ -60,7 +60,7 @@ def test_a_record_is_written_by_its_avro_schema() -> None:
     assert isinstance(found, dict)
     assert (found["id"], str(found["price"]), found["tags"]) == (7, "123456789012345678.10", [1])
     assert found["at"].isoformat() == "2026-01-02T03:04:05.678901+00:00"
-    with pytest.raises(LaminaError, match="s: a record is none of its Avro schema"):
+    with pytest.raises(LaminaError, match="s: a record does not fit its Avro schema"):
         value_of(orders, b'{"price": 1}')
 
 

@@ -57,7 +57,7 @@ def _schema(text: str) -> dict[str, Any]:
         raise Mistake(f"the schema is not JSON: {error}", "Write the text of the .avsc file.", "schema") from None
     if not isinstance(schema, dict) or schema.get("type") != "record" or not isinstance(schema.get("fields"), list):
         way_out = 'Write {"type": "record", "name": "…", "fields": […]}.'
-        raise Mistake("the schema is of no record", way_out, "schema")
+        raise Mistake("the schema is not a record schema", way_out, "schema")
     try:
         parsed = fastavro.parse_schema(schema)  # its names have their namespaces
     except (SchemaParseException, ValueError, KeyError, TypeError, AttributeError) as error:

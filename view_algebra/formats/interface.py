@@ -1,4 +1,4 @@
-"""What a format is told of a source, and what it gives."""
+"""A source as a format sees it, and how its values are read."""
 
 from __future__ import annotations
 
