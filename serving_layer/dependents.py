@@ -19,7 +19,7 @@ from view_algebra.language.quoting import quoted
 
 _GIVES_WAY = """r.relkind IN ('v', 'm') AND EXISTS (
   SELECT FROM pg_namespace AS n
-  WHERE n.oid = r.relnamespace AND n.nspname <> 'public' AND pg_has_role(n.nspowner, 'USAGE')
+  WHERE n.oid = r.relnamespace AND n.nspname <> 'public' AND pg_get_userbyid(n.nspowner) = current_user
     AND has_schema_privilege('analyst', n.oid, 'CREATE'))"""
 
 _READS = """
