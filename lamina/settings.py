@@ -15,6 +15,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from lamina.postgres_urls import postgres_url, with_password
@@ -36,20 +37,43 @@ FILE_SYSTEMS = ("file", "hdfs", "viewfs", "webhdfs")
 
 _SHARED = "a path that the driver and every worker reach, as that of a mounted volume or bucket, or to hdfs://host/path"
 
-VARIABLES = {
-    "postgres": "LAMINA_POSTGRES",
-    "analyst": "LAMINA_ANALYST",
-    "analyst_limits": "LAMINA_ANALYST_LIMITS",
-    "kafka": "LAMINA_KAFKA",
-    "warehouse": "LAMINA_WAREHOUSE",
-    "spark_master": "LAMINA_SPARK_MASTER",
-    "home": "LAMINA_HOME",
-    "catalog": "LAMINA_CATALOG",
-    "alarm_after": "LAMINA_ALARM_AFTER",
-    "alarm_bad_records": "LAMINA_ALARM_BAD_RECORDS",
-    "alarm_no_rebuild": "LAMINA_ALARM_NO_REBUILD",
-    "backup_days": "LAMINA_BACKUP_DAYS",
+
+class Setting(NamedTuple):
+    """A row of docs/settings.md."""
+
+    default: str
+    means: str
+
+
+SETTINGS = {
+    "postgres": Setting(
+        "the embedded server", "URL of the role that owns and writes everything: `postgresql://lamina:…@db:5432/lamina`"
+    ),
+    "analyst": Setting(
+        "that of the embedded server; else none",
+        "URL of the read-only role, by which `lamina sql`, the console and receipts read",
+    ),
+    "analyst_limits": Setting(
+        "[see Roles](operations.md#roles)", "what readers may use, such as `statement_timeout=10min`"
+    ),
+    "kafka": Setting(
+        "the embedded broker", "brokers: `host1:9092,host2:9092`, or a [URL with a login](operations.md#what-runs)"
+    ),
+    "warehouse": Setting(
+        "`warehouse` in LAMINA_HOME",
+        "folder of the master log: a path that Spark's driver and every worker reach, or `hdfs://…`",
+    ),
+    "spark_master": Setting("`local[*]`", "Spark's master; with any other, `LAMINA_WAREHOUSE` must be set"),
+    "home": Setting("`.lamina`", "folder of logs, checkpoints, jars and the embedded services' data"),
+    "catalog": Setting("`catalog`", "folder of the declarations"),
+    "alarm_after": Setting("60", "alarm after this many seconds in which records wait and none is counted"),
+    "alarm_bad_records": Setting("1000", "alarm above this many bad records of a source within an hour"),
+    "alarm_no_rebuild": Setting("never", "alarm after this many hours without a rebuild that ended well"),
+    "backup_days": Setting("14", "age in days of the oldest backup that can be restored"),
 }
+"""Each setting by its key in lamina.toml."""
+
+VARIABLES = {key: f"LAMINA_{key.upper()}" for key in SETTINGS}
 """The key in lamina.toml, and the environment variable that wins over it."""
 
 

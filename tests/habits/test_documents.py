@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import pytest
 from click.testing import CliRunner
 
+from lamina import reference
 from lamina.cli import lamina
 from lamina.settings import VARIABLES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = (REPOSITORY / "README.md").read_text()
+DOCUMENTS = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("examples/*/*.md")])
 
 
 def test_every_command_is_in_the_readme() -> None:
@@ -32,14 +36,66 @@ def test_every_setting_is_in_the_readme() -> None:
     assert all(f"`{variable}`" in README for variable in VARIABLES.values())
 
 
-def test_every_command_of_the_readme_parses() -> None:
-    blocks = re.findall(r"```(?:sh|console)\n(.*?)```", README, re.DOTALL)
-    lines = [line.removeprefix("$ ").split("  #")[0].strip() for block in blocks for line in block.splitlines()]
-    commands = [shlex.split(line) for line in lines if line.startswith("lamina ")]
-    assert len(commands) > 8
-    for _, name, *arguments in commands:
-        command = lamina.commands[name]
-        command.make_context(name, list(arguments), resilient_parsing=False)
+@pytest.mark.parametrize("page", ["commands", "settings"])
+def test_a_page_of_the_reference_is_what_the_code_says(page: str) -> None:
+    assert (REPOSITORY / "docs" / f"{page}.md").read_text() == getattr(reference, page)()
+
+
+def lines_of_shell(text: str) -> Iterator[str]:
+    """The commands of a document's blocks: after a prompt if the block shows what they print, else every line."""
+    for kind, block in re.findall(r"^```(\w*)\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        if kind in ("sh", "console", ""):
+            lines = re.sub(r"\\\n\s*", "", block).splitlines()
+            yield from (line.removeprefix("$ ") for line in lines if kind != "console" or line.startswith("$ "))
+
+
+def words_of_lamina(line: str) -> list[str]:
+    """What a line of shell gives to `lamina`, up to a comment or a pipe; nothing if it runs something else."""
+    inner = re.search(r"\$\(lamina (.*?)\)", line)
+    found = re.search(r"(?:^| )lamina ([a-z].*)", line)
+    words = shlex.split(inner[1] if inner else found[1] if found else "", comments=True)
+    return words[: words.index("|")] if "|" in words else words
+
+
+def command_of(words: list[str]) -> tuple[click.Command, list[str]]:
+    command: click.Command = lamina
+    while isinstance(command, click.Group) and words and words[0] in command.commands:
+        command, words = command.commands[words[0]], words[1:]
+    return command, words
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
+def test_every_command_of_a_document_exists_with_its_options(document: Path) -> None:
+    text = document.read_text()
+    if document.name == "commands.md":
+        text = re.sub(r"```sh\n.*?```", "", text, flags=re.DOTALL)  # usage, in which [OPTIONS] stand for themselves
+    for line in lines_of_shell(text):
+        if not (words := words_of_lamina(line)):
+            continue
+        command, arguments = command_of(words)
+        assert not isinstance(command, click.Group), line
+        values, rest, _ = command.make_parser(click.Context(command)).parse_args(list(arguments))
+        assert not rest, line
+        required = [each.name for each in command.params if each.required]
+        assert not [name for name in required if values.get(name or "") is None], line
+    if document.parent.name == "decisions":  # they also name commands that were turned down
+        return
+    for line in re.findall(r"`lamina ([a-z][^`]*)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)):
+        command, _ = command_of(line.split())
+        assert command is not lamina, line
+        options = {option for each in command.params for option in each.opts}
+        assert set(re.findall(r"--[a-z-]+", line)) <= options, line
+
+
+def test_commands_are_found_in_documents() -> None:
+    assert sum(bool(words_of_lamina(line)) for page in DOCUMENTS for line in lines_of_shell(page.read_text())) > 60
+    assert words_of_lamina("docker compose run --rm catalog lamina plan | head  # a word") == ["plan"]
+
+
+def test_every_target_of_make_that_a_document_names_exists() -> None:
+    targets = re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+    for document in DOCUMENTS:
+        assert set(re.findall(r"`make ([a-z]+)", document.read_text())) <= set(targets), document
 
 
 def test_no_command_lacks_a_help_text_or_json() -> None:
@@ -72,7 +128,19 @@ def test_every_file_that_the_architecture_names_is_there() -> None:
         assert (REPOSITORY / name).exists(), name
 
 
-def test_no_link_of_the_documents_leads_nowhere() -> None:
-    for document in [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]:
-        for link in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
-            assert (document.parent / link).exists(), f"{document.name}: {link}"
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site name them."""
+    headings = re.findall(
+        r"^#+ (.*)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE), re.MULTILINE
+    )
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
+def test_no_link_of_a_document_leads_nowhere(document: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
+        if "://" not in link:
+            name, _, anchor = link.partition("#")
+            target = document.parent / name if name else document
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target), link
