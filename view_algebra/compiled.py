@@ -44,6 +44,9 @@ LEFT_OUT = ""
 BAD_FIELDS = "kafka_bad_fields"
 """The column of records that count though a field cannot be read: which fields are NULL for it, and why; or NULL."""
 
+ON_BAD_FIELD = "on_bad_field"
+"""The property of a source that decides whether its records have the column BAD_FIELDS."""
+
 ONLY = "only_one"
 """The column that is unique where there is no key: the cell of an aggregate without GROUP BY."""
 
@@ -148,7 +151,7 @@ class Source:
     @property
     def counts_bad_fields(self) -> bool:
         """True if a record counts whose field cannot be read, with NULL for the field."""
-        return self.properties.get("on_bad_field") == "null"
+        return self.properties.get(ON_BAD_FIELD) == "null"
 
     def reads_as(self, other: Source) -> bool:
         """Do both read the same records, find the same ones good, and tell their events apart alike?"""
