@@ -129,7 +129,7 @@ def proposal(
             evidence="A stream would count what a rebuild cannot, so `lamina apply` refuses one.",
             way_out="Make a table of it: lamina init --table.",
         )
-    event_time = _event_time(columns)
+    event_time = None if sample.is_changes else _event_time(columns)  # a time of the row stays as it changes
     source = _source(
         sample,
         columns,
@@ -285,6 +285,7 @@ def _source(
     if as_table:
         lines.append(f"  PRIMARY KEY ({keys})")
     properties = {"event_time": event_time.name} if event_time else {}
+    properties |= {"event_time": "source.ts_ms"} if sample.is_changes else {}
     properties |= {"epoch": sample.epoch} if sample.epoch else {}
     properties |= {"empty_as_null": "true"} if sample.empty_as_null else {}
     properties |= {f"{OF_FIELD}{each.name}": each.field.name for each in columns if each.name != each.field.name}
@@ -310,7 +311,7 @@ def _notes(
         )
         notes.append("Declare such columns DATE, DECIMAL(p, s) and BINARY: docs/sql.md says what else they need.")
     times = [each.name for each in columns if each.kind in (TIMESTAMP, DATE)]
-    if event_time is None and times:
+    if event_time is None and times and not sample.is_changes:
         ways = f"'event_time' = '{times[0]}'"
         notes.append(
             f"Several columns are times ({', '.join(times)}): TBLPROPERTIES ({ways}) says when a record happened."

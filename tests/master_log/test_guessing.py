@@ -506,6 +506,7 @@ def test_change_events_are_a_table_of_the_types_that_their_schemas_say(
     made = proposal(of_topic(name, brokers), "rows", "topic", topic=name)
     source = compile_catalog(made.files).sources["rows"]
     assert (list(source.unique), source.properties["epoch"]) == (["id"], "ms")
+    assert source.properties["event_time"] == "source.ts_ms", "a row holds from its commit, whatever `at` says"
     assert "-- The events have no schemas" in made.files["sources/rows.sql"]
 
 
