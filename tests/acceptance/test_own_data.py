@@ -22,7 +22,7 @@ from tests.fix_lamina import CommandLine, Deployed
 from tests.master_log.test_guessing import AFTER, SCHEMAS, SECONDS, change
 from view_algebra.errors import LaminaError
 
-TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "own-data.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 COUNTRIES = ("NL", "DE", "FR", None)
 
@@ -203,8 +203,8 @@ def lines(printed: str) -> list[str]:
     return sorted(re.sub(r"\d+\.\d s ", "N s ", line.rstrip()) for line in printed.splitlines() if "…" not in line)
 
 
-def test_the_tutorial_prints_what_it_shows(deployed: Deployed, lamina: CommandLine, tmp_path: Path) -> None:
-    text = TUTORIAL.read_text()
+def test_the_tutorials_print_what_they_show(deployed: Deployed, lamina: CommandLine, tmp_path: Path) -> None:
+    text = (DOCS / "own-data.md").read_text()
     [content] = re.findall(r"```csv\n(.*?)```", text, re.DOTALL)
     (tmp_path / "bakery.csv").write_text(content)
     steps = re.findall(r"```console\n\$ lamina (.*?)\n(.*?)```", text, re.DOTALL)
@@ -213,5 +213,32 @@ def test_the_tutorial_prints_what_it_shows(deployed: Deployed, lamina: CommandLi
         for command, shown in steps:
             done = lamina(*shlex.split(command))
             assert lines(done.err + done.out) == lines(shown), command
-    statements = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
-    assert {path.read_text() for path in (tmp_path / "catalog").rglob("*.sql")} == set(statements)
+        statements = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+        assert {path.read_text() for path in (tmp_path / "catalog").rglob("*.sql")} == set(statements)
+        _topic_tutorial(deployed, lamina, tmp_path)
+
+
+def _topic_tutorial(deployed: Deployed, lamina: CommandLine, folder: Path) -> None:
+    """docs/own-topic.md, in a catalog that has a source already."""
+    text = (DOCS / "own-topic.md").read_text()
+    deployed.deployment.brokers.create("readings", 1)
+    [records] = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    for record in records.splitlines():
+        deployed.producer.send("readings", record.encode())
+    deployed.producer.flush()
+    pieces = re.findall(
+        r"```console\n\$ lamina (.*?)\n(.*?)```|Replace `(.*?)`[^`]*```sql\n(.*?)```|```sql\n(.*?)```", text, re.DOTALL
+    )
+    assert sum(bool(command) for command, *_ in pieces) == 4
+    for command, shown, replaced, by, guessed in pieces:
+        if command:
+            if command.startswith("sql"):
+                opened = deployed.deployment
+                wait_until_counted(opened, opened.deployed().sources["readings"], opened.brokers.latest("readings"))
+            done = lamina(*shlex.split(command))
+            assert lines(done.err + done.out) == lines(shown), command
+        elif replaced:
+            assert (folder / replaced).exists()
+            (folder / replaced).write_text(by)
+        else:
+            assert (folder / "catalog" / "sources" / "readings.sql").read_text() == guessed
