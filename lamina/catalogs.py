@@ -15,7 +15,7 @@ def catalog_files(folder: Path) -> dict[str, str]:
         raise LaminaError(
             f"There is no catalog at {folder}",
             evidence="wanted a folder of .sql files",
-            way_out="Name it with --catalog DIR or LAMINA_CATALOG.",
+            way_out="Name it with --catalog DIR or LAMINA_CATALOG, or let `lamina init` write one.",
         )
     files = {str(path.relative_to(folder)): read_text(path) for path in files_in(folder, ".sql")}
     if not files:
