@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz check bench lock clean
+.PHONY: help setup demo test fuzz check bench site lock clean
 
 PY := .venv/bin/python
 DEMO := .venv/.demo
@@ -46,6 +46,11 @@ bench: $(SETUP)
 		rebuild_rate last_hour changes; do \
 		echo "$$figure" >&2; $(PY) -m benchmarks.$$figure || missed=1; \
 	done; exit $$missed
+
+# Builds the documentation site into build/site, and fails at a broken link.
+site: $(SETUP)
+	@$(PY) -m zensical build --strict --clean --config-file "$$($(PY) website/pages.py build)"
+	@echo "Open build/site/index.html; its search needs a server: $(PY) -m http.server --directory build/site" >&2
 
 # Writes both locks of packages and jars.lock anew, from pyproject.toml and the versions in lamina/services/jars.py.
 lock: $(SETUP)

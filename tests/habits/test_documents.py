@@ -1,9 +1,11 @@
-"""The documents say what is there: every command, every setting, the words of the glossary."""
+"""The documents say what is there: every command, every setting, the words of the glossary. They make a site."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from click.testing import CliRunner
 from lamina import reference
 from lamina.cli import lamina
 from lamina.settings import VARIABLES
+from view_algebra import compile_catalog
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = (REPOSITORY / "README.md").read_text()
@@ -92,6 +95,14 @@ def test_commands_are_found_in_documents() -> None:
     assert words_of_lamina("docker compose run --rm catalog lamina plan | head  # a word") == ["plan"]
 
 
+def test_the_declarations_of_change_events_compile() -> None:
+    blocks = re.findall(r"```sql\n(.*?)```", (REPOSITORY / "docs/how-to/debezium.md").read_text(), re.DOTALL)
+    flattened = [block for block in blocks if "__deleted" in block]
+    others = [block for block in blocks if block not in flattened]
+    for part in (flattened, others):
+        assert compile_catalog({f"{number}.sql": block for number, block in enumerate(part)}).sources
+
+
 def test_every_target_of_make_that_a_document_names_exists() -> None:
     targets = re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
     for document in DOCUMENTS:
@@ -144,3 +155,19 @@ def test_no_link_of_a_document_leads_nowhere(document: Path) -> None:
             target = document.parent / name if name else document
             assert target.exists(), link
             assert not anchor or anchor in anchors(target), link
+
+
+def test_the_site_is_built_from_all_documents_and_asks_no_network(tmp_path: Path) -> None:
+    """Strictly: a page or an anchor that a link misses fails."""
+    gathered = subprocess.run(
+        [sys.executable, REPOSITORY / "website" / "pages.py", tmp_path], capture_output=True, text=True, check=True
+    )
+    configuration = Path(gathered.stdout.strip())
+    arguments = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", str(configuration)]
+    built = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    pages = {path.relative_to(tmp_path / "pages").as_posix() for path in (tmp_path / "pages").rglob("*.md")}
+    listed = re.findall(r'"([^"]+\.md)"', configuration.read_text())
+    assert sorted(listed) == sorted(pages), "the navigation has every page, once"
+    for page in (tmp_path / "site").rglob("*.html"):
+        assert not re.findall(r'(?:src|<link[^>]+href)="(?:https?:)?//', page.read_text()), page.name
