@@ -45,7 +45,7 @@ def no_copies(ids: pa.Table) -> Found:
 def test_records_whose_ids_are_asked_for_are_read_once(spark: SparkSession) -> None:
     read = spark.sparkContext.accumulator(0)
 
-    @udf("binary")
+    @udf("binary", useArrow=False)
     def counted(value: bytes) -> bytes:
         read.add(1)
         return value
