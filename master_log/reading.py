@@ -10,7 +10,7 @@ import json
 import uuid
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.functions import col, lit
 
@@ -201,10 +201,25 @@ def selected(rows: DataFrame, name: str, select: str) -> DataFrame:
 
 
 def named_in(rows: DataFrame, texts: Sequence[str]) -> DataFrame:
-    """The columns that some text names, and no others."""
+    """The columns that some text names, and no others, to be cached and then read by `selected`."""
     whole = "\n".join(texts).lower()
     names = [spark_name(name) for name in rows.columns]
-    return rows.select([name for name in names if name.strip("`").lower() in whole])
+    return _without_with(rows.select([name for name in names if name.strip("`").lower() in whole]))
+
+
+def _without_with(rows: DataFrame) -> DataFrame:
+    """The same rows by a plan without WITH, as Spark's optimizer would make it.
+
+    Spark 4.1 numbers the WITHs of a query from the outermost on. So it does not find a plan with one of its own again
+    among those that are cached, once that plan is read by another WITH, as `selected` reads it.
+    """
+    from pyspark.sql import DataFrame
+
+    spark: Any = rows.sparkSession
+    inline = spark._jvm.org.apache.spark.sql.catalyst.optimizer.InlineCTE(False, False)  # noqa: SLF001 (not in pyspark)
+    plan: Any = inline.apply(rows._jdf.queryExecution().analyzed())  # noqa: SLF001
+    made = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)  # noqa: SLF001
+    return DataFrame(made, rows.sparkSession)
 
 
 def below(end: Offsets, start: Offsets) -> OffsetRange:

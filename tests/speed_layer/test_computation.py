@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 
@@ -43,9 +42,6 @@ def no_copies(ids: pa.Table) -> Found:
     return Found(places, 0, Rows(), [], Rows(), 0, {}, None)
 
 
-@pytest.mark.xfail(
-    reason="Spark 4.1 reads records once for each statement if a Python function is among them", strict=True
-)
 def test_records_whose_ids_are_asked_for_are_read_once(spark: SparkSession) -> None:
     read = spark.sparkContext.accumulator(0)
 
