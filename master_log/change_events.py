@@ -8,13 +8,13 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from master_log.guessing import of_fields
-from view_algebra.language.encodings import PLACEHOLDER
+from view_algebra.language.encodings import DAYS, DECIMAL, PLACEHOLDER, SEMANTIC
 from view_algebra.language.types import (
     BIGINT,
     BOOLEAN,
@@ -36,17 +36,7 @@ _KINDS = {
 }
 """Types of Kafka Connect."""
 
-_DAYS = ("io.debezium.time.Date", "org.apache.kafka.connect.data.Date")
-_UNITS: dict[str, int | Decimal] = {
-    "io.debezium.time.Timestamp": 1_000,
-    "org.apache.kafka.connect.data.Timestamp": 1_000,
-    "io.debezium.time.MicroTimestamp": 1,
-    "io.debezium.time.NanoTimestamp": Decimal("0.001"),
-}
-"""Microseconds for which 1 stands."""
-
 _TEXTS = ("io.debezium.time.ZonedTimestamp", "io.debezium.time.IsoTimestamp")
-_DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _ANY_SCALE = "io.debezium.data.VariableScaleDecimal"
 
 ANY_SCALE = 10
@@ -72,10 +62,12 @@ def payload(record: Any) -> Any:
 def is_change(record: Any) -> bool:
     """True of Debezium's change events."""
     event = payload(record)
-    return isinstance(event, dict) and {"op", "source"} <= event.keys() and not event.keys().isdisjoint(_SIDES)
+    return isinstance(event, dict) and are_of_change(event.keys())
 
 
-_SIDES = ("before", "after")
+def are_of_change(names: Collection[str]) -> bool:
+    """True of the names of the fields of a change event."""
+    return "op" in names and "source" in names and ("before" in names or "after" in names)
 
 
 def row(record: Mapping[str, Any]) -> Row | None:
@@ -101,11 +93,11 @@ def _fields_of_row(record: Mapping[str, Any]) -> dict[str, Any]:
 def _type_of(schema: Mapping[str, Any]) -> Type:
     """The type of a column for a field with this schema."""
     name, parameters = schema.get("name") or "", schema.get("parameters") or {}
-    if name in _DAYS:
+    if name in DAYS:
         return DATE
-    if name in _UNITS or name in _TEXTS:
+    if name in SEMANTIC or name in _TEXTS:
         return TIMESTAMP
-    if name == _DECIMAL:
+    if name == DECIMAL:
         precision = min(MAX_PRECISION, int(parameters.get("connect.decimal.precision", MAX_PRECISION)))
         return Type("DECIMAL", precision, int(parameters.get("scale", 0)))
     if name == _ANY_SCALE:
@@ -124,7 +116,7 @@ def _type_of(schema: Mapping[str, Any]) -> Type:
 def _plain(schema: Mapping[str, Any]) -> Type:
     """The type of a part, whose value is shown as it is written."""
     name = schema.get("name") or ""
-    is_encoded = name in (*_DAYS, *_UNITS, _DECIMAL, _ANY_SCALE)
+    is_encoded = name in (*SEMANTIC, DECIMAL, _ANY_SCALE)
     return STRING if is_encoded else _type_of(schema)
 
 
@@ -133,11 +125,10 @@ def _decoded(schema: Mapping[str, Any], value: Any) -> Any:
     name = schema.get("name") or ""
     try:
         match value:
-            case int() if name in _DAYS:
-                return (dt.date(1970, 1, 1) + dt.timedelta(days=value)).isoformat()
-            case int() if name in _UNITS:
-                return (_SINCE + dt.timedelta(microseconds=int(value * _UNITS[name]))).isoformat(" ")
-            case str() if name == _DECIMAL:
+            case int() if name in SEMANTIC:
+                time = _SINCE + dt.timedelta(microseconds=int(value * Decimal(SEMANTIC[name])))
+                return time.date().isoformat() if name in DAYS else time.isoformat(" ")
+            case str() if name == DECIMAL:
                 return _unscaled(value, int((schema.get("parameters") or {}).get("scale", 0)))
             case {"scale": int(scale), "value": str(digits)} if name == _ANY_SCALE:
                 return _unscaled(digits, scale)

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
-from master_log.change_events import is_change, payload, row
+from master_log.change_events import are_of_change, is_change, payload, row
 from master_log.files import ISO, Format, Line, format_of, header_of, lines, schema_of, seekable
 from master_log.guessing import ID_NAME, SECOND, Seen, guess, has_empty, since_1970, typed, unit_of
 from master_log.ingest import BadLine
@@ -431,8 +431,7 @@ def _too_many(what: str, number: int) -> LaminaError:
 def _refuse_schemas(topic: str, sample: Sample) -> None:
     """Raises for change events without a row, and for records beside their schemas."""
     names = {each.name for each in sample.fields}
-    is_of_changes = {"op", "source"} <= names and not names.isdisjoint({"before", "after"})
-    if is_of_changes or {"schema", "payload"} <= names:
+    if are_of_change(names) or {"schema", "payload"} <= names:
         raise LaminaError(
             f"Topic {topic} holds change events without rows, or records with their schemas",
             evidence=f"Their fields: {', '.join(sorted(names))}.",

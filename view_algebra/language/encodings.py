@@ -12,6 +12,19 @@ UNITS = {"s": "1000000", "ms": "1000", "us": "1", "ns": "0.001"}
 DAY = "86400000000"
 """A day in microseconds: the unit of Debezium's dates."""
 
+_MILLISECONDS = ("io.debezium.time.Timestamp", "org.apache.kafka.connect.data.Timestamp")
+DAYS = ("io.debezium.time.Date", "org.apache.kafka.connect.data.Date")
+SEMANTIC = {
+    **dict.fromkeys(_MILLISECONDS, UNITS["ms"]),
+    "io.debezium.time.MicroTimestamp": UNITS["us"],
+    "io.debezium.time.NanoTimestamp": UNITS["ns"],
+    **dict.fromkeys(DAYS, DAY),
+}
+"""Microseconds for which 1 stands, by the names of the schemas of Debezium and Kafka Connect; `DAYS` are dates."""
+
+DECIMAL = "org.apache.kafka.connect.data.Decimal"
+"""The name of the schema of a decimal, whose bytes are its unscaled number."""
+
 TIME_MODES = {
     "adaptive": None,
     "adaptive_time_microseconds": None,

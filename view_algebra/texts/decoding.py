@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
-from view_algebra.language.encodings import DAY, UNITS, Encodings, as_json
+from view_algebra.language.encodings import DAY, DECIMAL, SEMANTIC, UNITS, Encodings, as_json
 from view_algebra.language.guards import TIME_ALONE
 from view_algebra.language.long_numbers import mapped
 from view_algebra.language.quoting import spark_name, spark_text
@@ -44,18 +44,6 @@ BASE64_OF_DECIMAL = r"^[A-Za-z0-9+/]{2,22}={0,2}$"
 
 _SCALES = "BETWEEN -1000 AND 1000"
 """Scales of a number that Java can shift without writing out millions of zeros."""
-
-_MILLISECONDS = ("io.debezium.time.Timestamp", "org.apache.kafka.connect.data.Timestamp")
-_DAYS = ("io.debezium.time.Date", "org.apache.kafka.connect.data.Date")
-SEMANTIC = {
-    **dict.fromkeys(_MILLISECONDS, UNITS["ms"]),
-    "io.debezium.time.MicroTimestamp": UNITS["us"],
-    "io.debezium.time.NanoTimestamp": UNITS["ns"],
-    **dict.fromkeys(_DAYS, DAY),
-}
-"""Microseconds for which 1 stands, by the names of the schemas of Debezium and Kafka Connect."""
-
-_DECIMAL = "org.apache.kafka.connect.data.Decimal"
 
 FIELDS = "kafka_fields"
 """The column with what a record's own schema says of the row's fields, by name."""
@@ -364,7 +352,7 @@ class Decoding:
         """A number, a text, base64 with the scale of the schema or of the column, or an object of base64 and scale."""
         scale = (
             f"CASE WHEN f.told = 'OBJECT' THEN try_variant_get(f.v, '$.scale', 'INT')"
-            f" WHEN f.schema.name = '{_DECIMAL}' THEN f.schema.scale ELSE f.scale END"
+            f" WHEN f.schema.name = '{DECIMAL}' THEN f.schema.scale ELSE f.scale END"
         )
         whole_text, part = (f"try_variant_get(f.v, '{path}', 'STRING')" for path in ("$", "$.value"))
         text = f"CASE WHEN f.told = 'OBJECT' THEN {part} ELSE {whole_text} END"
@@ -393,7 +381,7 @@ class Decoding:
             "f.told = 'NUMBER' THEN 'number'",
             "f.told = 'OBJECT' THEN 'base64'",
             "f.told <> 'STRING' THEN NULL",
-            f"f.schema.name = '{_DECIMAL}' THEN 'base64'",
+            f"f.schema.name = '{DECIMAL}' THEN 'base64'",
             "f.schema.type = 'string' THEN 'text'",
             "f.schema.type IS NOT NULL THEN NULL",
         ]
