@@ -49,7 +49,7 @@ def _map(options: Mapping[str, str]) -> str:
 def _schema(text: str) -> dict[str, Any]:
     """The schema of a record; raises Mistake for any other, and for one that contains itself."""
     import fastavro
-    from fastavro.schema import SchemaParseException
+    from fastavro.schema import SchemaParseException, expand_schema
 
     try:
         schema = json.loads(text)
@@ -58,12 +58,14 @@ def _schema(text: str) -> dict[str, Any]:
     if not isinstance(schema, dict) or schema.get("type") != "record" or not isinstance(schema.get("fields"), list):
         way_out = 'Write {"type": "record", "name": "…", "fields": […]}.'
         raise Mistake("the schema is not a record schema", way_out, "schema")
+    named: dict[str, Any] = {}
     try:
-        parsed = fastavro.parse_schema(schema)  # its names have their namespaces
+        fastavro.parse_schema(schema, named)
     except (SchemaParseException, ValueError, KeyError, TypeError, AttributeError) as error:
         what = f"the schema is not one of Avro: {type(error).__name__}: {error}"
         raise Mistake(what, "Write the text of the .avsc file.", "schema") from None
-    if name := _recursion(parsed, ()):
+    # In place of a type's name stands the type itself, but where a record contains itself.
+    if name := next((each for each in _types(expand_schema(schema)) if each in named), None):
         way_out = "Leave the field of that type out of the records, or send them as JSON."
         raise Mistake(f"the schema is recursive: {name} contains itself", way_out, "schema")
     return schema
@@ -84,19 +86,3 @@ def _types(schema: Any) -> Iterator[str]:
                     yield from _types(schema[part])
             for field in schema.get("fields", ()):
                 yield from _types(field["type"])
-
-
-def _recursion(schema: Any, inside: tuple[str, ...]) -> str | None:
-    """The name of a record that contains itself."""
-    if isinstance(schema, str):
-        return schema if schema in inside else None
-    if isinstance(schema, list):
-        return next(filter(None, (_recursion(each, inside) for each in schema)), None)
-    if not isinstance(schema, dict):
-        return None
-    if schema.get("type") == "record":
-        inside = (*inside, str(schema.get("name")))
-        return next(filter(None, (_recursion(field["type"], inside) for field in schema.get("fields", ()))), None)
-    return next(
-        filter(None, (_recursion(schema[part], inside) for part in ("type", "items", "values") if part in schema)), None
-    )
