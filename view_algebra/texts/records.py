@@ -25,7 +25,7 @@ from view_algebra.compiled import (
 )
 from view_algebra.engines.spark import constant
 from view_algebra.formats import Read
-from view_algebra.formats.interface import TEXT
+from view_algebra.formats.interface import HAS_ZERO, TEXT
 from view_algebra.language.encodings import PLAIN, Encodings
 from view_algebra.language.expressions import Constant
 from view_algebra.language.guards import TIME_ALONE
@@ -465,7 +465,7 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
         (is_bad, f"parsed.{CORRUPT}"),
         *_undecoded(columns, row, decoding),
         # JSON can only say U+0000 as an escape, so the costly look into every text is for those records alone
-        (_has_zero(text, "parsed"), "'a text holds the character U+0000, which Postgres cannot store'"),
+        (_has_zero(text, "parsed"), HAS_ZERO[1]),
         *_more_follows(row),
     ]
     if not reading.nulls:
