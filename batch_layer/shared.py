@@ -39,13 +39,14 @@ class Shared:
         if key in self._kept:
             return self._kept[key]
         records = counting(log.records_below(source, cut, since=start), source)
-        alike = [(other.name, other.parse, other.counted) == key[:3] for other, _ in self.tables]
-        texts = [table.partial for (_, table), is_alike in zip(self.tables, alike, strict=True) if is_alike]
-        if len(texts) < 2 or log.size(source) > MOST_BYTES:
+        alike = [table for other, table in self.tables if (other.name, other.parse, other.counted) == key[:3]]
+        if len(alike) < 2 or log.size(source) > MOST_BYTES:
             return records
         from pyspark import StorageLevel
 
-        return self._kept.setdefault(key, named_in(records, texts).persist(StorageLevel.DISK_ONLY))
+        return self._kept.setdefault(
+            key, named_in(records, [table.partial for table in alike]).persist(StorageLevel.DISK_ONLY)
+        )
 
     def forget(self) -> None:
         """Removes what is kept."""
