@@ -39,7 +39,7 @@ LARGEST_WEIGHT = 2**16
 
 @dataclass(frozen=True)
 class Verified:
-    """A receipt beside what the log gives; `differing` says in words what differs, and is empty where nothing does.
+    """A receipt, and the digest that the log gives. differing: the differences, in words; empty if there are none.
 
     spark: the version of Spark that computed it again.
     """

@@ -55,7 +55,7 @@ AVRO_LIMITS = (
     "-Dorg.apache.avro.limits.string.maxLength=1073741824",
     "-Dorg.apache.avro.limits.collectionItems.maxLength=10000000",
 )
-"""What Avro's decoder takes of one value: a length that a broken record names is memory that it would ask for."""
+"""Bounds of Avro's decoder: it asks for as much memory as a record says, and a broken one may say any length."""
 
 REAPED_AFTER = "10s"
 """How long an executor waits for a task that was cancelled. Between two records every task looks whether it was."""

@@ -127,7 +127,7 @@ class Now:
 
     @property
     def remarks(self) -> list[str]:
-        """What a person should look at, though nothing stands still: proofs that differ, and mistyped fields."""
+        """Sentences about what is no alarm, but should be looked at: proofs that differ, and mistyped fields."""
         differ = [
             f"{view.name}: its newest proof found {view.proof.differing:,} of {view.proof.compared:,} cells that differ"
             f" (a rebuild has corrected them; `lamina check {view.name}` compares what is read with its SELECT)"

@@ -33,7 +33,7 @@ SPARK = (
     ("org.postgresql", "postgresql", "42.7.14"),
     ("com.globalmentor", "hadoop-bare-naked-local-fs", "0.1.0"),
 )
-"""What Spark needs beside its own jars. The last writes local files without starting a program for each."""
+"""The jars that Spark needs as well as its own. The last writes local files without starting a program for each."""
 
 KAFKA = (("org.apache.kafka", "kafka_2.13", "4.1.0"),)
 """The broker."""

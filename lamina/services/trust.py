@@ -30,7 +30,7 @@ _MAGIC, _VERSION, _TRUSTED = 0xFEEDFEED, 2, 2
 
 
 def trusting(environment: Mapping[str, str] | None = None) -> ssl.SSLContext:
-    """What Python trusts, by the same certificates."""
+    """The same certificates, for Python."""
     return ssl.create_default_context(cafile=_bundle(os.environ if environment is None else environment))
 
 
