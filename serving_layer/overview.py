@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from serving_layer import rebuilds, skipping
+from serving_layer.freshness import is_late
 
 MOST_BAD = 10_001
 """Bad records of the last hour that are counted; one more than the page writes out."""
@@ -50,7 +51,7 @@ class View:
     @property
     def is_late(self) -> bool:
         """True if it is further behind than it may be."""
-        return self.fresh_within is not None and (self.seconds_behind or 0.0) > self.fresh_within
+        return is_late(self.seconds_behind, self.fresh_within)
 
 
 @dataclass(frozen=True)

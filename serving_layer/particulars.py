@@ -8,6 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
+from serving_layer.freshness import is_late
 from serving_layer.phases import PHASES
 
 REASONS = 20
@@ -108,7 +109,7 @@ class ViewParticulars:
     @property
     def is_late(self) -> bool:
         """True if it is further behind than its `fresh_within`."""
-        return (self.seconds_behind or 0) > (self.fresh_within or float("inf"))
+        return is_late(self.seconds_behind, self.fresh_within)
 
 
 @dataclass(frozen=True)
