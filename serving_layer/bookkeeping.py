@@ -29,6 +29,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from serving_layer.phases import PHASES
+
 SCHEMA = "lamina"
 
 SIZE = "100 + octet_length(error) + coalesce(octet_length(key), 0) + coalesce(octet_length(value), 0)"
@@ -370,7 +372,7 @@ micro_batch_seconds = Table(
     Column("query", Text, primary_key=True),  # a foreign key would wait for the lock of a micro-batch
     Column("minute", DateTime(timezone=True), primary_key=True),
     Column("micro_batches", BigInteger, nullable=False),
-    *(Column(phase, Float, nullable=False) for phase in ("read", "compute", "stage", "merge", "commit")),
+    *(Column(phase, Float, nullable=False) for phase in PHASES),
     comment="seconds that the micro-batches of each minute spent in each phase, for a day",
 )
 

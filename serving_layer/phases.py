@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from sqlalchemy import Connection, text
 
@@ -24,7 +24,7 @@ merge: merge them, and write progress
 commit: the rest of the transaction, which waits for the lock of the source and for the disk
 """
 
-PHASES: tuple[Phase, ...] = ("read", "compute", "stage", "merge", "commit")
+PHASES: tuple[Phase, ...] = get_args(Phase)
 
 _NOTE = text("""
 INSERT INTO lamina.micro_batch_seconds AS m (query, minute, micro_batches, read, compute, stage, merge, commit)
