@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from batch_layer.stalls import Watching
     from master_log.archive import MasterLog
     from master_log.kafka import Brokers
+    from serving_layer.schemas import KeptSchemas
     from speed_layer.layer import SpeedLayer
     from speed_layer.parts import Patience
 
@@ -98,6 +99,15 @@ class Deployment:
 
         return Brokers(self.settings.kafka, self.settings.login)
 
+    @cached_property
+    def schemas(self) -> KeptSchemas:
+        """The schemas that records are written with."""
+        from master_log.registry import Registry
+        from serving_layer.schemas import KeptSchemas
+
+        addresses = self.settings.schema_registry
+        return KeptSchemas(self.database, Registry(addresses) if addresses else None)
+
     @property
     def spark(self) -> SparkSession:
         """The Spark session; starting it takes some seconds. It stands back behind readers and the speed layer."""
@@ -131,7 +141,7 @@ class Deployment:
         from lamina.spark import CATALOG
         from master_log.archive import MasterLog
 
-        return MasterLog(self.spark, CATALOG, self._skipped)
+        return MasterLog(self.spark, CATALOG, self._skipped, self.schemas)
 
     def _skipped(self) -> Skipped:
         with self.database.begin() as connection:
@@ -201,6 +211,7 @@ class Deployment:
                 session=session,
                 database=self.database,
                 brokers=self.brokers,
+                schemas=self.schemas,
                 checkpoints=folders.of_this_process(self.settings.home / "checkpoints"),
                 max_records=max_records,
                 log=lambda: self.log,

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from lamina.postgres_urls import postgres_url, with_password
 from lamina.services.embedded import Embedded
-from master_log.login import MECHANISMS, PROTOCOLS, Login
+from master_log.login import MECHANISMS, PROTOCOLS, Address, Login
 from serving_layer.limits import Limits
 from view_algebra.errors import LaminaError
 
@@ -58,6 +58,11 @@ SETTINGS = {
     ),
     "kafka": Setting(
         "the embedded broker", "brokers: `host1:9092,host2:9092`, or a [URL with a login](operations.md#what-runs)"
+    ),
+    "schema_registry": Setting(
+        "none",
+        "the registry that knows the schemas of records: `https://user:password@host:8081`,"
+        " or a [URL with other logins](operations.md#schema-registry)",
     ),
     "warehouse": Setting(
         "`warehouse` in LAMINA_HOME",
@@ -116,6 +121,7 @@ class Settings:
     postgres: URL of the role that owns and writes, as psycopg2 and SQLAlchemy take it (`postgresql://…`).
     analyst: URL of the read-only role; None when there is none.
     kafka: bootstrap servers, `host:port`, comma-separated. login: how to prove who we are to brokers that ask.
+    schema_registry: where the schemas are that records name; empty if there is none.
     warehouse: absolute path or URI of the Iceberg warehouse.
     home: absolute path of LAMINA_HOME: logs, checkpoints, jars, and the embedded services' data.
     embedded: Postgres and Kafka are the embedded ones. limits: how much a reader may take.
@@ -132,6 +138,7 @@ class Settings:
     home: Path
     embedded: bool
     login: Login | None = field(default=None, repr=False)
+    schema_registry: tuple[Address, ...] = ()
     alarm_after: float = 60.0
     alarm_bad_records: int = 1000
     alarm_no_rebuild: float | None = None
@@ -181,6 +188,7 @@ class Settings:
             home=home,
             embedded=embedded,
             login=login,
+            schema_registry=_registry(values["schema_registry"]) if "schema_registry" in values else (),
             alarm_after=_number(values, "alarm_after", cls.alarm_after),
             alarm_bad_records=int(_number(values, "alarm_bad_records", cls.alarm_bad_records)),
             alarm_no_rebuild=_number(values, "alarm_no_rebuild", 0.0) or None,
@@ -309,6 +317,47 @@ def _brokers(text: str) -> tuple[str, Login | None]:
         if not host or "@" in host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise _no_brokers(repr(server.rpartition("@")[2]))
     return ",".join(servers), login
+
+
+def _registry(text: str) -> tuple[Address, ...]:
+    """The addresses of a registry, as `https://user:password@host:8081/path?ca_file=/path`, comma-separated."""
+    addresses = []
+    for each in filter(None, map(str.strip, text.split(","))):
+        try:
+            url = urlsplit(each)
+            given = dict(parse_qsl(url.query, strict_parsing=bool(url.query)))
+            host = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname
+            port = f":{url.port}" if url.port else ""
+        except ValueError:
+            raise _no_registry() from None
+        if url.scheme not in ("http", "https") or not host or given.keys() - _OF_REGISTRY:
+            raise _no_registry()
+        addresses.append(
+            Address(
+                f"{url.scheme}://{host}{port}{url.path.rstrip('/')}",
+                unquote(url.username or ""),
+                unquote(url.password or ""),
+                given.get("token", ""),
+                given.get("ca_file"),
+                given.get("cert_file"),
+                given.get("key_file"),
+            )
+        )
+    if not addresses:
+        raise _no_registry()
+    return tuple(addresses)
+
+
+_OF_REGISTRY = {"token", "ca_file", "cert_file", "key_file"}
+
+
+def _no_registry() -> LaminaError:
+    return LaminaError(
+        "LAMINA_SCHEMA_REGISTRY is not a list of URLs",
+        evidence="each begins with http:// or https://, and its query has no other parts than"
+        f" {', '.join(sorted(_OF_REGISTRY))}",
+        way_out="It looks like https://user:password@host:8081/path?ca_file=/path (special characters %-encoded).",
+    )
 
 
 def _number(values: Mapping[str, str], key: str, otherwise: float) -> float:

@@ -33,15 +33,19 @@ from pyspark.errors import PySparkException
 from pyspark.sql.functions import col, expr
 
 from master_log import durable, log_times, refusals, summaries
+from master_log.decoding import decoded_as
 from master_log.iceberg import Snapshot, Table, telling
 from master_log.kafka import Brokers
 from master_log.layout import PROPERTIES, RECORD, RECORD_COLUMNS, fingerprint, fitted
 from master_log.log_times import LogTimes
 from master_log.offsets import Cut, OffsetRange, Offsets, Skipped, TopicPartition
 from master_log.reading import as_kafka_gave, below, kafka_range, parsed, unreadable, within, without
+from master_log.registry import NO_REGISTRY, KnownSchemas
 from master_log.summaries import HELD, LOST, PARSED_BY, REPLACED, START, TAILS, TOPIC_ID
 from master_log.tails import Differs, Tails, to_json
 from view_algebra.compiled import LOG_TIME, Source
+from view_algebra.formats import frames
+from view_algebra.formats.interface import NO_SCHEMAS
 from view_algebra.language.quoting import spark_path, spark_text
 
 if TYPE_CHECKING:
@@ -83,12 +87,17 @@ class MasterLog:
     """The logs of all topics, in one Iceberg catalog of the Spark session."""
 
     def __init__(
-        self, spark: SparkSession, catalog: str = "lamina", skipped: Callable[[], Skipped] = frozenset
+        self,
+        spark: SparkSession,
+        catalog: str = "lamina",
+        skipped: Callable[[], Skipped] = frozenset,
+        schemas: KnownSchemas = NO_REGISTRY,
     ) -> None:
         """`skipped` tells which records were skipped by name: they are not taken, and not given where they were."""
         self._spark = spark
         self._catalog = catalog
         self._skipped = skipped
+        self._schemas = schemas
 
     def create(self, source: Source, topic_id: str, start: Offsets) -> None:
         """Opens the log of the source's topic at `start`.
@@ -206,11 +215,10 @@ class MasterLog:
         summary = {HELD: whole.end.json(), TAILS: to_json(ends)}
         if lost.end:
             summary[LOST] = summaries.ranges_json(lost)
-        branch = f"{_BRANCH}{uuid.uuid4().hex}"
         with telling(f"{source.name}: its records were not archived"):
             onto = onto or table.append_nothing({HELD: held.json()})  # nothing is held, so there is no tail
             present = OffsetRange(whole.start.updated(lost.end), whole.end)
-            written = self._append(table, source, brokers, present, onto, branch, summary)
+            branch, written = self._append(table, source, brokers, present, onto, summary)
             # Asked once more after the last record was read: it could have been another topic of that name.
             self._same_topic(table, source, brokers.topic_id(source.topic))
             # And the tails: that they are what they were before means that what was read is of one log.
@@ -227,16 +235,35 @@ class MasterLog:
         brokers: Brokers,
         rng: OffsetRange,
         onto: Snapshot,
-        branch: str,
         summary: Mapping[str, str],
-    ) -> Snapshot:
-        """Writes the records of a range to a branch that nobody reads yet; one that Spark cannot read is named."""
-        skipped = self._skipped()
-        rows = parsed(kafka_range(self._spark, brokers, source, rng, skipped), source)
+    ) -> tuple[str, Snapshot]:
+        """Writes the records of a range to a branch that nobody reads yet; one that Spark cannot read is named.
+
+        Where records name schemas that are not known yet, they are asked for, and the range is written once more.
+        """
+        branch, skipped = f"{_BRANCH}{uuid.uuid4().hex}", self._skipped()
+        rows = self._parsed(kafka_range(self._spark, brokers, source, rng, skipped), source)
         try:
-            return table.append(fitted(table, source, rows), onto.id, branch, summary)
+            written = table.append(fitted(table, source, rows), onto.id, branch, summary)
+            unknown = self._unknown_schemas(table.read(written.id).where(within(rng)), source)
         except (Py4JError, PySparkException) as error:
             raise unreadable(self._spark, brokers, source, rng, skipped) or error from error
+        if not unknown:
+            return branch, written
+        self._schemas.learn(source.topic, unknown)
+        return self._append(table, source, brokers, rng, onto, summary)
+
+    def _unknown_schemas(self, rows: DataFrame, source: Source) -> set[str]:
+        """The ids of schemas that records name and that are not known yet."""
+        if decoded_as(source) is None:
+            return set()
+        reasons = rows.where(frames.IS_UNKNOWN).select("kafka_error").distinct()
+        return frames.unknown(row[0] for row in reasons.collect())
+
+    def _parsed(self, raw: DataFrame, source: Source) -> DataFrame:
+        """Raw records, read by the source's declaration and the schemas that are known."""
+        schemas = NO_SCHEMAS if decoded_as(source) is None else self._schemas.of(source.topic)
+        return parsed(raw, source, schemas)
 
     def maintain(self, source: Source, before: datetime) -> Maintained:
         """Keeps the log from growing but by its records; the caller's lock keeps archive runs away meanwhile.
@@ -297,7 +324,7 @@ class MasterLog:
                 # Iceberg has no TINYINT or SMALLINT: what it widened is made what was declared.
                 *(col(spark_path(column.name)).cast(column.spark).alias(column.name) for column in source.read),
             )
-        return parsed(as_kafka_gave(rows, source), source)
+        return self._parsed(as_kafka_gave(rows, source), source)
 
     def records(self, source: Source, end: Offsets, brokers: Brokers, *, since: Offsets | None = None) -> DataFrame:
         """All records since `start` and below `end`, good and bad: the log's, and from where it ends Kafka's.
@@ -319,7 +346,7 @@ class MasterLog:
         if lost.end:
             raise refusals.gone(source, lost)
         raw = kafka_range(self._spark, brokers, source, rest, self._skipped())
-        whole = kept.drop(LOG_TIME).unionByName(parsed(raw, source).drop(LOG_TIME))
+        whole = kept.drop(LOG_TIME).unionByName(self._parsed(raw, source).drop(LOG_TIME))
         return log_times.of_records(whole, source)
 
     def raw(self, source: Source, range: OffsetRange, brokers: Brokers) -> DataFrame:
@@ -345,7 +372,7 @@ class MasterLog:
         rest = below(Offsets({at: to for at, to in end.items() if to > begin[at]}), Offsets(begin))
         if not rest.empty:
             raw = kafka_range(self._spark, brokers, source, rest, self._skipped())
-            found = found.unionAll(parsed(raw, source).select("kafka_partition", "kafka_timestamp"))
+            found = found.unionAll(self._parsed(raw, source).select("kafka_partition", "kafka_timestamp"))
         newest = found.groupBy("kafka_partition").agg(expr("unix_micros(max(kafka_timestamp)) AS newest")).collect()
         return {TopicPartition(source.topic, row.kafka_partition): row.newest for row in newest}
 
@@ -402,7 +429,7 @@ class MasterLog:
         columns, skipped = (*RECORD_COLUMNS[:4], "kafka_value"), self._skipped()
         held_now = table.read(next(table.lineage()).id).where(within(common))
         mine = without(held_now, common.holds(skipped)).select(*columns)
-        theirs = parsed(kafka_range(self._spark, brokers, source, common, skipped), source).select(*columns)
+        theirs = self._parsed(kafka_range(self._spark, brokers, source, common, skipped), source).select(*columns)
         both = mine.exceptAll(theirs).unionAll(theirs.exceptAll(mine))
         rows = both.groupBy("kafka_partition").agg({"kafka_offset": "min"}).collect()
         return ends | {TopicPartition(source.topic, int(partition)): int(offset) for partition, offset in rows}
@@ -426,7 +453,7 @@ class MasterLog:
     def _nothing(self, source: Source) -> DataFrame:
         raw = "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY"
         headers = "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
-        return parsed(self._spark.createDataFrame([], f"{raw}, {headers}"), source)
+        return self._parsed(self._spark.createDataFrame([], f"{raw}, {headers}"), source)
 
 
 def _beyond(held: Offsets, latest: Offsets) -> list[Differs]:

@@ -1,9 +1,10 @@
-"""How to prove who we are to Kafka's brokers."""
+"""How to prove who we are to Kafka's brokers, and to a schema registry."""
 
 from __future__ import annotations
 
+import base64
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 PROTOCOLS = ("SASL_SSL", "SASL_PLAINTEXT", "SSL")
 MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
@@ -54,3 +55,30 @@ class Login:
         if self.ca_file:
             options |= {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.truststore.location": self.ca_file}
         return options
+
+
+@dataclass(frozen=True)
+class Address:
+    """One address of a schema registry, with the login that it asks for, if it asks for one.
+
+    url: up to the path under which `/schemas` is. ca_file, certificate, key: PEM files.
+    """
+
+    url: str
+    user: str = ""
+    password: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    ca_file: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Those of each question."""
+        asked = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+        if self.token:
+            return asked | {"Authorization": f"Bearer {self.token}"}
+        if self.user:
+            login = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+            return asked | {"Authorization": f"Basic {login}"}
+        return asked

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.functions import col, lit
 
 from master_log.causes import SPARK_ERRORS, cause
+from master_log.decoding import decoded, decoded_as
 from master_log.kafka import Brokers
 from master_log.log_times import RAW_LOG_TIME
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
+from view_algebra.formats.interface import NO_SCHEMAS, Schemas
 from view_algebra.language.quoting import spark_name
 
 if TYPE_CHECKING:
@@ -173,8 +175,10 @@ def _whole_range(spark: SparkSession, brokers: Brokers, source: Source, rng: Off
     )
 
 
-def parsed(raw: DataFrame, source: Source) -> DataFrame:
+def parsed(raw: DataFrame, source: Source, schemas: Schemas = NO_SCHEMAS) -> DataFrame:
     """Raw records through `Source.parse`: good and bad ones, told apart by `kafka_error`.
+
+    schemas: those that are known of the records, if these are to be decoded; raw records may be decoded already.
 
     The sample is of all of them, and Spark's optimizer moves no condition below it. There it would replace a column by
     what computes it, and parse a record's JSON again for each kind of mistake that `kafka_error` tells. Spark samples
@@ -182,6 +186,8 @@ def parsed(raw: DataFrame, source: Source) -> DataFrame:
     """
     if source.kind == "table" and RAW_LOG_TIME not in raw.columns:
         raw = raw.withColumn(RAW_LOG_TIME, lit(None).cast("timestamp"))
+    if (column := decoded_as(source)) is not None:
+        raw = (raw if column in raw.columns else decoded(raw, [source], schemas)).select("*", f"{column}.*")
     return selected(raw, "raw_records", source.parse).sample(1.0, seed=0)
 
 

@@ -468,6 +468,18 @@ bad_count = Table(
     comment="how many records went to quarantine, by reason; exact, also of those that are no longer kept",
 )
 
+schema = Table(
+    "schema",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("id", Text, primary_key=True, comment="the number, or the UUID, that the registry has for it"),
+    Column("kind", Text, comment="AVRO, PROTOBUF or JSON; NULL if the registry had none with the id"),
+    Column("text", Text),
+    Column("references", JSONB, comment="names and texts of the schemas that it names, in order"),
+    _now("kept_at"),
+    comment="schemas of a registry, each kept before the first record is counted that was written with it",
+)
+
 skipped = Table(
     "skipped",
     metadata,

@@ -60,6 +60,11 @@ class Computation:
         """True if it goes by the log times of a table's records: texts of a Lamina that knew none do not."""
         return self.source.kind == "table" and any(RAW_LOG_TIME in e.source.parse for e in (self, *self.older))
 
+    @property
+    def sources(self) -> Sequence[Source]:
+        """How records are read, by each of its parts."""
+        return [each.source for each in (self, *self.older)]
+
     @classmethod
     def of_all(cls, readings: Sequence[tuple[Source, Sequence[CellTable]]]) -> Computation:
         """The computation of these tables of cells, by how records are read: first as their source is declared."""

@@ -14,6 +14,7 @@ from master_log.causes import SPARK_ERRORS, cause
 from master_log.client import KafkaAway
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from master_log.reading import StopsAt
+from master_log.registry import RegistryAway
 from serving_layer import progress, rebuilds, skipping
 from serving_layer.database import PostgresError, first_line, is_away
 from serving_layer.progress import Fenced
@@ -286,7 +287,7 @@ def halvings_after(deaths: int) -> int:
 
 def away(failure: BaseException) -> bool:
     """Whether waiting mends it."""
-    return isinstance(failure, KafkaAway) or is_away(failure)
+    return isinstance(failure, KafkaAway | RegistryAway) or is_away(failure)
 
 
 def said(failure: BaseException) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from master_log import log_times
 from master_log.causes import SPARK_ERRORS
+from master_log.decoding import decoded, decoded_few
 from master_log.fetching import Epochs, LeaderChanged
 from master_log.log_times import LogTimes
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
@@ -39,6 +40,7 @@ from speed_layer.preparation import Preparation, Ready
 from speed_layer.prepared import FEW, few_of, today
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
+from view_algebra.formats import Schemas, frames
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -74,6 +76,15 @@ class Records:
             return None if found is None else log_times.of_few(found, reached)
 
         return Records(lambda: log_times.of_raw(self.raw(), topic, reached), None if self.few is None else few)
+
+    def decoded(self, sources: Sequence[Source], schemas: Schemas) -> Records:
+        """The same records with their values decoded as each of the sources needs it."""
+
+        def few() -> pa.Table | None:
+            found = None if self.few is None else self.few()
+            return None if found is None else decoded_few(found, sources, schemas)
+
+        return Records(lambda: decoded(self.raw(), sources, schemas), None if self.few is None else few)
 
 
 def alone(records: DataFrame) -> Records:
@@ -132,6 +143,7 @@ class Member:
         if self.position != reached.position or not self._knows_enough(reached.log_times):
             raise StartAgain(f"{source.name}: it has moved, or other log times are needed")
         self._log_times = reached.log_times
+        self._schemas = parts.schemas.of(source.topic)
         self._preparation = Preparation(parts.database, source, self._prepare)
         self._ready: Ready | None = None
         check_topic(parts.brokers, source, self._topic_id, self.position, self._tails)
@@ -312,7 +324,10 @@ class Member:
             records = records.with_log_times(self.source.topic, part.log_times or {})
         computation, timer = self._computation, Timer()
         with self._counted(part.range), timer.phase("compute"):
-            computed = self._compute(computation, records, part, find, timer, again=again)
+            computed = self._compute(computation, self._decoded(records), part, find, timer, again=again)
+            while computed.bad is not None and (unknown := frames.unknown(computed.bad.counts)):
+                self._schemas = self._parts.schemas.learn(self.source.topic, unknown)
+                computed = self._compute(computation, self._decoded(records), part, find, timer, again=again)
         return MicroBatch(
             query=self.source.name,
             fence=self._fence,
@@ -326,6 +341,10 @@ class Member:
             log_times={} if part.log_times is None else self._later(part.log_times, computed),
             timer=timer,
         )
+
+    def _decoded(self, records: Records) -> Records:
+        """The records, decoded by the schemas that are known."""
+        return records.decoded(self._computation.sources, self._schemas)
 
     def _later(self, reached: LogTimes, computed: Computed) -> LogTimes:
         topic = self.source.topic

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from master_log.causes import SPARK_ERRORS
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
+from master_log.registry import KnownSchemas
 from serving_layer.database import Database
 from serving_layer.phases import Phases
 from speed_layer.computation import Computation
@@ -79,12 +80,13 @@ class Parts:
     session: gives Spark's session. checkpoints: folder of the runs' checkpoints. max_records: bound of a micro-batch,
     in offsets. log: the master log. renew: ends Spark's process with all that runs in it, and starts another; None if
     that is not ours to do. probe: starts a process that tries ranges of a source. at: called at named places of a
-    micro-batch; the tests stop there. phases: adds up the seconds of micro-batches.
+    micro-batch; the tests stop there. phases: adds up the seconds of micro-batches. schemas: those of records.
     """
 
     session: Callable[[], SparkSession]
     database: Database
     brokers: Brokers
+    schemas: KnownSchemas
     checkpoints: Path
     max_records: int
     log: Callable[[], MasterLog]

@@ -18,7 +18,7 @@ import json
 import threading
 import uuid
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from master_log.decoding import DECODED, decoded_as
 from master_log.log_times import RAW_LOG_TIME
 from master_log.reading import parsed, selected
 from serving_layer.copying import batches
@@ -67,8 +68,8 @@ DIGEST = 64
 """Letters of a SHA-256."""
 
 _RECORD = (
-    "STRUCT<partition INT, offset BIGINT, timestamp BIGINT, log_time BIGINT, key BINARY, value BINARY,"
-    " headers ARRAY<STRUCT<key STRING, value BINARY>>>"
+    "partition INT, offset BIGINT, timestamp BIGINT, log_time BIGINT, key BINARY, value BINARY,"
+    " headers ARRAY<STRUCT<key STRING, value BINARY>>"
 )
 
 
@@ -91,7 +92,8 @@ class Prepared:
         weakref.finalize(self, self._file.unlink, missing_ok=True)
         self._write(pa.table({}))
         self.computation = computation
-        raw = _reading(session, self._file, computation.source.topic)
+        decoded = sorted({column for each in computation.sources if (column := decoded_as(each)) is not None})
+        raw = _reading(session, self._file, computation.source.topic, decoded)
         self.records = parsed(raw, computation.source)
         self._ids = selected(self.records, "records", computation.source.ids) if computation.source.ids else None
         self._statements = [
@@ -174,8 +176,8 @@ def operators(statement: DataFrame) -> set[str]:
     return set(walked(statement._jdf.queryExecution().executedPlan()))  # noqa: SLF001 - PySpark gives it as a text
 
 
-def _reading(session: SparkSession, file: Path, topic: str) -> DataFrame:
-    """The raw records in the file, whenever it is read.
+def _reading(session: SparkSession, file: Path, topic: str, decoded: Sequence[str]) -> DataFrame:
+    """The raw records in the file, with these columns of decoded values, whenever it is read.
 
     The file begins with the digest of the rest. Records that a disk has lost would otherwise be records that never
     came: progress would go past them.
@@ -187,9 +189,10 @@ def _reading(session: SparkSession, file: Path, topic: str) -> DataFrame:
     lost = f"raise_error({spark_text(f'{file} is not what was written to it')})"
     content = session.read.format("binaryFile").load(str(file))
     whole = content.selectExpr(f"IF(sha2({written}, 256) = {digest}, string({written}), {lost}) AS records")
-    records = whole.selectExpr(f"inline(from_json(records, 'ARRAY<{_RECORD}>', map('mode', 'FAILFAST')))")
+    fields = ", ".join([_RECORD, *(f"{column} {DECODED}" for column in decoded)])
+    records = whole.selectExpr(f"inline(from_json(records, 'ARRAY<STRUCT<{fields}>>', map('mode', 'FAILFAST')))")
     micros = [f"timestamp_micros({name}) AS {name}" for name in ("timestamp", RAW_LOG_TIME)]
-    times = records.selectExpr("partition", "offset", *micros, "key", "value", "headers")
+    times = records.selectExpr("partition", "offset", *micros, "key", "value", "headers", *decoded)
     return times.select(lit(topic).alias("topic"), "*").coalesce(1)
 
 

@@ -25,11 +25,13 @@ from batch_layer.check import set_clock
 from batch_layer.compute import counting
 from lamina.testing import QUICK, raw_records
 from master_log import log_times
+from master_log.decoding import decoded, decoded_as
 from master_log.log_times import LogTimes
 from master_log.offsets import TopicPartition
 from serving_layer.copying import with_infinities
 from view_algebra import SPARK_FUNCTIONS, Catalog, CellTable, Fused, Source, View, fuse, rows
 from view_algebra.compiled import JSON_TIMES
+from view_algebra.formats.interface import Schema
 
 Row = tuple[Any, ...]
 TOGETHER = 40
@@ -68,7 +70,7 @@ class Engines:
 
     compiling: does Spark make code of micro-batches, as for the speed layer? It never does for the oracle.
     types: Spark's own of each view's columns, known once `oracle` has read its SELECT. counted: by stream with UNIQUE,
-    the ids of the events that were fed.
+    the ids of the events that were fed. schemas: those that records in the frame of a registry are written with.
     """
 
     spark: SparkSession
@@ -76,6 +78,7 @@ class Engines:
     compiling: bool = True
     types: dict[str, list[str]] = field(default_factory=dict)
     counted: dict[str, set[str]] = field(default_factory=dict)
+    schemas: dict[str, Schema | None] = field(default_factory=dict)
 
     def prepare(self) -> None:
         """Creates the schemas that the texts name."""
@@ -154,7 +157,10 @@ class Engines:
         `reached` are the log times of the records before these; gives those after them.
         """
         raw = [_raw(value, number) for number, value in enumerate(values, offset)]
-        log_times.of_raw(raw_records(self.spark, raw), "t", reached).createOrReplaceTempView("raw_records")
+        in_kafka = log_times.of_raw(raw_records(self.spark, raw), "t", reached)
+        column = decoded_as(source)
+        readable = decoded(in_kafka, [source], self.schemas).select("*", *([f"{column}.*"] if column else []))
+        readable.createOrReplaceTempView("raw_records")
         self.spark.sql(source.parse).sample(1.0, seed=0).createOrReplaceTempView("records")  # as `parsed` does
         good = self.spark.sql("SELECT * FROM records WHERE kafka_error IS NULL")
         good.createOrReplaceTempView(source.name)

@@ -1,7 +1,8 @@
 """Formats of records: how the bytes of a value become the JSON text that the declared columns are read from.
 
-`texts/records.py` reads JSON, with every check of a field. So a format says only which JSON text a value stands for, in
-Spark SQL, and why some value stands for none. Each format but JSON is a module of this package, and a row of `FORMATS`.
+`texts/records.py` reads JSON, with every check of a field. So a format says only which JSON text a value stands for,
+and why some value stands for none: in Spark SQL, or by a decoder in Python. Each format but JSON is a module of this
+package, and a row of `FORMATS`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from view_algebra.formats import avro, csv, raw
-from view_algebra.formats.interface import Declared, Mistake, Read
+from view_algebra.formats.interface import Declared, Decoder, Mistake, Read, Schemas
 
-__all__ = ["FORMATS", "Declared", "Format", "Mistake", "Read"]
+__all__ = ["FORMATS", "Declared", "Decoder", "Format", "Mistake", "Read", "Schemas"]
 
 
 @dataclass(frozen=True)
@@ -20,15 +21,17 @@ class Format:
     """A format of values.
 
     read: gives how a declared source's values are read; raises `Mistake` if its columns or options cannot be of the
-    format. options: what OPTIONS may say of it, each with its meaning, as docs/sql.md lists them.
+    format. options: what OPTIONS may say of it, each with its meaning, as docs/sql.md lists them. decoder: gives what
+    makes JSON of values, of the options and the schemas that are known; None if Spark SQL does it.
     """
 
     read: Callable[[Declared], Read]
     options: Mapping[str, str] = field(default_factory=dict)
+    decoder: Callable[[Mapping[str, str], Schemas], Decoder] | None = None
 
 
 FORMATS: Mapping[str, Format] = {
-    "avro": Format(avro.read, avro.OPTIONS),
+    "avro": Format(avro.read, avro.OPTIONS, avro.decoder),
     "csv": Format(csv.read, csv.OPTIONS),
     "text": Format(raw.read_text),
     "bytes": Format(raw.read_bytes),

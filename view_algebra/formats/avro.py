@@ -1,88 +1,275 @@
-"""`avro`: one datum of Avro in each value, of the record schema that OPTIONS give.
+"""`avro`: each value is one datum of Avro, of the schema that a registry has for it, or of the one in OPTIONS.
 
-Spark decodes the datum by that schema, and its JSON is read into the declared columns: decimals with all their digits,
-bytes and fixed in base64, enums and uuids as texts, times in ISO 8601, a union of a type and null as the type.
+A datum becomes the JSON that its writer's schema says: decimals with all their digits, bytes and fixed in base64,
+enums and uuids as texts, times in ISO 8601, a value of a union as what it is. The declared columns are then read from
+it by the rules for JSON, so a number may be of a wider type, and a field that the writer lacks is NULL.
 """
 
 from __future__ import annotations
 
+import base64
+import io
 import json
-from collections.abc import Iterator, Mapping
+import math
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from functools import cache, lru_cache, partial
 from typing import Any
 
-from view_algebra.compiled import JSON_TIMES
-from view_algebra.formats.interface import TEXT, Declared, Mistake, Read
-from view_algebra.language.quoting import spark_text
+from view_algebra.formats import frames
+from view_algebra.formats.interface import DECODED, Declared, Decoder, Mistake, NoText, Read, Schema, Schemas
+from view_algebra.language.encodings import DAYS, SEMANTIC
 
-OPTIONS = {"schema": "of `avro`: the schema of the records, as JSON"}
+OPTIONS = {"schema": "of `avro`: the schema of all records, as JSON; they then have no frame of a schema registry"}
 
-DECODED = "kafka_decoded"
-"""The field that the reader's schema adds, with a default: it is there if the datum was decoded, and only then."""
+KIND = "AVRO"
 
 
 def read(declared: Declared) -> Read:
-    """The datum as a JSON object; a value that is none of the schema has none."""
-    if "schema" not in declared.options:
-        raise Mistake("format 'avro' without a schema", 'Write OPTIONS (…, schema \'{"type": "record", …}\').')
-    schema = _schema(declared.options["schema"])
-    marked = schema | {"fields": [*schema["fields"], {"name": DECODED, "type": "boolean", "default": True}]}
-    options = {"mode": "PERMISSIVE", "avroSchema": json.dumps(marked)}
-    datum = f"from_avro(value, {spark_text(json.dumps(schema))}, {_map(options)})"
-    is_whole = f"datum.{DECODED}"
-    if not any(each in ("array", "map") for each in _types(schema)):
-        # Whatever stands behind a datum would be ignored. Lists may be written in several ways, of different lengths.
-        encoded = f"to_avro(datum, {spark_text(json.dumps(marked))})"
-        is_whole = f"CASE WHEN {is_whole} THEN length({encoded}) = length(value) + 1 END"
-    return Read(
-        f"""(
-    SELECT *, CASE WHEN {is_whole} THEN to_json(datum, {_map(JSON_TIMES)}) END AS {TEXT}
-    FROM (SELECT *, {datum} AS datum FROM raw_records)
-  )""",
-        [(f"{TEXT} IS NULL", "'not Avro of the declared schema'")],
-    )
+    """Values as the decoder gives them."""
+    if "schema" in declared.options:
+        try:
+            parsed(Schema(KIND, declared.options["schema"]))
+        except NoText as mistake:
+            way_out = 'Write the text of the .avsc file: {"type": "record", "name": "…", "fields": […]}.'
+            raise Mistake(str(mistake), way_out, "schema") from None
+    return DECODED
 
 
-def _map(options: Mapping[str, str]) -> str:
-    return f"map({', '.join(f'{spark_text(key)}, {spark_text(value)}' for key, value in options.items())})"
+def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
+    """Reads values whose schemas are among these."""
+    if "schema" in options:
+        only = Schema(KIND, options["schema"])
+        return lambda value, header: _of_schema(only)(value)
+
+    def framed(value: bytes, header: bytes | None) -> str:
+        id, datum = frames.unframed(value, header)
+        schema = frames.schema_of(id, schemas, KIND)
+        try:
+            return _of_schema(schema)(datum)
+        except NoText as reason:
+            raise NoText(f"{reason} (schema {id})") from None
+
+    return framed
 
 
-def _schema(text: str) -> dict[str, Any]:
-    """The schema of a record; raises Mistake for any other, and for one that contains itself."""
+@lru_cache(maxsize=1_000)
+def _of_schema(schema: Schema) -> Callable[[bytes], str]:
+    """Reads a datum of a schema; raises `NoText` if it is none, or has more than one."""
     import fastavro
-    from fastavro.schema import SchemaParseException, expand_schema
+    import orjson
 
     try:
-        schema = json.loads(text)
-    except ValueError as error:
-        raise Mistake(f"the schema is not JSON: {error}", "Write the text of the .avsc file.", "schema") from None
-    if not isinstance(schema, dict) or schema.get("type") != "record" or not isinstance(schema.get("fields"), list):
-        way_out = 'Write {"type": "record", "name": "…", "fields": […]}.'
-        raise Mistake("the schema is not a record schema", way_out, "schema")
+        writer, mistake = parsed(schema), None
+    except NoText as reason:
+        writer, mistake = None, str(reason)
+    _teach_fastavro()
+
+    def decode(datum: bytes) -> str:
+        if mistake is not None:
+            raise NoText(mistake)
+        stream = io.BytesIO(datum)
+        try:
+            text = orjson.dumps(fastavro.schemaless_reader(stream, writer, None)).decode()
+        except EOFError:
+            raise NoText("not Avro: the value ends too early") from None
+        except (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, AttributeError) as error:
+            raise NoText(f"not Avro: {str(error) or type(error).__name__}") from None
+        if stream.tell() != len(datum):
+            raise NoText(f"not Avro: {len(datum) - stream.tell()} bytes follow the datum")
+        return text
+
+    return decode
+
+
+def parsed(schema: Schema) -> Any:
+    """The schema of a record as fastavro reads by it; raises `NoText` for any other, and where it has no end."""
+    import fastavro
+    from fastavro.schema import SchemaParseException
+
     named: dict[str, Any] = {}
     try:
-        fastavro.parse_schema(schema, named)
+        for text in [text for _, text in schema.references] + [schema.text]:
+            found = fastavro.parse_schema(_marked(json.loads(text)), named)
+        if not isinstance(found, dict) or found.get("type") != "record":
+            raise NoText("the schema is not one of a record")
+        _check_ends(found, named, (), set())
+    except RecursionError:
+        raise NoText("the schema is nested too deep") from None
     except (SchemaParseException, ValueError, KeyError, TypeError, AttributeError) as error:
-        what = f"the schema is not one of Avro: {type(error).__name__}: {error}"
-        raise Mistake(what, "Write the text of the .avsc file.", "schema") from None
-    # In place of a type's name stands the type itself, but where a record contains itself.
-    if name := next((each for each in _types(expand_schema(schema)) if each in named), None):
-        way_out = "Leave the field of that type out of the records, or send them as JSON."
-        raise Mistake(f"the schema is recursive: {name} contains itself", way_out, "schema")
-    return schema
+        raise NoText(f"the schema is not one of Avro: {type(error).__name__}: {error}") from None
+    return found
 
 
-def _types(schema: Any) -> Iterator[str]:
-    """The names of all types in a schema."""
-    match schema:
-        case str():
-            yield schema
-        case list():
-            for each in schema:
-                yield from _types(each)
+def _check_ends(schema: Any, named: Mapping[str, Any], within: tuple[str, ...], checked: set[str]) -> None:
+    """Raises `NoText` for a record that contains itself, and for a list that a few bytes could make endless.
+
+    within: the records around it. checked: the names of types that have been looked at.
+    """
+    kind = schema["type"] if isinstance(schema, dict) else schema
+    if isinstance(kind, str) and kind in within:
+        raise NoText(f"the schema is recursive: {kind} contains itself")
+    if kind == "array" and _takes_no_byte(schema["items"], named):
+        raise NoText("the schema has an array of values that take no byte, which may have no end")
+    around = (*within, schema["name"]) if kind in ("record", "error") else within
+    for each in _inner(schema, named, checked):
+        _check_ends(each, named, around, checked)
+
+
+def _inner(schema: Any, named: Mapping[str, Any], checked: set[str]) -> Sequence[Any]:
+    """The types that a type is made of."""
+    kind = schema["type"] if isinstance(schema, dict) else schema
+    match kind:
         case dict():
-            yield from _types(schema.get("type"))
-            for part in ("items", "values"):
-                if part in schema:
-                    yield from _types(schema[part])
-            for field in schema.get("fields", ()):
-                yield from _types(field["type"])
+            return [kind]
+        case list():
+            return kind
+        case "record" | "error":
+            return [each["type"] for each in schema["fields"]]
+        case "array":
+            return [schema["items"]]
+        case "map":
+            return [schema["values"]]
+    if kind not in named or kind in checked:
+        return []
+    checked.add(kind)
+    return [named[kind]]
+
+
+def _takes_no_byte(schema: Any, named: Mapping[str, Any]) -> bool:
+    kind = schema["type"] if isinstance(schema, dict) else schema
+    match kind:
+        case "null":
+            return True
+        case "fixed":
+            return bool(schema["size"] == 0)
+        case "record" | "error":
+            return all(_takes_no_byte(each["type"], named) for each in schema["fields"])
+        case dict():
+            return _takes_no_byte(kind, named)
+    return isinstance(kind, str) and kind in named and _takes_no_byte(named[kind], named)
+
+
+def _marked(schema: Any) -> Any:
+    """The schema with a logical type of our own wherever JSON has another value than fastavro gives."""
+    if isinstance(schema, list):
+        return [_marked(each) for each in schema]
+    if not isinstance(schema, dict):
+        own = f"{schema}-{_PLAIN}"
+        return {"type": schema, "logicalType": _PLAIN} if own in _IN_JSON else schema
+    kind = schema["type"]
+    given = {name: value for name, value in schema.items() if name not in ("default", "logicalType")}
+    match kind:
+        case "record" | "error":
+            fields = [{"name": each["name"], "type": _marked(each["type"])} for each in schema["fields"]]
+            return given | {"fields": fields}
+        case "array":
+            return given | {"items": _marked(schema["items"])}
+        case "map":
+            return given | {"values": _marked(schema["values"])}
+        case dict() | list():
+            return _marked(kind)
+    for own in (_OWN + str(schema.get(named)) for named in ("connect.name", "logicalType")):
+        if f"{kind}-{own}" in _IN_JSON:
+            return given | {"logicalType": own}
+    return given | {"logicalType": _PLAIN} if f"{kind}-{_PLAIN}" in _IN_JSON else given
+
+
+_OWN = "lamina-"
+"""Begins the names of our own logical types, by which fastavro calls what is in `_IN_JSON`."""
+
+_PLAIN = f"{_OWN}plain"
+"""The logical type of a value that has none."""
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (UTC, as all times of Avro are)
+
+
+def _instant(per_second: int, zone: str) -> Callable[[int, Any], str]:
+    """The text of a time since 1970, with the digits that its unit has; of one beyond the calendar, its number."""
+    digits = len(str(per_second)) - 1
+
+    def text(number: int, _: Any) -> str:
+        seconds, part = divmod(number, per_second)
+        try:
+            return f"{(_EPOCH + timedelta(seconds=seconds)).isoformat()}.{part:0{digits}}{zone}"
+        except OverflowError:
+            return f"{number} since 1970"
+
+    return text
+
+
+def _day(number: int, _: Any) -> str:
+    try:
+        return date.fromordinal(_EPOCH.toordinal() + number).isoformat()
+    except (OverflowError, ValueError):
+        return f"day {number} since 1970"
+
+
+def _time_of_day(per_second: int) -> Callable[[int, Any], str]:
+    digits = len(str(per_second)) - 1
+
+    def text(number: int, _: Any) -> str:
+        seconds, part = divmod(number, per_second)
+        return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{part:0{digits}}"
+
+    return text
+
+
+def _decimal(unscaled: bytes, schema: Any) -> Any:
+    """The number, with as many digits behind the point as its scale says."""
+    import orjson
+
+    number, scale = int.from_bytes(unscaled, "big", signed=True), schema.get("scale", 0)
+    digits = str(abs(number)).rjust(scale + 1, "0")
+    point = len(digits) - scale
+    text = f"{digits[:point]}.{digits[point:]}" if scale else digits
+    return orjson.Fragment(f"-{text}" if number < 0 else text)
+
+
+def _base64(value: bytes, _: Any) -> str:
+    return base64.b64encode(value).decode("ascii")
+
+
+def _number(value: float, _: Any) -> float | str:
+    """JSON has no infinity and no NaN: the words that Spark reads for them."""
+    return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+
+
+def _uuid(value: bytes, _: Any) -> str:
+    return str(uuid.UUID(bytes=value))
+
+
+_PER_SECOND = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
+_IN_JSON: dict[str, Callable[[Any, Any], Any]] = {
+    **{f"{kind}-{_PLAIN}": _number for kind in ("float", "double")},
+    **{f"{kind}-{_PLAIN}": _base64 for kind in ("bytes", "fixed")},
+    **{f"{kind}-{_OWN}decimal": _decimal for kind in ("bytes", "fixed")},
+    f"fixed-{_OWN}uuid": _uuid,
+    f"int-{_OWN}date": _day,
+    f"int-{_OWN}time-millis": _time_of_day(10**3),
+    f"long-{_OWN}time-micros": _time_of_day(10**6),
+    **{f"long-{_OWN}timestamp-{unit}": _instant(many, "Z") for unit, many in _PER_SECOND.items()},
+    **{f"long-{_OWN}local-timestamp-{unit}": _instant(many, "") for unit, many in _PER_SECOND.items()},
+    **{
+        f"long-{_OWN}{name}": _instant(int(10**6 / float(micros)), "Z")
+        for name, micros in SEMANTIC.items()
+        if name not in DAYS
+    },
+    **{f"int-{_OWN}{name}": _day for name in DAYS},
+}
+"""What a value is in JSON, by its type and its logical type (or the name that Kafka Connect gives it)."""
+
+
+@cache
+def _teach_fastavro() -> None:
+    """Has fastavro read our own logical types."""
+    from fastavro.read import LOGICAL_READERS
+
+    for named, in_json in _IN_JSON.items():
+        LOGICAL_READERS[named] = partial(_given, in_json)
+
+
+def _given(in_json: Callable[[Any, Any], Any], value: Any, writer: Any = None, reader: Any = None) -> Any:  # noqa: ARG001
+    """As fastavro calls it."""
+    return in_json(value, writer)

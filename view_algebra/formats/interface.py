@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from view_algebra.language.types import Type
 
 TEXT = "kafka_text"
 """The column of a raw record with the JSON text that its value stands for; NULL if it stands for none."""
+
+NO_TEXT = "kafka_no_text"
+"""The column of a raw record that a `Decoder` has read: why its value stands for no JSON text; NULL if it has one."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,47 @@ class Declared:
 class Read:
     """How values are read.
 
-    records: Spark SQL in parentheses: the view `raw_records` with the column `TEXT`. bad: reasons for quarantine, each
-    behind its condition, in Spark SQL over `kafka_value` and `TEXT`.
+    records: Spark SQL: the view `raw_records` with the columns `given`. bad: reasons for quarantine, each behind its
+    condition, in Spark SQL over `kafka_value` and `given`.
     """
 
     records: str
     bad: Sequence[tuple[str, str]]
+    given: Sequence[str] = (TEXT,)
+
+
+DECODED = Read("raw_records", [(f"{NO_TEXT} IS NOT NULL", NO_TEXT)], (TEXT, NO_TEXT))
+"""How values are read that a `Decoder` has made JSON of before Spark SQL sees them."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A schema that records are written with, as a registry gives it.
+
+    kind: `AVRO`, `PROTOBUF` or `JSON`. references: the texts of the schemas that it names, each behind the name, and
+    each after those that it names itself.
+    """
+
+    kind: str
+    text: str
+    references: Sequence[tuple[str, str]] = ()
+
+
+Schemas = Mapping[str, Schema | None]
+"""The schemas that the records of a topic are written with, by their id; None if the registry had none with the id."""
+
+NO_SCHEMAS: Schemas = {}
+"""Those of a topic whose records name none, or of which none is known yet."""
+
+Decoder = Callable[[bytes, bytes | None], str]
+"""Gives the JSON text that a value stands for; raises `NoText` if it stands for none.
+
+Beside the value it takes that of the header that names its schema, if the record has one.
+"""
+
+
+class NoText(Exception):
+    """The reason why a value stands for no JSON text."""
 
 
 class Mistake(Exception):

@@ -141,7 +141,7 @@ def parse_text(
     elif encodings.schemas:
         of_envelope, raw = debezium.COLUMNS_OF_PAYLOADS, debezium.PAYLOADS
     elif values is not None:
-        of_envelope, raw = f"\n    {TEXT},", values.records
+        of_envelope, raw = "".join(f"\n    {name}," for name in values.given), values.records
     parsed = f"""
   SELECT
     * EXCEPT (kafka_read),

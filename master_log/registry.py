@@ -1,0 +1,154 @@
+"""A schema registry, asked for the schemas that records name, by the HTTP interface that Confluent's has.
+
+Apicurio, Karapace and Redpanda answer it as well. An answer is asked for once: the serving layer keeps the schema.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any, NoReturn, Protocol
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
+
+from master_log.login import Address
+from view_algebra.errors import LaminaError
+from view_algebra.formats.interface import NO_SCHEMAS, Schema, Schemas
+
+ANSWER_SECONDS = 10.0
+"""Seconds after which an address of the registry is given up."""
+
+ASKED_AGAIN = (0.5, 1.0, 2.0)
+"""Seconds between two questions for a schema that is not there: a registry of several may lag behind its producers."""
+
+LONGEST = 10 * 1024 * 1024
+"""Bytes of an answer: no schema is longer."""
+
+_NO_SCHEMA = 404
+
+
+class RegistryAway(LaminaError):
+    """The registry does not answer, or not as a schema registry does."""
+
+    def __init__(self, evidence: str) -> None:
+        super().__init__(
+            "the schema registry gives no answer",
+            evidence=evidence,
+            way_out="Start it, or mend LAMINA_SCHEMA_REGISTRY; what needs it then goes on.",
+        )
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A redirection would take the login to another host."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _opener(address: Address) -> OpenerDirector:
+    """What asks an address. Files are read for each question, so certificates are renewed without a restart."""
+    trusted = ssl.create_default_context(cafile=address.ca_file)
+    if address.certificate:
+        trusted.load_cert_chain(address.certificate, address.key)
+    return build_opener(HTTPSHandler(context=trusted), _NoRedirect())
+
+
+@dataclass(frozen=True)
+class Registry:
+    """A schema registry by its addresses, of which the first that answers counts."""
+
+    addresses: Sequence[Address]
+
+    def schema(self, id: str) -> Schema | None:
+        """The schema with an id (or a UUID); None if the registry has none. Raises `RegistryAway`."""
+        by = "guids" if "-" in id else "ids"
+        for pause in (*ASKED_AGAIN, 0.0):
+            if (found := self._asked(f"/schemas/{by}/{id}")) is not None:
+                return _schema(found, tuple(self._references(found, ())))
+            time.sleep(pause)
+        return None
+
+    def _references(self, found: dict[str, Any], around: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        """The texts of the schemas that one names, those before that these name themselves."""
+        for each in found.get("references") or ():
+            path = f"/subjects/{quote(each['subject'], safe='')}/versions/{each['version']}"
+            if path in around:
+                raise RegistryAway(f"{path} refers to itself")
+            named = self._asked(path)
+            if named is None:
+                raise RegistryAway(f"it has no {path}, to which another schema refers")
+            yield from self._references(named, (*around, path))
+            yield each["name"], named["schema"]
+
+    def _asked(self, path: str) -> dict[str, Any] | None:
+        """The answer of the first address that gives one; None if that says there is no such thing."""
+        failures = []
+        for address in self.addresses:
+            try:
+                return _answer(address, path)
+            except (OSError, HTTPException, ValueError) as error:
+                failures.append(f"{address.url}: {error}")
+        raise RegistryAway("; ".join(failures))
+
+
+class KnownSchemas(Protocol):
+    """The schemas that are known of the records of each topic."""
+
+    def of(self, topic: str) -> Schemas:
+        """Those that are known."""
+
+    def learn(self, topic: str, ids: Collection[str]) -> Schemas:
+        """Asks for these, and gives all that are known then. Raises `RegistryAway`."""
+
+
+class _NoRegistry:
+    """The schemas of a deployment that has no registry."""
+
+    def of(self, topic: str) -> Schemas:  # noqa: ARG002
+        """None."""
+        return NO_SCHEMAS
+
+    def learn(self, topic: str, ids: Collection[str]) -> Schemas:  # noqa: ARG002
+        """Raises `RegistryAway`."""
+        raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
+
+
+NO_REGISTRY: KnownSchemas = _NoRegistry()
+"""No schemas are known, and none can be asked for."""
+
+
+def _answer(address: Address, path: str) -> dict[str, Any] | None:
+    asked = Request(f"{address.url}{path}", headers=address.headers)  # noqa: S310 (settings allow http and https)
+    try:
+        with _opener(address).open(asked, timeout=ANSWER_SECONDS) as answered:
+            given = answered.read(LONGEST + 1)
+    except HTTPError as error:
+        with error:
+            if error.code == _NO_SCHEMA and "error_code" in _object(error.read(LONGEST)):
+                return None
+        raise
+    found = _object(given)
+    if not isinstance(found.get("schema"), str):
+        _no_registry(given)
+    return found
+
+
+def _object(answer: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(answer)
+    except ValueError:
+        _no_registry(answer)
+    return found if isinstance(found, dict) else {}
+
+
+def _no_registry(answer: bytes) -> NoReturn:
+    raise ValueError(f"it answers {answer[:40]!r}, which no schema registry does")
+
+
+def _schema(found: dict[str, Any], references: tuple[tuple[str, str], ...]) -> Schema:
+    return Schema(found.get("schemaType") or "AVRO", found["schema"].replace("\0", ""), references)

@@ -1,0 +1,60 @@
+"""The schemas of a registry that records are written with: asked for once, and kept as long as the log may be read.
+
+A schema is kept before the first record is counted that was written with it, and never changes. So what is counted can
+be decoded for ever, also when the registry is gone; and both layers decode it alike. That a registry had no schema with
+an id is kept as well, since it decides that a record is bad.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection, select
+from sqlalchemy.dialects.postgresql import insert
+
+from master_log.registry import Registry, RegistryAway
+from serving_layer.bookkeeping import schema
+from serving_layer.database import Database
+from view_algebra.formats.interface import Schema, Schemas
+
+
+def kept(connection: Connection, topic: str) -> Schemas:
+    """The schemas of a topic, by their ids."""
+    rows = connection.execute(select(schema).where(schema.c.topic == topic))
+    return {
+        row.id: row.kind and Schema(row.kind, row.text, tuple((name, text) for name, text in row.references))
+        for row in rows
+    }
+
+
+def keep(connection: Connection, topic: str, id: str, found: Schema | None) -> None:
+    """Keeps one; what was kept before stays."""
+    row: dict[str, Any] = {"topic": topic, "id": id}
+    if found is not None:
+        row |= {"kind": found.kind, "text": found.text, "references": [list(each) for each in found.references]}
+    connection.execute(insert(schema).values(row).on_conflict_do_nothing())
+
+
+@dataclass(frozen=True)
+class KeptSchemas:
+    """The schemas of all topics. registry: where those are that are not kept yet; None if no setting names one."""
+
+    database: Database
+    registry: Registry | None
+
+    def of(self, topic: str) -> Schemas:
+        """Those that are kept."""
+        with self.database.begin() as connection:
+            return kept(connection, topic)
+
+    def learn(self, topic: str, ids: Collection[str]) -> Schemas:
+        """Asks the registry for schemas, keeps its answers, and gives all that are kept. Raises `RegistryAway`."""
+        if self.registry is None:
+            raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
+        for id in sorted(ids):
+            found = self.registry.schema(id)
+            self.database.retrying(partial(keep, topic=topic, id=id, found=found))
+        return self.of(topic)

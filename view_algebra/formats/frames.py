@@ -1,0 +1,78 @@
+"""The frame of a schema registry: which schema a value is written with, and where the value begins.
+
+Confluent's serializers, and those that do as they do, write a zero byte and the schema's id in four bytes before the
+value; newer ones write its id or its UUID into a header of the record instead.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable
+
+from view_algebra.formats.interface import NoText, Schema, Schemas
+
+HEADER = "__value_schema_id"
+"""The header of a record with the id of its value's schema."""
+
+_ID, _UUID = 0, 1
+"""The first byte of a frame: what follows it."""
+
+_LENGTHS = {_ID: 5, _UUID: 17}
+
+_GLUE = 3
+"""The first byte of a frame of AWS Glue's registry, which is 18 bytes long."""
+
+_UNKNOWN = "the schema {} is not known yet"
+_IS_UNKNOWN = re.compile(_UNKNOWN.format(r"([0-9a-f-]+)"))
+
+IS_UNKNOWN = f"kafka_error RLIKE '^{_IS_UNKNOWN.pattern}$'"
+"""The condition, in Spark SQL over records, that a record names a schema that is to be asked for."""
+
+
+def unframed(value: bytes, header: bytes | None) -> tuple[str, bytes]:
+    r"""The id of the schema of a value, and the value without its frame.
+
+    Raises `NoText` if there is no frame.
+
+    >>> unframed(b"\0\0\0\0\x11rest", None)
+    ('17', b'rest')
+    """
+    frame = value if header is None else header
+    length = _LENGTHS.get(frame[0], 0) if frame else 0
+    if not length or len(frame) < length:
+        raise NoText(f"no frame of a schema registry: {_instead(frame, length)}")
+    id = frame[1:length]
+    name = str(int.from_bytes(id, "big")) if frame[0] == _ID else str(uuid.UUID(bytes=id))
+    return name, value[length:] if header is None else value
+
+
+def _instead(frame: bytes, length: int) -> str:
+    if length:
+        return f"{len(frame)} bytes are too short for one"
+    if not frame:
+        return "the value is empty"
+    if frame[0] == _GLUE and len(frame) >= 18:
+        return "it is one of AWS Glue, which Lamina does not read"
+    return f"it begins with the byte 0x{frame[0]:02x}"
+
+
+def schema_of(id: str, schemas: Schemas, kind: str) -> Schema:
+    """The schema with an id, which must be of this kind; raises `NoText` if it is not known, or of another kind."""
+    if id not in schemas:
+        raise NoText(_UNKNOWN.format(id))
+    schema = schemas[id]
+    if schema is None:
+        raise NoText(f"the registry has no schema {id}")
+    if schema.kind != kind:
+        raise NoText(f"the schema {id} is {schema.kind}, not {kind}")
+    return schema
+
+
+def unknown(reasons: Iterable[str]) -> set[str]:
+    """The ids of schemas that are to be asked for, by the reasons why values stand for no JSON.
+
+    >>> unknown(["the schema 17 is not known yet", "the registry has no schema 4"])
+    {'17'}
+    """
+    return {found[1] for reason in reasons if (found := _IS_UNKNOWN.fullmatch(reason))}
