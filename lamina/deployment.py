@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import view_algebra
-from lamina import lineage
+from lamina import lineage, schemas
 from lamina import topics as topics_of
 from lamina.services import folders
 from lamina.settings import Settings
@@ -302,6 +302,8 @@ class Deployment:
         """Tells what the topics of changed sources do not do that their declarations may lead one to expect."""
         changed = [each.name for each in changes if each.kind == "source" and each.action in actions]
         for line in topics_of.told_of(self.brokers, [catalog.sources[name] for name in changed]) if changed else ():
+            self.tell(line)
+        for line in schemas.told_of(catalog.sources.values(), lambda: self.schemas.registry):
             self.tell(line)
 
     def _compiled(self, files: Mapping[str, str]) -> Catalog:

@@ -290,9 +290,9 @@ def _source(
     properties |= {"empty_as_null": "true"} if sample.empty_as_null else {}
     properties |= {f"{OF_FIELD}{each.name}": each.field.name for each in columns if each.name != each.field.name}
     said = ",\n  ".join(f"{spark_text(name)} = {spark_text(value)}" for name, value in properties.items())
-    options = f"topic '{topic}', format 'json'" + (f", key_format '{key_format}'" if as_table else "")
-    if sample.is_changes:
-        options = f"topic '{topic}', format 'debezium-json'"
+    options = f"topic '{topic}', format '{'debezium-' * sample.is_changes}{sample.format}'"
+    options += f", key_format '{key_format}'" if as_table and not sample.is_changes else ""
+    options += ", frame 'registry'" if sample.is_framed and sample.format == "json" else ""
     ends = f"\nTBLPROPERTIES (\n  {said}\n);\n" if said else ";\n"
     body = ",\n".join(lines)
     notes = "".join(f"-- {note}\n" for note in _notes(sample, columns, seen_in, event_time, keys, as_table=as_table))

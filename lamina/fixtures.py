@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from lamina.catalogs import files_in, read_text
-from master_log.formats import value_of
-from master_log.ingest import key_of
+from master_log.formats import key_of, value_of
 from view_algebra.compiled import DELETED, Catalog, Source, View
 from view_algebra.errors import LaminaError
 from view_algebra.refusals import suggestion
@@ -128,14 +127,14 @@ def _record(source: Source, line: Line, timestamp: datetime) -> Record:
     told, key, deleted = value.pop(TIME, None), value.pop(KEY, None), value.pop(DELETED, False)
     declared = [source.field(column.name) for column in source.columns]
     unknown = [name for name in value if name not in declared]
-    if unknown and source.format != "debezium-json":
+    if unknown and not source.has_changes:
         what = f"{line.place}: {source.name} has no field {unknown[0]}"
         raise LaminaError(what, evidence=json.dumps(line.value), way_out=suggestion(unknown[0], declared))
     if told is not None:
         timestamp = _time(line, told)
-    fields = value if source.format != "debezium-json" else value.get("after") or value.get("before") or {}
+    fields = value if not source.has_changes else value.get("after") or value.get("before") or {}
     if key is None:
-        made = key_of([*map(source.field, source.unique)], fields, source.key_format == "json")
+        made = key_of(source, [*map(source.field, source.unique)], fields)
     else:
         made = (key if isinstance(key, str) else json.dumps(key, ensure_ascii=False)).encode()
     record = json.dumps(value, ensure_ascii=False).encode()

@@ -38,6 +38,7 @@ from lamina.spark import kill, session
 from master_log import log_times
 from master_log.archive import MasterLog
 from master_log.causes import interrupted_at_once
+from master_log.decoding import given_as_json
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.reading import parsed
@@ -236,7 +237,7 @@ class Runner:
         rows = [
             (source.topic, 0, offset, each.timestamp, each.key, each.value, None) for offset, each in enumerate(records)
         ]
-        return log_times.of_raw(raw_records(self.spark, rows), source.topic, {})
+        return given_as_json(log_times.of_raw(raw_records(self.spark, rows), source.topic, {}), source)
 
 
 def raw_records(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFrame:

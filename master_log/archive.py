@@ -33,7 +33,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.functions import col, expr
 
 from master_log import durable, log_times, refusals, summaries
-from master_log.decoding import decoded_as
+from master_log.decoding import Decoding
 from master_log.iceberg import Snapshot, Table, telling
 from master_log.kafka import Brokers
 from master_log.layout import PROPERTIES, RECORD, RECORD_COLUMNS, fingerprint, fitted
@@ -255,14 +255,14 @@ class MasterLog:
 
     def _unknown_schemas(self, rows: DataFrame, source: Source) -> set[str]:
         """The ids of schemas that records name and that are not known yet."""
-        if decoded_as(source) is None:
+        if Decoding.of(source) is None:
             return set()
         reasons = rows.where(frames.IS_UNKNOWN).select("kafka_error").distinct()
         return frames.unknown(row[0] for row in reasons.collect())
 
     def _parsed(self, raw: DataFrame, source: Source) -> DataFrame:
         """Raw records, read by the source's declaration and the schemas that are known."""
-        schemas = NO_SCHEMAS if decoded_as(source) is None else self._schemas.of(source.topic)
+        schemas = NO_SCHEMAS if Decoding.of(source) is None else self._schemas.of(source.topic)
         return parsed(raw, source, schemas)
 
     def maintain(self, source: Source, before: datetime) -> Maintained:

@@ -1,6 +1,6 @@
-"""Values that Spark SQL cannot read become the JSON that they stand for, by the decoder of their format.
+"""Values and keys that Spark SQL cannot read become the JSON that they stand for, by the decoder of their format.
 
-A decoder (`view_algebra/formats`) is a function of a value and of the schemas that are known. It runs in Spark's Python
+A decoder (`view_algebra/formats`) is a function of bytes and of the schemas that are known. It runs in Spark's Python
 workers or, of a small micro-batch, whose records are at hand, in our own process. What it gives is a column of the raw
 records, from which `reading.parsed` goes on.
 """
@@ -10,89 +10,144 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from view_algebra.compiled import Source
-from view_algebra.formats import FORMATS, Decoder, Schemas
-from view_algebra.formats.frames import HEADER
-from view_algebra.formats.interface import NO_TEXT, TEXT, NoText
+from view_algebra.formats import DECODED_KEYS, FORMATS, Schemas
+from view_algebra.formats.frames import HEADER, HEADER_OF_KEY
+from view_algebra.formats.interface import KEY_TEXT, NO_KEY_TEXT, NO_TEXT, TEXT, NoText
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_DDL = f"{TEXT} STRING, {NO_TEXT} STRING"
-_HEADER = f"element_at(filter(headers, header -> header.key = '{HEADER}'), -1).value"
+_GIVEN = (TEXT, NO_TEXT, KEY_TEXT, NO_KEY_TEXT)
 
-DECODED = f"STRUCT<{TEXT}: STRING, {NO_TEXT}: STRING>"
-"""The type of a column of decoded values, in Spark SQL."""
+DECODED = f"STRUCT<{', '.join(f'{name}: STRING' for name in _GIVEN)}>"
+"""The type of a column of decoded records, in Spark SQL."""
 
 
-def decoded_as(source: Source) -> str | None:
-    """The column that holds the decoded values of a source; None if Spark SQL reads them as they are.
+@dataclass(frozen=True)
+class Decoding:
+    """How records are decoded: the formats of their values and of their keys, None where Spark SQL reads them.
 
-    Sources have one column together if they decode alike: an older version of a source may not.
+    options: those of the format of values. Sources that are decoded alike have one column together; an older version of
+    a source may be decoded otherwise.
     """
-    if source.format not in FORMATS or FORMATS[source.format].decoder is None:
-        return None
-    options = {name: source.properties.get(name) for name in FORMATS[source.format].options}
-    said = json.dumps([source.format, options], sort_keys=True)
-    return f"kafka_decoded_{hashlib.sha256(said.encode()).hexdigest()[:8]}"
+
+    values: str | None
+    keys: str | None
+    options: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, source: Source) -> Decoding | None:
+        """That of a source; None if Spark SQL reads its records as they are."""
+        form = FORMATS.get(source.format)
+        values = source.format if form is not None and form.decoder is not None else None
+        keys = source.key_format if source.key_format in DECODED_KEYS else None
+        if values is None and keys is None:
+            return None
+        known = form.options if values is not None and form is not None else ()
+        return cls(values, keys, tuple((name, source.properties[name]) for name in known if name in source.properties))
+
+    @property
+    def column(self) -> str:
+        """The name of the column of raw records that holds what is decoded."""
+        return f"kafka_decoded_{hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:8]}"
+
+    @property
+    def needs_registry(self) -> bool:
+        """True if records name schemas that only a registry can tell."""
+        return self.keys is not None or (self.values is not None and not self.options)
+
+    def decoded(self, columns: list[pa.Array], schemas: Schemas) -> pa.StructArray:
+        """The structs of `DECODED`, of values, their headers, keys and their headers."""
+        values, headers, keys, headers_of_keys = (column.to_pylist() for column in columns)
+        read = [_read(self.values, dict(self.options), schemas, values, headers)]
+        read.append(_read(self.keys, {}, schemas, keys, headers_of_keys))
+        arrays = [pa.array(each, pa.string()) for texts_and_reasons in read for each in texts_and_reasons]
+        return pa.StructArray.from_arrays(arrays, names=list(_GIVEN))
 
 
 def decoded(raw: DataFrame, sources: Iterable[Source], schemas: Schemas) -> DataFrame:
-    """Raw records with the column `decoded_as` of each source: the JSON text of a value, or why there is none."""
+    """Raw records with the decoded column of each source that has one."""
     from pyspark.sql.functions import expr
 
-    for column, source in _columns(sources).items():
-        raw = raw.withColumn(column, _in_spark(source, schemas)(expr("value"), expr(_HEADER)))
+    for each in _decodings(sources):
+        of_values = ("value", _header(HEADER)) if each.values else (_NOTHING, _NOTHING)
+        of_keys = ("key", _header(HEADER_OF_KEY)) if each.keys else (_NOTHING, _NOTHING)
+        raw = raw.withColumn(each.column, _in_spark(each, schemas)(*map(expr, (*of_values, *of_keys))))
     return raw
+
+
+def _in_spark(decoding: Decoding, schemas: Schemas) -> Any:
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    def decode(values: pa.Array, headers: pa.Array, keys: pa.Array, headers_of_keys: pa.Array) -> pa.Array:
+        return decoding.decoded([values, headers, keys, headers_of_keys], schemas)
+
+    made: Any = arrow_udf  # whose stub knows no function of four arrays without a number for it
+    return made(decode, ", ".join(f"{name} STRING" for name in _GIVEN))
+
+
+def given_as_json(raw: DataFrame, source: Source) -> DataFrame:
+    """Raw records that hold the JSON of what a registry's schemas would say, as those of a test: they are decoded."""
+    by = Decoding.of(source)
+    if by is None or not by.needs_registry:
+        return raw
+    texts = [f"CAST({part} AS STRING)" for part in ("value", "key")]
+    fields = [f"{texts[0]} AS {TEXT}", f"CAST(NULL AS STRING) AS {NO_TEXT}"]
+    fields += [f"{texts[1]} AS {KEY_TEXT}", f"CAST(NULL AS STRING) AS {NO_KEY_TEXT}"]
+    return raw.selectExpr("*", f"struct({', '.join(fields)}) AS {by.column}")
+
+
+_NOTHING = "CAST(NULL AS BINARY)"
+
+
+def _header(name: str) -> str:
+    return f"element_at(filter(headers, header -> header.key = '{name}'), -1).value"
 
 
 def decoded_few(few: pa.Table, sources: Iterable[Source], schemas: Schemas) -> pa.Table:
     """The same of records at hand, in the columns of a raw record."""
-    for column, source in _columns(sources).items():
-        headers = pa.array([_newest(each) for each in few["headers"].to_pylist()], pa.binary())
-        values = few["value"].combine_chunks()
-        few = few.append_column(column, _decoded(source.format, source.properties, schemas, values, headers))
+    for each in _decodings(sources):
+        headers = [pa.array([_newest(all, name) for all in few["headers"].to_pylist()], pa.binary()) for name in _NAMES]
+        given = [few["value"].combine_chunks(), headers[0], few["key"].combine_chunks(), headers[1]]
+        few = few.append_column(each.column, each.decoded(given, schemas))
     return few
 
 
-def _columns(sources: Iterable[Source]) -> dict[str, Source]:
-    return {column: source for source in sources if (column := decoded_as(source)) is not None}
+_NAMES = (HEADER, HEADER_OF_KEY)
 
 
-def _in_spark(source: Source, schemas: Schemas) -> Any:
-    from pyspark.sql.pandas.functions import arrow_udf
-
-    format, options, known = source.format, dict(source.properties), dict(schemas)
-
-    def decode(values: pa.Array, headers: pa.Array) -> pa.Array:
-        return _decoded(format, options, known, values, headers)
-
-    made: Any = arrow_udf  # whose stub knows no function of two arrays without a number for it
-    return made(decode, _DDL)
+def _newest(headers: Any, name: str) -> bytes | None:
+    return next((each["value"] for each in reversed(headers or ()) if each["key"] == name), None)
 
 
-def _decoded(format: str, options: Any, schemas: Schemas, values: pa.Array, headers: pa.Array) -> pa.StructArray:
-    make = FORMATS[format].decoder
-    assert make is not None, format
-    found = list(_each(make(options, schemas), values.to_pylist(), headers.to_pylist()))
-    texts, reasons = zip(*found, strict=True) if found else ((), ())
-    columns = [pa.array(each, pa.string()) for each in (texts, reasons)]
-    return pa.StructArray.from_arrays(columns, names=[TEXT, NO_TEXT])
+def _decodings(sources: Iterable[Source]) -> Iterator[Decoding]:
+    yield from dict.fromkeys(each for source in sources if (each := Decoding.of(source)) is not None)
 
 
-def _each(
-    decode: Decoder, values: Iterable[bytes | None], headers: Iterable[bytes | None]
-) -> Iterator[tuple[str | None, str | None]]:
-    for value, header in zip(values, headers, strict=True):
-        try:
-            yield (None, None) if value is None else (decode(value, header), None)
-        except NoText as reason:
-            yield None, str(reason)
-
-
-def _newest(headers: Any) -> bytes | None:
-    return next((each["value"] for each in reversed(headers or ()) if each["key"] == HEADER), None)
+def _read(
+    format: str | None,
+    options: dict[str, str],
+    schemas: Schemas,
+    values: list[bytes | None],
+    headers: list[bytes | None],
+) -> tuple[list[str | None], list[str | None]]:
+    """The texts that values stand for, and the reasons why some stand for none."""
+    texts: list[str | None] = [None] * len(values)
+    reasons: list[str | None] = [None] * len(values)
+    make = None if format is None else FORMATS[format].decoder
+    if make is None:
+        return texts, reasons
+    decode = make(options, schemas)
+    for number, (value, header) in enumerate(zip(values, headers, strict=True)):
+        if value is not None:
+            try:
+                texts[number] = decode(value, header)
+            except NoText as reason:
+                reasons[number] = str(reason)
+    return texts, reasons

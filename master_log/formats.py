@@ -5,21 +5,105 @@ from __future__ import annotations
 import binascii
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+from master_log.decoding import Decoding
+from master_log.registry import Registry, RegistryAway
 from master_log.values import Number, as_written
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
+from view_algebra.formats.interface import Schema
+
+Registered = tuple[int, Schema]
+"""A schema of a registry, with its id."""
 
 
-def value_of(source: Source, record: bytes) -> bytes:
-    """The value of a record that `record` is the JSON of, with every digit as it stands there."""
-    if (write := _WRITERS.get(source.format)) is None:
+@dataclass(frozen=True)
+class Newest:
+    """The newest schemas of a topic's values and of its keys in a registry, where it has any."""
+
+    values: Registered | None = None
+    keys: Registered | None = None
+
+    @classmethod
+    def of(cls, source: Source, registry: Registry | None) -> Newest:
+        """Asks for those that records of a source are written by. Raises LaminaError if the registry lacks one."""
+        decoding = Decoding.of(source)
+        if decoding is None or not decoding.needs_registry:
+            return cls()
+        if registry is None:
+            raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
+        needed = {"value": decoding.values is not None and not decoding.options, "key": decoding.keys is not None}
+        found = {part: registry.newest(f"{source.topic}-{part}") if needed[part] else None for part in needed}
+        for part, is_needed in needed.items():
+            if is_needed and found[part] is None:
+                raise LaminaError(
+                    f"{source.name}: there is no schema to write a {part} by",
+                    evidence=f"the registry has no subject {source.topic}-{part}",
+                    way_out="Register its schema there, as the producers of the topic do; then repeat the command.",
+                )
+        return cls(found["value"], found["key"])
+
+
+NOTHING_NEWEST = Newest()
+"""None: records are written as their declaration says or, for a test, as JSON."""
+
+
+def value_of(source: Source, record: bytes, newest: Newest = NOTHING_NEWEST) -> bytes:
+    """The value of a record that `record` is the JSON of, with every digit as it stands there.
+
+    Without the schemas of a registry that it needs, it is that JSON: a test has no registry.
+    """
+    if newest.values is not None:
+        return _framed(source, newest.values, _fields(record))
+    decoding, write = Decoding.of(source), _WRITERS.get(source.format)
+    if write is None or (decoding is not None and decoding.needs_registry):
         return record
-    return write(source, json.loads(record, parse_int=Number, parse_float=Number, parse_constant=Number))
+    return write(source, _fields(record))
+
+
+def key_of(
+    source: Source, keys: Sequence[str], value: Mapping[str, Any], newest: Newest = NOTHING_NEWEST
+) -> bytes | None:
+    """Kafka's key of a record, of these fields of its value: records of one key go to one partition, in their order.
+
+    None if a field has no value. Without a `key_format`, it is the text of one field, or the JSON list of several.
+    """
+    parts = [value.get(key) for key in keys]
+    if not parts or None in parts:
+        return None
+    text = str(parts[0]) if len(parts) == 1 else json.dumps(parts, default=str, ensure_ascii=False)
+    if (length := _BYTES.get(source.key_format)) is not None:
+        try:
+            return int(text).to_bytes(length, "big", signed=True)
+        except (ValueError, OverflowError):
+            raise LaminaError(
+                f"{source.name}: {keys[0]} is {text}, and its key_format is '{source.key_format}'",
+                way_out=f"Send a whole number of {length} bytes.",
+            ) from None
+    if source.key_format in ("json", "avro"):
+        text = json.dumps(dict(zip(keys, parts, strict=True)), default=str, ensure_ascii=False)
+    # Half of a surrogate pair, which JSON can name, is to Spark what it is made here.
+    encoded = text.encode(errors="replace")
+    return encoded if newest.keys is None else _framed(source, newest.keys, _fields(encoded))
+
+
+_BYTES = {"int": 4, "long": 8}
+"""The lengths of keys that are numbers."""
+
+
+def _fields(record: bytes) -> Any:
+    return json.loads(record, parse_int=Number, parse_float=Number, parse_constant=Number)
+
+
+def _framed(source: Source, registered: Registered, fields: Any) -> bytes:
+    """A datum in the frame of a registry; a schema that is none of a record is of the only field."""
+    id, schema = registered
+    return b"\0" + id.to_bytes(4, "big") + _by_schema(source, schema, fields)
 
 
 def _line(source: Source, fields: Mapping[str, Any]) -> bytes:
@@ -61,14 +145,25 @@ def _bytes(source: Source, fields: Mapping[str, Any]) -> bytes:
 
 
 def _datum(source: Source, fields: Mapping[str, Any]) -> bytes:
-    """A datum of Avro; raises LaminaError for fields that its schema has no place for."""
+    """A datum of Avro, of the schema in OPTIONS."""
+    return _by_schema(source, Schema("AVRO", source.properties["schema"]), fields)
+
+
+def _by_schema(source: Source, by: Schema, fields: Mapping[str, Any]) -> bytes:
+    """A datum of Avro; raises LaminaError for fields that its schema has no place for.
+
+    By a schema that is none of a record, the only field is written.
+    """
     import fastavro
 
     named: dict[str, Any] = {}
-    schema = fastavro.parse_schema(json.loads(source.properties["schema"]), named)
     datum = io.BytesIO()
     try:
-        fastavro.schemaless_writer(datum, schema, _of_type(schema, dict(fields), named))
+        for text in [text for _, text in by.references] + [by.text]:
+            schema = fastavro.parse_schema(json.loads(text), named)
+        is_record = isinstance(schema, dict) and schema.get("type") == "record"
+        value = dict(fields) if is_record else next(iter(fields.values()))
+        fastavro.schemaless_writer(datum, schema, _of_type(schema, value, named))
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         raise LaminaError(
             f"{source.name}: a record does not fit its Avro schema",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import signal
 import sys
 import threading
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from typing import IO, Any, Literal
 
 from master_log.files import ISO, Line, format_of, lines, seekable
-from master_log.formats import value_of
+from master_log.formats import NOTHING_NEWEST, Newest, key_of, value_of
 from master_log.judging import NOT_UTF8, Rules
 from master_log.kafka import Brokers
 from master_log.producer import NotTaken, Producer
@@ -90,10 +89,11 @@ def ingest(
     skip: int = 0,
     on_progress: Callable[[int, int | None], None] | None = None,
     stdin: IO[bytes] | None = None,
+    newest: Newest = NOTHING_NEWEST,
 ) -> Ingested:
     """Sends each line of the file (`-`: standard input) as a record; returns when the brokers hold them all.
 
-    The record is JSON, or of the source's own format.
+    The record is JSON, or of the source's own format; by the `newest` schemas of a registry, if it needs one.
 
     A line is bad if the source will find it bad. `refuse` reads the whole file first, and sends nothing if one line is
     bad, or not UTF-8. `quarantine` sends a bad line as it is and its problem with it, and it lands in quarantine. A
@@ -103,7 +103,7 @@ def ingest(
     is in records per second; `on_progress` takes the records of the file that are done and, where it is known, how
     many there are. The first `skip` records are left out: they were sent before. Raises `Interrupted` on Ctrl-C.
     """
-    if source.format == "debezium-json":
+    if source.has_changes:
         raise LaminaError(
             f"{source.name} takes Debezium's change events, and `lamina ingest` sends plain records",
             evidence=f"format '{source.format}'",
@@ -111,7 +111,6 @@ def ingest(
             " whose tests hold change events. Or declare a source of another format.",
         )
     keys = tuple(map(source.field, _keys(source, key_by)))
-    as_object = source.key_format == "json"
     rules = Rules.of(source)
     kind = format_of(file, file_format)
     written.check(file, kind)
@@ -139,10 +138,10 @@ def ingest(
                     pace.wait(tally.sent, interrupted)
                     if interrupted():
                         break
-                    key = None if line.problem else key_of(keys, line.value, as_object)
+                    key = None if line.problem else key_of(source, keys, line.value, newest)
                     # A key decides its partition itself; without one, in turn, so that all of them fill alike.
                     partition = partitions[place % len(partitions)] if key is None else None
-                    record = _value(file, source, line, place, producer)
+                    record = _value(file, source, line, place, producer, newest)
                     producer.send(source.topic, record, key, partition, _headers(line))
                     tally.sent += 1
                     if on_progress and tally.sent % _STEP == 0:
@@ -243,20 +242,6 @@ class _Pace:
             time.sleep(min(early, _SLICE_SECONDS))
 
 
-def key_of(keys: Sequence[str], value: dict[str, Any], as_object: bool) -> bytes | None:
-    """The text of one column, or the JSON list of several: records of one key go to one partition, in their order.
-
-    as_object: a JSON object of them, which a table reads.
-    """
-    parts = [value.get(key) for key in keys]
-    if not parts or None in parts:
-        return None
-    if as_object:
-        return json.dumps(dict(zip(keys, parts, strict=True)), default=str, ensure_ascii=False).encode(errors="replace")
-    text = str(parts[0]) if len(parts) == 1 else json.dumps(parts, default=str, ensure_ascii=False)
-    return text.encode(errors="replace")  # half of a surrogate pair, which JSON can name, is what it is to Spark
-
-
 @contextmanager
 def _between_records() -> Iterator[Callable[[], bool]]:
     """Ctrl-C is heard between two records, so that the number of those sent is true; a second one ends at once."""
@@ -314,12 +299,12 @@ def _check_skip(file: str, skip: int, total: int) -> None:
         )
 
 
-def _value(file: str, source: Source, line: Line, before: int, producer: Producer) -> bytes:
+def _value(file: str, source: Source, line: Line, before: int, producer: Producer, newest: Newest) -> bytes:
     """The value that is sent of a line; raises LaminaError if the format of the source cannot write it."""
     if line.problem is not None:
         return line.raw
     try:
-        return value_of(source, line.record)
+        return value_of(source, line.record, newest)
     except LaminaError as error:
         producer.flush()
         raise LaminaError(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.functions import col, lit
 
 from master_log.causes import SPARK_ERRORS, cause
-from master_log.decoding import decoded, decoded_as
+from master_log.decoding import Decoding, decoded
 from master_log.kafka import Brokers
 from master_log.log_times import RAW_LOG_TIME
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
@@ -186,8 +186,8 @@ def parsed(raw: DataFrame, source: Source, schemas: Schemas = NO_SCHEMAS) -> Dat
     """
     if source.kind == "table" and RAW_LOG_TIME not in raw.columns:
         raw = raw.withColumn(RAW_LOG_TIME, lit(None).cast("timestamp"))
-    if (column := decoded_as(source)) is not None:
-        raw = (raw if column in raw.columns else decoded(raw, [source], schemas)).select("*", f"{column}.*")
+    if (by := Decoding.of(source)) is not None:
+        raw = (raw if by.column in raw.columns else decoded(raw, [source], schemas)).select("*", f"{by.column}.*")
     return selected(raw, "raw_records", source.parse).sample(1.0, seed=0)
 
 

@@ -73,6 +73,11 @@ class Registry:
             time.sleep(pause)
         return None
 
+    def newest(self, subject: str) -> tuple[int, Schema] | None:
+        """The newest schema of a subject, with its id; None if the registry has no such subject."""
+        found = self._asked(f"/subjects/{quote(subject, safe='')}/versions/latest")
+        return None if found is None else (int(found["id"]), _schema(found, tuple(self._references(found, ()))))
+
     def _references(self, found: dict[str, Any], around: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         """The texts of the schemas that one names, those before that these name themselves."""
         for each in found.get("references") or ():

@@ -16,12 +16,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
+from master_log.avro_types import row_of
 from master_log.change_events import are_of_change, is_change, payload, row
 from master_log.files import ISO, Format, Line, format_of, header_of, lines, schema_of, seekable
+from master_log.framed import plain, unframed
 from master_log.guessing import ID_NAME, SECOND, Seen, guess, has_empty, since_1970, typed, unit_of
 from master_log.ingest import BadLine
 from master_log.judging import Rules, with_written_numbers
 from master_log.kafka import Brokers
+from master_log.registry import Registry
 from master_log.written import Written
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import BIGINT, INT, STRING, TIMESTAMP, Type
@@ -66,7 +69,7 @@ class Key:
     """The fields that Kafka's key repeats, as an object of them or as the text of one."""
 
     fields: tuple[str, ...]
-    format: Literal["json", "string"]
+    format: Literal["json", "string", "avro"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class Sample:
     key: what Kafka's keys repeat, in a topic. deletions: its records without a value.
     is_compacted: Kafka drops a record of it when a newer one has its key.
     is_changes: they are rows of Debezium's change events; has_schemas: whose schemas say the types.
+    format: what its records are written in; is_framed: in the frame of a schema registry.
     """
 
     fields: tuple[Field, ...]
@@ -96,6 +100,8 @@ class Sample:
     is_compacted: bool = False
     is_changes: bool = False
     has_schemas: bool = False
+    format: str = "json"
+    is_framed: bool = False
 
     @property
     def part(self) -> str:
@@ -141,16 +147,36 @@ def of_file(
     return kind, found
 
 
-def of_topic(topic: str, brokers: Brokers, most: int = RECORDS) -> Sample:
-    """The newest records of a topic. Raises LaminaError if there is no such topic, or nothing in it."""
+def of_topic(topic: str, brokers: Brokers, most: int = RECORDS, registry: Registry | None = None) -> Sample:
+    """The newest records of a topic. Raises LaminaError if there is no such topic, or nothing in it.
+
+    registry: where the schemas are of records that are in its frame.
+    """
     if brokers.topic_id(topic) is None:
         raise LaminaError(
             f"There is no topic {topic} at {brokers.bootstrap_servers}",
             way_out="Give the topic's name as Kafka has it; its case counts.",
         )
     pairs = brokers.newest_records([topic], most)[topic]
+    if (found := unframed(topic, pairs, registry)) is None:
+        return _of_pairs(topic, pairs, brokers, most, {})
+    sample = _of_pairs(topic, found.pairs, brokers, most, found.types)
+    key = sample.key
+    if key is not None and found.key_format is not None:
+        key = Key(key.fields, "avro")
+    return replace(sample, format=found.format, is_framed=True, key=key)
+
+
+def _of_pairs(
+    topic: str,
+    pairs: Sequence[tuple[bytes | None, bytes | None]],
+    brokers: Brokers,
+    most: int,
+    types: Mapping[str, Type],
+) -> Sample:
+    """A sample of these records of a topic. types: those of fields that are known beforehand."""
     values = [value for _, value in pairs if value is not None]
-    if (changes := _of_changes(topic, pairs)) is not None:
+    if (changes := _of_changes(topic, pairs, row_of(types))) is not None:
         return changes
 
     def read(rules: Rules) -> Iterator[Line]:
@@ -159,10 +185,10 @@ def of_topic(topic: str, brokers: Brokers, most: int = RECORDS) -> Sample:
             yield Line(number, value, value, found.value, found.problem, found.with_null, found.is_utf8)
 
     held = sum(brokers.latest(topic).values()) - sum(brokers.earliest(topic).values())
-    found = _sampled(f"topic {topic}", read, most, {})
+    found = _sampled(f"topic {topic}", read, most, types)
     _refuse_schemas(topic, found)
     lines = zip((k for k, v in pairs if v is not None), read(found.rules()), strict=True)
-    keys = [(key, line.value) for key, line in lines if line.problem is None]
+    keys = [(plain(key) if types else key, line.value) for key, line in lines if line.problem is None]
     return replace(
         found,
         is_all=found.is_all and held <= len(pairs),
@@ -173,8 +199,10 @@ def of_topic(topic: str, brokers: Brokers, most: int = RECORDS) -> Sample:
     )
 
 
-def _of_changes(topic: str, pairs: Sequence[tuple[bytes | None, bytes | None]]) -> Sample | None:
-    """The rows of a topic of change events; None if it holds other records."""
+def _of_changes(
+    topic: str, pairs: Sequence[tuple[bytes | None, bytes | None]], known: Mapping[str, Type]
+) -> Sample | None:
+    """The rows of a topic of change events; None if it holds other records. known: the types of fields, if any are."""
     events: list[Any] = []
     keys: list[bytes | None] = []
     for key, value in pairs:
@@ -186,7 +214,7 @@ def _of_changes(topic: str, pairs: Sequence[tuple[bytes | None, bytes | None]]) 
     rows = [(key, set_row) for key, event in zip(keys, events, strict=True) if (set_row := row(event)) is not None]
     if not rows:
         return None
-    types = {name: kind for _, each in rows for name, kind in each.types.items()}
+    types = {**known, **{name: kind for _, each in rows for name, kind in each.types.items()}}
 
     def read(rules: Rules) -> Iterator[Line]:
         for number, (_, each) in enumerate(rows, 1):
@@ -201,7 +229,7 @@ def _of_changes(topic: str, pairs: Sequence[tuple[bytes | None, bytes | None]]) 
         is_newest=True,
         empty_as_null=False,
         is_changes=True,
-        has_schemas=all(each.has_schema for _, each in rows),
+        has_schemas=bool(known) or all(each.has_schema for _, each in rows),
     )
 
 

@@ -158,6 +158,8 @@ class Judge:
     def _try_again(self, query: Query, failure: BaseException, member: Member | None) -> None:
         query.failures += 1
         query.delay = min(max(0.5, 2 * query.delay), LONGEST_WAIT)
+        if isinstance(failure, RegistryAway) and query.failures >= MANY_FAILURES:
+            self._tell(query, f"it waits for the schema registry: {failure.evidence}")
         if not away(failure):
             one = self.bound(query) == 1
             if not one:

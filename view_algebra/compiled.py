@@ -63,6 +63,10 @@ JSON_TIMES = {
 """How times inside nested values are written, for Spark's to_json(): by default it drops microseconds."""
 
 
+KeyFormat = Literal["json", "string", "int", "long", "avro", "none"]
+"""What Kafka's key of a table's record is read as."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A column with its type in both engines, as `DECIMAL(12,2)` and `numeric(12,2)`."""
@@ -127,7 +131,7 @@ class Source:
     sql: str
     parse: str
     format: str = "json"
-    key_format: Literal["json", "string", "none"] = "none"
+    key_format: KeyFormat = "none"
     ids: str = ""
     counted: str = ""
     changing: tuple[Column, ...] = ()
@@ -147,6 +151,11 @@ class Source:
     def field(self, column: str) -> str:
         """The field in JSON that a column comes from."""
         return self.properties.get(_OF_FIELD + column, column)
+
+    @property
+    def has_changes(self) -> bool:
+        """True if its records are change events of Debezium."""
+        return self.format.startswith("debezium-")
 
     @property
     def counts_bad_fields(self) -> bool:

@@ -276,7 +276,7 @@ def as_texts(split: Split, known: Known) -> View:
       SELECT
         country AS key_0,
         user_id AS value_0_0
-      FROM cells.top_16a01805
+      FROM cells.top_cbaf5323
     ) AS finer
     GROUP BY key_0
     ORDER BY users DESC NULLS LAST, country NULLS FIRST

@@ -119,7 +119,9 @@ def _looked_at(
         with deployment(output) as opened:
             for topic in topics:
                 with waiting(output.tell, f"topic {topic} is looked at"):
-                    found.append(_Looked(of_topic(topic, opened.brokers, most), f"topic {topic}", topic))
+                    found.append(
+                        _Looked(of_topic(topic, opened.brokers, most, opened.schemas.registry), f"topic {topic}", topic)
+                    )
     return found
 
 

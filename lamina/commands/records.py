@@ -61,6 +61,7 @@ def ingest(
     The file holds JSON lines, CSV or Parquet, compressed with gzip or Zstandard or not; - is standard input.
     Ctrl-C prints how many records were sent, and the command that continues after them.
     """
+    from master_log.formats import Newest
     from master_log.ingest import Interrupted
     from master_log.ingest import ingest as send
     from master_log.written import Written
@@ -82,6 +83,7 @@ def ingest(
                     ignore_unknown=ignore_unknown,
                     skip=skip,
                     on_progress=told,
+                    newest=Newest.of(declared, opened.schemas.registry),
                 )
         except Interrupted as error:
             output.tell(f"\n{error}. To continue after them: {_with_skip(error.sent)}")

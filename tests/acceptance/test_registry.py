@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
-import pytest
-
-from lamina.settings import Settings
+from lamina.services.processes import free_port
 from master_log.login import Address
-from tests.fix_lamina import Deployed
-from tests.fix_registry import SchemaRegistry, framed, started
+from tests.fix_lamina import CommandLine, Deployed
+from tests.fix_registry import framed, started, url_at
 
 CATALOG = """
 CREATE TABLE orders (id BIGINT, country STRING, amount DECIMAL(12,2), placed_at TIMESTAMP)
@@ -20,6 +19,7 @@ USING kafka OPTIONS (topic '{topics}_orders', format 'avro') TBLPROPERTIES ('eve
 CREATE VIEW by_country AS
 SELECT country, count(*) AS orders, sum(amount) AS amount, max(placed_at) AS newest FROM orders GROUP BY country;
 """
+ROWS = "SELECT country, orders, amount, to_char(newest, 'HH24:MI:SS.MS') FROM by_country ORDER BY country"
 
 
 def schema(**fields: Any) -> dict[str, Any]:
@@ -33,54 +33,75 @@ SECOND = schema(
     id="long",
     amount="double",
 )
-
-
-@pytest.fixture
-def registry(settings: Settings) -> Iterator[SchemaRegistry]:
-    """A registry of the test's own, which it may end."""
-    running = started(settings.home)
-    yield running
-    running.stop()
-
-
-def with_registry(deployed: Deployed, registry: SchemaRegistry) -> None:
-    """The deployment with this registry."""
-    deployed.deployment.settings = replace(deployed.deployment.settings, schema_registry=(Address(registry.url),))
-    vars(deployed.deployment).pop("schemas", None)
+THIRD = schema(id="string", country="string")
+ORDER = {"id": 2**40, "amount": 1.5, "country": "NL", "placed_at": 1_767_323_045_678}
 
 
 def test_records_are_read_by_the_schema_that_wrote_them_also_when_the_registry_is_gone(
-    deployed: Deployed, registry: SchemaRegistry
+    deployed: Deployed, lamina: CommandLine, tmp_path: Path
 ) -> None:
-    with_registry(deployed, registry)
+    port = free_port()
+    registry = started(deployed.deployment.settings.home)
+    addresses = (Address(registry.url), Address(url_at(port)))  # the second is started later
+    deployed.deployment.settings = replace(deployed.deployment.settings, schema_registry=addresses)
     deployed.apply(catalog=CATALOG)
-    subject = f"{deployed.topic('orders')}-value"
-    one = registry.add(subject, FIRST)
-    deployed.send("orders", *(framed(one, FIRST, {"id": n, "amount": Decimal("0.10")}) for n in range(50)))
-    deployed.catch_up()
-    assert deployed.rows("SELECT * FROM by_country") == [(None, 50, Decimal("5.00"), None)]
-    two = registry.add(f"{subject}-2", SECOND)
+    topic = deployed.topic("orders")
+    one, two = registry.add(f"{topic}-value", FIRST), registry.add("another", SECOND)
     with deployed.speed():
+        deployed.send("orders", *(framed(one, FIRST, {"id": n, "amount": Decimal("0.10")}) for n in range(50)))
+        deployed.wait_for("orders")
+        assert deployed.rows("SELECT * FROM by_country") == [(None, 50, Decimal("5.00"), None)]
         deployed.send("orders", framed(one, FIRST, {"id": 50, "amount": Decimal("0.10")}))
+        deployed.send("orders", framed(two, SECOND, ORDER), framed(two, SECOND, ORDER | {"country": None}))
+        deployed.send("orders", framed(4711, SECOND, ORDER), b'{"id": 1}')
         deployed.wait_for("orders")
-        second = {"id": 2**40, "amount": 1.5, "country": "NL", "placed_at": 1_767_323_045_678}
-        deployed.send("orders", framed(two, SECOND, second), framed(two, SECOND, second | {"country": None}))
-        deployed.send("orders", framed(4711, SECOND, second), b'{"id": 1}')
+        rows = [("NL", 1, Decimal("1.50"), "03:04:05.678"), (None, 52, Decimal("6.60"), "03:04:05.678")]
+        assert deployed.rows(ROWS) == rows
+
+        three = 3  # as the next registry numbers it
+        registry.stop()
+        reached = deployed.progress("orders")
+        deployed.send("orders", framed(three, THIRD, {"id": "7", "country": "BE"}))
+        waits = "SELECT stopped FROM lamina.query WHERE stopped LIKE 'it waits for the schema registry: %'"
+        deployed.until(lambda: deployed.owner(waits) != [], "the source says that it waits")
+        assert deployed.progress("orders") == reached
+        registry = started(deployed.deployment.settings.home, port)
+        assert [registry.add(f"{topic}-value", each) for each in (FIRST, SECOND, THIRD)][-1] == three
         deployed.wait_for("orders")
-    rows = "SELECT country, orders, amount, to_char(newest, 'HH24:MI:SS.MS') FROM by_country ORDER BY country"
-    expected = [("NL", 1, Decimal("1.50"), "03:04:05.678"), (None, 52, Decimal("6.60"), "03:04:05.678")]
-    assert deployed.rows(rows) == expected
+        rows = [("BE", 1, None, None), *rows]
+        assert deployed.rows(ROWS) == rows
     assert sorted(deployed.rows("SELECT error, records FROM lamina.bad_records")) == [
         ("no frame of a schema registry: it begins with the byte 0x7b", 1),
         ("the registry has no schema 4711", 1),
     ]
+    environment = {**lamina.environment, "LAMINA_SCHEMA_REGISTRY": registry.url}
+    _commands_know_the_schemas(deployed, replace(lamina, environment=environment), tmp_path)
 
     registry.stop()
+    rows = [("BE", 2, None, None), *rows[1:]]
+    deployed.catch_up()
+    assert deployed.rows(ROWS) == rows
     deployed.check()
     assert all(proof.differing == 0 for proof in deployed.deployment.batch.rebuild())
-    assert deployed.rows(rows) == expected
+    assert deployed.rows(ROWS) == rows
     # Read anew from the raw values of the log: the declaration is another.
     deployed.apply(catalog=CATALOG.replace("id BIGINT", "id BIGINT, note STRING"))
     deployed.catch_up()
-    assert deployed.rows(rows) == expected
+    assert deployed.rows(ROWS) == rows
     deployed.check()
+
+
+def _commands_know_the_schemas(deployed: Deployed, lamina: CommandLine, folder: Path) -> None:
+    (folder / "orders.jsonl").write_text(json.dumps({"id": "8", "country": "BE"}))
+    assert "1 record sent" in lamina("ingest", "orders", "orders.jsonl").out
+    [made] = lamina("init", "--topic", deployed.topic("orders"), "--catalog", "other", "--json").lines()
+    types = {each["field"]: each["type"] for each in made["columns"]}
+    assert (types["id"], types["country"], types["placed_at"]) == ("STRING", "STRING", "TIMESTAMP")
+    assert "format 'avro'" in (folder / made["files"][0]).read_text()
+    catalog = folder / "catalog"
+    catalog.mkdir()
+    (catalog / "orders.sql").write_text(CATALOG.replace("{topics}", deployed.prefix))
+    told = lamina("plan", "--catalog", str(catalog)).err
+    assert "the newest schema of topic" in told
+    assert "has no field amount: the column is NULL for its records" in told
+    assert "has id as STRING, and it is declared BIGINT: such records may be bad" in told

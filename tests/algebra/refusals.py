@@ -256,7 +256,7 @@ SOURCES = [
     ),
     Refusal(
         "an unknown key_format",
-        "CREATE TABLE x (a INT PRIMARY KEY) USING kafka OPTIONS (topic 'x', format 'json', key_format 'avro');",
+        "CREATE TABLE x (a INT PRIMARY KEY) USING kafka OPTIONS (topic 'x', format 'json', key_format 'thrift');",
         f"CREATE TABLE x (a INT PRIMARY KEY) {_KAFKA};",
     ),
     Refusal(

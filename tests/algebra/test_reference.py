@@ -29,7 +29,16 @@ def test_an_example_in_a_docstring_is_true(name: str) -> None:
 def test_the_examples_of_the_page_compile_as_one_catalog() -> None:
     blocks = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     catalog = compile_catalog({f"{number}.sql": text for number, text in enumerate(blocks)})
-    assert [*catalog.sources] == ["clicks", "customers", "order_changes", "orders", "payments", "readings"]
+    assert [*catalog.sources] == [
+        "clicks",
+        "customers",
+        "order_changes",
+        "orders",
+        "payments",
+        "readings",
+        "sales_in_avro",
+        "suppliers",
+    ]
     others = ["by_city", "by_city_then", "customers", "net_revenue", "paid"]
     assert sorted(catalog.views) == sorted([*others, "best_countries", "buyers", "order_status", "revenue", "visits"])
     assert catalog.views["best_countries"].kind == "derived"

@@ -25,7 +25,7 @@ from batch_layer.check import set_clock
 from batch_layer.compute import counting
 from lamina.testing import QUICK, raw_records
 from master_log import log_times
-from master_log.decoding import decoded, decoded_as
+from master_log.decoding import Decoding, decoded
 from master_log.log_times import LogTimes
 from master_log.offsets import TopicPartition
 from serving_layer.copying import with_infinities
@@ -158,8 +158,8 @@ class Engines:
         """
         raw = [_raw(value, number) for number, value in enumerate(values, offset)]
         in_kafka = log_times.of_raw(raw_records(self.spark, raw), "t", reached)
-        column = decoded_as(source)
-        readable = decoded(in_kafka, [source], self.schemas).select("*", *([f"{column}.*"] if column else []))
+        by = Decoding.of(source)
+        readable = decoded(in_kafka, [source], self.schemas).select("*", *([f"{by.column}.*"] if by else []))
         readable.createOrReplaceTempView("raw_records")
         self.spark.sql(source.parse).sample(1.0, seed=0).createOrReplaceTempView("records")  # as `parsed` does
         good = self.spark.sql("SELECT * FROM records WHERE kafka_error IS NULL")

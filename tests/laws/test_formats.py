@@ -238,3 +238,101 @@ def test_a_framed_datum_is_read_by_the_schema_that_wrote_it(engines: Engines) ->
     ]
     sql = declared("id BIGINT, amount DOUBLE, note STRING, `to` STRUCT<city: STRING>, at TIMESTAMP", "format 'avro'")
     assert found(engines, sql, [value for value, _ in values]) == [row for _, row in values]
+
+
+def test_change_events_in_avro_are_the_rows_that_they_leave(engines: Engines) -> None:
+    fields = [
+        {"name": "id", "type": "long"},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 20}},
+        {"name": "at", "type": {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}},
+        {"name": "day", "type": {"type": "int", "connect.name": "io.debezium.time.Date"}},
+    ]
+    row = {"type": "record", "name": "Value", "namespace": "shop", "fields": fields}
+    source = {"type": "record", "name": "Source", "fields": [{"name": "ts_ms", "type": "long"}]}
+    parts = {"before": ["null", row], "after": ["null", "shop.Value"], "source": source, "op": "string"}
+    envelope = {
+        "type": "record",
+        "name": "Envelope",
+        "namespace": "shop",
+        "fields": [{"name": n, "type": t} for n, t in parts.items()],
+    }
+    key = {"type": "record", "name": "Key", "fields": [fields[0]]}
+    engines.schemas |= {"20": Schema("AVRO", json.dumps(envelope)), "21": Schema("AVRO", json.dumps(key))}
+    price = Decimal("1234567890.12345678901234567890")
+    first = {"id": 7, "price": price, "at": 1_767_323_045_678_901, "day": 20_455}
+    second = first | {"price": Decimal(0), "id": 8}
+
+    def event(op: str, before: Any, after: Any, of: int = 7) -> tuple[bytes, bytes]:
+        told = {"op": op, "before": before, "after": after, "source": {"ts_ms": 5}}
+        return framed(21, avro(key, {"id": of})), framed(20, avro(envelope, told))
+
+    values: list[Any] = [
+        event("c", None, first),
+        event("u", first, second, of=8),
+        event("d", second, None, of=8),
+        (framed(21, avro(key, {"id": 8})), None),
+        event("c", None, first, of=9),
+        (framed(22, b""), None),
+        (b"7", event("c", None, first)[1]),
+    ]
+    at = _local(datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC))
+    sql = declared(
+        "id BIGINT PRIMARY KEY, price DECIMAL(30,20), at TIMESTAMP, day DATE",
+        "format 'debezium-avro'",
+    )
+    assert found(engines, sql, values) == [
+        (7, price, at, date(2026, 1, 2)),
+        (8, Decimal("0E-20"), at, date(2026, 1, 2)),
+        (8, None, None, None),
+        (8, None, None, None),
+        "the primary key differs from Kafka's key: id",
+        "the key: the schema 22 is not known yet",
+        "the key: no frame of a schema registry: it begins with the byte 0x37",
+    ]
+
+
+def test_a_key_is_what_a_serializer_of_numbers_or_of_avro_wrote(engines: Engines) -> None:
+    engines.schemas |= {"30": Schema("AVRO", '"string"')}
+    of = "id {}, n INT, PRIMARY KEY (id)"
+    longs = [((-(2**40)).to_bytes(8, "big", signed=True), b'{"n": 1}'), (b"1", b'{"n": 1}')]
+    lacks = "the primary key is null: id"
+    assert found(engines, declared(of.format("BIGINT"), "format 'json', key_format 'long'"), longs) == [
+        (-(2**40), 1),
+        lacks,
+    ]
+    ints = [((-5).to_bytes(4, "big", signed=True), b'{"n": 1}'), ((7).to_bytes(4, "big"), None)]
+    assert found(engines, declared(of.format("INT"), "format 'json', key_format 'int'"), ints) == [(-5, 1), (7, None)]
+    texts = [(framed(30, b'\x06a"b'), b'{"n": 1}')]
+    assert found(engines, declared(of.format("STRING"), "format 'json', key_format 'avro'"), texts) == [('a"b', 1)]
+
+
+def test_json_in_the_frame_of_a_registry_is_read_behind_it(engines: Engines) -> None:
+    values: list[Any] = [
+        framed(1, b'{"id": 1}'),
+        framed(2, b"\x00{}"),
+        framed(3, b'{"id": 1} {"id": 2}'),
+        framed(4, b"[1]"),
+        b"\0",
+    ]
+    expected = [
+        (1,),
+        "not JSON",
+        "more text follows the object",
+        "a JSON array, not an object: send each element as a record",
+    ]
+    expected += [
+        "the value is empty",
+        (5,),
+        "no frame of a schema registry stands before the value",
+        "the value is null",
+    ]
+    values += [framed(5, b'{"id": 5, "b": [{"c": 1}]}'), b'{"id": 6}', None]
+    assert found(engines, declared("id BIGINT", "format 'json', frame 'registry'"), values) == expected
+    engines.records(
+        compile_catalog({"s.sql": declared("id INT", "format 'json', frame 'registry'")}).sources["s"], values
+    )
+    kept = engines.spark.sql("SELECT kafka_value FROM records ORDER BY kafka_offset").collect()
+    assert [row[0] if row[0] is None else bytes(row[0]) for row in kept] == values
+    event = b'{"op": "c", "before": null, "after": {"id": 7}, "source": {"ts_ms": 1}}'
+    sql = declared("id BIGINT PRIMARY KEY", "format 'debezium-json', key_format 'none', frame 'registry'")
+    assert found(engines, sql, [framed(1, event)]) == [(7,)]

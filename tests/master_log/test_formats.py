@@ -9,9 +9,10 @@ from typing import Any
 import fastavro
 import pytest
 
-from master_log.formats import value_of
+from master_log.formats import Newest, key_of, value_of
 from view_algebra import Source, compile_catalog
 from view_algebra.errors import LaminaError
+from view_algebra.formats.interface import Schema
 
 SCHEMA = {
     "type": "record",
@@ -77,3 +78,21 @@ def test_a_type_of_avro_is_written_where_it_is_named_again() -> None:
 def test_a_text_that_would_be_read_as_null_is_refused() -> None:
     with pytest.raises(LaminaError, match="s: a is 'NULL', which its format reads as NULL"):
         value_of(source("a STRING", "format 'csv', null 'NULL'"), b'{"a": "NULL"}')
+
+
+def test_a_record_of_a_registry_s_schema_is_in_its_frame() -> None:
+    row = {"type": "record", "name": "row", "namespace": "shop", "fields": [{"name": "id", "type": "long"}]}
+    whole = {"type": "record", "name": "all", "fields": [{"name": "row", "type": "shop.row"}]}
+    rows = source("id BIGINT, n INT, PRIMARY KEY (id)", "format 'avro', key_format 'avro'")
+    values = (17, Schema("AVRO", json.dumps(whole), (("shop.row", json.dumps(row)),)))
+    newest = Newest(values, (4, Schema("AVRO", '"long"')))
+    assert value_of(rows, b'{"row": {"id": 5}}', newest) == b"\0\0\0\0\x11\x0a"
+    assert key_of(rows, ["id"], {"id": 5}, newest) == b"\0\0\0\0\x04\x0a"
+    assert (value_of(rows, b'{"id": 5}'), key_of(rows, ["id"], {"id": 5})) == (b'{"id": 5}', b'{"id": 5}')
+
+
+def test_a_key_that_is_a_number_is_written_as_kafka_writes_it() -> None:
+    longs = source("id BIGINT PRIMARY KEY", "format 'json', key_format 'long'")
+    assert key_of(longs, ["id"], {"id": -2}) == b"\xff" * 7 + b"\xfe"
+    with pytest.raises(LaminaError, match="s: id is x, and its key_format is 'long'"):
+        key_of(longs, ["id"], {"id": "x"})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from view_algebra.formats import avro, csv, raw
-from view_algebra.formats.interface import Declared, Decoder, Mistake, Read, Schemas
+from view_algebra.formats.interface import DECODED, Declared, Decoder, Mistake, Read, Schemas
 
 __all__ = ["FORMATS", "Declared", "Decoder", "Format", "Mistake", "Read", "Schemas"]
 
@@ -33,7 +33,14 @@ class Format:
 FORMATS: Mapping[str, Format] = {
     "avro": Format(avro.read, avro.OPTIONS, avro.decoder),
     "csv": Format(csv.read, csv.OPTIONS),
+    "debezium-avro": Format(lambda declared: DECODED, {}, avro.decoder),
     "text": Format(raw.read_text),
     "bytes": Format(raw.read_bytes),
 }
 """The formats besides `json`, which needs no reading before, and `debezium-json`, which is JSON in an envelope."""
+
+DEBEZIUM = ("debezium-json", "debezium-avro")
+"""The formats of change events."""
+
+DECODED_KEYS = ("avro",)
+"""The formats of keys that a decoder reads, by a registry's schemas."""

@@ -30,7 +30,8 @@ def read(declared: Declared) -> Read:
     """Values as the decoder gives them."""
     if "schema" in declared.options:
         try:
-            parsed(Schema(KIND, declared.options["schema"]))
+            if not isinstance(found := parsed(Schema(KIND, declared.options["schema"])), dict) or "fields" not in found:
+                raise NoText("the schema is not one of a record")
         except NoText as mistake:
             way_out = 'Write the text of the .avsc file: {"type": "record", "name": "…", "fields": […]}.'
             raise Mistake(str(mistake), way_out, "schema") from None
@@ -83,17 +84,18 @@ def _of_schema(schema: Schema) -> Callable[[bytes], str]:
     return decode
 
 
-def parsed(schema: Schema) -> Any:
-    """The schema of a record as fastavro reads by it; raises `NoText` for any other, and where it has no end."""
+def parsed(schema: Schema, named: dict[str, Any] | None = None) -> Any:
+    """The schema as fastavro reads by it; raises `NoText` if it is none, and if a value could have no end.
+
+    named: takes the types that have a name.
+    """
     import fastavro
     from fastavro.schema import SchemaParseException
 
-    named: dict[str, Any] = {}
+    named = {} if named is None else named
     try:
         for text in [text for _, text in schema.references] + [schema.text]:
             found = fastavro.parse_schema(_marked(json.loads(text)), named)
-        if not isinstance(found, dict) or found.get("type") != "record":
-            raise NoText("the schema is not one of a record")
         _check_ends(found, named, (), set())
     except RecursionError:
         raise NoText("the schema is nested too deep") from None
@@ -170,16 +172,16 @@ def _marked(schema: Any) -> Any:
             return given | {"values": _marked(schema["values"])}
         case dict() | list():
             return _marked(kind)
-    for own in (_OWN + str(schema.get(named)) for named in ("connect.name", "logicalType")):
+    for own in (OWN + str(schema.get(named)) for named in ("connect.name", "logicalType")):
         if f"{kind}-{own}" in _IN_JSON:
             return given | {"logicalType": own}
     return given | {"logicalType": _PLAIN} if f"{kind}-{_PLAIN}" in _IN_JSON else given
 
 
-_OWN = "lamina-"
+OWN = "lamina-"
 """Begins the names of our own logical types, by which fastavro calls what is in `_IN_JSON`."""
 
-_PLAIN = f"{_OWN}plain"
+_PLAIN = f"{OWN}plain"
 """The logical type of a value that has none."""
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (UTC, as all times of Avro are)
@@ -244,19 +246,19 @@ _PER_SECOND = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 _IN_JSON: dict[str, Callable[[Any, Any], Any]] = {
     **{f"{kind}-{_PLAIN}": _number for kind in ("float", "double")},
     **{f"{kind}-{_PLAIN}": _base64 for kind in ("bytes", "fixed")},
-    **{f"{kind}-{_OWN}decimal": _decimal for kind in ("bytes", "fixed")},
-    f"fixed-{_OWN}uuid": _uuid,
-    f"int-{_OWN}date": _day,
-    f"int-{_OWN}time-millis": _time_of_day(10**3),
-    f"long-{_OWN}time-micros": _time_of_day(10**6),
-    **{f"long-{_OWN}timestamp-{unit}": _instant(many, "Z") for unit, many in _PER_SECOND.items()},
-    **{f"long-{_OWN}local-timestamp-{unit}": _instant(many, "") for unit, many in _PER_SECOND.items()},
+    **{f"{kind}-{OWN}decimal": _decimal for kind in ("bytes", "fixed")},
+    f"fixed-{OWN}uuid": _uuid,
+    f"int-{OWN}date": _day,
+    f"int-{OWN}time-millis": _time_of_day(10**3),
+    f"long-{OWN}time-micros": _time_of_day(10**6),
+    **{f"long-{OWN}timestamp-{unit}": _instant(many, "Z") for unit, many in _PER_SECOND.items()},
+    **{f"long-{OWN}local-timestamp-{unit}": _instant(many, "") for unit, many in _PER_SECOND.items()},
     **{
-        f"long-{_OWN}{name}": _instant(int(10**6 / float(micros)), "Z")
+        f"long-{OWN}{name}": _instant(int(10**6 / float(micros)), "Z")
         for name, micros in SEMANTIC.items()
         if name not in DAYS
     },
-    **{f"int-{_OWN}{name}": _day for name in DAYS},
+    **{f"int-{OWN}{name}": _day for name in DAYS},
 }
 """What a value is in JSON, by its type and its logical type (or the name that Kafka Connect gives it)."""
 

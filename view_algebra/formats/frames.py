@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from view_algebra.formats.interface import NoText, Schema, Schemas
 
-HEADER = "__value_schema_id"
-"""The header of a record with the id of its value's schema."""
+HEADER, HEADER_OF_KEY = "__value_schema_id", "__key_schema_id"
+"""The headers of a record with the ids of the schemas of its value and of its key."""
 
 _ID, _UUID = 0, 1
 """The first byte of a frame: what follows it."""
@@ -31,7 +31,7 @@ IS_UNKNOWN = f"kafka_error RLIKE '^{_IS_UNKNOWN.pattern}$'"
 
 
 def unframed(value: bytes, header: bytes | None) -> tuple[str, bytes]:
-    r"""The id of the schema of a value, and the value without its frame.
+    r"""The id of the schema of a value or a key, and the value without its frame.
 
     Raises `NoText` if there is no frame.
 
@@ -51,7 +51,7 @@ def _instead(frame: bytes, length: int) -> str:
     if length:
         return f"{len(frame)} bytes are too short for one"
     if not frame:
-        return "the value is empty"
+        return "it is empty"
     if frame[0] == _GLUE and len(frame) >= 18:
         return "it is one of AWS Glue, which Lamina does not read"
     return f"it begins with the byte 0x{frame[0]:02x}"

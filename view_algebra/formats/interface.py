@@ -14,6 +14,10 @@ NO_TEXT = "kafka_no_text"
 """The column of a raw record that a `Decoder` has read: why its value stands for no JSON text; NULL if it has one."""
 
 
+KEY_TEXT, NO_KEY_TEXT = "kafka_key_text", "kafka_no_key_text"
+"""The same of Kafka's key."""
+
+
 @dataclass(frozen=True)
 class Declared:
     """A source as it is declared: `columns` in order, each with its field in JSON, its type, and True if it is of the
@@ -64,9 +68,9 @@ NO_SCHEMAS: Schemas = {}
 """Those of a topic whose records name none, or of which none is known yet."""
 
 Decoder = Callable[[bytes, bytes | None], str]
-"""Gives the JSON text that a value stands for; raises `NoText` if it stands for none.
+"""Gives the JSON text that a value, or a key, stands for; raises `NoText` if it stands for none.
 
-Beside the value it takes that of the header that names its schema, if the record has one.
+It also takes the header that names the schema, if the record has one.
 """
 
 

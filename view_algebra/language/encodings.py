@@ -41,6 +41,9 @@ DECIMAL_MODES = ("precise", "string", "double")
 SCHEMAS = ("true", "false")
 """Values of `schemas.enable` of Kafka Connect's JSON converter: is a record beside its schema?"""
 
+FRAMES = ("registry",)
+"""What may stand before the JSON of a value: the five bytes with the id that a schema registry has for its schema."""
+
 BINARY_MODES = ("bytes", "base64", "base64-url-safe", "hex")
 """Values of Debezium's `binary.handling.mode`; `bytes` are base64 in JSON."""
 
@@ -56,7 +59,8 @@ class Encodings:
     envelope: its columns are those of the envelope (`op`, `after`, …), not of the row.
     epoch: the unit of numbers. times, decimals, binaries: the modes of the connector. placeholder: what a table's
     records have for a value that a change left as it was. schemas: a record may be the `payload` beside its `schema`,
-    as Kafka Connect writes it by default; the schema goes before what is said here.
+    as Kafka Connect writes it by default; the schema goes before what is said here. framed: before each value stands
+    the frame of a schema registry.
     """
 
     changes: bool = False
@@ -67,6 +71,7 @@ class Encodings:
     binaries: str | None = None
     placeholder: str | None = None
     schemas: bool = False
+    framed: bool = False
 
     @property
     def of_connector(self) -> bool:

@@ -50,7 +50,14 @@ _PARTS = {
     EVENT: "to_json(event)",
 }
 
-UNWRAPPED = f"""(
+
+def unwrapped(value: str) -> str:
+    """The raw records with the operation, the row before it, and the row, each as JSON; `value`: the event's JSON.
+
+    An object becomes its JSON. MongoDB's connector writes a document as a text that is JSON already. A variant makes
+    0.1 of `0.10`, and a double of a number with an exponent or with more than 38 digits; `marked_part` keeps all.
+    """
+    return f"""(
     SELECT
       *,
       try_variant_get(event, '$.op', 'string') AS {OP},
@@ -65,17 +72,13 @@ UNWRAPPED = f"""(
       FROM (
         SELECT *, {_ONLY.format("listed")} AS whole
         FROM (
-          SELECT *, {_LISTED.format("CAST(value AS STRING)")} AS listed
+          SELECT *, {_LISTED.format(value)} AS listed
           FROM raw_records
         )
       )
     )
   )"""
-"""The raw records with the operation, the row before it, and the row, each as JSON.
 
-An object becomes its JSON. MongoDB's connector writes a document as a text that is JSON already. A variant makes 0.1 of
-`0.10`, and a double of a number with an exponent or with more than 38 digits; `marked_part` keeps all digits.
-"""
 
 _IS_OF_CONNECT = "try_variant_get(whole, '$.schema.type', 'string') = 'struct'"
 _PAYLOAD = "coalesce(try_variant_get(whole, '$.payload', 'string'), 'null')"

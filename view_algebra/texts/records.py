@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal as Choice
 
 from view_algebra.compiled import (
     BAD_FIELDS,
@@ -22,10 +21,11 @@ from view_algebra.compiled import (
     SOURCE_TIME,
     TOMBSTONE,
     TRUNCATES,
+    KeyFormat,
 )
 from view_algebra.engines.spark import constant
-from view_algebra.formats import Read
-from view_algebra.formats.interface import HAS_ZERO, TEXT
+from view_algebra.formats import DECODED_KEYS, Read
+from view_algebra.formats.interface import HAS_ZERO, KEY_TEXT, NO_KEY_TEXT, TEXT
 from view_algebra.language.encodings import PLAIN, Encodings
 from view_algebra.language.expressions import Constant
 from view_algebra.language.guards import TIME_ALONE
@@ -95,9 +95,22 @@ COMMA_BEFORE_END = r",([ \t\r\n]*+[}\]])"
 
 _SPACE = "' \\t\\r\\n'"
 _TEXT = "CAST(kafka_value AS STRING)"
+_NO_FRAME = "no frame of a schema registry stands before the value"
 _MORE = "'more text follows the object'"
 AS_IT_IS = Reading()
 """The reading of a source that says nothing of it."""
+
+FRAMED = "kafka_framed"
+"""The column with the value as it is in Kafka, where `kafka_value` is what follows the frame of a registry."""
+
+_UNFRAMED = f"""WITH raw_records AS (
+  SELECT
+    * EXCEPT (value),
+    value AS {FRAMED},
+    CASE WHEN startswith(value, X'00') THEN substring(value, 6) ELSE value END AS value
+  FROM raw_records
+)
+"""
 
 FLATTENED = "__deleted"
 """The field of a flattened change that is true where the row was deleted."""
@@ -108,7 +121,7 @@ class Key:
     """The PRIMARY KEY of a table: its columns, and what Kafka's own key of a record is read as."""
 
     columns: tuple[str, ...]
-    format: Choice["json", "string", "none"]
+    format: KeyFormat
 
     def of(self, columns: Columns) -> list[tuple[str, Type]]:
         """The columns of a table that are the key's, with their types."""
@@ -136,12 +149,14 @@ def parse_text(
     row, log_time = _Row(key, encodings, reading, needed, values), ("", "") if key is None else _log_time()
     text = bounded(row.raw, Type("STRUCT", fields=tuple(read_as)), CORRUPT)
     of_envelope, raw = "", "raw_records"
+    given = [*(() if values is None else values.given), *((KEY_TEXT, NO_KEY_TEXT) if row.decodes_key else ())]
     if encodings.changes:
-        of_envelope, raw = debezium.COLUMNS, debezium.UNWRAPPED
+        of_envelope, raw = debezium.COLUMNS, debezium.unwrapped("CAST(value AS STRING)" if values is None else TEXT)
     elif encodings.schemas:
         of_envelope, raw = debezium.COLUMNS_OF_PAYLOADS, debezium.PAYLOADS
     elif values is not None:
-        of_envelope, raw = "".join(f"\n    {name}," for name in values.given), values.records
+        raw = values.records
+    of_envelope += "".join(f"\n    {name}," for name in [*given, *([FRAMED] if encodings.framed else ())])
     parsed = f"""
   SELECT
     * EXCEPT (kafka_read),
@@ -166,13 +181,13 @@ def parse_text(
         if row.changes_table and key is not None:
             others["before_parsed"] = key.of(columns)
         parsed = decoding.around(parsed, columns, others)
-    return f"""SELECT
+    return f"""{_UNFRAMED if encodings.framed else ""}SELECT
   kafka_partition,
   kafka_offset,
   kafka_timestamp,{log_time[0]}
   kafka_key,
   kafka_headers,
-  kafka_value,
+  {f"{FRAMED} AS kafka_value" if encodings.framed else "kafka_value"},
   CASE
 {_errors(columns, row, decoding)}
   END AS kafka_error{_bad_fields(columns, row, decoding)}{_of_table(columns, row)}{_values(columns, of_key, row)}
@@ -256,6 +271,11 @@ class _Row:
         return self.encodings.changes and self.key is not None
 
     @property
+    def decodes_key(self) -> bool:
+        """True if Kafka's key is decoded before Spark SQL reads it."""
+        return self.key is not None and self.key.format in DECODED_KEYS
+
+    @property
     def raw(self) -> str:
         """The JSON with the fields, as Spark SQL over raw records."""
         return self.text if self.encodings.has_schema or self.values is not None else "CAST(value AS STRING)"
@@ -276,7 +296,7 @@ class _Row:
     def marked(self) -> str:
         """The same JSON as it is written, with marked numbers."""
         if self.encodings.changes:
-            return debezium.marked_part(self.text, _TEXT)
+            return debezium.marked_part(self.text, self.whole)
         return debezium.marked_payload(_TEXT) if self.encodings.schemas else marked(self.text)
 
     def deletes(self, columns: Columns) -> str:
@@ -338,16 +358,16 @@ def _read_of_keys(columns: Columns, of_key: Columns, row: _Row, decoding: Decodi
         read += f",\n    {_read_key(text, marked('key_text'), loses, of_key, row, decoding)} AS key_parsed"
     if row.key is not None and row.changes_table:
         before = row.key.of(columns)
-        marked_before = debezium.marked_part(debezium.BEFORE, _TEXT)
-        loses = _loses(before, "key_read", _TEXT, row, of_variant=True)
+        marked_before = debezium.marked_part(debezium.BEFORE, row.whole)
+        loses = _loses(before, "key_read", row.whole, row, of_variant=True)
         read += f",\n    {_read_key(debezium.BEFORE, marked_before, loses, before, row, decoding)} AS before_parsed"
     return read
 
 
 def _key_text(columns: Columns, key: Key, row: _Row) -> str:
     """What Kafka's key says of a table's columns: a JSON object; of one column, its value alone, too."""
-    text = "make_valid_utf8(CAST(kafka_key AS STRING))"
-    if row.encodings.has_schema:
+    text = _KEYS.get(key.format, "make_valid_utf8(CAST(kafka_key AS STRING))")
+    if row.encodings.has_schema and not row.decodes_key:
         text = f"coalesce(get_json_object({text}, '$.payload'), {text})"
     if len(columns) > 1:
         return text
@@ -357,6 +377,15 @@ def _key_text(columns: Columns, key: Key, row: _Row) -> str:
     if key.format == "string":
         return f"to_json(named_struct({_text(name)}, {text}))" if _is_quoted(kind) else field % text
     return f"CASE WHEN startswith(ltrim({_SPACE}, {text}), '{{') THEN {text} ELSE {field % text} END"
+
+
+_INT = "shiftright(shiftleft(CAST(conv(hex(kafka_key), 16, 10) AS BIGINT), 32), 32)"
+_KEYS = {
+    **dict.fromkeys(DECODED_KEYS, KEY_TEXT),
+    "long": "CASE WHEN length(kafka_key) = 8 THEN conv(hex(kafka_key), 16, -10) END",
+    "int": f"CASE WHEN length(kafka_key) = 4 THEN CAST({_INT} AS STRING) END",
+}
+"""The JSON of keys that are not text, by their format: of numbers as Kafka's own serializers write them."""
 
 
 def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns, row: _Row, decoding: Decoding) -> str:
@@ -456,6 +485,8 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
     plain = _plain(columns, decoding)
     units = [] if reading.nulls else numbers(plain, text, reading)
     branches = [
+        *([(f"{NO_KEY_TEXT} IS NOT NULL", f"'the key: ' || {NO_KEY_TEXT}")] if row.decodes_key else ()),
+        *([(f"NOT startswith({FRAMED}, X'00')", _text(_NO_FRAME))] if row.encodings.framed else ()),
         ("kafka_value IS NULL", _without_value(columns, row)),
         *(() if row.values is None else row.values.bad),
         *((f"{unread} AND {condition}", why) for condition, why in (_no_event() if unread else ())),
@@ -576,7 +607,10 @@ def _beside_schema(columns: Columns, key: Key, text: str) -> tuple[str, str]:
 
 def _said(columns: Columns, key: Key) -> str:
     kinds = ", ".join(f"{name} {kind.spark}" for name, kind in key.of(columns))
-    return f"{'JSON' if key.format == 'json' else 'text'} of {kinds}"
+    return f"{_SAID.get(key.format, key.format)} of {kinds}"
+
+
+_SAID = {"json": "JSON", "string": "text", "avro": "Avro"}
 
 
 def _outside(value: str, kind: Type, bounds: Mapping[str, tuple[str, str]] = CALENDAR, depth: int = 0) -> str:
@@ -633,7 +667,9 @@ def _decimal_comma(columns: Columns, text: str, reading: Reading) -> str:
 
 def _before_json() -> list[tuple[str, str]]:
     """What stands before the text of a record, or is no text: conditions and reasons."""
-    frame = "a frame of a schema registry stands before the value: let the producer write plain JSON; schema id "
+    frame = (
+        "the frame of a schema registry stands before the value: declare it by frame 'registry' in OPTIONS; schema id "
+    )
     two_bytes = "substring(kafka_value, {}, 1) = X'00' AND substring(kafka_value, {}, 1) IN (X'7B', X'5B')"
     marks = " OR ".join(f"startswith(kafka_value, X'{each}')" for each in ("EFBBBF", "FEFF", "FFFE"))
     schema_id = "conv(hex(substring(kafka_value, 2, 4)), 16, 10)"

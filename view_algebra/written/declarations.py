@@ -7,11 +7,12 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal as Choice
+from typing import cast
 
 from sqlglot import exp
 
-from view_algebra.compiled import LOG_TIME, SOURCE_TIME
-from view_algebra.formats import Read
+from view_algebra.compiled import LOG_TIME, SOURCE_TIME, KeyFormat
+from view_algebra.formats import DEBEZIUM, Read
 from view_algebra.language.encodings import PLACEHOLDER, TIME_MODES, UNITS, Encodings
 from view_algebra.language.long_numbers import mapped
 from view_algebra.language.quoting import spark_text, words
@@ -71,7 +72,7 @@ class SourceDeclaration:
     properties: Mapping[str, str]
     topic_place: Span | None
     format: str
-    key_format: Choice["json", "string", "none"]
+    key_format: KeyFormat
     encodings: Encodings
     values: Read | None
     sql: str
@@ -79,7 +80,7 @@ class SourceDeclaration:
     @property
     def of_changes(self) -> bool:
         """True if its records are change events: a row before and after, and what happened to it."""
-        return self.kind == "table" and self.format == "debezium-json"
+        return self.kind == "table" and self.format in DEBEZIUM
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -154,10 +155,12 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     topic, topic_place = _topic(name, schema, options, report)
     _check_keys(primary, unique, columns, report, span(schema))
     format_ = format_of(options, report)
-    if format_ == "debezium-json" and not primary:
-        _check_envelope(columns, report, options["format"][1])
-    key_format = _key_format(primary, options, "json" if format_ == "debezium-json" and primary else "none", report)
-    event_time = _event_time(properties, columns, report, of_changes=bool(primary) and format_ == "debezium-json")
+    changes = format_ in DEBEZIUM
+    if changes and not primary:
+        _check_envelope(format_, columns, report, options["format"][1])
+    by_default = format_.removeprefix("debezium-") if changes and primary else "none"
+    key_format = _key_format(primary, options, cast("KeyFormat", by_default), report)
+    event_time = _event_time(properties, columns, report, of_changes=bool(primary) and changes)
     newest_by = _newest_by(properties, primary, event_time, format_, report)
     if "dedupe_within" in properties and not unique:
         way_out = "Declare what tells an event apart: UNIQUE (id). Or leave dedupe_within out."
@@ -208,19 +211,19 @@ def _check_keys(
                 report(Wrong(place, f"a {what} of type {kind}", "Take a column that is a number, a text or a time."))
 
 
-def _check_envelope(columns: Mapping[str, Type], report: Report, place: Span | None) -> None:
+def _check_envelope(format_: str, columns: Mapping[str, Type], report: Report, place: Span | None) -> None:
     """A stream of changes has the columns of their envelope; those of its row are inside `before` and `after`."""
     if others := [name for name in columns if name not in EVENT_FIELDS]:
         if others == ["payload"]:
             way_out = "Declare the fields of payload as the columns: op STRING, after STRUCT<…>, ts_ms TIMESTAMP."
-            report(Wrong(place, "format 'debezium-json' reads payload, which holds the columns of the event", way_out))
+            report(Wrong(place, f"format '{format_}' reads payload, which holds the columns of the event", way_out))
             return
         row = ", ".join(f"{name}: {columns[name]}" for name in others)
         way_out = (
             f"Declare the key of the rows that they change: PRIMARY KEY (…). Or a stream of the changes:"
             f" CREATE TABLE … (op STRING, after STRUCT<{row}>, ts_ms TIMESTAMP)."
         )
-        report(Wrong(place, f"format 'debezium-json' without a PRIMARY KEY has no column {others[0]}", way_out))
+        report(Wrong(place, f"format '{format_}' without a PRIMARY KEY has no column {others[0]}", way_out))
 
 
 EVENT_FIELDS = words("op before after source transaction ts_ms ts_us ts_ns message updateDescription")
@@ -243,7 +246,8 @@ def _encodings(
             said[name] = value
         else:
             known = ", ".join(f"'{each}'" for each in MODES[name])
-            report(Wrong(place, f"{name} {value!r}", f"Write what the connector's configuration says: {known}."))
+            says = "" if name == "frame" else "what the connector's configuration says: "
+            report(Wrong(place, f"{name} {value!r}", f"Write {says}{known}."))
     epoch, place = properties.get("epoch", (None, None))
     times = said.get("time.precision.mode")
     if epoch and not any(part.name in CALENDAR for kind in columns.values() for part in inside(kind)):
@@ -253,8 +257,9 @@ def _encodings(
         report(
             Wrong(place, f"epoch {epoch!r} beside time.precision.mode {times!r}, which is {TIME_MODES[times]}", way_out)
         )
-    changes = format_ == "debezium-json"
+    changes = format_ in DEBEZIUM
     schemas = said.pop("schemas.enable", None) == "true"
+    framed = "frame" in said and said.pop("frame") == "registry"
     flattened = _flattened(columns, properties) or bool(said)
     return Encodings(
         changes=changes,
@@ -264,6 +269,7 @@ def _encodings(
         decimals=said.get("decimal.handling.mode"),
         binaries=said.get("binary.handling.mode"),
         schemas=schemas and not changes,
+        framed=framed,
         placeholder=_placeholder(primary, options, report, of_connector=changes or flattened),
     )
 
@@ -287,9 +293,7 @@ def _placeholder(primary: tuple[str, ...], options: Found, report: Report, *, of
     return value
 
 
-def _key_format(
-    primary: tuple[str, ...], options: Found, default: Choice["json", "none"], report: Report
-) -> Choice["json", "string", "none"]:
+def _key_format(primary: tuple[str, ...], options: Found, default: KeyFormat, report: Report) -> KeyFormat:
     """What Kafka's key of a table's record is read as."""
     if "key_format" not in options:
         return default
@@ -301,12 +305,14 @@ def _key_format(
             return "none"
         case "json":
             return "json"
-        case "string" if len(primary) == 1:
-            return "string"
-        case "string":
-            report(Wrong(place, "key_format 'string' for several columns", "Write key_format 'json'."))
+        case "avro":
+            return "avro"
+        case "string" | "int" | "long" as only if len(primary) == 1:
+            return cast("KeyFormat", only)
+        case "string" | "int" | "long" as only:
+            report(Wrong(place, f"key_format '{only}' for several columns", "Write key_format 'json'."))
         case _:
-            report(Wrong(place, f"key_format {value!r}", "Write 'json', 'string' or 'none'."))
+            report(Wrong(place, f"key_format {value!r}", "Write 'json', 'string', 'int', 'long', 'avro' or 'none'."))
     return "none"
 
 
@@ -534,7 +540,7 @@ def _newest_by(
     properties: Found, primary: tuple[str, ...], event_time: str | None, format_: str, report: Report
 ) -> Choice["log", "source", "event_time"]:
     """What says which record of a key is the newest."""
-    default: Choice["log", "source"] = "source" if format_ == "debezium-json" else "log"
+    default: Choice["log", "source"] = "source" if format_ in DEBEZIUM else "log"
     if "newest_by" not in properties:
         return default
     value, place = properties["newest_by"]
@@ -543,7 +549,7 @@ def _newest_by(
     match value:
         case "log":
             return "log"
-        case "source" if format_ == "debezium-json":
+        case "source" if format_ in DEBEZIUM:
             return "source"
         case "source":
             way_out = "Write 'newest_by' = 'log' or 'event_time': only change events have the time of their source."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from view_algebra.formats import FORMATS, Declared, Mistake, Read
+from view_algebra.formats import DEBEZIUM, FORMATS, Declared, Mistake, Read
 from view_algebra.language.encodings import Encodings
 from view_algebra.language.types import Type
 from view_algebra.refusals import Wrong
@@ -14,7 +14,7 @@ from view_algebra.written.properties import MODES, OF_FIELD, OPTIONS_OF_FORMATS,
 def format_of(options: Found, report: Report) -> str:
     """What a record's value is: a JSON object, a change of a row, or of another format."""
     value, place = options.get("format", ("json", None))
-    known = ["json", "debezium-json", *FORMATS]
+    known = list(dict.fromkeys(["json", *DEBEZIUM, *FORMATS]))
     if value.lower() in known:
         return value.lower()
     listed = ", ".join(f"'{each}'" for each in known[:-1])

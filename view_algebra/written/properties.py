@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from sqlglot import exp
 
 from view_algebra.formats import FORMATS
-from view_algebra.language.encodings import BINARY_MODES, DECIMAL_MODES, SCHEMAS, TIME_MODES, UNITS
+from view_algebra.language.encodings import BINARY_MODES, DECIMAL_MODES, FRAMES, SCHEMAS, TIME_MODES, UNITS
 from view_algebra.refusals import Span, Wrong, span, suggestion
 
 _INDEX = "columns that readers filter by, e.g. `country, placed_at`: each gets an index"
@@ -34,8 +34,10 @@ MODES: dict[str, tuple[str, ...]] = {
     "decimal.handling.mode": DECIMAL_MODES,
     "binary.handling.mode": BINARY_MODES,
     "schemas.enable": SCHEMAS,
+    "frame": FRAMES,
 }
-"""Settings of Kafka Connect and Debezium's connectors that OPTIONS may repeat, and their values."""
+"""What OPTIONS may say of how JSON is written, and its values: but for `frame` as Kafka Connect's and Debezium's
+settings say it."""
 
 UNAVAILABLE = "unavailable.value.placeholder"
 """The setting of Debezium's connector that says what it writes for a value that a change left as it was."""

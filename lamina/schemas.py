@@ -1,0 +1,73 @@
+"""Declared columns beside the newest schemas that a registry has: what `lamina plan` says where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from view_algebra.compiled import Source
+from view_algebra.errors import LaminaError
+from view_algebra.language.types import Type
+
+if TYPE_CHECKING:
+    from master_log.registry import Registry
+
+_WIDER = {
+    "INT": ("BIGINT", "DECIMAL", "DOUBLE", "FLOAT"),
+    "BIGINT": ("INT", "DECIMAL", "DOUBLE"),
+    "DOUBLE": ("FLOAT", "DECIMAL"),
+    "DECIMAL": ("DOUBLE",),
+    "DATE": ("TIMESTAMP", "TIMESTAMP_NTZ"),
+    "TIMESTAMP": ("TIMESTAMP_NTZ", "DATE"),
+    "TIMESTAMP_NTZ": ("TIMESTAMP", "DATE"),
+    "STRING": ("TIMESTAMP", "DECIMAL"),
+}
+"""Types of columns that read values of another type of a schema."""
+
+
+def told_of(sources: Iterable[Source], registry: Callable[[], Registry | None]) -> list[str]:
+    """What the newest schemas of topics lack that sources declare; nothing while the registry does not answer."""
+    told: list[str] = []
+    named = [each for each in sources if each.format.endswith("avro") and "schema" not in each.properties]
+    if not named:
+        return told
+    asked = registry()
+    if asked is None:
+        names = ", ".join(each.name for each in named)
+        return [f"{names}: records in Avro name schemas of a registry, and LAMINA_SCHEMA_REGISTRY is not set"]
+    with suppress(LaminaError):
+        for each in named:
+            told += _differing(each, asked)
+    return told
+
+
+def _differing(source: Source, registry: Registry) -> Iterator[str]:
+    from master_log.avro_types import columns_of, row_of
+    from master_log.values import columns
+    from view_algebra.formats.interface import NoText
+
+    found = registry.newest(f"{source.topic}-value")
+    if found is None:
+        return
+    id, schema = found
+    of_schema = f"{source.name}: the newest schema of topic {source.topic} (id {id})"
+    try:
+        fields = columns_of(schema)
+    except NoText as reason:
+        yield f"{of_schema} cannot be read: {reason}"
+        return
+    if source.has_changes and source.kind == "table":
+        fields = row_of(fields)
+    declared = columns(source)
+    for missing in sorted(declared.keys() - fields.keys()):
+        yield f"{of_schema} has no field {missing}: the column is NULL for its records"
+    yield from (f"{of_schema} {each}" for each in _other_types(declared, fields))
+
+
+def _other_types(declared: Mapping[str, Type], fields: Mapping[str, Type]) -> Iterator[str]:
+    """The fields whose values may not be of the declared type; parts of nested ones are not compared."""
+    for name, kind in declared.items():
+        has = fields.get(name, kind)
+        if kind.name not in (has.name, "STRING", *_WIDER.get(has.name, ())):
+            yield f"has {name} as {has.spark}, and it is declared {kind.spark}: such records may be bad"

@@ -1,0 +1,82 @@
+"""The types of columns for the fields of a schema of Avro: `lamina init` declares them, `lamina plan` compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from master_log.guessing import of_fields
+from view_algebra.formats import avro
+from view_algebra.formats.interface import Schema
+from view_algebra.language.encodings import DAYS, SEMANTIC
+from view_algebra.language.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    MAX_PRECISION,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Type,
+)
+
+
+def columns_of(schema: Schema) -> dict[str, Type]:
+    """The fields of a record, with their types; none of another schema. Raises `NoText` if it cannot be read."""
+    named: dict[str, Any] = {}
+    found = avro.parsed(schema, named)
+    if not isinstance(found, dict) or "fields" not in found:
+        return {}
+    return {field["name"]: _type(field["type"], named) for field in found["fields"]}
+
+
+def row_of(columns: Mapping[str, Type]) -> dict[str, Type]:
+    """The columns of the row in a change event of Debezium."""
+    after = columns.get("after")
+    return dict(after.fields) if after is not None else {}
+
+
+def _type(schema: Any, named: Mapping[str, Any]) -> Type:
+    """The type of a column for a type of Avro; STRING for what a column has no type for."""
+    if isinstance(schema, list):
+        others = [each for each in schema if each != "null"]
+        return _type(others[0], named) if len(others) == 1 else STRING
+    if isinstance(schema, str):
+        return _SCALARS.get(schema) or (_type(named[schema], named) if schema in named else STRING)
+    kind, logical = schema["type"], str(schema.get("logicalType", "")).removeprefix(avro.OWN)
+    match kind:
+        case "record" | "error":
+            return of_fields({each["name"]: _type(each["type"], named) for each in schema["fields"]})
+        case "array":
+            return Type("ARRAY", element=_type(schema["items"], named))
+        case "map":
+            return Type("MAP", key=STRING, element=_type(schema["values"], named))
+        case dict() | list():
+            return _type(kind, named)
+    if logical == "decimal":
+        precision, scale = schema.get("precision", MAX_PRECISION + 1), schema.get("scale", 0)
+        return Type("DECIMAL", precision, scale) if precision <= MAX_PRECISION else STRING
+    return _LOGICAL.get(logical) or _SCALARS.get(kind, STRING)
+
+
+_SCALARS = {
+    "boolean": BOOLEAN,
+    "int": INT,
+    "long": BIGINT,
+    "float": DOUBLE,
+    "double": DOUBLE,
+    "bytes": BINARY,
+    "fixed": BINARY,
+    "string": STRING,
+}
+_UNITS = ("millis", "micros", "nanos")
+_LOGICAL = {
+    **{f"timestamp-{unit}": TIMESTAMP for unit in _UNITS},
+    **{f"local-timestamp-{unit}": TIMESTAMP_NTZ for unit in _UNITS},
+    **{name: DATE if name in DAYS else TIMESTAMP for name in SEMANTIC},
+    **dict.fromkeys(("time-millis", "time-micros", "uuid"), STRING),
+    "date": DATE,
+}

@@ -1,0 +1,95 @@
+"""Records in the frame of a schema registry, as the JSON that they stand for: what `lamina init` looks at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from master_log.avro_types import columns_of
+from master_log.registry import Registry
+from view_algebra.errors import LaminaError
+from view_algebra.formats import DECODED_KEYS, FORMATS, frames
+from view_algebra.formats.interface import NoText, Schema
+from view_algebra.language.types import Type
+
+Pair = tuple[bytes | None, bytes | None]
+
+
+@dataclass(frozen=True)
+class Unframed:
+    """Keys and values of records without their frames.
+
+    format, key_format: what values and keys are written in; None for keys that have no frame. types: those of the
+    fields that the newest schema has, if it says them.
+    """
+
+    pairs: Sequence[Pair]
+    format: str
+    key_format: str | None
+    types: Mapping[str, Type]
+
+
+def unframed(topic: str, pairs: Sequence[Pair], registry: Registry | None) -> Unframed | None:
+    """The records of a topic, whose schemas the registry is asked for; None if they have no frame."""
+    values = [value for _, value in pairs if value is not None]
+    if 2 * sum(value.startswith(b"\0") for value in values) <= len(values):  # some may be bad
+        return None
+    if registry is None:
+        raise LaminaError(
+            f"The records of topic {topic} are in the frame of a schema registry",
+            evidence="each begins with a zero byte and the id of a schema",
+            way_out="Set LAMINA_SCHEMA_REGISTRY to the registry's URL: http://host:8081",
+        )
+    keys = [key for key, value in pairs if value is not None]
+    with_keys = all(key is not None and key.startswith(b"\0") for key in keys)
+    schemas = _schemas(registry, [*values, *(key for key in keys if with_keys and key is not None)])
+    newest = next((each for id in map(_id, reversed(values)) if (each := schemas.get(id or "")) is not None), None)
+    if newest is None:
+        raise LaminaError(
+            f"The schema registry has no schema of topic {topic}",
+            evidence=f"asked for {', '.join(sorted(schemas)) or 'none'}",
+            way_out="Set LAMINA_SCHEMA_REGISTRY to the registry that the topic's producers use.",
+        )
+    key_format = next((format for format in DECODED_KEYS if with_keys and _reads(format, keys, schemas)), None)
+    format, types = newest.kind.lower(), dict[str, Type]()
+    with suppress(NoText):
+        types = columns_of(newest) if format == "avro" else {}
+    found = [(_text(key_format or "bytes", key, schemas), _text(format, value, schemas)) for key, value in pairs]
+    return Unframed(found, format, key_format, types)
+
+
+def _schemas(registry: Registry, framed: Sequence[bytes]) -> dict[str, Schema | None]:
+    ids = {id for each in framed if (id := _id(each)) is not None}
+    return {id: registry.schema(id) for id in ids}
+
+
+def _id(framed: bytes) -> str | None:
+    with suppress(NoText):
+        return frames.unframed(framed, None)[0]
+    return None
+
+
+def _reads(format: str, keys: Sequence[bytes | None], schemas: Mapping[str, Schema | None]) -> bool:
+    return all(_text(format, key, schemas) != key for key in keys)
+
+
+def _text(format: str, framed: bytes | None, schemas: Mapping[str, Schema | None]) -> bytes | None:
+    """The JSON of a value; the value itself if it stands for none, which whoever looks at it finds."""
+    if framed is None:
+        return None
+    if format == "json":
+        return framed[5:]
+    decoder = FORMATS[format].decoder if format in FORMATS else None
+    with suppress(NoText):
+        return framed if decoder is None else decoder({}, schemas)(framed, None).encode()
+    return framed
+
+
+def plain(key: bytes | None) -> bytes | None:
+    """A key that is a text in JSON, as the text."""
+    with suppress(ValueError):
+        text = json.loads(key or b"")
+        return text.encode() if isinstance(text, str) else key
+    return key
