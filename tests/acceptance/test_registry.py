@@ -55,7 +55,10 @@ def test_records_are_read_by_the_schema_that_wrote_them_also_when_the_registry_i
         deployed.send("orders", framed(two, SECOND, ORDER), framed(two, SECOND, ORDER | {"country": None}))
         deployed.send("orders", framed(4711, SECOND, ORDER), b'{"id": 1}')
         deployed.wait_for("orders")
-        rows = [("NL", 1, Decimal("1.50"), "03:04:05.678"), (None, 52, Decimal("6.60"), "03:04:05.678")]
+        rows: list[tuple[Any, ...]] = [
+            ("NL", 1, Decimal("1.50"), "03:04:05.678"),
+            (None, 52, Decimal("6.60"), "03:04:05.678"),
+        ]
         assert deployed.rows(ROWS) == rows
 
         three = 3  # as the next registry numbers it
