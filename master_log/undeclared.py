@@ -47,6 +47,7 @@ class Strangers:
         self._declared = dict(declared)
         self._nested = {name: kind for name, kind in declared.items() if _has_fields(kind)}
         self._counted: Counter[str] = Counter()
+        self._always_with: dict[str, set[str]] = {}  # by field: the columns that each of its records has, too
         self._records = 0
 
     def __bool__(self) -> bool:
@@ -62,14 +63,16 @@ class Strangers:
         for field in dict.fromkeys(_undeclared(self._declared, value)):
             if field in self._counted or len(self._counted) < MOST:
                 self._counted[field] += 1
+                self._always_with[field] = self._always_with.get(field, set(self._declared)) & value.keys()
 
     def found(self) -> list[Undeclared]:
         """The undeclared fields, the most frequent first."""
         paths = list(_paths(self._declared))
-        return [
-            Undeclared(field, count, self._records, _meant(field, paths))
-            for field, count in self._counted.most_common()
-        ]
+
+        def meant(field: str) -> str | None:
+            return _meant(field, (path for path in paths if path not in self._always_with[field]))
+
+        return [Undeclared(field, count, self._records, meant(field)) for field, count in self._counted.most_common()]
 
 
 def in_sample(declared: Mapping[str, Type], values: Iterable[bytes | None]) -> list[Undeclared]:

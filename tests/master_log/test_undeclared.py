@@ -31,3 +31,11 @@ def test_an_envelope_of_debezium_has_no_undeclared_fields_but_those_of_its_row()
 def test_fields_of_an_event_that_is_no_change_are_told() -> None:
     found = in_sample({"op": STRING}, [b'{"op": "add", "ts_ms": 1}'])
     assert [each.field for each in found] == ["ts_ms"]
+
+
+def test_a_column_that_a_record_has_is_not_what_its_other_field_means() -> None:
+    columns = {"invoice_date": STRING, "page": STRING}
+    both = b'{"invoice_date": "a", "invoice_no": 1, "pgae": "x", "page": "y"}'
+    dated = b'{"invoice_date": "a", "invoice_no": 1, "pgae": "x"}'
+    assert {each.field: each.meant for each in in_sample(columns, [both])} == {"invoice_no": None, "pgae": None}
+    assert {each.field: each.meant for each in in_sample(columns, [both, dated])}["pgae"] == "page"
