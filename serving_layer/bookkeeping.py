@@ -27,7 +27,7 @@ from sqlalchemy import (
     UniqueConstraint,
     func,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import BIT, JSONB
 
 from serving_layer.phases import PHASES
 
@@ -364,6 +364,16 @@ freshness_history = Table(
     Column("minute", DateTime(timezone=True), primary_key=True),
     Column("behind", JSONB, nullable=False, comment="seconds, by query"),
     comment="how far each query was behind, a row a minute, for a week",
+)
+
+freshness_target = Table(
+    "freshness_target",
+    metadata,
+    Column("view", Text, primary_key=True),  # a foreign key would wait for an apply
+    Column("since", DateTime(timezone=True), nullable=False, comment="the first minute that was noted"),
+    Column("minute", DateTime(timezone=True), nullable=False, comment="the newest minute that was noted"),
+    Column("met", BIT(1440), nullable=False, comment="of each minute of a day, up to the newest: was it within"),
+    comment="in which minutes each view was within its fresh_within of then",
 )
 
 micro_batch_seconds = Table(

@@ -1,4 +1,7 @@
-"""Seconds behind by source, one row a minute, for a week. The console draws the last hour."""
+"""Seconds behind by source, one row a minute, for a week. The console draws the last hour.
+
+Of each view with a target, a bit a minute says whether it was met: reading the share of a day costs one row.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,28 @@ KEPT_DAYS = 7
 
 _NOTE = text("""
 INSERT INTO lamina.freshness_history (minute, behind)
-SELECT date_trunc('minute', clock_timestamp()),
+SELECT date_trunc('minute', now()),
        jsonb_object_agg(source, round(seconds_behind::numeric, 1))
 FROM lamina.ages WHERE seconds_behind IS NOT NULL
 HAVING count(*) > 0
 ON CONFLICT (minute) DO NOTHING
+""")
+
+_NOTE_TARGETS = text("""
+INSERT INTO lamina.freshness_target AS noted (view, since, minute, met)
+SELECT f.view, now.minute, now.minute, (f.seconds_behind <= f.fresh_within)::int::bit(1440)
+FROM lamina.freshness AS f
+CROSS JOIN (SELECT date_trunc('minute', now()) AS minute) AS now
+WHERE f.seconds_behind IS NOT NULL AND f.fresh_within IS NOT NULL
+ON CONFLICT (view) DO UPDATE
+SET minute = excluded.minute,
+    met = noted.met << (extract(epoch FROM excluded.minute - noted.minute) / 60)::int | excluded.met
+WHERE noted.minute < excluded.minute
+""")
+
+_FORGET_TARGETS = text("""
+DELETE FROM lamina.freshness_target
+WHERE view NOT IN (SELECT name FROM lamina.view WHERE fresh_within IS NOT NULL)
 """)
 
 _TRIM = text("""
@@ -22,8 +42,13 @@ DELETE FROM lamina.freshness_history WHERE minute < clock_timestamp() - make_int
 
 
 def note(connection: Connection) -> None:
-    """Inserts each source's seconds behind, unless this minute has a row. Deletes rows older than `KEPT_DAYS`."""
-    connection.execute(_NOTE)
+    """Inserts each source's seconds behind, and which views meet their targets, unless this minute has a row.
+
+    Deletes rows older than `KEPT_DAYS`, and those of views that have no target any more.
+    """
+    if connection.execute(_NOTE).rowcount:
+        connection.execute(_NOTE_TARGETS)
+        connection.execute(_FORGET_TARGETS)
     connection.execute(_TRIM, {"days": KEPT_DAYS})
 
 

@@ -43,33 +43,19 @@ LEFT JOIN lamina.ages AS a ON a.source = o.source
 GROUP BY v.name, p.generation, v.fresh_within;
 
 -- Freshness targets: per view with `fresh_within`, the share of the minutes of the last hour and day in which it was met.
--- It counts from the first minute for which the freshness of all its sources is kept; a later minute without is a miss.
+-- It counts from the first minute that was noted (`serving_layer/freshness.py`). A later minute without a note is a miss.
 CREATE OR REPLACE VIEW lamina.freshness_met AS
-WITH target AS (
-  SELECT v.name AS view, extract(epoch FROM v.fresh_within::interval)::float8 AS seconds,
-         array_agg(DISTINCT o.source) AS sources
-  FROM lamina.view AS v
-  JOIN lamina.offsets AS o ON o.view = v.name
-  WHERE v.fresh_within IS NOT NULL
-  GROUP BY v.name, v.fresh_within
-),
-noted AS (
-  SELECT t.seconds, t.sources, h.minute,
-         NOT EXISTS (SELECT FROM unnest(t.sources) AS s (name) WHERE (h.behind ->> s.name)::float8 > t.seconds) AS met
-  FROM (SELECT DISTINCT seconds, sources FROM target) AS t  -- many views share their sources
-  JOIN lamina.freshness_history AS h ON h.behind ?& t.sources
-  WHERE h.minute >= date_trunc('minute', now()) - interval '1 day' AND h.minute < date_trunc('minute', now())
-),
-share AS (
-  SELECT n.seconds, n.sources, s.span,
-         (count(*) FILTER (WHERE n.met AND n.minute >= s.since)
-           / (extract(epoch FROM date_trunc('minute', now()) - greatest(s.since, min(n.minute))) / 60))::float8 AS met
-  FROM noted AS n
-  CROSS JOIN (VALUES ('hour', date_trunc('minute', now()) - interval '1 hour'),
-                     ('day', date_trunc('minute', now()) - interval '1 day')) AS s (span, since)
-  GROUP BY n.seconds, n.sources, s.span, s.since
+WITH noted AS (
+  SELECT t.view, greatest(t.minute, now.minute - interval '1 minute') AS until, t.minute, t.since, t.met
+  FROM lamina.freshness_target AS t
+  JOIN lamina.view AS v ON v.name = t.view AND v.fresh_within IS NOT NULL
+  CROSS JOIN (SELECT date_trunc('minute', now()) AS minute) AS now
 )
-SELECT t.view, s.span, s.met FROM target AS t JOIN share AS s USING (seconds, sources);
+SELECT n.view, s.span,
+       bit_count(substring(n.met << (extract(epoch FROM n.until - n.minute) / 60)::int FROM 1441 - s.minutes))
+         / least(s.minutes, extract(epoch FROM n.until - n.since) / 60 + 1)::float8 AS met
+FROM noted AS n
+CROSS JOIN (VALUES ('hour', 60), ('day', 1440)) AS s (span, minutes);
 
 -- Generations: those whose tables are still there, with the one that each view is read from.
 CREATE OR REPLACE VIEW lamina.generations AS

@@ -153,6 +153,10 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
         "INSERT INTO lamina.freshness_history"
         " SELECT date_trunc('minute', now()) - interval '20 min', '{\"clicks\": 0.4}'"
     )
+    minute = "date_trunc('minute', now())"
+    deployed.owner(
+        f"INSERT INTO lamina.freshness_target VALUES ('many', {minute}, {minute}, 1::bit(1440)) ON CONFLICT DO NOTHING"
+    )
     with console(deployed.deployment) as browser:
         shown = {path: browser(path) for path in ("/", "/view/pages", "/view/many", "/view/days", "/source/clicks")}
         answers = [

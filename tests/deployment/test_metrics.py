@@ -41,7 +41,8 @@ def test_the_numbers_are_those_of_the_deployment(deployed: Deployed) -> None:
     assert all(proof.differing == 0 for proof in deployed.deployment.batch.rebuild())
     with deployed.deployment.database.begin() as connection:
         minute = "date_trunc('minute', clock_timestamp()) - interval '2 min'"
-        connection.exec_driver_sql(f"INSERT INTO lamina.freshness_history VALUES ({minute}, '{{\"clicks\": 1}}')")
+        noted = f"INSERT INTO lamina.freshness_target VALUES ('pages', {minute}, {minute}, 1::bit(1440))"
+        connection.exec_driver_sql(f"{noted} ON CONFLICT DO NOTHING")
     found = samples(deployed.deployment)
     outcomes = {key[-1]: value for key, value in found.items() if key[0] == "lamina_source_records_total"}
     assert outcomes == {"counted": 2, "bad": 1, "bad_field": 0, "duplicate": 1, "skipped": 0}

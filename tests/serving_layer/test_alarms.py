@@ -10,7 +10,7 @@ from sqlalchemy import text
 from master_log.kafka import Retention, Undecided
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer import alarms as needing
-from serving_layer import generations, progress, quarantine, queries, rebuilds, registry
+from serving_layer import freshness, generations, progress, quarantine, queries, rebuilds, registry
 from serving_layer.alarms import Limits, alarms
 from serving_layer.copying import Rows
 from serving_layer.deployed import deployed
@@ -139,11 +139,18 @@ def test_a_view_that_misses_its_freshness_target_is_told_with_how_often_it_met_i
         "both: 90 s behind, and its fresh_within is 60 s",
         "sums: 40 s behind, and its fresh_within is 5 s",
     ]
-    noted = [(2, '{"a": 1, "b": 2}'), (4, '{"a": 10, "b": 1}'), (150, '{"a": 99, "b": 1}'), (200, '{"a": 1}')]
+    noted = [(50, 1, None), (146, 99, 1), (2, 10, 1), (2, 1, 2)]
     with world.database.begin() as connection:  # one transaction, and so one now()
-        for minutes, behind in noted:
-            at = f"date_trunc('minute', now()) - interval '{minutes} min'"
-            connection.exec_driver_sql(f"INSERT INTO lamina.freshness_history VALUES ({at}, '{behind}')")
+        for minutes, *behind in noted:
+            for name, seconds in zip("ab", behind, strict=True):
+                at = "NULL" if seconds is None else f"{AGO} '{seconds} s'"
+                connection.exec_driver_sql(f"UPDATE lamina.query SET caught_up_at = {at} WHERE name = '{name}'")
+            freshness.note(connection)
+            freshness.note(connection)
+            connection.exec_driver_sql(
+                f"UPDATE lamina.freshness_target SET minute = minute - {minutes} * interval '1 min',"
+                f" since = since - {minutes} * interval '1 min'; DELETE FROM lamina.freshness_history"
+            )
         found = connection.execute(text("SELECT view, span, met FROM lamina.freshness_met ORDER BY 1, 2 DESC")).all()
     shares = {(view, span): round(met * (60 if span == "hour" else 1_000), 6) for view, span, met in found}
     assert shares == {
