@@ -29,9 +29,8 @@ SECRETS = {
     "AIRFLOW_SECRET",
     "AIRFLOW_FERNET_KEY",
     "KAFKA_PASSWORD",
-    "DASHBOARDS_PASSWORD",
-    "SUPERSET_SECRET",
 }
+SECRETS_OF_DASHBOARDS = {"DASHBOARDS_PASSWORD", "SUPERSET_SECRET"}
 END_BY_THEMSELVES = {"catalog", "dashboards", "airflow-init", "kafka-users", "certificates"}
 
 
@@ -72,7 +71,7 @@ def test_the_broker_removes_no_record_for_the_age_of_its_timestamp(variables: di
 
 
 def test_no_secret_has_a_default() -> None:
-    assert {name for name, value in example().items() if not value} == SECRETS
+    assert {name for name, value in example().items() if not value} == SECRETS | SECRETS_OF_DASHBOARDS
     assert {how for name, how, _ in VARIABLE.findall(COMPOSE.read_text()) if name in SECRETS} == {"?"}
 
 
@@ -82,10 +81,23 @@ def test_compose_names_the_secret_that_is_not_set(variables: dict[str, str], mis
         services_of({**variables, missing: ""})
 
 
+@pytest.mark.parametrize("missing", sorted(SECRETS_OF_DASHBOARDS))
+def test_the_secrets_of_dashboards_are_asked_for_by_their_profile_alone(
+    variables: dict[str, str], missing: str
+) -> None:
+    services = services_of({**variables, missing: ""})
+    dashboards = services["dashboards"]
+    environment = {name: str(value or "") for name, value in dashboards["environment"].items()}
+    done = subprocess.run(dashboards["command"], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, f"{missing}: see .env.example\n")
+    for name in ("grafana", "superset"):
+        assert services[name]["depends_on"]["dashboards"] == {"condition": "service_completed_successfully"}
+
+
 def test_secrets_are_made_anew_each_time_and_stand_in_urls_as_they_are(variables: dict[str, str]) -> None:
     made = [subprocess.check_output([sys.executable, REPOSITORY / "deploy" / "new_env.py"]) for _ in range(2)]
     assert made[0] != made[1]
-    for name in SECRETS - {"AIRFLOW_FERNET_KEY"}:
+    for name in (SECRETS | SECRETS_OF_DASHBOARDS) - {"AIRFLOW_FERNET_KEY"}:
         assert re.fullmatch(r"[0-9a-f]{48}", variables[name]), name
 
 
