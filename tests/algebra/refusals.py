@@ -38,6 +38,14 @@ SOURCES = [
         "CREATE VIEW v TBLPROPERTIES ('index' = 'country, hours') AS SELECT country, price FROM events;",
         "CREATE VIEW v TBLPROPERTIES ('index' = 'country, price') AS SELECT country, price FROM events;",
     ),
+    *(
+        Refusal(
+            f"an index on {what}",
+            f"CREATE VIEW v TBLPROPERTIES ('index' = '{names}') AS SELECT country, price FROM events;",
+            "CREATE VIEW v TBLPROPERTIES ('index' = 'country') AS SELECT country, price FROM events;",
+        )
+        for what, names in (("nothing", ""), ("a column and nothing", "country, "))
+    ),
     Refusal(
         "an index on a stream",
         f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('index' = 'a');",

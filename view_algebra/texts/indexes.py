@@ -31,6 +31,9 @@ def indexes(
     found: dict[str, tuple[str, ...]] = {}
     types = dict(query.columns)
     for name in dict.fromkeys(word.strip() for word in asked.split(",")):
+        if not name:
+            way_out = "Separate columns by commas, as in 'country, placed_at'. Leave 'index' out for no index."
+            raise Wrong(place, f"'index' = '{asked}' lacks the name of a column", way_out)
         if name not in types:
             raise Wrong(place, f"'index' names {name}, which is not a column", suggestion(name, types))
         if types[name].nested or types[name].name == "BINARY":
