@@ -14,7 +14,7 @@ import psycopg2.errors
 import pytest
 from sqlalchemy import Connection, text
 
-from batch_layer import patience, reprocess
+from batch_layer import patience, reprocess, rollback
 from batch_layer.rebuild import BatchLayer
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
@@ -259,6 +259,11 @@ def test_what_analysts_build_in_a_schema_of_their_own_gives_way(world: World, se
             world.apply(connection)
         cursor.execute("SELECT table_name FROM information_schema.views WHERE table_schema = 'marts' ORDER BY 1")
         assert cursor.fetchall() == [("theirs",)]
+        told: list[str] = []
+        rollback.roll_back(world.database, "counts", told.append)
+        assert told == ["marts.theirs, of analysts, was dropped, because counts has other columns now: make it again"]
+        cursor.execute("SELECT count(*) FROM information_schema.views WHERE table_schema = 'marts'")
+        assert cursor.fetchall() == [(0,)]
     analyst.close()
 
 
