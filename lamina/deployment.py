@@ -237,10 +237,10 @@ class Deployment:
             if part.startswith(install.SETTINGS_OF):
                 self.tell(f"{part} were reset to Lamina's")
         with self.database.begin() as connection:
-            if not readers.is_guarded(connection):
+            if lacking := readers.unguarded(connection):
                 self.tell(
-                    "readers may still take advisory locks and make large objects, which only a superuser can forbid."
-                    f" To be run by one in this database:\n\n{superusers_script().strip()}\n"
+                    f"{'; '.join(lacking)}. Only a superuser can change that. To be run by one in this database:"
+                    f"\n\n{superusers_script().strip()}\n"
                 )
 
     def set_password(self) -> str:

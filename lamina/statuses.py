@@ -23,7 +23,7 @@ from serving_layer import progress
 from serving_layer.alarms import Limits, Topic, alarms
 from serving_layer.amounts import size
 from serving_layer.previews import PreviewedView
-from serving_layer.readers import is_guarded
+from serving_layer.readers import unguarded
 from serving_layer.rebuilds import STEPS
 from serving_layer.status import QueryStatus, Status, status
 from view_algebra.errors import LaminaError
@@ -294,12 +294,8 @@ def show(output: Output, opened: Deployment) -> None:
     for line in behind(opened, {query.query: query.lag for query in found.queries if not query.problem}):
         output.tell(line)
     with opened.database.begin() as connection:
-        guarded = is_guarded(connection)
-    if not guarded:
-        output.tell(
-            "readers may take advisory locks and make large objects: a superuser forbids it with"
-            " serving_layer/superuser.sql"
-        )
+        for each in unguarded(connection):
+            output.tell(f"{each}: a superuser changes that with serving_layer/superuser.sql")
     _alarm(output, found.alarms)
 
 

@@ -168,10 +168,18 @@ def may_limit_files(connection: Connection) -> bool:
     return bool(connection.execute(text(may)).scalar_one())
 
 
-def is_guarded(connection: Connection) -> bool:
-    """Whether `superuser.sql` was run here: else any role may take advisory locks and make large objects."""
-    free = "SELECT has_function_privilege('public', 'pg_advisory_lock(bigint)', 'EXECUTE')"
-    return not connection.execute(text(free)).scalar_one()
+def unguarded(connection: Connection) -> list[str]:
+    """What only a superuser can change, by `superuser.sql`, and has not: a clause each."""
+    takes, sees = connection.execute(
+        text(
+            "SELECT has_function_privilege('public', 'pg_advisory_lock(bigint)', 'EXECUTE'),"
+            " pg_has_role('pg_read_all_stats', 'USAGE')"
+        )
+    ).one()
+    return [
+        *(["readers may take advisory locks and make large objects"] if takes else []),
+        *([] if sees else ["Lamina does not see the sessions of other roles, so no alarm names an old snapshot"]),
+    ]
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ BEGIN
   -- The owner limits readers' temporary files, and finds a connection when readers have taken all others.
   EXECUTE format('GRANT SET ON PARAMETER temp_file_limit TO %s', owner);
   EXECUTE format('GRANT pg_use_reserved_connections TO %s', owner);
+  -- The owner sees which session of another role holds an old snapshot.
+  EXECUTE format('GRANT pg_read_all_stats TO %s', owner);
   -- The limits of readers are settings of the database; a superuser's backup and maintenance are not readers.
   FOREACH setting IN ARRAY ARRAY['statement_timeout', 'idle_in_transaction_session_timeout', 'lock_timeout'] LOOP
     EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET %I = 0', current_database(), setting);

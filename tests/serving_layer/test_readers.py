@@ -62,7 +62,19 @@ SELECT what FROM (
 
 def test_all_that_an_analyst_may_do_is_known(world: World, services: Services) -> None:
     name = str(world.database.url.database)
+    as_superuser = Database(services.database_url(name, "postgres"))
+    with as_superuser.begin() as connection:
+        savepoint = connection.begin_nested()
+        connection.execute(text("REVOKE pg_monitor, pg_read_all_stats FROM lamina; SET LOCAL ROLE lamina"))
+        assert [each.partition(",")[0] for each in readers.unguarded(connection)] == [
+            "readers may take advisory locks and make large objects",
+            "Lamina does not see the sessions of other roles",
+        ]
+        savepoint.rollback()
+    as_superuser.close()
     postgres.guard(services.database_url(name, "postgres"))
+    with world.database.begin() as connection:
+        assert readers.unguarded(connection) == []
     with psycopg2.connect(services.database_url(name, "postgres")) as superuser, superuser.cursor() as cursor:
         cursor.execute(EVERYBODY)
         found = "".join(f"{what}\n" for (what,) in cursor.fetchall())
