@@ -13,7 +13,7 @@ from sqlalchemy import Connection, column, exists, func, select, table, text
 
 from master_log.log_times import RAW_LOG_TIME
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import amounts, checks, lookup, progress, proof, quarantine, readers, rebuilds, skipping
+from serving_layer import amounts, checks, indexes, lookup, progress, proof, quarantine, readers, rebuilds, skipping
 from serving_layer.bookkeeping import archived, query, rebuild, view
 from serving_layer.deployed import kinds_of_sources, sources
 from serving_layer.views import ANALYST
@@ -85,6 +85,7 @@ def of_everything(connection: Connection, limits: Limits) -> list[str]:
         *of_checks(connection),
         *readers.alarms(connection, ANALYST),
         *of_snapshots(connection),
+        *indexes.alarms(connection),
     ]
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 
 from sqlalchemy import Connection, text
 
 from serving_layer import courtesy, versions
+from serving_layer.cells import run
 from serving_layer.database import Database, PostgresError, is_lock_timeout
 from serving_layer.deployed import deployed
 
@@ -39,10 +41,26 @@ WHERE i.indrelid = to_regclass(:place) AND starts_with(c.relname, :prefix)
 """
 
 
+_UNBUILT = """
+SELECT DISTINCT ON (g.view) g.view, obj_description(i.indexrelid, 'pg_class')
+FROM lamina.generation_cells AS c
+JOIN lamina.generation AS g ON g.id = c.generation
+JOIN pg_index AS i ON i.indrelid = to_regclass(c.place)
+JOIN pg_class AS k ON k.oid = i.indexrelid
+WHERE NOT i.indisvalid AND starts_with(k.relname, :prefix) AND g.state <> 'retired'
+  AND NOT EXISTS (SELECT FROM pg_locks
+                  WHERE relation IN (i.indexrelid, i.indrelid) AND mode = 'ShareUpdateExclusiveLock')
+ORDER BY g.view
+"""
+
+_CREATE = "CREATE INDEX CONCURRENTLY IF NOT EXISTS "
+
+
 def renew(database: Database) -> None:
     """Gives every loaded table of cells the indexes that its view asks for, and drops those that it asks for no longer.
 
-    If a transaction stays open for longer than `PATIENCE`, the rest is logged and left to the next call.
+    If a transaction stays open for longer than `PATIENCE`, the rest is logged and left to the next call. `alarms` says
+    so until then.
     """
     with database.begin() as connection:
         todo = list(_todo(connection))
@@ -55,9 +73,30 @@ def renew(database: Database) -> None:
             try:
                 connection.exec_driver_sql(statement)
             except PostgresError as error:
-                log.warning("%s: %s", statement, str(error.orig).strip())
+                reason = str(error.orig).strip()
+                log.warning("%s: %s", statement, reason)
+                _note(connection, statement, reason)
                 if is_lock_timeout(error):  # the same transaction would keep the others waiting, too
                     return
+
+
+def _note(connection: Connection, statement: str, reason: str) -> None:
+    """Keeps why an index was not built as its comment, for `alarms`. Some failures leave no index."""
+    name = statement.removeprefix(_CREATE).partition(" ")[0]
+    if not statement.startswith(_CREATE):
+        return
+    literal = connection.execute(text("SELECT quote_literal(:reason)"), {"reason": reason}).scalar_one()
+    with suppress(PostgresError):
+        run(connection, f"COMMENT ON INDEX cells.{name} IS {literal}")
+
+
+def alarms(connection: Connection) -> list[str]:
+    """The alarm that an index that a view asks for is not built, unless somebody builds or drops it now."""
+    return [
+        f"{view}: an index that it asks for ('index') is not built ({reason or 'its build was interrupted'}): readers"
+        " go on without it (`lamina maintain` builds it, or leave its column out of 'index' and apply)"
+        for view, reason in connection.execute(text(_UNBUILT), {"prefix": PREFIX})
+    ]
 
 
 def _todo(connection: Connection) -> Iterator[str]:
@@ -71,7 +110,7 @@ def _todo(connection: Connection) -> Iterator[str]:
         kept = {each.name for each in there if each.valid and each.name in wanted}
         yield from (f"DROP INDEX CONCURRENTLY IF EXISTS cells.{each.name}" for each in there if each.name not in kept)
         for name in wanted.keys() - kept:
-            yield f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON {row.place} USING {wanted[name]}"
+            yield f"{_CREATE}{name} ON {row.place} USING {wanted[name]}"
 
 
 def _name(place: str, index: str) -> str:

@@ -974,7 +974,12 @@ def test_an_index_that_has_to_wait_for_a_reader_is_left_to_the_next_call(
             indexes.renew(world.database)
         with world.database.begin() as connection:
             assert connection.execute(valid).scalars().all() == [False]
+            [alarm] = indexes.alarms(connection)
+            assert alarm.startswith(
+                "sums: an index that it asks for ('index') is not built (canceling statement due to lock timeout"
+            )
     world.advance("a")
     indexes.renew(world.database)
     with world.database.begin() as connection:
         assert connection.execute(valid).scalars().all() == [True]
+        assert indexes.alarms(connection) == []
