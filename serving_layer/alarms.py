@@ -377,15 +377,25 @@ def of_snapshots(connection: Connection) -> list[str]:
 
 
 def of_targets(connection: Connection) -> list[str]:
-    """The views that are further behind than their `fresh_within`."""
-    late = text(
-        "SELECT view, seconds_behind, fresh_within FROM lamina.freshness WHERE seconds_behind > fresh_within"
-        " ORDER BY view"
-    )
+    """The views that are further behind than their `fresh_within`, by the age of a source that was never counted."""
+    late = text("""
+        SELECT f.view, coalesce(f.seconds_behind, never.seconds), f.fresh_within, never.sources
+        FROM lamina.freshness AS f
+        CROSS JOIN LATERAL (
+            SELECT string_agg(q.name, ', ' ORDER BY q.name) AS sources,
+                extract(epoch FROM clock_timestamp() - min(q.created_at))::float8 AS seconds
+            FROM (SELECT DISTINCT source FROM lamina.offsets WHERE view = f.view) AS o
+            JOIN lamina.query AS q ON q.name = o.source
+            WHERE f.seconds_behind IS NULL AND greatest(q.newest, q.caught_up_at) IS NULL
+        ) AS never
+        WHERE f.fresh_within < coalesce(f.seconds_behind, never.seconds)
+        ORDER BY f.view
+    """)
     return [
-        f"{name}: {age(behind)} behind, and its fresh_within is {age(target)}: `lamina status` says whether its sources"
-        " are read, and how far they lag (a speed layer that runs and lags needs more cores or fewer views)"
-        for name, behind, target in connection.execute(late)
+        f"{name}: {age(behind)} behind{f', as {never} was never counted' if never else ''}, and its fresh_within is"
+        f" {age(target)}: `lamina status` says whether its sources are read, and how far they lag (a speed layer that"
+        " runs and lags needs more cores or fewer views)"
+        for name, behind, target, never in connection.execute(late)
     ]
 
 

@@ -79,7 +79,8 @@ METRICS: tuple[Metric, ...] = (
         "SELECT view, fresh_within FROM lamina.freshness WHERE fresh_within IS NOT NULL",
         alert=Alert(
             "LaminaViewMissesTarget",
-            "lamina_view_seconds_behind > lamina_view_fresh_within_seconds",
+            "lamina_view_seconds_behind > lamina_view_fresh_within_seconds"
+            " or lamina_view_fresh_within_seconds unless lamina_view_seconds_behind",
             "1m",
             "Look at the lag and the speed layer of its sources: `lamina status` says what is wrong.",
         ),

@@ -131,6 +131,10 @@ def test_a_view_that_misses_its_freshness_target_is_told_with_how_often_it_met_i
         assert {each.name: (each.action, each.effect) for each in changes if each.action != "nothing"} == {
             name: ("update", f"fresh_within is {span}") for name, span in wanted.items()
         }
+    sql(world, f"UPDATE lamina.query SET caught_up_at = now(), newest = NULL, created_at = {AGO} '70 s'")
+    sql(world, "UPDATE lamina.query SET caught_up_at = NULL WHERE name = 'b'")
+    [never] = [alarm for alarm in told(world) if "fresh_within" in alarm]
+    assert never.startswith("both: 70 s behind, as b was never counted, and its fresh_within is 60 s")
     for name, ago in (("a", "40 s"), ("b", "90 s")):
         sql(world, f"UPDATE lamina.query SET caught_up_at = {AGO} '{ago}', committed_at = NULL WHERE name = '{name}'")
     heard(world, "0 s")
