@@ -130,17 +130,18 @@ def _line(source: Source, fields: Mapping[str, Any]) -> bytes:
 
 
 def _text(source: Source, fields: Mapping[str, Any]) -> bytes:
-    value = fields.get(_value_column(source))
-    return (value if isinstance(value, str) else "" if value is None else as_written(value)).encode()
+    value = _only_value(source, fields)
+    return (value if isinstance(value, str) else as_written(value)).encode()
 
 
 def _bytes(source: Source, fields: Mapping[str, Any]) -> bytes:
-    name = _value_column(source)
     try:
-        return binascii.a2b_base64(str(fields.get(name) or ""))
+        return binascii.a2b_base64(str(_only_value(source, fields)))
     except ValueError as error:
         raise LaminaError(
-            f"{source.name}: {name} is not base64", evidence=str(error), way_out="Write the bytes in base64."
+            f"{source.name}: {_value_column(source)} is not base64",
+            evidence=str(error),
+            way_out="Write the bytes in base64.",
         ) from error
 
 
@@ -208,6 +209,18 @@ _SCALARS: Mapping[str, Callable[[str], Any]] = {
     "date": date.fromisoformat,
     "decimal": Decimal,
 }
+
+
+def _only_value(source: Source, fields: Mapping[str, Any]) -> Any:
+    """The value of the one column that is not of the key; raises LaminaError for NULL."""
+    name = _value_column(source)
+    if (value := fields.get(name)) is None:
+        raise LaminaError(
+            f"{source.name}: {name} is NULL, which format '{source.format}' has no value for",
+            evidence="the value of a record is the column itself, and an empty one is an empty text",
+            way_out="Give it a value, or leave the record out.",
+        )
+    return value
 
 
 def _value_column(source: Source) -> str:

@@ -75,6 +75,14 @@ def test_a_type_of_avro_is_written_where_it_is_named_again() -> None:
     assert found == {"a": None, "b": {"cents": 9007199254740993}}
 
 
+@pytest.mark.parametrize(("column", "format"), [("line STRING", "text"), ("line BINARY", "bytes")])
+def test_null_is_refused_where_the_value_is_the_column_itself(column: str, format: str) -> None:
+    for record in (b"{}", b'{"line": null}'):
+        with pytest.raises(LaminaError, match=f"s: line is NULL, which format '{format}' has no value for"):
+            value_of(source(column, f"format '{format}'"), record)
+    assert value_of(source(column, f"format '{format}'"), b'{"line": ""}') == b""
+
+
 def test_a_text_that_would_be_read_as_null_is_refused() -> None:
     with pytest.raises(LaminaError, match="s: a is 'NULL', which its format reads as NULL"):
         value_of(source("a STRING", "format 'csv', null 'NULL'"), b'{"a": "NULL"}')
