@@ -43,6 +43,16 @@ WTF_CSRF_ENABLED = False
 TALISMAN_ENABLED = False
 """
 
+TABLE = "SELECT view, newest_record FROM lamina.freshness"
+
+MODELS = {
+    "views": f"{{{{ config(materialized='table') }}}}\n{TABLE}",
+    "grown": f"""{{{{ config(materialized='incremental', unique_key='view') }}}}
+{TABLE} {{% if is_incremental() %}}WHERE view NOT IN (SELECT view FROM {{{{ this }}}}){{% endif %}}""",
+    "above": "SELECT count(*) AS n FROM {{ ref('views') }} JOIN {{ ref('grown') }} USING (view)",
+}
+"""Models of dbt by name: a table, a table that grows, and a view."""
+
 LOG_IN = """(() => {
   const form = Object.assign(document.createElement('form'), {method: 'POST', action: '/login/'});
   for (const name of ['username', 'password']) {
@@ -61,8 +71,19 @@ def lamina(*words: str) -> str:
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
+@contextmanager
+def as_owner() -> Iterator[Any]:
+    """A cursor of the database's owner, in a transaction."""
+    with closing(psycopg2.connect(lamina("login", "--owner"))) as connection, connection, connection.cursor() as cursor:
+        yield cursor
+
+
 def with_dbt(program: str, folder: Path) -> None:
-    """Parses the project, asks for freshness, runs the tests. Raises if dbt fails."""
+    """Builds models twice in a schema of the analysts' own, asks for freshness, runs the tests. Raises if dbt fails."""
+    with as_owner() as cursor:
+        cursor.execute("CREATE SCHEMA IF NOT EXISTS dbt; GRANT USAGE, CREATE ON SCHEMA dbt TO analyst")
+        cursor.execute("SELECT format('GRANT TEMPORARY ON DATABASE %I TO analyst', current_database())")
+        cursor.execute(cursor.fetchone()[0])
     url = urlsplit(lamina("login", "dbt"))
     profile = {
         "type": "postgres",
@@ -77,7 +98,9 @@ def with_dbt(program: str, folder: Path) -> None:
     (folder / "dbt_project.yml").write_text(json.dumps(PROJECT))
     (folder / "profiles.yml").write_text(json.dumps({"lamina": {"target": "now", "outputs": {"now": profile}}}))
     lamina("generate", "dbt", "--output", str(folder))
-    for words in (["parse"], ["source", "freshness"], ["test"]):
+    for name, model in MODELS.items():
+        (folder / "models" / f"{name}.sql").write_text(model)
+    for words in (["parse"], ["run"], ["run"], ["source", "freshness"], ["test"]):
         subprocess.run([program, *words], check=True, cwd=folder)
 
 
@@ -87,7 +110,7 @@ def with_superset(program: str, folder: Path, picture: Path | None) -> None:
     Raises if an import or a chart fails.
     """
     url = lamina("login", "superset")
-    with closing(psycopg2.connect(lamina("login", "--owner"))) as connection, connection, connection.cursor() as cursor:
+    with as_owner() as cursor:
         cursor.execute("ALTER ROLE superset CONNECTION LIMIT 30")  # Superset opens a connection per chart
     (folder / "superset_config.py").write_text(CONFIGURATION.format(key=secrets.token_hex(), folder=folder))
     environment = {**os.environ, "SUPERSET_CONFIG_PATH": str(folder / "superset_config.py"), "FLASK_APP": "superset"}
