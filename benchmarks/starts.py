@@ -1,7 +1,9 @@
-"""The seconds of commands that a person waits for, from the start of their process to its end.
+"""The seconds that a person waits for commands, from the start of their process.
 
-A deployment of examples/shop is up: its records are counted, and the speed layer runs. Each command runs once to warm
-the system's caches, and that turn is not counted. CPU seconds are those of the command and its own child processes.
+The demo runs in a fresh clone, with packages from the cache and the jars of this folder. The others run over a
+deployment of examples/shop: its records are counted, and the speed layer runs. Each runs once to warm the system's
+caches, and that turn is not counted. Most are measured to their end; rebuild, check and archive until Spark takes their
+work. CPU seconds are those of the command and its own child processes.
 """
 
 from __future__ import annotations
@@ -11,19 +13,25 @@ import resource
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from time import perf_counter, sleep
 
 import click
 
-from benchmarks.common import REPOSITORY, Figure, benchmark, deployment, speed_layer, told_of
+from benchmarks.common import REPOSITORY, Figure, benchmark, deployment, environment, speed_layer, told_of
 from lamina.catalogs import catalog_files
 from lamina.render import Output
 from lamina.statuses import behind_of
 
 SHOP = REPOSITORY / "examples" / "shop"
 
-AT_ONCE, ONE_TEST = 0.7, 8.0
+AT_ONCE, ONE_TEST, SPARK_WORKS = 0.7, 8.0, 4.0
+"""Seconds."""
+
+FIRST_ROW, WHOLE_DEMO = 60.0, 150.0
 """Seconds."""
 
 COMMANDS: Mapping[str, Sequence[str]] = {
@@ -38,30 +46,123 @@ COMMANDS: Mapping[str, Sequence[str]] = {
 
 BOUNDS = dict.fromkeys(COMMANDS, AT_ONCE) | {"test": ONE_TEST}
 
+WITH_SPARK = ("archive", "check", "rebuild")
+
+TELLS = """
+import os
+
+from lamina import spark
+
+start = spark.session
+
+def session(*words, **options):
+    started = start(*words, **options)
+    os.write({file}, b".")
+    return started
+
+spark.session = session
+
+from lamina.cli import main
+
+main()
+"""
+"""The command line, which writes a byte to a file when its Spark has started."""
+
+DEMO = "demo"
+
 
 @click.command()
 @click.option("--turns", default=5, show_default=True)
-@click.argument("commands", nargs=-1, type=click.Choice(list(COMMANDS)))
+@click.argument("commands", nargs=-1, type=click.Choice([DEMO, *COMMANDS, *WITH_SPARK]))
 @benchmark
 def main(output: Output, turns: int, commands: Sequence[str]) -> list[Figure]:
-    """Commands from start to end, in seconds and CPU seconds."""
-    found = []
+    """Commands from their start, in seconds and CPU seconds."""
+    asked = commands or (DEMO, *COMMANDS, *WITH_SPARK)
+    found = _demo() if DEMO in asked else []
+    if set(asked) == {DEMO}:
+        return found
     with deployment(output) as opened:
         opened.apply(catalog_files(SHOP))
-        environment = told_of(opened) | {"PYTHONDONTWRITEBYTECODE": ""}  # an installed Lamina is compiled once
+        told = told_of(opened) | {"PYTHONDONTWRITEBYTECODE": ""}  # an installed Lamina is compiled once
         for path in sorted((SHOP / "data").glob("*.jsonl")):
-            _seconds(("ingest", path.stem, str(path)), environment)
-        _seconds(("speed", "--until-caught-up"), environment)
+            _seconds(("ingest", path.stem, str(path)), told)
+        _seconds(("speed", "--until-caught-up"), told)
         with speed_layer(opened):
             while behind_of(opened, COMMANDS["sql"][1]):  # a query says so while the speed layer starts
                 sleep(1)
-            for name in commands or COMMANDS:
-                took = [_seconds(COMMANDS[name], environment) for _ in range(turns + 1)][1:]
+            for name in filter(COMMANDS.__contains__, asked):
+                took = [_seconds(COMMANDS[name], told) for _ in range(turns + 1)][1:]
                 wall, cpu = (statistics.median(each) for each in zip(*took, strict=True))
                 output.tell(f"{name}: {', '.join(f'{seconds:.2f}' for seconds, _ in took)} s")
                 found.append(Figure(f"{name}, median", wall, "s", at_most=BOUNDS[name]))
                 found.append(Figure(f"{name}, CPU", cpu, "s"))
+            for name in filter(asked.__contains__, WITH_SPARK):
+                waits = [_until_spark(name, told) for _ in range(turns + 1)][1:]
+                output.tell(f"{name}: {', '.join(f'{seconds:.2f}' for seconds in waits)} s")
+                wait = statistics.median(waits)
+                found.append(Figure(f"{name} until Spark works, median", wait, "s", at_most=SPARK_WORKS))
     return found
+
+
+def _demo() -> list[Figure]:
+    """Seconds from `make demo` to the first row of a view, and to its end, by what the demo writes to stderr."""
+    with tempfile.TemporaryDirectory(prefix="lamina-benchmark-clone-") as folder:
+        clone = Path(folder) / "lamina"
+        subprocess.run(["git", "clone", "--quiet", str(REPOSITORY), str(clone)], check=True)
+        (clone / ".lamina").mkdir(exist_ok=True)
+        (clone / ".lamina" / "jars").symlink_to(REPOSITORY / ".lamina" / "jars")
+        began, first, told = perf_counter(), None, []
+        demo = ["make", "demo", "ONCE=1"]
+        with _started(demo, clone, environment()) as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                told.append(line)
+                if line.startswith("The first rows are there"):
+                    first = perf_counter() - began
+        whole = perf_counter() - began
+    if process.returncode != os.EX_OK or first is None:
+        raise click.ClickException(f"make demo: {''.join(told)}")
+    return [
+        Figure("demo in a fresh clone, first row", first, "s", at_most=FIRST_ROW),
+        Figure("demo in a fresh clone, to its end", whole, "s", at_most=WHOLE_DEMO),
+    ]
+
+
+@contextmanager
+def _started(
+    words: Sequence[str], folder: Path, environment: Mapping[str, str], pass_fds: Sequence[int] = ()
+) -> Iterator[subprocess.Popen[str]]:
+    """A process whose stderr is read; it is ended if the block fails."""
+    with subprocess.Popen(
+        words,
+        cwd=folder,
+        env=dict(environment),
+        pass_fds=pass_fds,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        except BaseException:
+            process.terminate()
+            raise
+
+
+def _until_spark(command: str, environment: Mapping[str, str]) -> float:
+    """Seconds from the start of a command until its Spark has started; the command must end with exit code 0."""
+    read, write = os.pipe()
+    began = perf_counter()
+    words = [sys.executable, "-c", TELLS.format(file=write), command]
+    with _started(words, REPOSITORY, environment, pass_fds=[write]) as process:
+        os.close(write)
+        started = os.read(read, 1)
+        seconds = perf_counter() - began
+        _, told = process.communicate()
+    os.close(read)
+    if process.returncode != os.EX_OK or not started:
+        raise click.ClickException(f"lamina {command}: {told}")
+    return seconds
 
 
 def _seconds(command: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float]:
