@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from lamina.kafka_urls import brokers
 from lamina.postgres_urls import postgres_url, with_password
 from lamina.services.embedded import Embedded
-from master_log.login import MECHANISMS, PROTOCOLS, Address, Login
+from master_log.login import Address, Login
 from serving_layer.limits import Limits
 from view_algebra.errors import LaminaError
 
@@ -57,7 +58,7 @@ SETTINGS = {
         "[see Roles](operations.md#roles)", "what readers may use, such as `statement_timeout=10min`"
     ),
     "kafka": Setting(
-        "the embedded broker", "brokers: `host1:9092,host2:9092`, or a [URL with a login](operations.md#what-runs)"
+        "the embedded broker", "brokers: `host1:9092,host2:9092`, or a [URL with a login](how-to/logins.md)"
     ),
     "schema_registry": Setting(
         "none",
@@ -171,7 +172,7 @@ class Settings:
                 evidence=f"{given} is, so the embedded services are not used.",
                 way_out=f"Set both, or neither for the embedded services ({FILE} or the environment).",
             )
-        servers, login = _brokers(kafka)
+        servers, login = brokers(kafka)
         warehouse = values.get("warehouse")
         if warehouse is None and not master.startswith("local"):
             raise LaminaError(
@@ -288,37 +289,6 @@ def catalog_folder(folder: Path | None = None, environment: Mapping[str, str] | 
     return Path(values.get("catalog", "catalog"))
 
 
-def _brokers(text: str) -> tuple[str, Login | None]:
-    """Bootstrap servers, and the login of a URL as `sasl_ssl://user:password@host:9093,…?mechanism=PLAIN`."""
-    scheme, is_url, rest = text.partition("://")
-    scheme, login = scheme.upper(), None
-    if is_url:
-        try:
-            url = urlsplit(f"//{rest}")
-        except ValueError:  # a bracket, which would begin an IPv6 address
-            raise _no_brokers(f"{scheme.lower()}://…@{rest.rpartition('@')[2]}") from None
-        who, _, text = url.netloc.rpartition("@")
-        user, _, password = who.partition(":")
-        given = dict(parse_qsl(url.query))
-        login = Login(
-            protocol=scheme,
-            mechanism=given.pop("mechanism", Login.mechanism),
-            user=unquote(user),
-            password=unquote(password),
-            ca_file=given.pop("ca_file", None),
-        )
-        if scheme not in PROTOCOLS or login.mechanism not in MECHANISMS or given or url.path.strip("/"):
-            raise _no_brokers(f"{scheme.lower()}://…@{rest.rpartition('@')[2]}")
-        if bool(user) != scheme.startswith("SASL"):
-            raise _no_brokers(f"{scheme.lower()}://, which {'has' if user else 'lacks'} a user")
-    servers = [server.strip() for server in text.split(",") if server.strip()]
-    for server in servers or [text]:
-        host, _, port = server.rpartition(":")
-        if not host or "@" in host or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise _no_brokers(repr(server.rpartition("@")[2]))
-    return ",".join(servers), login
-
-
 def _registry(text: str) -> tuple[Address, ...]:
     """The addresses of a registry, as `https://user:password@host:8081/path?ca_file=/path`, comma-separated."""
     addresses = []
@@ -371,16 +341,6 @@ def _number(values: Mapping[str, str], key: str, otherwise: float) -> float:
             f"{VARIABLES[key]} is not a number", evidence=f"Found {text!r}.", way_out=f'It looks like {key} = "60".'
         )
     return number
-
-
-def _no_brokers(found: str) -> LaminaError:
-    return LaminaError(
-        "LAMINA_KAFKA is not a list of brokers",
-        evidence=f"Found {found}.",
-        way_out="It looks like host1:9092,host2:9092, or where they ask for a login like"
-        f" sasl_ssl://user:password@host:9093?mechanism={Login.mechanism}&ca_file=/path (special characters %-encoded;"
-        f" {', '.join(PROTOCOLS).lower()}; {', '.join(MECHANISMS)}).",
-    )
 
 
 def _days(text: str) -> float:

@@ -177,14 +177,29 @@ class Client:
             refusals = [reason for reason in reasons if "Sasl" in reason or "Authorization" in reason]
             if refusals:
                 raise self._not_allowed(refusals[-1]) from error
+            if untrusted := [reason for reason in reasons if "SSL" in reason]:
+                raise self._not_trusted(untrusted[-1]) from error
             raise unreachable(self.bootstrap_servers, reasons) from error
 
     def _not_allowed(self, reason: str) -> LaminaError:
-        what = f"the login as {self.login.user!r}" if self.login else "a connection without a login"
+        what = self.login.shown if self.login else "a connection without a login"
         return LaminaError(
             f"the brokers at {self.bootstrap_servers} refuse {what}",
             evidence=reason,
             way_out="Correct user, password, mechanism and protocol: what the listener at that port asks for.",
+        )
+
+    def _not_trusted(self, reason: str) -> KafkaAway:
+        """One side does not trust the other's certificate, or the listener speaks no TLS."""
+        theirs = "CERTIFICATE_VERIFY_FAILED" in reason
+        return KafkaAway(
+            f"TLS with the brokers at {self.bootstrap_servers} fails",
+            evidence=reason,
+            way_out=(
+                "Name the authority of the brokers' certificate in ca_file; if the certificate expired, renew it there."
+                if theirs
+                else "Name the client certificate that the brokers ask for in cert_file, or correct the port."
+            ),
         )
 
 

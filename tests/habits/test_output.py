@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from lamina.catalogs import catalog_files
+from lamina.kafka_urls import brokers
 from lamina.render import Output, cell, log_to_stderr, plain
-from lamina.settings import Settings, _brokers
+from lamina.settings import Settings
 from view_algebra.errors import LaminaError
 
 COLUMNS = [f"c{number}" for number in range(60)]
@@ -82,9 +83,10 @@ def test_a_folder_that_cannot_be_read_is_no_empty_one_and_what_is_hidden_is_not_
         catalog_files(tmp_path)
 
 
-def test_no_part_of_a_password_is_told() -> None:
+@pytest.mark.parametrize("password", ["abc/de?f=ghi", "abc?ghi=1", "abc?mechanism=ghi", "abc#ghi"])
+def test_no_part_of_a_password_is_told(password: str) -> None:
     with pytest.raises(LaminaError) as refused:
-        _brokers("sasl_ssl://key:abc/de?f=ghi@kafka:9092?mechanism=PLAIN")
+        brokers(f"sasl_ssl://key:{password}@kafka:9092?mechanism=PLAIN")
     assert "abc" not in str(refused.value)
     assert "ghi" not in str(refused.value)
     assert "…@kafka:9092" in str(refused.value)

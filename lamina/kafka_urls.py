@@ -1,0 +1,108 @@
+"""The address of Kafka's brokers as it is set: a list of servers, or a URL that says how to log in there."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from master_log.certificates import ClientCertificate
+from master_log.login import MECHANISMS, MSK, OAUTH, PROTOCOLS, Login
+from master_log.tokens import TokenEndpoint
+from view_algebra.errors import LaminaError
+
+PARAMETERS = {
+    "ca_file": (),
+    "mechanism": (),
+    "cert_file": (),
+    "key_file": ("cert_file",),
+    "key_password": ("cert_file",),
+    "token_url": (),
+    "token_ca_file": ("token_url",),
+    "scope": ("token_url",),
+}
+"""Those of the URL, and those that each needs."""
+
+
+def brokers(text: str) -> tuple[str, Login | None]:
+    """Bootstrap servers, and the login of a URL as `sasl_ssl://user:password@host:9093,…?mechanism=PLAIN`.
+
+    Raises LaminaError, which shows neither a password nor the parameters' values.
+    """
+    scheme, is_url, rest = text.partition("://")
+    login = None
+    if is_url:
+        text, login = _url(scheme.upper(), rest)
+    servers = [server.strip() for server in text.split(",") if server.strip()]
+    for server in servers or [text]:
+        host, _, port = server.rpartition(":")
+        if not host or "@" in host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise _no_brokers(repr(server.rpartition("@")[2]))
+    return ",".join(servers), login
+
+
+def _url(scheme: str, rest: str) -> tuple[str, Login]:
+    shown = f"{scheme.lower()}://…@{rest.rpartition('@')[2].partition('?')[0]}"
+    try:
+        url = urlsplit(f"//{rest}")
+    except ValueError:  # a bracket, which would begin an IPv6 address
+        raise _no_brokers(shown) from None
+    who, _, servers = url.netloc.rpartition("@")
+    user, _, password = map(unquote, who.partition(":"))
+    given = dict(parse_qsl(url.query))
+    mechanism = given.get("mechanism", OAUTH if "token_url" in given else Login.mechanism)
+    cut_off = "@" in url.query + url.fragment and not who  # by a ? or # of the password, whose rest is shown nowhere
+    if scheme not in PROTOCOLS or url.path.strip("/") or cut_off:
+        raise _no_brokers(shown)
+    if mechanism not in MECHANISMS:
+        raise _no_brokers(f"{shown}?mechanism={mechanism}")
+    for name in given:
+        if name not in PARAMETERS:
+            raise _no_brokers(f"{shown}?{name}=…, a parameter that Lamina does not know")
+        for needed in PARAMETERS[name]:
+            if needed not in given:
+                raise _no_brokers(f"{shown}?{name}=… without {needed}")
+    has_user = scheme.startswith("SASL") and mechanism != MSK
+    if bool(user) != has_user:
+        raise _no_brokers(f"{shown.replace('…@', '')}, which {'has' if user else 'lacks'} a user")
+    if (mechanism == OAUTH and scheme.startswith("SASL")) != ("token_url" in given):
+        has = "has" if "token_url" in given else "lacks"
+        raise _no_brokers(f"{shown}?mechanism={mechanism}, which {has} a token_url")
+    login = Login(
+        scheme,
+        mechanism,
+        *(("", "") if "token_url" in given else (user, password)),
+        given.get("ca_file"),
+        certificate(given),
+        tokens(user, password, given),
+    )
+    return servers, login
+
+
+def certificate(given: dict[str, str]) -> ClientCertificate | None:
+    """The client certificate that the parameters name."""
+    if "cert_file" not in given:
+        return None
+    return ClientCertificate(given["cert_file"], given.get("key_file"), given.get("key_password", ""))
+
+
+def tokens(client: str, secret: str, given: dict[str, str]) -> TokenEndpoint | None:
+    """The token endpoint that the parameters name. Raises LaminaError for a URL that is not one of the web."""
+    if "token_url" not in given:
+        return None
+    url = given["token_url"]
+    if not url.startswith(("https://", "http://")):
+        raise LaminaError(
+            "The token endpoint is not a URL of the web",
+            evidence=f"Found {url!r}.",
+            way_out="token_url looks like https://id.example.org/realms/x/protocol/openid-connect/token.",
+        )
+    return TokenEndpoint(url, client, secret, given.get("scope", ""), given.get("token_ca_file"))
+
+
+def _no_brokers(found: str) -> LaminaError:
+    return LaminaError(
+        "LAMINA_KAFKA is not a list of brokers",
+        evidence=f"Found {found}.",
+        way_out="It looks like host1:9092,host2:9092, or where they ask for a login like"
+        f" sasl_ssl://user:password@host:9093?mechanism={Login.mechanism}&ca_file=/path (special characters %-encoded;"
+        f" {', '.join(PROTOCOLS).lower()}; {', '.join(MECHANISMS)}; {', '.join(PARAMETERS)}).",
+    )

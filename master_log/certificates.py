@@ -1,0 +1,121 @@
+"""Certificates of TLS, out of PEM files: ours as a client of Kafka's brokers, and those of the authorities we trust."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from view_algebra.errors import LaminaError
+
+
+@dataclass(frozen=True)
+class ClientCertificate:
+    """The certificate and the private key by which a client logs in (mTLS).
+
+    file: PEM, the client's own certificate first, then those that lead to its authority. key_file: PEM; None if the key
+    is in `file`. key_password: of a key that is encrypted.
+    """
+
+    file: str
+    key_file: str | None = None
+    key_password: str = field(default="", repr=False)
+
+    def read(self) -> tuple[str, str]:
+        """The certificates and the key as PEM texts: the key in PKCS#8 and not encrypted, as Java reads every kind.
+
+        Raises LaminaError if a file is missing or holds something else, if the key is another's, and for a certificate
+        that is not valid now.
+        """
+        from cryptography import x509
+        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+        text = _read(self.file, "cert_file")
+        try:
+            chain = x509.load_pem_x509_certificates(text)
+        except ValueError as error:
+            raise LaminaError(
+                f"{self.file} holds no certificate",
+                evidence=f"{error}; wanted PEM: -----BEGIN CERTIFICATE-----",
+                way_out="Name the client's certificate in cert_file, as PEM.",
+            ) from error
+        _check_valid(self.file, chain[0].not_valid_before_utc, chain[0].not_valid_after_utc)
+        key = self._key()
+        public = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        if key.public_key().public_bytes(*public) != chain[0].public_key().public_bytes(*public):
+            raise LaminaError(
+                f"The key in {self.key_file or self.file} is not that of the certificate in {self.file}",
+                evidence=f"the first certificate there is of {chain[0].subject.rfc4514_string()}",
+                way_out="Put the client's own certificate first, and renew both files together.",
+            )
+        return (
+            "".join(each.public_bytes(Encoding.PEM).decode() for each in chain),
+            key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
+        )
+
+    def for_client(self) -> dict[str, str]:
+        """The options of kafka-python, which reads the files for each connection."""
+        options = {"ssl_certfile": self.file}
+        if self.key_file:
+            options["ssl_keyfile"] = self.key_file
+        if self.key_password:
+            options["ssl_password"] = self.key_password
+        return options
+
+    def for_java(self) -> dict[str, str]:
+        """The options of Java's client: the texts themselves, so no worker of Spark needs the files."""
+        chain, key = self.read()
+        return {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": chain, "ssl.keystore.key": key}
+
+    def _key(self) -> Any:
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        file = self.key_file or self.file
+        text = _read(file, "key_file")
+        password = self.key_password.encode() if b"ENCRYPTED" in text else None
+        try:
+            return load_pem_private_key(text, password or None)
+        except (ValueError, TypeError) as error:
+            encrypted = b"ENCRYPTED" in text
+            raise LaminaError(
+                f"The key in {file} does not open with its password" if encrypted else f"{file} holds no private key",
+                evidence=str(error) if encrypted else "wanted PEM: -----BEGIN PRIVATE KEY-----",
+                way_out="Correct key_password." if encrypted else "Name the PEM file of the private key in key_file.",
+            ) from error
+
+
+def check_authorities(file: str, parameter: str = "ca_file") -> None:
+    """Raises LaminaError unless the file that a parameter names holds certificates of authorities, as PEM."""
+    _read(file, parameter)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(file)
+    except ssl.SSLError as error:
+        raise LaminaError(
+            f"{file} holds no certificate",
+            evidence=f"{error}; wanted PEM: -----BEGIN CERTIFICATE-----",
+            way_out=f"Name the certificate of the authority in {parameter}, as PEM.",
+        ) from error
+
+
+def _read(file: str, parameter: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise LaminaError(
+            f"{parameter} names a file that cannot be read",
+            evidence=str(error),
+            way_out=f"Correct {parameter} in LAMINA_KAFKA, and let Lamina's user read the file.",
+        ) from error
+
+
+def _check_valid(file: str, since: datetime, until: datetime) -> None:
+    now = datetime.now(UTC)
+    if not since <= now <= until:
+        when = f"expired at {until:%Y-%m-%d %H:%M} UTC" if now > until else f"is valid from {since:%Y-%m-%d %H:%M} UTC"
+        raise LaminaError(
+            f"The client certificate in {file} {when}",
+            evidence=f"it is {now:%Y-%m-%d %H:%M} UTC here",
+            way_out="Put a certificate that is valid into the file; it is read again without a restart.",
+        )

@@ -1,0 +1,134 @@
+"""Tokens of OAuth 2, by which Kafka's brokers know a client (OAUTHBEARER): fetched with the client's credentials.
+
+Java's client fetches its own, from the same endpoint.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+from master_log.certificates import check_authorities
+from view_algebra.errors import LaminaError
+
+ANSWER_SECONDS = 5.0
+"""How long an endpoint may take: a connection to a broker waits for it."""
+
+RENEWED_AT = 0.8
+"""The share of a token's life after which another is fetched: that of Java's client."""
+
+
+@dataclass(frozen=True)
+class TokenEndpoint:
+    """Where a client gets its tokens (RFC 6749, 4.4). ca_file: PEM of the authority that signed its certificate."""
+
+    url: str
+    client: str
+    secret: str = field(repr=False)
+    scope: str = ""
+    ca_file: str | None = None
+
+    def fetch(self) -> tuple[str, float]:
+        """A new token, and the seconds for which it is valid.
+
+        Raises KafkaAway if the endpoint does not answer, and LaminaError if it refuses, or answers something else.
+        """
+        from master_log.client import KafkaAway
+
+        login = base64.b64encode(f"{self.client}:{self.secret}".encode()).decode()
+        asked = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
+        headers = {"Authorization": f"Basic {login}", "Accept": "application/json"}
+        request = Request(self.url, urlencode(asked).encode(), headers)  # noqa: S310 (http or https, says `Login`)
+        if self.ca_file:
+            check_authorities(self.ca_file, "token_ca_file")
+        context = ssl.create_default_context(cafile=self.ca_file)
+        try:
+            with urlopen(request, timeout=ANSWER_SECONDS, context=context) as answer:  # noqa: S310
+                return self._token(answer.read())
+        except HTTPError as error:
+            if error.code >= 500:
+                raise self._away(KafkaAway, str(error)) from error
+            raise LaminaError(
+                f"The token endpoint {self.url} refuses the client {self.client!r}",
+                evidence=f"HTTP {error.code} {_reason(error.read())}".strip(),
+                way_out="Correct the client's id and secret, scope and token_url.",
+            ) from error
+        except OSError as error:
+            raise self._away(KafkaAway, str(error)) from error
+
+    def _away(self, kind: type[LaminaError], evidence: str) -> LaminaError:
+        return kind(
+            f"The token endpoint {self.url} does not answer",
+            evidence=evidence,
+            way_out="Start it, or correct token_url (and token_ca_file, if your own authority signed its certificate).",
+        )
+
+    def _token(self, body: bytes) -> tuple[str, float]:
+        try:
+            answer = json.loads(body)
+            token, seconds = answer["access_token"], float(answer.get("expires_in", 0))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise LaminaError(
+                f"The token endpoint {self.url} does not answer with a token",
+                evidence=f"Found {body[:80].decode(errors='replace')!r}, wanted JSON with access_token.",
+                way_out="Correct token_url: it often ends in /token.",
+            ) from error
+        if str(token).count(".") != 2:
+            raise LaminaError(
+                f"The token endpoint {self.url} gives tokens that are not JWT",
+                evidence="Kafka's Java client reads no others.",
+                way_out="Let the endpoint give JWT to this client.",
+            )
+        return str(token), seconds
+
+
+class Tokens:
+    """The tokens of one endpoint: each is used until most of its life has passed; threads may share it."""
+
+    def __init__(self, endpoint: TokenEndpoint, clock: Callable[[], float] = time.monotonic) -> None:
+        self._endpoint, self._clock = endpoint, clock
+        self._token, self._renewed_at, self._valid_until = "", 0.0, 0.0
+        self._fetching = threading.Lock()
+
+    def token(self) -> str:
+        """A token that is valid. The one in use serves on while the endpoint fails to renew it. Raises as `fetch`."""
+        with self._fetching:
+            now = self._clock()
+            if now >= self._renewed_at:
+                try:
+                    self._token, seconds = self._endpoint.fetch()
+                    self._renewed_at, self._valid_until = now + RENEWED_AT * seconds, now + seconds
+                except LaminaError:
+                    if now >= self._valid_until:
+                        raise
+            return self._token
+
+
+@cache
+def provider(endpoint: TokenEndpoint) -> Any:
+    """The tokens of an endpoint for kafka-python: its connections share them."""
+    from kafka.net.sasl.oauth import AbstractTokenProvider
+
+    class Provider(Tokens, AbstractTokenProvider):  # type: ignore[misc]
+        pass
+
+    return Provider(endpoint)
+
+
+def _reason(body: bytes) -> str:
+    """The words of an OAuth error (RFC 6749, 5.2); of any other answer nothing is repeated."""
+    try:
+        answer = json.loads(body)
+        return ": ".join(str(answer[name]) for name in ("error", "error_description") if name in answer)
+    except (ValueError, TypeError):
+        return ""
