@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from lamina.kafka_urls import brokers
 from lamina.postgres_urls import postgres_url, with_password
 from lamina.services.embedded import Embedded
+from master_log.client_options import with_options
 from master_log.login import Address, Login
 from serving_layer.limits import Limits
 from view_algebra.errors import LaminaError
@@ -59,6 +60,10 @@ SETTINGS = {
     ),
     "kafka": Setting(
         "the embedded broker", "brokers: `host1:9092,host2:9092`, or a [URL with a login](how-to/logins.md)"
+    ),
+    "kafka_options": Setting(
+        "none",
+        "options of Kafka's Java clients, [as a properties file](how-to/logins.md#a-file-of-options)",
     ),
     "schema_registry": Setting(
         "none",
@@ -173,6 +178,7 @@ class Settings:
                 way_out=f"Set both, or neither for the embedded services ({FILE} or the environment).",
             )
         servers, login = brokers(kafka)
+        login = with_options(login, values.get("kafka_options", ""))
         warehouse = values.get("warehouse")
         if warehouse is None and not master.startswith("local"):
             raise LaminaError(

@@ -1,10 +1,12 @@
-"""Brokers that ask who one is: all of Lamina against a listener that takes no other, and that of docker-compose.yml."""
+"""Brokers that ask who a client is: all of Lamina logs in by password, certificate and token."""
 
 from __future__ import annotations
 
+import gc
+import json
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,10 +22,14 @@ from lamina.services.jars import jars
 from lamina.services.java import java_home
 from lamina.services.processes import free_port
 from lamina.settings import Settings
+from master_log.certificates import ClientCertificate
+from master_log.client_options import with_options
 from master_log.kafka import Brokers
 from master_log.login import Login
+from master_log.tokens import TokenEndpoint
 from tests.fix_catalogs import EVENTS, TOTALS, event
-from tests.fix_lamina import Deployed, one
+from tests.fix_identities import Authority, Issuer
+from tests.fix_lamina import CommandLine, Deployed, one
 from tests.fix_services import quick_java
 from tests.fix_stack import broker_properties, kafka_configs, services_of
 from view_algebra.errors import LaminaError
@@ -34,15 +40,18 @@ USER, PASSWORD = "lamina", 'se"cr\\et'
 
 @dataclass(frozen=True)
 class Listeners:
-    """Addresses of one broker: of a listener that asks for a login, and of the outside one of docker-compose.yml."""
+    """Addresses of one broker, by what their listeners ask for; the outside one is that of docker-compose.yml."""
 
-    asking: str
+    password: str
     outside: str
+    certificate: str
+    token: str
     compose: Mapping[str, Any]
+    restarted_trusting: Callable[[Authority], None]
 
 
-@pytest.fixture
-def broker(run_home: Path, variables: dict[str, str]) -> Iterator[Listeners]:
+@pytest.fixture(scope="module")
+def broker(run_home: Path, variables: dict[str, str], authority: Authority, issuer: Issuer) -> Iterator[Listeners]:
     """A broker all of whose listeners ask for a login."""
     home = run_home / "login"
     home.mkdir()
@@ -51,48 +60,84 @@ def broker(run_home: Path, variables: dict[str, str]) -> Iterator[Listeners]:
     module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     users = f'username="{USER}" password="{quoted}" user_{USER}="{quoted}"'
     compose = services_of(variables | {"KAFKA_PASSWORD": r"a\b= #c"})
-    ports = free_port(), free_port(), free_port()
-    here, controller, outside = (f"127.0.0.1:{port}" for port in ports)
+    ports = [free_port() for _ in range(5)]
+    here, controller, outside, certificate, token = (f"127.0.0.1:{port}" for port in ports)
+    files = [Path(file).read_text() for file in authority.issue("broker")]
+    (home / "trusted.pem").write_text(Path(authority.file).read_text())
+    (home / "broker.pem").write_text("".join(files))
+    oauth = "org.apache.kafka.common.security.oauthbearer.OAuthBearer"
     given = compose["kafka"]["environment"]
     protocols = given["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"]
     settings = {
         **{
             name: value for name, value in broker_properties(given).items() if name.startswith("listener.name.outside.")
         },
-        "listeners": f"PLAINTEXT://{here},CONTROLLER://{controller},OUTSIDE://{outside}",
-        "advertised.listeners": f"PLAINTEXT://{here},OUTSIDE://{outside}",
-        "listener.security.protocol.map": protocols.replace("INSIDE:PLAINTEXT", "PLAINTEXT:SASL_PLAINTEXT"),
+        "listeners": (
+            f"PLAINTEXT://{here},CONTROLLER://{controller},OUTSIDE://{outside}"
+            f",CERTIFICATE://{certificate},TOKEN://{token}"
+        ),
+        "advertised.listeners": (f"PLAINTEXT://{here},OUTSIDE://{outside},CERTIFICATE://{certificate},TOKEN://{token}"),
+        "listener.security.protocol.map": (
+            protocols.replace("INSIDE:PLAINTEXT", "PLAINTEXT:SASL_PLAINTEXT") + ",CERTIFICATE:SSL,TOKEN:SASL_SSL"
+        ),
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(home / "broker.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(home / "trusted.pem"),
+        "listener.name.certificate.ssl.client.auth": "required",
+        "listener.name.token.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.token.oauthbearer.sasl.jaas.config": f"{oauth}LoginModule required;",
+        "listener.name.token.oauthbearer.sasl.server.callback.handler.class": f"{oauth}ValidatorCallbackHandler",
+        "listener.name.token.oauthbearer.connections.max.reauth.ms": "3600000",  # a connection ends with its token
+        "sasl.oauthbearer.jwks.endpoint.url": issuer.url,
         "sasl.enabled.mechanisms": "PLAIN",
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
         "listener.name.plaintext.plain.sasl.jaas.config": f"{module} {users};".replace("\\", "\\\\"),
     }
-    java = java_home(run_home)
-    started = kafka.start(
-        home,
-        java=java,
-        jars=jars(run_home, "kafka"),
-        settings=settings,
-        jvm_options=quick_java(run_home, "kafka"),
-        ports=ports[:2],
-    )
-    yield Listeners(started.address, outside, compose)
-    kafka.stop(started.process)
+
+    def start() -> kafka.Broker:
+        return kafka.start(
+            home,
+            java=java_home(run_home),
+            jars=jars(run_home, "kafka"),
+            settings=settings,
+            jvm_options=(
+                *quick_java(run_home, "kafka"),
+                f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={issuer.url}",
+            ),
+            ports=(ports[0], ports[1]),
+        )
+
+    started = [start()]
+
+    def restart(trusted: Authority) -> None:
+        (home / "trusted.pem").write_text(Path(trusted.file).read_text())
+        kafka.stop(started.pop().process)
+        started.append(start())
+
+    yield Listeners(started[0].address, outside, certificate, token, compose, restart)
+    kafka.stop(started[0].process)
     shutil.rmtree(home, ignore_errors=True)
 
 
 def test_brokers_that_ask_for_a_login_are_read_from_by_all_of_lamina(
     broker: Listeners, settings: Settings, spark: SparkSession, run_home: Path
 ) -> None:
-    login = Login("SASL_PLAINTEXT", "PLAIN", USER, PASSWORD)
-    with Brokers(broker.asking) as nobody, pytest.raises(LaminaError):
+    more = "client.rack=a\nconnections.max.idle.ms=60000\nreconnect.backoff.ms=20\n"
+    login = with_options(None, _client_properties() + more)
+    assert login is not None
+    with Brokers(broker.password) as nobody, pytest.raises(LaminaError):
         nobody.latest("any")
-    with Brokers(broker.asking, replace(login, password="wrong")) as wrong, pytest.raises(LaminaError) as refused:
+    with Brokers(broker.password, replace(login, password="wrong")) as wrong, pytest.raises(LaminaError) as refused:
         wrong.latest("any")  # the broker says so, or only hangs up
     assert "refuse the login" in str(refused.value) or "how to log in" in str(refused.value)
     assert "wrong" not in str(refused.value)
-    deployment = Deployment(replace(settings, kafka=broker.asking, login=login), lent=spark)
+    deployment = Deployment(replace(settings, kafka=broker.password, login=login), lent=spark)
     deployment.install()
-    with closing(deployment), closing(KafkaProducer(bootstrap_servers=broker.asking, **login.for_client())) as producer:
+    with (
+        closing(deployment),
+        closing(KafkaProducer(bootstrap_servers=broker.password, **login.for_client())) as producer,
+    ):
         deployed = Deployed(deployment, producer)
         deployed.apply(events=EVENTS, totals=TOTALS)
         deployed.send("events", *(event(n) for n in range(20)))
@@ -103,6 +148,82 @@ def test_brokers_that_ask_for_a_login_are_read_from_by_all_of_lamina(
         _only_the_producer_of_the_deployment_comes_in_from_outside(broker, run_home, login, deployed.topic("events"))
 
 
+@pytest.mark.filterwarnings("ignore:Exception ignored in.*ssl.SSLSocket")  # kafka-python leaves them to the collector
+def test_certificates_and_tokens_are_renewed_without_a_restart(
+    broker: Listeners,
+    settings: Settings,
+    spark: SparkSession,
+    lamina: CommandLine,
+    authority: Authority,
+    issuer: Issuer,
+    tmp_path: Path,
+) -> None:
+    password = Login("SASL_PLAINTEXT", "PLAIN", USER, PASSWORD)
+    by_password = Deployment(replace(settings, kafka=broker.password, login=password), lent=spark)
+    by_password.install()
+    files = authority.issue("client")
+    certificate = Login("SSL", ca_file=authority.file, certificate=ClientCertificate(*files))
+    tokens = TokenEndpoint(issuer.url, "client", "sec/ret", "kafka")
+    token = Login("SASL_SSL", "OAUTHBEARER", ca_file=authority.file, tokens=tokens)
+    with (
+        closing(by_password),
+        closing(KafkaProducer(bootstrap_servers=broker.password, **password.for_client())) as producer,
+    ):
+        deployed = Deployed(by_password, producer)
+        deployed.apply(events=EVENTS, totals=TOTALS)
+        deployed.deployment = Deployment(replace(settings, kafka=broker.certificate, login=certificate), lent=spark)
+        with closing(deployed.deployment), deployed.speed():
+            deployed.send("events", event(1))
+            deployed.wait_for("events")
+            other = Authority(tmp_path / "other")
+            _replaced(files, other.issue("expired", days=-1))
+            broker.restarted_trusting(other)  # those who are connected need no certificate
+            deployed.send("events", event(2))
+            sentence = f"The client certificate in {files[0]} expired at "
+            reason = "SELECT stopped FROM lamina.query"
+            deployed.until(lambda: sentence in str(deployed.owner(reason)), "the query says so")
+            _replaced(files, other.issue("renewed"))
+            deployed.wait_for("events")
+            assert deployed.owner(reason) == [(None,)]
+            assert one(deployed.rows("SELECT events FROM totals")) == (2,)
+        deployed.deployment = Deployment(replace(settings, kafka=broker.token, login=token), lent=spark)
+        issuer.seconds = 4.0
+        with closing(deployed.deployment), deployed.speed():
+            deployed.send("events", event(3))
+            deployed.wait_for("events")
+            deployed.until(lambda: len(issuer.given) >= 5, "tokens are renewed")
+            deployed.send("events", event(4))
+            deployed.wait_for("events")
+            assert deployed.owner(reason) == [(None,)]
+            assert one(deployed.rows("SELECT events FROM totals")) == (4,)
+    old = _url(broker.certificate, authority.issue("old", days=-1))
+    refused = lamina(
+        "ingest", "events", "-", "--format", "jsonl", stdin=json.dumps(event(9), default=str), code=1, LAMINA_KAFKA=old
+    )
+    assert refused.err.count("expired at") == 1
+    assert "Put a certificate that is valid into the file" in refused.err
+    gc.collect()  # here, where its warnings are expected
+    said = (settings.home / "logs" / "spark.log").read_text()
+    assert not [secret for secret in ("PRIVATE KEY", "sec/ret") if secret in said]
+
+
+def _url(address: str, files: tuple[str, str]) -> str:
+    return f"ssl://{address}?cert_file={files[0]}&key_file={files[1]}"
+
+
+def _replaced(files: tuple[str, str], by: tuple[str, str]) -> None:
+    for file, new in zip(files, by, strict=True):
+        Path(new).replace(file)
+
+
+def _client_properties() -> str:
+    """What Kafka's own tools take to log in with."""
+    quoted = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
+    jaas = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="{USER}" password="{quoted}";'
+    jaas = jaas.replace("\\", "\\\\")
+    return f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n"
+
+
 def _only_the_producer_of_the_deployment_comes_in_from_outside(
     broker: Listeners, home: Path, us: Login, topic: str
 ) -> None:
@@ -111,12 +232,9 @@ def _only_the_producer_of_the_deployment_comes_in_from_outside(
     password = users["environment"]["KAFKA_PASSWORD"]
     assert password not in " ".join(users["command"])
     client = home / "login" / "client.properties"
-    module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-    secret = us.password.replace("\\", "\\\\").replace('"', '\\"')
-    jaas = f'{module} username="{us.user}" password="{secret}";'.replace("\\", "\\\\")
-    client.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n")
+    client.write_text(_client_properties())
     script = kafka_configs(home / "login" / "kafka-configs.sh", home, "--command-config", str(client))
-    places = {"/opt/kafka/bin/kafka-configs.sh": f"'{script}'", "kafka:9092": broker.asking}
+    places = {"/opt/kafka/bin/kafka-configs.sh": f"'{script}'", "kafka:9092": broker.password}
     words = [str(word) for word in users["command"]]
     for inside, here in places.items():
         assert inside in words[-1]
