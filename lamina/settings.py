@@ -23,6 +23,7 @@ from lamina.postgres_urls import postgres_url, with_password
 from lamina.services.embedded import Embedded
 from master_log.client_options import with_options
 from master_log.login import Address, Login
+from master_log.properties import properties
 from serving_layer.limits import Limits
 from view_algebra.errors import LaminaError
 
@@ -75,6 +76,7 @@ SETTINGS = {
         "folder of the master log: a path that Spark's driver and every worker reach, or `hdfs://…`",
     ),
     "spark_master": Setting("`local[*]`", "Spark's master; with any other, `LAMINA_WAREHOUSE` must be set"),
+    "spark_conf": Setting("none", "further settings of Spark, [as in spark-defaults.conf](operations.md#spark)"),
     "home": Setting("`.lamina`", "folder of logs, checkpoints, jars and the embedded services' data"),
     "catalog": Setting("`catalog`", "folder of the declarations"),
     "alarm_after": Setting("60", "alarm after this many seconds in which records wait and none is counted"),
@@ -128,6 +130,7 @@ class Settings:
     analyst: URL of the read-only role; None when there is none.
     kafka: bootstrap servers, `host:port`, comma-separated. login: how to prove who we are to brokers that ask.
     schema_registry: where the schemas are that records name; empty if there is none.
+    spark_conf: settings of Spark over Lamina's own, by name; `lamina/spark_settings.py` says which may be.
     warehouse: absolute path or URI of the Iceberg warehouse.
     home: absolute path of LAMINA_HOME: logs, checkpoints, jars, and the embedded services' data.
     embedded: Postgres and Kafka are the embedded ones. limits: how much a reader may take.
@@ -151,6 +154,7 @@ class Settings:
     backup_days: float = BACKUP_DAYS
     limits: Limits = field(default_factory=Limits)
     lineage: LineageReceiver | None = None
+    spark_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(cls, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
@@ -202,6 +206,7 @@ class Settings:
             backup_days=_days(values["backup_days"]) if "backup_days" in values else BACKUP_DAYS,
             limits=Limits.read(values["analyst_limits"]) if "analyst_limits" in values else Limits(),
             lineage=LineageReceiver.read(environment),
+            spark_conf=properties(values.get("spark_conf", "")),
         )
 
     def reader(self) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -19,9 +20,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import psutil
 
+from lamina import spark_settings
 from lamina.postgres_urls import Jdbc
 from lamina.services import folders
 from lamina.services.access import keep_private
@@ -98,6 +101,7 @@ def session(
         configuration = _configuration(settings, master, heap, options)
         if log:
             configuration |= iceberg_catalog(CATALOG, settings.postgres, settings.warehouse)
+        configuration = spark_settings.combined(configuration, settings.spark_conf)
         _environment(settings.home)
         _start_jvm(configuration, nice)
         with _own_interrupts():
@@ -159,6 +163,7 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
     logs.mkdir(parents=True, exist_ok=True)
     scratch = folders.of_this_process(home / "spark")
     local = master.startswith("local")
+    login = settings.login.java_options() if settings.login else ()
     options = [
         f'"-Dlog4j2.configurationFile={LOG4J2.as_uri()}"',
         f'"-Dlamina.log={logs / "spark.log"}"',
@@ -169,18 +174,20 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
         THREAD_STACK,
         *AVRO_LIMITS,
         *(f'"{option}"' for option in java_options),
+        *login,
     ]
     return {
         "spark.master": master,
         "spark.driver.memory": heap,
         # What is fetched goes to Python as a stream, part by part: however much it is in all, the heap holds a part.
         "spark.driver.maxResultSize": "0",
-        "spark.driver.host": "127.0.0.1" if local else _own_address(master),
+        **({} if master == "yarn" else {"spark.driver.host": "127.0.0.1" if local else _own_address(master)}),
         "spark.driver.bindAddress": "127.0.0.1" if local else "0.0.0.0",  # noqa: S104 - executors connect to the driver
         "spark.driver.extraJavaOptions": " ".join(options),
         # Plain files either way: a local session has them on its class path and copies nothing, a cluster is sent them.
         **({"spark.driver.extraClassPath": ":".join(files)} if local else {"spark.jars": ",".join(files)}),
-        "spark.executor.extraJavaOptions": " ".join(("-Duser.timezone=UTC", THREAD_STACK, *AVRO_LIMITS)),
+        "spark.executor.extraJavaOptions": " ".join(("-Duser.timezone=UTC", THREAD_STACK, *AVRO_LIMITS, *login)),
+        "spark.redaction.regex": spark_settings.HIDDEN,
         # A stack that overflows, or a heap that a task fills, fails the task: Spark would halt the JVM, and every query
         # of every source with it.
         "spark.executor.killOnFatalError.depth": "0",
@@ -270,7 +277,8 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
     setattr(AccumulatorTCPServer, "handle_error", lambda *_: None)  # noqa: B010 (it is a method to mypy)
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # nor of a micro-batch that failed: whoever judges it tells
-    shown = SparkConf().setAll([(key, value) for key, value in configuration.items() if "password" not in key])
+    secret = re.compile(spark_settings.HIDDEN).search
+    shown = SparkConf().setAll([(key, value) for key, value in configuration.items() if not secret(key)])
 
     # Where Linux knows how nice a thread is and where it may run, a process is and may as the thread that started it.
     def launch() -> Any:
@@ -373,16 +381,17 @@ def heap_of(master: str, memory: int) -> str:
 
 
 def _own_address(master: str) -> str:
-    """The address by which the workers of a cluster reach this machine: the one it reaches the master by."""
-    host, _, port = master.removeprefix("spark://").split(",")[0].partition(":")
+    """The address by which a cluster reaches this machine: the one it reaches the master by."""
+    address = master.removeprefix("k8s://").split(",")[0]
+    url = urlsplit(address if "://" in address else f"//{address}")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect((host, int(port or 7077)))
+            probe.connect((url.hostname or "", url.port or 7077))
         except (OSError, ValueError) as error:
             raise LaminaError(
                 f"Spark's master {master} cannot be resolved",
                 evidence=str(error),
-                way_out="LAMINA_SPARK_MASTER looks like spark://host:7077 or local[*].",
+                way_out="LAMINA_SPARK_MASTER looks like spark://host:7077, k8s://https://host:6443, yarn or local[*].",
             ) from error
-        address: str = probe.getsockname()[0]
-        return address
+        own: str = probe.getsockname()[0]
+        return own
