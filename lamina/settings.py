@@ -75,7 +75,11 @@ SETTINGS = {
         "`warehouse` in LAMINA_HOME",
         "folder of the master log: a path that Spark's driver and every worker reach, or `hdfs://…`",
     ),
-    "spark_master": Setting("`local[*]`", "Spark's master; with any other, `LAMINA_WAREHOUSE` must be set"),
+    "spark_master": Setting(
+        "`local[*]`",
+        "Spark's master: `local[N]`, `spark://host:7077`, `yarn`, `k8s://https://host:6443`; with any but `local`,"
+        " `LAMINA_WAREHOUSE` must be set",
+    ),
     "spark_conf": Setting("none", "further settings of Spark, [as in spark-defaults.conf](operations.md#spark)"),
     "home": Setting("`.lamina`", "folder of logs, checkpoints, jars and the embedded services' data"),
     "catalog": Setting("`catalog`", "folder of the declarations"),
@@ -181,6 +185,7 @@ class Settings:
                 evidence=f"{given} is, so the embedded services are not used.",
                 way_out=f"Set both, or neither for the embedded services ({FILE} or the environment).",
             )
+        _check_master(master, environment)
         servers, login = brokers(kafka)
         login = with_options(login, values.get("kafka_options", ""))
         warehouse = values.get("warehouse")
@@ -352,6 +357,21 @@ def _number(values: Mapping[str, str], key: str, otherwise: float) -> float:
             f"{VARIABLES[key]} is not a number", evidence=f"Found {text!r}.", way_out=f'It looks like {key} = "60".'
         )
     return number
+
+
+def _check_master(master: str, environment: Mapping[str, str]) -> None:
+    known = master.startswith(("local", "spark://", "k8s://")) or master == "yarn"
+    if not known:
+        raise LaminaError(
+            "LAMINA_SPARK_MASTER is not one of Spark's masters",
+            evidence=f"Found {master!r}.",
+            way_out="It looks like local[*], spark://host:7077, yarn or k8s://https://host:6443.",
+        )
+    if master == "yarn" and not any(environment.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")):
+        raise LaminaError(
+            "LAMINA_SPARK_MASTER is yarn, and neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set",
+            way_out="Set HADOOP_CONF_DIR to the folder of the cluster's yarn-site.xml and core-site.xml.",
+        )
 
 
 def _days(text: str) -> float:

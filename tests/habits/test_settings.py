@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,11 @@ import pytest
 
 from lamina.postgres_urls import Jdbc
 from lamina.settings import Settings, catalog_folder
+from lamina.spark import _configuration
+from lamina.spark_settings import JOINED, THEIRS, combined
+from master_log.certificates import ClientCertificate
 from master_log.login import Login
+from master_log.tokens import TokenEndpoint
 from tests.fix_services import REPOSITORY
 from view_algebra.errors import LaminaError
 
@@ -44,6 +49,15 @@ def test_brokers_may_ask_for_a_login(tmp_path: Path) -> None:
     assert settings.login == Login("SASL_SSL", "PLAIN", "al@ice", "s/ecret", "/etc/ca.pem")
     assert "ecret" not in repr(settings)
     assert read("ssl://a:9093").login == Login("SSL")
+    own = ClientCertificate("/tls.crt", "/tls.key", "s/ecret")
+    settings = read("ssl://a:9093?cert_file=/tls.crt&key_file=/tls.key&key_password=s/ecret&ca_file=/ca.pem")
+    assert settings.login == Login("SSL", ca_file="/ca.pem", certificate=own)
+    settings = read("sasl_ssl://me:s%2Fecret@a:9093?token_url=https://id/token&scope=a%20b&token_ca_file=/id.pem")
+    tokens = TokenEndpoint("https://id/token", "me", "s/ecret", "a b", "/id.pem")
+    assert settings.login == Login("SASL_SSL", "OAUTHBEARER", tokens=tokens)
+    assert settings.login.shown == "the login as 'me'"
+    assert "ecret" not in repr(settings) + repr(settings.login) + repr(own) + repr(tokens)
+    assert read("sasl_ssl://a:9098?mechanism=AWS_MSK_IAM").login == Login("SASL_SSL", "AWS_MSK_IAM")
     assert read("a:9093").login is None
 
 
@@ -144,6 +158,30 @@ def test_a_postgres_url_becomes_javas(tmp_path: Path) -> None:
         ({**SERVICES, "LAMINA_KAFKA": "sasl_ssl://a:9092"}, "LAMINA_KAFKA is not a list of brokers", "lacks a user"),
         ({**SERVICES, "LAMINA_KAFKA": "ssl://u:p@a:9092"}, "LAMINA_KAFKA is not a list of brokers", "has a user"),
         ({**SERVICES, "LAMINA_KAFKA": "ssl://a:9092?mechanism=X"}, "LAMINA_KAFKA is not a list", "mechanism=X"),
+        (
+            {**SERVICES, "LAMINA_KAFKA": "ssl://a:9?key_password=secret"},
+            "LAMINA_KAFKA is not",
+            "without cert_file",
+        ),
+        (
+            {**SERVICES, "LAMINA_KAFKA": "ssl://a:9?cafile=secret"},
+            "LAMINA_KAFKA is not a list",
+            "cafile=…, a parameter",
+        ),
+        (
+            {**SERVICES, "LAMINA_KAFKA": "sasl_ssl://u:secret@a:9?mechanism=OAUTHBEARER"},
+            "LAMINA_KAFKA is",
+            "lacks a token",
+        ),
+        ({**SERVICES, "LAMINA_KAFKA": "sasl_ssl://u:secret@a:9?token_url=id/token"}, "The token endpoint", "https://"),
+        (
+            {**SERVICES, "LAMINA_KAFKA": "ssl://a:9?token_url=https://id"},
+            "LAMINA_KAFKA is not a list",
+            "has a token_url",
+        ),
+        ({**SERVICES, "LAMINA_KAFKA_OPTIONS": "group.id=g"}, "LAMINA_KAFKA_OPTIONS sets group.id", "Take the line out"),
+        ({**SERVICES, "LAMINA_SPARK_MASTER": "mesos://m"}, "LAMINA_SPARK_MASTER is not one", "k8s://https://host"),
+        ({**SERVICES, "LAMINA_SPARK_MASTER": "yarn"}, "LAMINA_SPARK_MASTER is yarn", "HADOOP_CONF_DIR"),
         ({**SERVICES, "LAMINA_KAFKA": "sasl_ssl://u:p[w@a:9093"}, "LAMINA_KAFKA is not a list", "%-encoded"),
         ({**SERVICES, "LAMINA_KAFKA": "a:²"}, "LAMINA_KAFKA is not a list", "Found 'a:²'."),
         ({**SERVICES, "LAMINA_POSTGRES": "mysql://u@h/d"}, "LAMINA_POSTGRES is not the URL", "begins with mysql"),
@@ -159,6 +197,7 @@ def test_a_wrong_environment_is_explained(tmp_path: Path, environment: dict[str,
         Settings.read(tmp_path, environment)
     assert what in refusal.value.what
     assert part in str(refusal.value)
+    assert "secret" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -181,3 +220,25 @@ def test_a_wrong_url_is_shown_without_its_password(tmp_path: Path) -> None:
     with pytest.raises(LaminaError) as refusal:
         Settings.read(tmp_path, {**SERVICES, "LAMINA_POSTGRES": "postgresql://u:secret@h"})
     assert "secret" not in str(refusal.value)
+
+
+def test_settings_of_spark_are_added_unless_they_contradict_ours(tmp_path: Path, run_home: Path) -> None:
+    (tmp_path / "spark.conf").write_text("spark.driver.memory  9g\nspark.hadoop.fs.secret.key = s\n")
+    given = {**SERVICES, "LAMINA_SPARK_CONF_FILE": str(tmp_path / "spark.conf"), "LAMINA_HOME": str(run_home)}
+    settings = Settings.read(tmp_path, given)
+    assert settings.spark_conf == {"spark.driver.memory": "9g", "spark.hadoop.fs.secret.key": "s"}
+    assert "secret" not in repr(settings)
+    ours = _configuration(settings, "k8s://https://127.0.0.1:6443", "2g", ())
+    assert ours["spark.driver.host"] == "127.0.0.1"
+    assert "spark.driver.host" not in _configuration(settings, "yarn", "2g", ())
+    assert combined(ours, settings.spark_conf) == {**ours, **settings.spark_conf}
+    more = combined(ours, {"spark.jars": "a.jar", "spark.executor.extraJavaOptions": "-Da=b"})
+    assert more["spark.jars"] == f"{ours['spark.jars']},a.jar"
+    assert more["spark.executor.extraJavaOptions"].startswith(ours["spark.executor.extraJavaOptions"])
+    for name in set(ours) - set(THEIRS) - set(JOINED):
+        assert combined(ours, {name: ours[name]}) == ours
+        with pytest.raises(LaminaError, match=f"sets {re.escape(name)} to 'x', which contradicts Lamina"):
+            combined(ours, {name: "x"})
+    for name in ("spark.sql.caseSensitive", "spark.submit.deployMode", "fs.s3a.endpoint"):
+        with pytest.raises(LaminaError, match=f"LAMINA_SPARK_CONF sets {name}"):
+            combined(ours, {name: "x"})
