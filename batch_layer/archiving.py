@@ -64,6 +64,10 @@ class Logs:
                 if (lost := archived.lost).end:
                     self.tell(f"{source.name}: lost, and noted as lost, from {lost.start} up to {lost.end}")
                 self.tell(f"{source.name}: {records:,} records archived{'' if end == wanted else ' so far'}")
+            first = master_log.start(source)
+            earlier = OffsetRange.since(start, Offsets({at: first[at] for at in start if at in first}))
+            for begin in reversed([start, *earlier.steps(AT_ONCE)[:-1]]):
+                records += master_log.reach_back(source, begin, self.brokers, accept_loss=accept_loss)
         return records
 
     def maintain(self, source: Source, before: datetime) -> Maintained:

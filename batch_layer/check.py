@@ -14,7 +14,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -58,7 +58,8 @@ class Checked:
     """What a check of one view found: `missing` rows are in the SELECT's result only, `surplus` in the view only.
 
     skipped: how many records of its sources below progress were skipped by name, and are in neither. failure: why Spark
-    or Postgres could not compute the rows; None if both did.
+    or Postgres could not compute the rows; None if both did. begins: by source, the offsets
+    below which records are not part of it, unless they are 0.
     """
 
     view: str
@@ -68,6 +69,7 @@ class Checked:
     surplus: Sequence[Row]
     skipped: int = 0
     failure: Exception | None = None
+    begins: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def equal(self) -> bool:
@@ -240,7 +242,9 @@ def _compared(
         except (ValueError, OverflowError) as error:
             failure = unreadable_time(error)
     found = found or Checked(name, 0, below, [], [], failure=failure)
-    return replace(found, skipped=sum(offset < below.get(at, 0) for at, offset in asked.skipped))
+    skipped = sum(offset < below.get(at, 0) for at, offset in asked.skipped)
+    begins = {source: str(asked.starts[source].positive) for source in view.sources if asked.starts[source].positive}
+    return replace(found, skipped=skipped, begins=begins)
 
 
 def _begins(connection: Connection, preview: str | None) -> dict[str, datetime | None]:

@@ -296,6 +296,9 @@ class Deployment:
         catalog = self._compiled(files)
         changes = self._plan(catalog)
         self._tell_of_topics(catalog, changes, "create", "update")
+        new = [catalog.sources[each.name] for each in changes if each.kind == "source" and each.action == "create"]
+        for line in topics_of.told_of_begin(self.brokers, new):
+            self.tell(line)
         return changes
 
     def _tell_of_topics(self, catalog: Catalog, changes: Sequence[Change], *actions: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from lamina.failures import of_view
 from lamina.render import Output
+from master_log.offsets import brief
 from serving_layer.analyst import Statement, select
 from serving_layer.receipts import Receipt
 from serving_layer.waiting import waiting
@@ -69,6 +70,9 @@ def show(output: Output, opened: Deployment, receipt: Receipt) -> bool:
         return found.equal
     row = (receipt.view, receipt.read_at, said.rows, computed.rows, result)
     output.table(("view", "read at", "rows", "rows by the log", "result"), [row])
+    for name, counted in receipt.sources.items():
+        if counted.begins.positive:
+            output.tell(f"{name} begins at {brief(str(counted.begins.positive))}: what lies below is not part of it")
     for each in found.differing:
         output.tell(f"{receipt.view}: the receipt and the log differ in {each}")
     if found.differing and found.other_sparks:

@@ -291,6 +291,9 @@ def show(output: Output, opened: Deployment) -> None:
             output.text(_rebuild(found.rebuild))
     for name, fields in strange.items():
         output.tell(f"{name}: of the newest records, {'; '.join(map(str, fields[:SHOWN_FIELDS]))}")
+    for query in found.queries:
+        if query.begins:
+            output.tell(f"{query.query} begins at {brief(query.begins)}: what lies below is not part of it")
     for line in behind(opened, {query.query: query.lag for query in found.queries if not query.problem}):
         output.tell(line)
     with opened.database.begin() as connection:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from master_log.offsets import Offsets, brief
 from serving_layer.alarms import age
 from serving_layer.amounts import size
 from serving_layer.queries import Topic
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
+from view_algebra.language.starts import EARLIEST, start_of
 
 if TYPE_CHECKING:
     from master_log.kafka import Brokers
@@ -43,7 +46,62 @@ def opened(brokers: Brokers, source: Source, catalog: Catalog, tell: Callable[[s
             " views would count what a rebuild cannot.",
             way_out="Set its cleanup.policy to delete, or copy it to a topic that keeps every record.",
         )
-    return Topic(id, brokers.earliest(source.topic))
+    return Topic(id, brokers.earliest(source.topic), begin(brokers, source, tell))
+
+
+def told_of_begin(brokers: Brokers, sources: Iterable[Source]) -> list[str]:
+    """What `plan` says about where new sources begin; nothing while the brokers do not answer.
+
+    Raises LaminaError if the topic of one of them has no such place.
+    """
+    told: list[str] = []
+    asked = [source for source in sources if start_of(source.start) != EARLIEST]
+    for source in asked if asked and brokers.listening() else ():
+        if brokers.topic_id(source.topic) is not None:
+            begin(brokers, source, told.append)
+    return told
+
+
+def begin(brokers: Brokers, source: Source, tell: Callable[[str], None]) -> Offsets:
+    """The offsets at which a new source begins; a partition that they leave out begins with its first record."""
+    start = start_of(source.start)
+    if start == EARLIEST:
+        return Offsets({})
+    match start:
+        case datetime():
+            offsets = _at_time(brokers, source, start)
+        case Mapping():
+            offsets = _there(brokers, source, Offsets.of(source.topic, start))
+        case _:
+            offsets = brokers.latest(source.topic)
+    earliest = brokers.earliest(source.topic)
+    gone = Offsets({at: first for at, first in earliest.items() if offsets.get(at, first) < first})
+    below = f"; below {brief(str(gone))}, Kafka no longer holds it" if gone else ""
+    tell(f"{source.name} begins at {brief(str(earliest.updated(offsets)))} (start {source.start!r}){below}")
+    return offsets
+
+
+def _at_time(brokers: Brokers, source: Source, time: datetime) -> Offsets:
+    if time > datetime.now(UTC):
+        raise LaminaError(
+            f"{source.name} cannot begin at {source.start}, which is in the future",
+            way_out="Write start 'latest' to count the records from now on.",
+        )
+    microseconds = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return brokers.at_time(source.topic, max(0, -(-microseconds // 1000)))
+
+
+def _there(brokers: Brokers, source: Source, offsets: Offsets) -> Offsets:
+    """The offsets; raises if one of them is not in the topic."""
+    latest = brokers.latest(source.topic)
+    for at, offset in offsets.items():
+        if offset > latest.get(at, -1):
+            raise LaminaError(
+                f"{source.name} cannot begin at offset {offset} of partition {at.partition} of topic {source.topic}",
+                evidence=f"its partitions end at {brief(str(latest))}",
+                way_out="Write the next offset to read of partitions that there are, or start 'latest'.",
+            )
+    return offsets
 
 
 def declared_partitions(catalog: Catalog, topic: str) -> int | None:

@@ -26,6 +26,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
@@ -102,8 +103,9 @@ class MasterLog:
     def create(self, source: Source, topic_id: str, start: Offsets) -> None:
         """Opens the log of the source's topic at `start`.
 
-        One that is open already begins at `start` from now on: a source that was dropped and declared again answers
-        for the records since then, and the log may hold older ones. Where the topic was created anew before it was
+        One that is open already begins at `start` from now on if it holds nothing yet, or ends before: a source that
+        was dropped and declared again answers for the records since then. If `start` is below where it begins, the
+        next archive run takes the records between (`reach_back`). Where the topic was created anew before it was
         declared again, the log of the old one is set aside under its topic's id.
         """
         table = self._table(source)
@@ -111,8 +113,12 @@ class MasterLog:
             with telling(f"{source.name}: the log of the topic before was not set aside"):
                 table.rename(spark_path("log", f"{source.topic}-{table.properties()[TOPIC_ID]}"))
         if table.exists():
-            if summaries.start_of(table) != (begin := Offsets.of(source.topic, start.on(source.topic))):
-                table.set_properties({START: begin.json()})
+            first, begin = summaries.start_of(table), Offsets.of(source.topic, start.on(source.topic))
+            if first != begin:
+                newest, held = summaries.held_in(table, source)
+                moved = {at: offset for at, offset in begin.items() if newest is None or offset > held.get(at, 0)}
+                if (now := first.updated(moved)) != first:
+                    table.set_properties({START: now.json()})
             return
         declared = "".join(f", {spark_path(column.name)} {column.spark}" for column in source.read)
         properties = PROPERTIES | {
@@ -228,6 +234,43 @@ class MasterLog:
                 raise refusals.changed_meanwhile(source, f"Found another commit on top of {held or 'an empty log'}.")
         return Archived(int(written.summary.get("added-records", "0")), whole, lost)
 
+    def reach_back(self, source: Source, start: Offsets, brokers: Brokers, *, accept_loss: bool = False) -> int:
+        """Lets the log begin at `start`, for a source that begins lower; gives how many records this added.
+
+        A run that died before the log begins there changed nothing that is read.
+        """
+        table = self._opened(source)
+        onto, held = summaries.held_in(table, source)
+        first = summaries.start_of(table)
+        lower = Offsets({at: offset for at, offset in start.items() if at in first and offset < first[at]})
+        rng = OffsetRange(lower, Offsets({at: first[at] for at in lower}))
+        if onto is None or rng.empty:
+            return 0
+        self._same_topic(table, source, brokers.topic_id(source.topic))
+        known = summaries.tails_in(table, held)
+        if differing := brokers.differing(held, known):
+            raise refusals.holds_others(source, differing)
+        lost = self._lost(rng, brokers)
+        if lost.end and not accept_loss:
+            raise refusals.gone(source, lost)
+        self._one_parse(table, source)
+        summary = {HELD: held.json(), TAILS: to_json(known)}
+        branch = f"{_BRANCH}{uuid.uuid4().hex}"
+        with telling(f"{source.name}: its records were not archived"):
+            # Those of a source that was dropped, or of a run that died.
+            table.delete(within(rng), onto.id, branch, summary)
+            if not table.publish(branch):
+                raise refusals.changed_meanwhile(source, "Found another commit on top of the one before.")
+            if lost.end:
+                summary[LOST] = summaries.ranges_json(lost)
+            present = OffsetRange(rng.start.updated(lost.end), rng.end)
+            branch, written = self._append(table, source, brokers, present, next(table.lineage()), summary)
+            self._same_topic(table, source, brokers.topic_id(source.topic))
+            if not table.publish(branch):
+                raise refusals.changed_meanwhile(source, "Found another commit on top of the one before.")
+            table.set_properties({START: first.updated(lower).json()})
+        return int(written.summary.get("added-records", "0"))
+
     def _append(
         self,
         table: Table,
@@ -315,7 +358,10 @@ class MasterLog:
             raise refusals.too_short(source, held, wanted)
         if snapshot is None:
             return self._nothing(source)
-        range = below(wanted, since or summaries.start_of(table))
+        first = summaries.start_of(table)
+        range = below(wanted, since or first)
+        if late := {at: first[at] for at, end in wanted.items() if range.start[at] < min(first.get(at, 0), end)}:
+            raise refusals.begins_after(source, Offsets(late), range.start)
         rows = table.read(snapshot.id).where(within(range))
         rows = without(rows, range.holds(self._skipped()))
         if table.properties()[PARSED_BY] == fingerprint(source):
@@ -332,49 +378,49 @@ class MasterLog:
         `since` is the source's own start, where that of the log is another's.
         """
         table = self._opened(source)
-        held = summaries.held_in(table, source)[1]
         wanted = Offsets.of(source.topic, end.on(source.topic))
-        start = summaries.start_of(table)
-        reached = Offsets({at: min(to, held.get(at, 0)) for at, to in wanted.items()})
-        kept = self._kept(source, reached, since)
-        begin = {at: max(held.get(at, 0), (since or start).get(at, 0)) for at in wanted}
-        rest = below(Offsets({at: to for at, to in wanted.items() if to > begin[at]}), Offsets(begin))
-        if rest.empty:
-            return log_times.of_records(kept, source)
-        self._in_kafka(table, source, rest, brokers)
-        lost = self._lost(rest, brokers)
-        if lost.end:
-            raise refusals.gone(source, lost)
-        raw = kafka_range(self._spark, brokers, source, rest, self._skipped())
-        whole = kept.drop(LOG_TIME).unionByName(self._parsed(raw, source).drop(LOG_TIME))
-        return log_times.of_records(whole, source)
+        kept, lacking = self._parts(source, below(wanted, since or summaries.start_of(table)))
+        found = self._kept(source, kept.end, kept.start)
+        for rest in lacking:
+            self._in_kafka(table, source, rest, brokers)
+            lost = self._lost(rest, brokers)
+            if lost.end:
+                raise refusals.gone(source, lost)
+            raw = kafka_range(self._spark, brokers, source, rest, self._skipped())
+            found = found.drop(LOG_TIME).unionByName(self._parsed(raw, source).drop(LOG_TIME))
+        return log_times.of_records(found, source)
 
     def raw(self, source: Source, range: OffsetRange, brokers: Brokers) -> DataFrame:
         """The raw records of a range: the log's, and from where it ends Kafka's. Nothing is checked of either."""
         table = self._opened(source)
-        snapshot, held = summaries.held_in(table, source)
-        reached = Offsets({at: max(range.start[at], min(to, held.get(at, 0))) for at, to in range.end.items()})
-        kept, rest = OffsetRange(range.start, reached), OffsetRange(reached, range.end)
-        raw = kafka_range(self._spark, brokers, source, rest, self._skipped())
-        if snapshot is None or kept.empty:
-            return raw
-        rows = without(table.read(snapshot.id).where(within(kept)), kept.holds(self._skipped()))
-        return as_kafka_gave(rows, source).unionByName(raw)
+        snapshot, _ = summaries.held_in(table, source)
+        kept, lacking = self._parts(source, range)
+        parts = [kafka_range(self._spark, brokers, source, rest, self._skipped()) for rest in lacking]
+        if snapshot is not None and not kept.empty:
+            rows = without(table.read(snapshot.id).where(within(kept)), kept.holds(self._skipped()))
+            parts.insert(0, as_kafka_gave(rows, source))
+        empty = OffsetRange(range.start, range.start)
+        parts = parts or [kafka_range(self._spark, brokers, source, empty, self._skipped())]
+        return reduce(lambda whole, part: whole.unionByName(part), parts)
 
     def newest(self, source: Source, end: Offsets, brokers: Brokers, *, since: Offsets) -> LogTimes:
         """The log times of a table below `end`, per partition, of the records that the log or Kafka still has."""
-        table = self._opened(source)
-        held = summaries.held_in(table, source)[1]
         first = brokers.earliest(source.topic)
-        begin = {at: max(held.get(at, 0), since.get(at, 0), first.get(at, 0)) for at in end}
-        reached = Offsets({at: min(to, held.get(at, 0)) for at, to in end.items()})
-        found = self._kept(source, reached, since).select("kafka_partition", "kafka_timestamp")
-        rest = below(Offsets({at: to for at, to in end.items() if to > begin[at]}), Offsets(begin))
-        if not rest.empty:
-            raw = kafka_range(self._spark, brokers, source, rest, self._skipped())
-            found = found.unionAll(self._parsed(raw, source).select("kafka_partition", "kafka_timestamp"))
+        kept, lacking = self._parts(source, below(end, since))
+        found = self._kept(source, kept.end, kept.start).select("kafka_partition", "kafka_timestamp")
+        for part in lacking:
+            present = Offsets({at: max(begin, first.get(at, 0)) for at, begin in part.start.items()})
+            rest = OffsetRange(present, part.end)
+            if not rest.empty:
+                raw = kafka_range(self._spark, brokers, source, rest, self._skipped())
+                found = found.unionAll(self._parsed(raw, source).select("kafka_partition", "kafka_timestamp"))
         newest = found.groupBy("kafka_partition").agg(expr("unix_micros(max(kafka_timestamp)) AS newest")).collect()
         return {TopicPartition(source.topic, row.kafka_partition): row.newest for row in newest}
+
+    def _parts(self, source: Source, wanted: OffsetRange) -> tuple[OffsetRange, list[OffsetRange]]:
+        """What the log holds of a range, and what it lacks."""
+        table = self._opened(source)
+        return wanted.parted(summaries.start_of(table), summaries.held_in(table, source)[1])
 
     def _table(self, source: Source) -> Table:
         return Table(self._spark, spark_path(self._catalog, "log", source.topic))

@@ -114,6 +114,11 @@ class Brokers:
         """For each partition, the end of what is committed: below it no transaction is open (last stable offset)."""
         return self._offsets(topics, OffsetSpec.LATEST)
 
+    def at_time(self, topic: str, milliseconds: int) -> Offsets:
+        """For each partition, the first record with this Kafka timestamp or a later one; its end if it has none."""
+        found, latest = self._offsets([topic], milliseconds), self.latest(topic)
+        return latest.updated({at: offset for at, offset in found.items() if offset >= 0})
+
     def undecided(self, committed: Offsets) -> list[Undecided]:
         """What is written and not committed, above the `latest` of a topic; what was committed after it waits, too."""
         written = self._offsets(list(committed.topics()), OffsetSpec.LATEST, IsolationLevel.READ_UNCOMMITTED)
@@ -383,7 +388,7 @@ class Brokers:
         ]
 
     def _offsets(
-        self, topics: Sequence[str], which: OffsetSpec, level: IsolationLevel = IsolationLevel.READ_COMMITTED
+        self, topics: Sequence[str], which: OffsetSpec | int, level: IsolationLevel = IsolationLevel.READ_COMMITTED
     ) -> Offsets:
         asked = dict.fromkeys(self._partitions(topics), which)
         try:

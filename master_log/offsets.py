@@ -76,6 +76,11 @@ class Offsets(Mapping[TopicPartition, int]):
         """
         return all(at in self._at and self._at[at] >= offset for at, offset in other.items())
 
+    @property
+    def positive(self) -> Offsets:
+        """The partitions whose offset is not 0."""
+        return Offsets({at: offset for at, offset in self._at.items() if offset})
+
     def __getitem__(self, at: TopicPartition) -> int:
         return self._at[at]
 
@@ -163,6 +168,24 @@ class OffsetRange:
             for each in range(1, number + 1)
         ]
 
+    def parted(self, first: Offsets, held: Offsets) -> tuple[OffsetRange, list[OffsetRange]]:
+        """What a log from `first` to `held` has of it, and what that lacks: before `first`, and from `held` on.
+
+        >>> whole = OffsetRange(Offsets.of("t", {0: 2, 1: 7}), Offsets.of("t", {0: 9, 1: 9}))
+        >>> kept, lacking = whole.parted(Offsets.of("t", {0: 4, 1: 7}), Offsets.of("t", {0: 6, 1: 8}))
+        >>> for part in (kept, *lacking):
+        ...     print(part.start, "to", part.end)
+        t 0:4 1:7 to t 0:6 1:8
+        t 0:2 to t 0:4
+        t 0:6 1:8 to t 0:9 1:9
+        """
+        begins = {at: max(start, first.get(at, 0)) for at, start in self.start.items()}
+        before = {at: (self.start[at], min(end, begins[at])) for at, end in self.end.items()}
+        after = {at: (max(begins[at], held.get(at, 0)), end) for at, end in self.end.items()}
+        kept = {at: (begins[at], min(end, held.get(at, 0))) for at, end in self.end.items()}
+        lacking = ({at: part for at, part in parts.items() if part[0] < part[1]} for parts in (before, after))
+        return _range(kept), [_range(parts) for parts in lacking if parts]
+
     def holds(self, skipped: Skipped) -> Skipped:
         """Those of the skipped offsets that lie in it."""
         return frozenset(each for each in skipped if each[0] in self.end and self._has(*each))
@@ -184,12 +207,16 @@ class OffsetRange:
         found = []
         for number in range(max(map(len, parts.values()), default=1)):
             there = {at: cut[number] for at, cut in parts.items() if number < len(cut)}
-            starts, stops = ({at: part[side] for at, part in there.items()} for side in (0, 1))
-            found.append(OffsetRange(Offsets(starts), Offsets(stops)))
+            found.append(_range(there))
         return tuple(found)
 
     def _has(self, at: TopicPartition, offset: int) -> bool:
         return self.start[at] <= offset < self.end[at]
+
+
+def _range(bounds: Mapping[TopicPartition, tuple[int, int]]) -> OffsetRange:
+    starts, ends = ({at: each[side] for at, each in bounds.items()} for side in (0, 1))
+    return OffsetRange(Offsets(starts), Offsets(ends))
 
 
 Skipped = frozenset[tuple[TopicPartition, int]]

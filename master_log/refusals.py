@@ -36,6 +36,15 @@ def too_short(source: Source, held: Offsets, wanted: Offsets) -> LaminaError:
     )
 
 
+def begins_after(source: Source, first: Offsets, wanted: Offsets) -> LaminaError:
+    """Its log begins above what is wanted of it."""
+    return LaminaError(
+        f"{source.name}: its log does not hold the first records of the source",
+        evidence=f"It begins at {first}.\nWanted: from {wanted}.",
+        way_out="Archive them first (`lamina archive`).",
+    )
+
+
 def ends_before(source: Source, latest: Offsets, wanted: Offsets) -> LaminaError:
     """Its topic ends below what is wanted of it."""
     return LaminaError(

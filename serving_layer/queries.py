@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, delete, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -18,10 +18,15 @@ from view_algebra.errors import LaminaError
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as the brokers hold it: its id, and the first offset of each partition."""
+    """A topic as the brokers hold it: its id, and the first offset of each partition.
+
+    start: where a source that reads it begins, as it declares; a partition that this leaves out begins with its first
+    record.
+    """
 
     id: str
     earliest: Offsets
+    start: Offsets = field(default_factory=lambda: Offsets({}))
 
 
 @dataclass(frozen=True)
@@ -33,9 +38,10 @@ class End:
 
 
 def create(connection: Connection, name: str, topic: str, at: Topic, end: End | None = None) -> None:
-    """Makes the query of a source. It reads its topic from the first record or, where those before are computed, `end`.
+    """Makes the query of a source. It reads its topic from where it begins or, where those before are computed, `end`.
 
-    They are computed from the first record in the topic's log, which may be older than Kafka's.
+    They are computed from the first record in the topic's log, which may be older than Kafka's, unless the source
+    begins later.
     """
     others = progress.reading(connection, topic)
     logged = progress.begins(connection, topic) if end else {}
@@ -67,7 +73,7 @@ def create(connection: Connection, name: str, topic: str, at: Topic, end: End | 
     quarantine.forget(connection, name)  # of a source that was dropped: its records are read again
     _forget_ids(connection, name)
     for place, offset in at.earliest.items():
-        start = min(offset, logged.get(place, offset))
+        start = max(min(offset, logged.get(place, offset)), at.start.get(place, 0))
         reached, tail = (start, None) if end is None else (end.offsets[place], end.tails.get(place))
         row = {"topic": topic, "partition": place.partition, "start_offset": start, "next_offset": reached}
         connection.execute(insert(progress_table).values(query=name, tail=tail, **row))

@@ -38,6 +38,7 @@ class ViewStatus:
 class QueryStatus:
     """A query: `lag` is an upper bound of the records behind (offsets, which markers take too).
 
+    begins: the offsets below which records are not part of the source, of the partitions that do not begin at 0.
     bad_fields: records that count, with NULL for a field that could not be read; quarantine keeps them, too.
     skipped: records that were skipped by name; they are in quarantine, too. duplicates: records that are copies of a
     counted one; conflicts: those of them that would have counted in its place in a rebuild, and differ.
@@ -45,6 +46,7 @@ class QueryStatus:
 
     query: str
     topic: str
+    begins: str
     progress: str
     lag: int | None
     committed_at: datetime | None
@@ -121,6 +123,7 @@ def _query(connection: Connection, query: progress.Query, topic: Topic | None, p
     return QueryStatus(
         query=query.name,
         topic=query.topic,
+        begins=str(progress.starts(connection, [query.name]).positive),
         progress=str(reached),
         lag=None if topic is None else alarms.lag(topic.end, reached),
         committed_at=query.committed_at,

@@ -284,9 +284,10 @@ class _Work:
             self.wrong(file, found.view, Wrong(found.place, what, "Give one of them another name."))
 
     def check_names(self) -> None:
-        topics: dict[tuple[str, str], SourceDeclaration] = {}
+        topics: dict[tuple[str, str, str], SourceDeclaration] = {}
         for source in self.sources.values():
-            other = topics.setdefault((source.topic, source.kind), source)
+            start = source.properties.get("start", "earliest")
+            other = topics.setdefault((source.topic, source.kind, start), source)
             if other is not source:
                 self.wrong(
                     source.file,

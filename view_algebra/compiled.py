@@ -108,7 +108,8 @@ class Source:
     """A declared source.
 
     unique: of a table the columns of its PRIMARY KEY, of a stream those of UNIQUE. properties: what TBLPROPERTIES say,
-    and OPTIONS of its format. format, key_format: what the value of its records, and Kafka's key of them, are read as.
+    OPTIONS of its format, and `start`. format, key_format: what the value of its records, and Kafka's key of them, are
+    read as.
     changing: of a table, the columns of its records that `parse` reads beside those that are declared (an older Lamina
     kept them as `moved_from`).
     `parse` is Spark SQL that reads the view `raw_records` (topic, partition, offset, timestamp, key, value,
@@ -156,6 +157,11 @@ class Source:
     def has_changes(self) -> bool:
         """True if its records are change events of Debezium."""
         return self.format.startswith("debezium-")
+
+    @property
+    def start(self) -> str:
+        """Where it begins in its topic, as OPTIONS say it: see `language/starts.py`."""
+        return self.properties.get("start", "earliest")
 
     @property
     def counts_bad_fields(self) -> bool:

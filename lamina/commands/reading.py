@@ -119,11 +119,14 @@ def _show_checked(output: Output, results: Sequence[Checked]) -> None:
         row: tuple[object, ...] = (each.view, each.rows, len(each.missing), len(each.surplus), result, below)
         failure = None if each.failure is None else told(each.failure)
         if output.as_json:
-            row = (*row, None if failure is None else f"{failure.what}: {failure.evidence}")
+            row = (*row, dict(each.begins), None if failure is None else f"{failure.what}: {failure.evidence}")
         elif failure is not None:
             output.tell(f"{each.view}: {failure.what}: {failure.evidence}")
         rows.append(row)
-    output.table((*columns, "error") if output.as_json else columns, rows)
+    output.table((*columns, "begins", "error") if output.as_json else columns, rows)
+    for source, begins in dict(pair for each in results for pair in each.begins.items()).items():
+        if not output.as_json:
+            output.tell(f"{source} begins at {brief(begins)}: what lies below is not part of it")
 
 
 @command()

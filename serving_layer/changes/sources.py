@@ -8,6 +8,7 @@ import view_algebra
 from serving_layer.changes.known import Change, Known, other_settings, sql_diff
 from serving_layer.changes.views import declared_alike
 from view_algebra.compiled import Catalog, Source, View
+from view_algebra.language.starts import EARLIEST, start_of
 
 
 def read_anew(before: Catalog, after: Catalog) -> set[str]:
@@ -49,7 +50,11 @@ def source_change(name: str, before: Catalog, after: Catalog, anew: set[str], kn
     if new is None:
         return Change("source", name, "drop", LEAVES)
     if old is None:
-        return Change("source", name, "create", f"topic {new.topic} is read from its first record")
+        begins = "its first record" if start_of(new.start) == EARLIEST else f"start {new.start!r}"
+        return Change("source", name, "create", f"topic {new.topic} is read from {begins}")
+    if start_of(old.start) != start_of(new.start):
+        change = Change("source", name, "update", "", diff=sql_diff(old.sql, new.sql))
+        return _to_another_name(change, f"it would begin at {new.start!r}, and began at {old.start!r}")
     if old.reads_as(new):
         settings = other_settings(old.properties, new.properties)
         return Change("source", name, "update", settings) if settings else Change("source", name, "nothing", "")

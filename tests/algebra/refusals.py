@@ -258,6 +258,36 @@ SOURCES = [
         f"CREATE TABLE x (a INT) {_KAFKA};",
     ),
     Refusal(
+        "an unknown start",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json', start 'yesterday');",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json', start 'latest');",
+    ),
+    Refusal(
+        "a start at a time without a zone",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json', start '2026-01-01T00:00:00');",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json', start '2026-01-01T00:00:00Z');",
+    ),
+    Refusal(
+        "a start at an offset below 0",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json', start '{\"0\": -1}');",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json', start '{\"0\": 4711}');",
+    ),
+    Refusal(
+        "a start at two offsets of a partition",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json', start '{\"0\": 1, \"0\": 2}');",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json', start '{\"0\": 1}');",
+    ),
+    Refusal(
+        "a start among the properties",
+        f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('start' = 'latest');",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json', start 'latest');",
+    ),
+    Refusal(
+        "where a consumer begins",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json', startingOffsets 'latest');",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json', start 'latest');",
+    ),
+    Refusal(
         "a text as the key of two columns",
         "CREATE TABLE x (a INT, b INT, PRIMARY KEY (a, b)) USING kafka OPTIONS (topic 'x', format 'json', key_format 'string');",
         "CREATE TABLE x (a INT, b INT, PRIMARY KEY (a, b)) USING kafka OPTIONS (topic 'x', format 'json', key_format 'json');",

@@ -38,6 +38,7 @@ def test_the_examples_of_the_page_compile_as_one_catalog() -> None:
         "readings",
         "sales_in_avro",
         "suppliers",
+        "trades",
     ]
     others = ["by_city", "by_city_then", "customers", "net_revenue", "paid", "suppliers"]
     assert sorted(catalog.views) == sorted([*others, "best_countries", "buyers", "order_status", "revenue", "visits"])

@@ -6,6 +6,8 @@ import pytest
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
+from master_log.offsets import Offsets
+from tests.batch_layer.test_receipts import receipt, verified
 from tests.fix_lamina import Deployed
 from view_algebra.errors import LaminaError
 
@@ -137,3 +139,108 @@ def test_a_record_is_skipped_for_all_sources_of_its_topic_or_for_none(deployed: 
     with pytest.raises(LaminaError, match="was read by amounts already") as raised:
         deployed.deployment.skip(sources["newest"], 0, 7, "too late")
     assert "drop amounts first" in raised.value.way_out
+
+
+BEGUN = """
+    CREATE TABLE {name} (name STRING, amount BIGINT{key}) USING kafka
+    OPTIONS (topic '{{topics}}_amounts', format 'json', start '{start}');
+    CREATE VIEW of_{name} AS SELECT name, sum(amount) AS total, count(*) AS n FROM {name} GROUP BY name;
+"""
+
+
+def begun(name: str, start: str, key: str = "") -> dict[str, str]:
+    return {name: BEGUN.format(name=name, start=start, key=key)}
+
+
+def totals(deployed: Deployed, name: str) -> dict[object, object]:
+    return {row[0]: row[1] for row in deployed.rows(f"SELECT * FROM of_{name}")}
+
+
+def test_sources_begin_where_they_say_and_the_log_where_the_lowest_does(deployed: Deployed) -> None:
+    brokers, topic = deployed.deployment.brokers, f"{deployed.prefix}_amounts"
+    brokers.create(topic, 2)
+
+    def sent(partition: int, *amounts: int | None, at: int) -> None:
+        for amount in amounts:
+            value = b"no JSON" if amount is None else b'{"name": "p%d", "amount": %d}' % (partition, amount)
+            deployed.producer.send(topic, value, partition=partition, timestamp_ms=at)
+        deployed.producer.flush()
+
+    new_year = 1_767_225_600_000
+    sent(0, None, 1, 10, 100, at=new_year - 1)
+    sent(1, None, None, 1, at=new_year - 1)
+    sent(0, 1_000, at=new_year)
+    sent(1, 10, at=new_year + 5)
+    for start, why in (
+        ('{"0": 6}', "offset 6 of partition 0"),
+        ('{"2": 0}', "partition 2"),
+        ("2999-01-01T00:00:00Z", "in the future"),
+    ):
+        with pytest.raises(LaminaError, match=why):
+            deployed.apply(**begun("wrong", start))
+        with pytest.raises(LaminaError, match=why):
+            deployed.deployment.plan(deployed.files)
+    deployed.files.clear()
+    deployed.apply(**begun("newest", "latest"))
+    sent(0, 10_000, at=new_year + 9)
+    deployed.catch_up()
+    assert totals(deployed, "newest") == {"p0": 10_000}
+    deployed.deployment.batch.rebuild()
+    first = receipt(deployed, "of_newest")
+
+    deployed.apply(
+        **begun("all_of_it", "earliest"),
+        **begun("some", '{"0": 2}'),
+        **begun("timed", "2026-01-01T01:00:00+01:00"),
+        **begun("rows", '{"0": 3, "1": 3}', ", PRIMARY KEY (name)"),
+    )
+    sent(1, 100_000, at=new_year + 9)
+    deployed.catch_up()
+    shown = {
+        "newest": {"p0": 10_000, "p1": 100_000},
+        "all_of_it": {"p0": 11_111, "p1": 100_011},
+        "some": {"p0": 11_110, "p1": 100_011},
+        "timed": {"p0": 11_000, "p1": 100_010},
+    }
+    begins = {"newest": (5, 4), "all_of_it": (0, 0), "some": (2, 0), "timed": (4, 3), "rows": (3, 3)}
+
+    def holds() -> None:
+        assert {name: totals(deployed, name) for name in shown} == shown
+        assert deployed.rows("SELECT * FROM rows ORDER BY name") == [("p0", 10_000), ("p1", 100_000)]
+        listed = "array_agg(first_offset ORDER BY partition)"
+        offsets = f"SELECT source, {listed} FROM lamina.offsets WHERE starts_with(view, 'of_') GROUP BY 1"
+        assert {name: tuple(at) for name, at in deployed.rows(offsets)} == begins
+        assert {(of, n) for of, why, n in bad_records(deployed) if why == "not JSON"} == {("all_of_it", 3), ("some", 2)}
+        assert {n: at for each in deployed.check() for n, at in each.begins.items()}.keys() == begins.keys() - {
+            "all_of_it"
+        }
+        assert verified(deployed, receipt(deployed, "of_timed")).equal
+
+    holds()
+    deployed.deployment.batch.rebuild()  # the log reaches back to the first record
+    assert deployed.owner("SELECT sum(differing) FROM lamina.proof") == [(0,)]
+    holds()
+    source = deployed.deployment.deployed().sources["newest"]
+    assert deployed.deployment.log.start(source) == Offsets.of(topic, {0: 0, 1: 0})
+    assert deployed.deployment.log.records_below(source, brokers.latest(topic)).count() == 11
+    assert verified(deployed, first).equal
+    [change] = [
+        each
+        for each in deployed.deployment.plan(
+            {**deployed.files, "some.sql": deployed.files["some.sql"].replace('{"0": 2}', '{"0": 4}')}
+        )
+        if each.name == "some"
+    ]
+    assert change.action == "refuse"
+    assert "and began at" in change.effect
+    moved = begun("later", '{"0": 3, "1": 3}')["later"].replace("of_later", "of_some")
+    deployed.apply(some=moved)  # its view reads it in place of the other
+    shown["some"] = {"p0": 11_100, "p1": 100_010}
+    begins |= {"later": (3, 3)}
+    del begins["some"]
+    assert totals(deployed, "some") == shown["some"]
+    sent(0, 1_000_000, at=new_year - 1)
+    deployed.deployment.batch.rebuild(leap=True)
+    assert totals(deployed, "some") == {"p0": 1_011_100, "p1": 100_010}
+    deployed.check()
+    assert verified(deployed, receipt(deployed, "of_some")).equal

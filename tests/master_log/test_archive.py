@@ -22,7 +22,7 @@ from master_log.iceberg import Table
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.reading import Unreadable, kafka_range, parsed, unreadable
-from master_log.summaries import HELD, LOST
+from master_log.summaries import HELD, LOST, START
 from tests.master_log.conftest import NewSource, Transaction, declared
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
@@ -314,6 +314,39 @@ def test_a_log_begins_where_it_was_opened(
     end = brokers.latest(source.topic)
     assert ids(log.records(source, end, brokers)) == [2, 3, 4, 5]
     assert log.archive(source, end, brokers).records == 4
+
+
+def test_a_log_reaches_back_to_a_lower_start_in_one_step(
+    kafka: str, spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
+) -> None:
+    source = new_source()
+    fill(producer, source, range(6))
+    topic_id = str(brokers.topic_id(source.topic))
+    at = {offset: Offsets.of(source.topic, {0: offset}) for offset in range(7)}
+    log.create(source, topic_id, at[4])
+    log.create(source, topic_id, at[3])
+    assert log.start(source) == at[3], "nothing is held, so nothing lies between"
+    assert log.archive(source, at[5], brokers).records == 2
+    log.create(source, topic_id, at[1])
+    assert log.start(source) == at[3]
+    assert ids(log.records(source, at[6], brokers, since=at[1])) == [1, 2, 3, 4, 5]
+    assert ids(log.records(source, at[2], brokers, since=at[1])) == [1]
+    with pytest.raises(LaminaError, match="does not hold the first records"):
+        log.records_below(source, at[5], since=at[1])
+
+    def die() -> None:
+        raise Killed
+
+    with pytest.raises(Killed), Meddled(kafka, die) as dying:
+        log.reach_back(source, at[1], dying)
+    assert (log.start(source), log.held(source)) == (at[3], at[5])
+    assert log.reach_back(source, at[1], brokers) == 2
+    assert (log.start(source), log.held(source)) == (at[1], at[5])
+    Table(spark, name(source)).set_properties({START: at[3].json()})  # as if it had died before the last step
+    assert log.reach_back(source, at[1], brokers) == 2
+    assert log.reach_back(source, at[1], brokers) == 0
+    assert ids(log.records_below(source, at[5], since=at[1])) == [1, 2, 3, 4]
+    assert log.archive(source, at[6], brokers).records == 1
 
 
 def test_what_is_held_survives_compaction_and_expired_snapshots_and_a_roll_back_archives_again(

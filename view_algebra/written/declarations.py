@@ -16,6 +16,7 @@ from view_algebra.formats import DEBEZIUM, Read
 from view_algebra.language.encodings import PLACEHOLDER, TIME_MODES, UNITS, Encodings
 from view_algebra.language.long_numbers import mapped
 from view_algebra.language.quoting import spark_text, words
+from view_algebra.language.starts import start_of
 from view_algebra.language.types import (
     BINARY,
     CALENDAR,
@@ -168,7 +169,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     if "index" in properties and not primary:
         report(Wrong(properties["index"][1], "an index on a stream", "Declare it on a view of the stream."))
     well_formed(properties, report)
-    properties = _fields(properties, columns, report)
+    properties, start = _fields(properties, columns, report), _start(options, report)
     encodings = _encodings(columns, primary, format_, properties, options, report)
     return SourceDeclaration(
         name,
@@ -182,7 +183,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
         newest_by,
         unique or primary,
         comment,
-        {key: value for key, (value, _) in sorted((properties | of_format(format_, options)).items())},
+        {key: value for key, (value, _) in sorted((properties | of_format(format_, options) | start).items())},
         topic_place,
         format_,
         key_format,
@@ -413,6 +414,17 @@ def _topic(name: str, schema: exp.Schema, options: Found, report: Report) -> tup
             way_out = "Declare a source for each topic, and a view over all: SELECT * FROM a UNION ALL SELECT * FROM b."
         report(Wrong(place, f"{topic!r} cannot be the name of a Kafka topic", way_out))
     return topic, place
+
+
+def _start(options: Found, report: Report) -> Found:
+    """The option that says where the source begins, if there is one."""
+    found = {name: options[name] for name in ("start",) if name in options}
+    for value, place in found.values():
+        try:
+            start_of(value)
+        except ValueError as error:
+            report(Wrong(place, f"start {value!r}", str(error)))
+    return found
 
 
 _OF_LIST = re.compile("(?i:position|element|key|value) [0-9]+")

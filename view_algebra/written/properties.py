@@ -45,7 +45,7 @@ UNAVAILABLE = "unavailable.value.placeholder"
 OPTIONS_OF_FORMATS = {name: option for each in FORMATS.values() for name, option in each.options.items()}
 """What OPTIONS may say of one format, and what it means."""
 
-OPTIONS = ("topic", "format", "key_format", *MODES, UNAVAILABLE, *OPTIONS_OF_FORMATS)
+OPTIONS = ("topic", "start", "format", "key_format", *MODES, UNAVAILABLE, *OPTIONS_OF_FORMATS)
 """What OPTIONS of a source may say."""
 
 OF_FIELD = "field."
@@ -155,6 +155,7 @@ _OF_OPTIONS = {
     **dict.fromkeys(("kafka_topic", "subscribe", "topics"), "topic"),
     **dict.fromkeys(("value_format", "value.format"), "format"),
     "key.format": "key_format",
+    **dict.fromkeys(("startingoffsets", "auto.offset.reset", "scan.startup.mode"), "start"),
 }
 """Options of other systems: what they are called here."""
 
