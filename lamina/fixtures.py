@@ -31,8 +31,8 @@ from view_algebra.refusals import suggestion
 
 ENDING = ".test"
 
-TIME, KEY = "kafka_timestamp", "kafka_key"
-"""What a line may say of its record beside the fields: its time in Kafka, and its key."""
+TIME, KEY, HEADERS = "kafka_timestamp", "kafka_key", "kafka_headers"
+"""What a line may say of its record beside the fields: its time in Kafka, its key, and its headers as an object."""
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 """The time in Kafka of the first record of a test that does not say it; each further one is a millisecond later."""
@@ -53,6 +53,7 @@ class Record:
     timestamp: datetime
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,7 @@ def _record(source: Source, line: Line, timestamp: datetime) -> Record:
     """The record of a line, keyed as `lamina ingest` keys it; a table's is a deletion where `kafka_deleted` says so."""
     value = dict(line.value)
     told, key, deleted = value.pop(TIME, None), value.pop(KEY, None), value.pop(DELETED, False)
+    headers = _headers(line, value.pop(HEADERS, None))
     declared = [source.field(column.name) for column in source.columns]
     unknown = [name for name in value if name not in declared]
     if unknown and not source.has_changes:
@@ -138,7 +140,16 @@ def _record(source: Source, line: Line, timestamp: datetime) -> Record:
     else:
         made = (key if isinstance(key, str) else json.dumps(key, ensure_ascii=False)).encode()
     record = json.dumps(value, ensure_ascii=False).encode()
-    return Record(timestamp, made, None if deleted else value_of(source, record))
+    return Record(timestamp, made, None if deleted else value_of(source, record), headers)
+
+
+def _headers(line: Line, told: object) -> tuple[tuple[str, bytes | None], ...] | None:
+    if told is None:
+        return None
+    if not isinstance(told, dict) or not all(value is None or isinstance(value, str) for value in told.values()):
+        way_out = f'Write "{HEADERS}": {{"key": "value"}}.'
+        raise LaminaError(f"{line.place}: {HEADERS} are not texts by key", evidence=str(told), way_out=way_out)
+    return tuple((key, None if value is None else value.encode()) for key, value in told.items()) or None
 
 
 def _time(line: Line, told: object) -> datetime:

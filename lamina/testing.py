@@ -235,7 +235,8 @@ class Runner:
 
     def _raw(self, source: Source, records: Sequence[Record]) -> DataFrame:
         rows = [
-            (source.topic, 0, offset, each.timestamp, each.key, each.value, None) for offset, each in enumerate(records)
+            (source.topic, 0, offset, each.timestamp, each.key, each.value, each.headers)
+            for offset, each in enumerate(records)
         ]
         return given_as_json(log_times.of_raw(raw_records(self.spark, rows), source.topic, {}), source)
 

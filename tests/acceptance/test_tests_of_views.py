@@ -115,13 +115,18 @@ def test_a_topic_may_be_a_stream_and_a_table(server: Scratch, spark_of_run: Spar
             CREATE TABLE moves (id BIGINT, city STRING) USING kafka OPTIONS (topic 'moves', format 'json');
             CREATE TABLE homes (id BIGINT PRIMARY KEY, city STRING) USING kafka OPTIONS (topic 'moves', format 'json');
             CREATE VIEW moved AS SELECT count(*) AS n FROM moves;
+            CREATE VIEW traced AS
+            SELECT decode(try_element_at(filter(kafka_headers, h -> h.key = 'by'), -1).value, 'UTF-8') AS by,
+              count(*) AS n
+            FROM moves GROUP BY 1;
             CREATE VIEW lives AS SELECT city, count(*) AS n FROM homes GROUP BY city;
             """
         }
     )
-    rows = '{"id": 1, "city": "A"}\n{"id": 1, "city": "B"}\n\n'
+    rows = '{"id": 1, "city": "A"}\n{"id": 1, "city": "B", "kafka_headers": {"to": null, "by": "train"}}\n\n'
     given = f"-- given moves\n{rows}-- given homes\n{rows}"
     text = given + '-- expect moved\n{"n": 2}\n\n-- expect lives\n{"city": "B", "n": 1}\n'
+    text += '-- expect traced\n{"by": null, "n": 1}\n{"by": "train", "n": 1}\n'
     found = Runner(catalog, spark_of_run.newSession(), server, 1).run(fixture("a.test", text, catalog))
     assert {(each.view, each.way): each.difference for each in found if not each.equal} == {}
 
@@ -148,6 +153,7 @@ WRONG = [
     ('{"id": 1}\n-- expect revenue', "a.test:1: a line before any"),
     ('-- given orders\n{"id": 1}', "a.test expects nothing"),
     ('-- given orders\n{"kafka_timestamp": "noon"}\n-- expect revenue', "kafka_timestamp is not a time"),
+    ('-- given orders\n{"kafka_headers": {"a": 1}}\n-- expect revenue', "kafka_headers are not texts by key"),
 ]
 
 

@@ -40,12 +40,13 @@ TOGETHER = 40
 
 @dataclass(frozen=True)
 class Sent:
-    """A record as it was sent: its key and value, its partition, and its Kafka timestamp."""
+    """A record as it was sent: its key and value, its partition, its Kafka timestamp, and its headers."""
 
     key: bytes
     value: bytes | None
     partition: int
     timestamp: datetime
+    headers: list[tuple[str, bytes | None]] | None = None
 
 
 Record = bytes | None | tuple[bytes, bytes | None] | Sent
@@ -247,7 +248,7 @@ def types_in(found: DataFrame) -> list[str]:
 def _raw(record: Record, number: int) -> tuple[Any, ...]:
     """A raw record; a test that has no word on keys gives the value alone, and the next microsecond is its time."""
     if isinstance(record, Sent):
-        return ("t", record.partition, number, record.timestamp, record.key, record.value, None)
+        return ("t", record.partition, number, record.timestamp, record.key, record.value, record.headers)
     key, value = record if isinstance(record, tuple) else (b"k", record)
     at = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(microseconds=number)
     return ("t", number % PARTITIONS, number, at, key, value, None)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import random
+from datetime import UTC, datetime, timedelta
 
-from tests.laws.engines import Engines, Record
+from tests.laws.engines import Engines, Record, Sent
 from view_algebra import compile_catalog
 
 CATALOG = compile_catalog(
@@ -36,6 +37,17 @@ SELECT hex(payload) AS a, base64(payload) AS b, hex(unbase64(text)) AS c, base64
 FROM m;
 CREATE VIEW over_table AS SELECT id, hex(payload) AS h, unbase64(text) AS b, decode(payload, 'UTF-8') AS t FROM t;
 CREATE VIEW joined AS SELECT m.id, t.payload FROM m JOIN t ON t.id = m.id;
+CREATE VIEW headers AS
+SELECT id, kafka_headers, size(kafka_headers) AS n, kafka_headers[0].key AS first,
+  exists(kafka_headers, h -> h.value IS NULL) AS empty,
+  try_element_at(filter(kafka_headers, h -> h.key = 'x'), -1).value AS x
+FROM m WHERE NOT coalesce(exists(kafka_headers, h -> h.key LIKE 'a%'), false);
+CREATE VIEW by_header AS
+SELECT decode(try_element_at(filter(kafka_headers, h -> h.key = 'x'), -1).value, 'UTF-8') AS x, count(*) AS n,
+  count(DISTINCT kafka_headers[0].key) AS keys, max_by(kafka_headers[1].key, id) AS newest
+FROM m GROUP BY 1;
+CREATE VIEW exploded AS
+SELECT h.key, count(*) AS n, count(h.value) AS filled FROM m LATERAL VIEW explode(kafka_headers) AS h GROUP BY h.key;
 CREATE VIEW seconds AS
 SELECT timestamp_seconds(ratio) AS at, timestamp_seconds(exact) AS exact, timestamp_seconds(id) AS whole FROM m;
 """
@@ -43,6 +55,14 @@ SELECT timestamp_seconds(ratio) AS at, timestamp_seconds(exact) AS exact, timest
 )
 TEXTS = ["bGFtaW5h", "AA==", "/+8=", "A", "AA", "=", "00ff", "c3", "é", "a b", "", None]
 BYTES = [b"", b"a", b"a\x00b", b"\xff\xfe", b"\xc3", "é".encode(), bytes(range(40)), b"__debezium_unavailable_value"]
+HEADERS: list[list[tuple[str, bytes | None]] | None] = [
+    None,
+    [],
+    [("x", b"1")],
+    [("x", b"\xff"), ("x", None)],
+    [("", b"y"), ("a\0b", b"\0")],
+    [("x", b""), ("ü", b"z")],
+]
 KEYS = [b"1", b"2", b"a\xff", b"a\xfe", b"\x00", "ü".encode(), b""]
 SECONDS = [None, 0.5, 1470840303.636, -1.25, 1e300, "NaN", -62135596800, 253402300799.9]
 EXACT = [
@@ -59,7 +79,7 @@ EXACT = [
 def test_bytes_are_what_spark_makes_of_them(engines: Engines) -> None:
     dice = random.Random(4)
 
-    def record() -> Record:
+    def record() -> Sent:
         value = {
             "id": dice.randrange(4),
             "payload": dice.choice([None, *(base64.b64encode(each).decode() for each in BYTES)]),
@@ -67,11 +87,12 @@ def test_bytes_are_what_spark_makes_of_them(engines: Engines) -> None:
             "ratio": dice.choice(SECONDS),
             "exact": dice.choice(EXACT),
         }
-        return dice.choice(KEYS), json.dumps(value).encode()
+        number, at = dice.randrange(2), datetime(2024, 1, 1, tzinfo=UTC) + timedelta(seconds=dice.randrange(9))
+        return Sent(dice.choice(KEYS), json.dumps(value).encode(), number, at, dice.choice(HEADERS))
 
     def row() -> Record:
-        _, value = record()  # type: ignore[misc]
-        assert isinstance(value, bytes)
+        value = record().value
+        assert value is not None
         return str(json.loads(value)["id"]).encode(), dice.choice([None, value, value])
 
     batches = {name: [[make() for _ in range(25)] for _ in range(3)] for name, make in {"m": record, "t": row}.items()}

@@ -72,6 +72,8 @@ def _written(expression: Expr) -> tuple[str, int]:
     match expression:
         case Constant():
             return constant(expression), _ATOM
+        case Field(path=("kafka_headers",)):
+            return _HEADERS, _ATOM
         case Field():
             return ".".join(spark_name(part) for part in expression.path), _ATOM
         case Case():
@@ -90,6 +92,10 @@ def _written(expression: Expr) -> tuple[str, int]:
                 "a subquery below the aggregation",
                 "Put it into WHERE, FILTER or GROUP BY, or group by the columns that it names, and ask around that.",
             )
+
+
+_HEADERS = "transform(kafka_headers, h -> struct(replace(h.key, chr(0), '\ufffd') AS key, h.value AS value))"
+"""The headers of a record, with keys that Postgres can hold."""
 
 
 def _call(call: Call) -> tuple[str, int]:

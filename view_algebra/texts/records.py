@@ -63,6 +63,7 @@ PSEUDO_COLUMNS = (
     ("kafka_offset", BIGINT),
     ("kafka_timestamp", TIMESTAMP),
     ("kafka_key", BINARY),
+    ("kafka_headers", Type("ARRAY", element=Type("STRUCT", fields=(("key", STRING), ("value", BINARY))))),
 )
 """What every record has beside its declared columns."""
 

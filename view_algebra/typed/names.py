@@ -197,7 +197,7 @@ def _of_another_alias(names: list[str], relations: Mapping[str, Columns]) -> str
     return " or ".join(f"{alias}.{'.'.join(names[1:])}" for alias in of) or None
 
 
-_OF_KAFKA = ("kafka_partition", "kafka_offset", "kafka_timestamp", "kafka_key")
+_OF_KAFKA = ("kafka_partition", "kafka_offset", "kafka_timestamp", "kafka_key", "kafka_headers")
 """Columns that every source has, and that a subquery gives only if it selects them."""
 
 
