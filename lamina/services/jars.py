@@ -38,7 +38,16 @@ SPARK = (
 KAFKA = (("org.apache.kafka", "kafka_2.13", "4.1.0"),)
 """The broker."""
 
-_GROUPS = {"spark": SPARK, "kafka": KAFKA}
+S3 = (("org.apache.iceberg", "iceberg-aws-bundle", "1.12.0"),)
+"""Spark's client of S3, fetched only if the warehouse is there: it is as large as all other jars of Spark."""
+
+S3_SERVER = (("org.gaul", "s3proxy", "4.0.0"),)
+"""The object storage of `lamina up --s3`."""
+
+_GROUPS = {"spark": SPARK, "kafka": KAFKA, "s3": S3, "s3_server": S3_SERVER}
+
+_CLASSIFIERS = {"s3proxy": "jar-with-dependencies"}
+"""Artifacts that bring their dependencies in one jar, under this classifier."""
 
 _IN_PYSPARK = {
     "spark": (
@@ -53,6 +62,8 @@ _IN_PYSPARK = {
         ("org.checkerframework", "*"),
     ),
     "kafka": (),
+    "s3": (),
+    "s3_server": (),
 }
 """Left out, because pyspark brings its own (or, of the last, because it is for compilers)."""
 
@@ -69,7 +80,7 @@ FETCH_SECONDS = 900.0
 
 
 def jars(home: Path, group: str) -> tuple[Path, ...]:
-    """The jar files of `group` ("spark" or "kafka") under `home`, fetched when they are not there yet.
+    """The jar files of a group under `home`, fetched when they are not there yet.
 
     Raises LaminaError without a network, with a full disk, or when a file is not the one in `jars.lock`.
     """
@@ -192,13 +203,11 @@ def write_lock(java: Path) -> None:
 
 def _resolved(draft: Path, group: str, java: Path) -> Path:
     """A folder of all jars that a group needs, in Maven's layout."""
-    dependencies = "".join(
-        f'<dependency org="{org}" name="{name}" rev="{rev}" conf="default->master,runtime"/>'
-        for org, name, rev in _GROUPS[group]
-    )
+    dependencies = "".join(_dependency(*each) for each in _GROUPS[group])
     excludes = "".join(f'<exclude org="{org}" module="{module}"/>' for org, module in _IN_PYSPARK[group])
     (draft / "ivy.xml").write_text(
-        f'<ivy-module version="2.0"><info organisation="lamina" module="{group}"/>'
+        f'<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
+        f'<info organisation="lamina" module="{group}"/>'
         f'<configurations><conf name="default"/></configurations>'
         f"<dependencies>{dependencies}{excludes}</dependencies></ivy-module>"
     )
@@ -215,6 +224,15 @@ def _resolved(draft: Path, group: str, java: Path) -> Path:
     command += ["-types", "jar", "bundle", "-retrieve", str(draft / "jars" / layout)]
     subprocess.run(command, check=True, stdout=sys.stderr, stdin=subprocess.DEVNULL)
     return draft / "jars"
+
+
+def _dependency(org: str, name: str, rev: str) -> str:
+    """An artifact as Ivy asks for it: with what it needs, or as the one jar that its classifier names."""
+    begin = f'<dependency org="{org}" name="{name}" rev="{rev}"'
+    if name not in _CLASSIFIERS:
+        return f'{begin} conf="default->master,runtime"/>'
+    whole = f'<artifact name="{name}" type="jar" ext="jar" m:classifier="{_CLASSIFIERS[name]}"/>'
+    return f'{begin} transitive="false" conf="default->master">{whole}</dependency>'
 
 
 if __name__ == "__main__":
