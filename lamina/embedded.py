@@ -76,13 +76,13 @@ class SpeedProcess:
             )
 
 
-def start(output: Output) -> tuple[Settings, Addresses]:
-    """Starts the services and makes the database a serving layer."""
+def start(output: Output, *, store: bool = False) -> tuple[Settings, Addresses]:
+    """Starts the services, with an object storage or without, and makes the database a serving layer."""
     home = Settings.home_of().absolute()
     _refuse_others()
     began = time.monotonic()
     with waiting(output.tell, f"starting Kafka and Postgres in {home}"):
-        addresses = Embedded(home).start()
+        addresses = Embedded(home).start(store=store)
     settings = Settings.read()
     deployment = Deployment(settings, tell=output.tell)
     with waiting(output.tell, "making the database a serving layer"):
@@ -106,9 +106,9 @@ def _refuse_others() -> None:
         )
 
 
-def up(output: Output) -> None:
+def up(output: Output, *, store: bool = False) -> None:
     """Starts everything and says how to connect."""
-    settings, addresses = start(output)
+    settings, addresses = start(output, store=store)
     speed = SpeedProcess(settings.home)
     runs = speed.find() is not None
     if runs and (seconds := _silent_for(settings)) is not None:
@@ -139,9 +139,11 @@ def _silent_for(settings: Settings) -> float | None:
 
 def connections(addresses: Addresses, speed: SpeedProcess, console: str) -> list[tuple[str, str]]:
     """How to reach everything; the URLs carry the passwords of this folder's services. console: its address."""
+    store = addresses.store
     return [
         ("console", console),
         ("Kafka", addresses.kafka),
+        *((("master log (S3)", f"{store.warehouse} at {store.options['s3.endpoint']}"),) if store else ()),
         ("views (psql)", f"psql '{addresses.reader}'"),
         ("views (SQLAlchemy)", addresses.reader.replace("postgresql://", "postgresql+psycopg2://")),
         ("views, for another person", "lamina login NAME"),

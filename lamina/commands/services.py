@@ -17,11 +17,12 @@ GREATEST_PORT = 65_535
 
 
 @command()
-def up(output: Output) -> None:
+@click.option("--s3", "store", is_flag=True, help="Keep the master log in an embedded object storage, from now on.")
+def up(output: Output, store: bool) -> None:
     """Start the embedded Kafka and Postgres, and the speed layer."""
     from lamina import embedded
 
-    embedded.up(output)
+    embedded.up(output, store=store)
 
 
 @command()

@@ -1,4 +1,5 @@
-"""The embedded services of one folder: at most one Kafka and one Postgres, found again by whoever looks.
+"""The embedded services of one folder: at most one Kafka, one Postgres and one object storage, found again by whoever
+looks.
 
 Their state is a file that says where they were last; a process in it counts only if it is still the same process.
 """
@@ -16,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lamina.services import kafka, postgres
+from lamina.services import kafka, postgres, s3
 from lamina.services.jars import jars
 from lamina.services.java import java_home
 from lamina.services.processes import Running, listening, locked
@@ -28,12 +29,14 @@ class Addresses:
     """How to reach the services; the URLs carry passwords.
 
     analyst: the login that Lamina's own commands read with. reader: the one of the person who uses this machine.
+    store: the object storage, where the master log is if there is one.
     """
 
     kafka: str
     postgres: str
     analyst: str
     reader: str
+    store: s3.Store | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class NotRunning(LaminaError):
 
 
 class Embedded:
-    """Kafka and Postgres under one folder, which is all that identifies them.
+    """Kafka and Postgres under one folder, which is all that identifies them, and where it was asked for, S3.
 
     `kafka_settings` are broker properties over our own, as {"log.segment.bytes": "16384"};
     `kafka_jvm_options` replace the ones that make its start quick.
@@ -77,8 +80,10 @@ class Embedded:
         self._kafka_settings = dict(kafka_settings or {})
         self._kafka_jvm_options = kafka_jvm_options
 
-    def start(self) -> Addresses:
-        """Starts what does not run, both at once, and returns when both answer.
+    def start(self, *, store: bool = False) -> Addresses:
+        """Starts what does not run, all at once, and returns when all answer.
+
+        store: with an object storage, which is started ever after.
 
         Raises LaminaError; what it started before the failure is stopped again.
         """
@@ -89,7 +94,8 @@ class Embedded:
             broker, server = self._answering(self._find_kafka(state), self._find_postgres(state))
             ports = state.get("kafka", {})
             try:
-                with ThreadPoolExecutor(max_workers=2) as pool:
+                with ThreadPoolExecutor(max_workers=3) as pool:
+                    stored = pool.submit(self._start_store, java) if store or s3.wanted(self.home) else None
                     kafka_start = partial(
                         kafka.start,
                         self.home,
@@ -104,13 +110,22 @@ class Embedded:
                     new_server = None if server else pool.submit(postgres_start)
                 broker = new_broker.result() if new_broker else broker
                 server = new_server.result() if new_server else server
+                found = stored.result() if stored else None
             except BaseException:  # Ctrl-C, too
                 self._stop()
                 raise
             assert broker is not None
             assert server is not None
             self._write({"kafka": _described(broker), "postgres": _described(server)})
-            return self._addresses(broker, server)
+            return self._addresses(broker, server, found)
+
+    def _start_store(self, java: Path) -> s3.Store:
+        found = s3.find(self.home)
+        if found is not None and s3.answers(found.port):
+            return found
+        if found is not None:
+            s3.stop(found.process)
+        return s3.start(self.home, java=java, jars=jars(self.home, "s3_server"))
 
     def _answering(
         self, broker: kafka.Broker | None, server: postgres.Server | None
@@ -125,7 +140,7 @@ class Embedded:
         return broker, server
 
     def stop(self) -> bool:
-        """Stops both, and returns when no process of theirs is left; False if neither ran."""
+        """Stops all, and returns when no process of theirs is left; False if none ran."""
         if not self.home.exists():
             return False
         with self._locked():
@@ -133,9 +148,11 @@ class Embedded:
 
     def _stop(self) -> bool:
         state = self._read()
-        broker, server = self._find_kafka(state), self._find_postgres(state)
-        with ThreadPoolExecutor(max_workers=2) as pool:
+        broker, server, store = self._find_kafka(state), self._find_postgres(state), s3.find(self.home)
+        with ThreadPoolExecutor(max_workers=3) as pool:
             stopping = []
+            if store is not None:
+                stopping.append(pool.submit(s3.stop, store.process))
             if broker is not None:
                 stopping.append(pool.submit(kafka.stop, broker.process))
             if server is not None:
@@ -144,34 +161,37 @@ class Embedded:
             stopped.result()
         return bool(stopping)
 
-    def status(self) -> tuple[Service, Service]:
-        """Kafka and Postgres as they are now; starts nothing and waits for nothing."""
+    def status(self) -> tuple[Service, ...]:
+        """Kafka, Postgres, and the object storage if there is one, as they are now; starts and awaits nothing."""
         state = self._read()
         return (
             _service("kafka", self._find_kafka(state)),
             _service("postgres", self._find_postgres(state)),
+            *((_service("s3", s3.find(self.home)),) if s3.wanted(self.home) else ()),
         )
 
     def addresses(self) -> Addresses:
         """Where the running services are. Raises LaminaError when one does not run."""
         state = self._read()
-        broker, server = self._find_kafka(state), self._find_postgres(state)
-        if broker is None or server is None:
-            down = [name for name, found in (("Kafka", broker), ("Postgres", server)) if found is None]
+        broker, server, store = self._find_kafka(state), self._find_postgres(state), s3.find(self.home)
+        wanted = {"Kafka": broker, "Postgres": server, **({"S3": store} if s3.wanted(self.home) else {})}
+        down = [name for name, found in wanted.items() if found is None]
+        if broker is None or server is None or down:
             raise NotRunning(
                 "the services are not running",
                 evidence=f"{' and '.join(down)} of {self.home} not found.",
                 way_out="Start them with `lamina up`; or set LAMINA_POSTGRES and LAMINA_KAFKA to services of your own.",
-                one_runs=len(down) == 1,
+                one_runs=len(down) < len(wanted),
             )
-        return self._addresses(broker, server)
+        return self._addresses(broker, server, store)
 
-    def _addresses(self, broker: kafka.Broker, server: postgres.Server) -> Addresses:
+    def _addresses(self, broker: kafka.Broker, server: postgres.Server, store: s3.Store | None) -> Addresses:
         return Addresses(
             kafka=broker.address,
             postgres=postgres.url(self.home, server.port),
             analyst=postgres.url(self.home, server.port, role=postgres.ANALYST),
             reader=postgres.reader_url(self.home, server.port),
+            store=store,
         )
 
     def _find_kafka(self, state: Mapping[str, Any]) -> kafka.Broker | None:
@@ -230,7 +250,7 @@ def _described(found: kafka.Broker | postgres.Server) -> dict[str, Any]:
     return asdict(found)
 
 
-def _service(name: str, found: kafka.Broker | postgres.Server | None) -> Service:
+def _service(name: str, found: kafka.Broker | postgres.Server | s3.Store | None) -> Service:
     if found is None or not listening(found.port):
         return Service(name, None, None, None)
     since = datetime.fromtimestamp(found.process.started, UTC)

@@ -1,0 +1,140 @@
+"""One process is a whole object storage: S3Proxy over a folder, on loopback, with one bucket and keys of its own."""
+
+from __future__ import annotations
+
+import http.client
+import secrets
+import signal
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lamina.services import processes
+from lamina.services.processes import Running, free_port, spawn, tail
+from view_algebra.errors import LaminaError
+
+WAREHOUSE = "s3://lamina/warehouse"
+"""A bucket is a folder to S3Proxy, so it is there as soon as it is made."""
+
+START_SECONDS = 60.0
+"""A start takes a second on two idle cores."""
+
+STOP_SECONDS = 10.0
+
+ATTEMPTS = 3
+"""Another process may take a port between our finding it free and S3Proxy's binding it."""
+
+_USER = "lamina"
+
+
+@dataclass(frozen=True)
+class Store:
+    """A running object storage. options: how Iceberg reaches it, with its keys."""
+
+    process: Running
+    port: int
+    key: str = field(repr=False)
+
+    warehouse: str = WAREHOUSE
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Properties of Iceberg's access to files."""
+        return {
+            "s3.endpoint": f"http://127.0.0.1:{self.port}",
+            "s3.path-style-access": "true",
+            "s3.access-key-id": _USER,
+            "s3.secret-access-key": self.key,
+            "client.region": "us-east-1",
+        }
+
+
+def start(home: Path, *, java: Path, jars: tuple[Path, ...]) -> Store:
+    """Starts the store over `home`/s3, on the port that it had before where that is free.
+
+    Raises LaminaError when it does not answer within START_SECONDS.
+    """
+    folder, output = home / "s3", home / "logs" / "s3.out"
+    for each in (folder / "data" / WAREHOUSE.split("/")[2], output.parent):
+        each.mkdir(parents=True, exist_ok=True)
+    before = _written(home)
+    port, key = before or (None, secrets.token_hex(16))
+    for _ in range(ATTEMPTS):
+        port = free_port(port)
+        properties = _write_properties(folder, port, key)
+        output.unlink(missing_ok=True)
+        command = [str(java / "bin" / "java"), "-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-jar", str(jars[0])]
+        process, child = spawn([*command, "--properties", str(properties)], log=output, marker=str(properties))
+        deadline = time.monotonic() + START_SECONDS
+        while child.poll() is None and time.monotonic() < deadline:
+            if answers(port):
+                return Store(process, port, key)
+            time.sleep(0.05)
+        process.stop()
+        if "Address already in use" not in tail(output, 40):
+            break
+        port = None
+    raise LaminaError(
+        f"the object storage did not start within {START_SECONDS:.0f} seconds",
+        evidence=tail(output, 4),
+        way_out=f"The whole log is {output}. A full disk or too little memory is the usual cause.",
+    )
+
+
+def stop(process: Running) -> None:
+    """Ends the store."""
+    process.stop((signal.SIGTERM, STOP_SECONDS))
+
+
+def find(home: Path) -> Store | None:
+    """The store of this home, if one runs."""
+    written = _written(home)
+    process = processes.find(str(_properties(home / "s3")), name="java") if written else None
+    return Store(process, *written) if process and written else None
+
+
+def wanted(home: Path) -> bool:
+    """True if this home has a store, which may not run."""
+    return _written(home) is not None
+
+
+def answers(port: int) -> bool:
+    """True when a store there answers: to a request without keys it says that they are wanted."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1.0)
+    try:
+        connection.request("GET", "/")
+        return connection.getresponse().status in (200, 403)
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _properties(folder: Path) -> Path:
+    return folder / "s3proxy.properties"
+
+
+def _write_properties(folder: Path, port: int, key: str) -> Path:
+    values = {
+        "s3proxy.endpoint": f"http://127.0.0.1:{port}",
+        "s3proxy.authorization": "aws-v2-or-v4",
+        "s3proxy.identity": _USER,
+        "s3proxy.credential": key,
+        "jclouds.provider": "filesystem-nio2",
+        "jclouds.identity": _USER,
+        "jclouds.credential": key,
+        "jclouds.filesystem.basedir": str(folder / "data"),
+    }
+    path = _properties(folder)
+    path.touch(mode=0o600)
+    path.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
+    return path
+
+
+def _written(home: Path) -> tuple[int, str] | None:
+    """The port and the key of the last start."""
+    path = _properties(home / "s3")
+    if not path.exists():
+        return None
+    values = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
+    return int(values["s3proxy.endpoint"].rpartition(":")[2]), values["s3proxy.credential"]
