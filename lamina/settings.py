@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from lamina import warehouses
 from lamina.kafka_urls import brokers
 from lamina.postgres_urls import postgres_url, with_password
 from lamina.services.embedded import Embedded
@@ -34,11 +35,6 @@ _FILE = "_FILE"
 
 BACKUP_DAYS = 14.0
 """How long files of the master log are kept that only an older backup of its catalog names."""
-
-FILE_SYSTEMS = ("file", "hdfs", "viewfs", "webhdfs")
-"""Those of Spark's own jars in which the master log can be written."""
-
-_SHARED = "a path that the driver and every worker reach, as that of a mounted volume or bucket, or to hdfs://host/path"
 
 
 class Setting(NamedTuple):
@@ -73,8 +69,13 @@ SETTINGS = {
     ),
     "warehouse": Setting(
         "`warehouse` in LAMINA_HOME",
-        "folder of the master log: a path that Spark's driver and every worker reach, or `hdfs://…`",
+        "folder of the master log: a path that Spark's driver and every worker reach, `s3://bucket/path` or `hdfs://…`"
+        " ([object storage](how-to/object-storage.md))",
     ),
+    "warehouse_options": Setting(
+        "none", "properties of Iceberg's access to object storage, such as `s3.path-style-access=true`, comma-separated"
+    ),
+    "spark_jars": Setting("none", "further jars for Spark, comma-separated paths: the client of `gs://` or `abfss://`"),
     "spark_master": Setting(
         "`local[*]`",
         "Spark's master: `local[N]`, `spark://host:7077`, `yarn`, `k8s://https://host:6443`; with any but `local`,"
@@ -135,7 +136,8 @@ class Settings:
     kafka: bootstrap servers, `host:port`, comma-separated. login: how to prove who we are to brokers that ask.
     schema_registry: where the schemas are that records name; empty if there is none.
     spark_conf: settings of Spark over Lamina's own, by name; `lamina/spark_settings.py` says which may be.
-    warehouse: absolute path or URI of the Iceberg warehouse.
+    warehouse: absolute path or URI of the Iceberg warehouse. warehouse_options: Iceberg's properties of access to it.
+    spark_jars: files for Spark's class path.
     home: absolute path of LAMINA_HOME: logs, checkpoints, jars, and the embedded services' data.
     embedded: Postgres and Kafka are the embedded ones. limits: how much a reader may take.
     alarm_after: seconds that records may wait without one being counted. alarm_bad_records: how many may go to
@@ -159,6 +161,8 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     lineage: LineageReceiver | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    warehouse_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    spark_jars: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
@@ -172,10 +176,14 @@ class Settings:
         home = folder / values.get("home", ".lamina")
         master = values.get("spark_master", "local[*]")
         postgres, kafka, analyst = values.get("postgres"), values.get("kafka"), values.get("analyst")
+        warehouse, options = values.get("warehouse"), warehouses.options(values.get("warehouse_options", ""))
+        jars = warehouses.jars(values.get("spark_jars", ""), folder)
         embedded = postgres is None and kafka is None
         if embedded:
             addresses = Embedded(home).addresses()
             postgres, kafka, analyst = addresses.postgres, addresses.kafka, analyst or addresses.analyst
+            if addresses.store is not None and warehouse is None:
+                warehouse, options = addresses.store.warehouse, addresses.store.options | options
         if postgres is None or kafka is None:
             lacking, given = (
                 ("LAMINA_POSTGRES", "LAMINA_KAFKA") if postgres is None else ("LAMINA_KAFKA", "LAMINA_POSTGRES")
@@ -188,18 +196,17 @@ class Settings:
         _check_master(master, environment)
         servers, login = brokers(kafka)
         login = with_options(login, values.get("kafka_options", ""))
-        warehouse = values.get("warehouse")
         if warehouse is None and not master.startswith("local"):
             raise LaminaError(
                 "LAMINA_WAREHOUSE is not set",
                 evidence=f"Spark's master is {master}: its workers cannot be assumed to see {home}.",
-                way_out=f"Set it to {_SHARED}.",
+                way_out=f"Set it to {warehouses.SHARED}.",
             )
         return cls(
             postgres=with_password(postgres_url(postgres, "LAMINA_POSTGRES"), environment),
             analyst=with_password(postgres_url(analyst, "LAMINA_ANALYST"), environment) if analyst else None,
             kafka=servers,
-            warehouse=_warehouse(warehouse, folder) if warehouse else str(home / "warehouse"),
+            warehouse=warehouses.warehouse(warehouse, folder, jars) if warehouse else str(home / "warehouse"),
             spark_master=master,
             home=home,
             embedded=embedded,
@@ -212,6 +219,8 @@ class Settings:
             limits=Limits.read(values["analyst_limits"]) if "analyst_limits" in values else Limits(),
             lineage=LineageReceiver.read(environment),
             spark_conf=properties(values.get("spark_conf", "")),
+            warehouse_options=options,
+            spark_jars=jars,
         )
 
     def reader(self) -> str:
@@ -386,16 +395,3 @@ def _days(text: str) -> float:
             way_out="Set it to the age of the oldest backup that you may restore: 14.",
         )
     return days
-
-
-def _warehouse(text: str, folder: Path) -> str:
-    scheme, has_scheme, _ = text.partition(":/")
-    if not has_scheme:
-        return str(folder / text)
-    if scheme not in FILE_SYSTEMS:
-        raise LaminaError(
-            f"LAMINA_WAREHOUSE begins with {scheme}:, a file system that this Spark does not have",
-            evidence=f"It has {', '.join(FILE_SYSTEMS)}.",
-            way_out=f"Set it to {_SHARED}.",
-        )
-    return text

@@ -31,6 +31,7 @@ from lamina.services.access import keep_private
 from lamina.services.jars import jars
 from lamina.services.java import QUICK_COLLECTOR, QUICK_COMPILER, archive_options, java_home
 from lamina.settings import Settings
+from lamina.warehouses import is_store
 from serving_layer import log_catalog
 from view_algebra.errors import LaminaError
 
@@ -100,7 +101,7 @@ def session(
         options += (*QUICK_COMPILER.split(), QUICK_COLLECTOR) if short_lived else ()
         configuration = _configuration(settings, master, heap, options)
         if log:
-            configuration |= iceberg_catalog(CATALOG, settings.postgres, settings.warehouse)
+            configuration |= iceberg_catalog(settings)
         configuration = spark_settings.combined(configuration, settings.spark_conf)
         _environment(settings.home)
         _start_jvm(configuration, nice)
@@ -127,7 +128,7 @@ def sibling(spark: SparkSession, settings: Settings) -> SparkSession:
     """A further session of the same Spark, for other settings' master log: it shares the JVM and no name."""
     log_catalog.ensure_schema(settings.postgres)
     other = spark.newSession()
-    for key, value in iceberg_catalog(CATALOG, settings.postgres, settings.warehouse).items():
+    for key, value in iceberg_catalog(settings).items():
         other.conf.set(key, value)
     jvm = other.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to say which session is the active one
     assert jvm is not None
@@ -135,13 +136,15 @@ def sibling(spark: SparkSession, settings: Settings) -> SparkSession:
     return other
 
 
-def iceberg_catalog(name: str, postgres: str, warehouse: str) -> dict[str, str]:
-    """Configuration that makes the Iceberg catalog `name` out of a Postgres database and a warehouse folder.
+def iceberg_catalog(settings: Settings) -> dict[str, str]:
+    """Configuration that makes the Iceberg catalog `lamina` out of a Postgres database and a warehouse.
 
     It may also be set on a running session, before the catalog's first use.
     """
-    jdbc = Jdbc.of(postgres, currentSchema=log_catalog.SCHEMA)
-    prefix = f"spark.sql.catalog.{name}"
+    jdbc = Jdbc.of(settings.postgres, currentSchema=log_catalog.SCHEMA)
+    prefix = f"spark.sql.catalog.{CATALOG}"
+    # It opens each file by the scheme of its name: a log that was begun in another place is still read there.
+    by_scheme = {"io-impl": "org.apache.iceberg.io.ResolvingFileIO"} if is_store(settings.warehouse) else {}
     return {
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         f"{prefix}.type": "jdbc",
@@ -149,16 +152,18 @@ def iceberg_catalog(name: str, postgres: str, warehouse: str) -> dict[str, str]:
         f"{prefix}.jdbc.user": jdbc.user,
         f"{prefix}.jdbc.password": jdbc.password,
         f"{prefix}.jdbc.schema-version": "V1",
-        f"{prefix}.warehouse": warehouse,
+        f"{prefix}.warehouse": settings.warehouse,
         # An archive run reads what another process just committed: a cached table would hide it.
         f"{prefix}.cache-enabled": "false",
+        **{f"{prefix}.{name}": value for name, value in (by_scheme | dict(settings.warehouse_options)).items()},
     }
 
 
 def _configuration(settings: Settings, master: str, heap: str, java_options: tuple[str, ...]) -> dict[str, str]:
     home = settings.home
     keep_private(home)
-    files = [str(jar) for jar in jars(home, "spark")]
+    groups = ("spark", "s3") if settings.warehouse.startswith("s3:") else ("spark",)
+    files = [*(str(jar) for group in groups for jar in jars(home, group)), *settings.spark_jars]
     logs = home / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     scratch = folders.of_this_process(home / "spark")

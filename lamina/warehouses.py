@@ -1,0 +1,81 @@
+"""Where the master log is: a folder, a file system of Spark's, or object storage, by the settings that say so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from view_algebra.errors import LaminaError
+
+FILE_SYSTEMS = ("file", "hdfs", "viewfs", "webhdfs", "s3")
+"""Those in which the master log can be written with Lamina's own jars."""
+
+STORES = {"gs": "iceberg-gcp-bundle", "abfss": "iceberg-azure-bundle"}
+"""Object storage whose client is a jar of the operator's: what Iceberg calls it."""
+
+SHARED = "a path that the driver and every worker reach, as that of a mounted volume, or to s3://bucket/path"
+
+_OPTION = re.compile(r"(?:s3|client|http-client|gcs|adls)\.[\w.-]+")
+"""A property of Iceberg's access to files in object storage, and none of its catalog."""
+
+
+def is_store(warehouse: str) -> bool:
+    """True if a warehouse is in object storage."""
+    return warehouse.partition(":")[0] in ("s3", *STORES)
+
+
+def warehouse(text: str, folder: Path, jars: Sequence[str]) -> str:
+    """The path or URI of a warehouse, relative to `folder`; S3 is `s3:`, however Hadoop calls it."""
+    scheme, has_scheme, _ = text.partition(":/")
+    if not has_scheme:
+        return str(folder / text)
+    if scheme in ("s3a", "s3n"):  # as Hadoop calls S3
+        scheme, text = "s3", f"s3{text[3:]}"
+    if scheme in STORES and not jars:
+        raise LaminaError(
+            f"LAMINA_WAREHOUSE begins with {scheme}:, and Lamina has no client of that store",
+            evidence=f"Iceberg publishes it as {STORES[scheme]}.",
+            way_out="Set LAMINA_SPARK_JARS to the path of that jar, of the version of Iceberg in jars.lock.",
+        )
+    if scheme not in (*FILE_SYSTEMS, *STORES):
+        raise LaminaError(
+            f"LAMINA_WAREHOUSE begins with {scheme}:, a file system that this Spark does not have",
+            evidence=f"It has {', '.join((*FILE_SYSTEMS, *STORES))}.",
+            way_out=f"Set it to {SHARED}.",
+        )
+    if is_store(text) and not urlsplit(text).netloc:
+        raise LaminaError(
+            "LAMINA_WAREHOUSE names no bucket",
+            evidence=f"Found {text}.",
+            way_out=f"It looks like {scheme}://bucket/path.",
+        )
+    return text
+
+
+def options(text: str) -> dict[str, str]:
+    """Properties of Iceberg as `name=value, name=value`."""
+    found = {}
+    for word in filter(None, re.split(r"[\s,]+", text)):
+        name, equals, value = word.partition("=")
+        if not equals or not _OPTION.fullmatch(name):
+            raise LaminaError(
+                "LAMINA_WAREHOUSE_OPTIONS is not a list of Iceberg's properties of object storage",
+                evidence=f"Found {name!r}: they begin with s3., client., http-client., gcs. or adls.",
+                way_out="It looks like s3.path-style-access=true,client.region=eu-central-1.",
+            )
+        found[name] = value
+    return found
+
+
+def jars(text: str, folder: Path) -> tuple[str, ...]:
+    """Files for Spark's class path, relative to `folder`."""
+    jars = tuple(str(folder / name.strip()) for name in text.split(",") if name.strip())
+    if lacking := [jar for jar in jars if not Path(jar).is_file()]:
+        raise LaminaError(
+            "LAMINA_SPARK_JARS names a file that is not there",
+            evidence=", ".join(lacking),
+            way_out="Name the jars by their paths, separated by commas.",
+        )
+    return jars
