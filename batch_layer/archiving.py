@@ -75,6 +75,9 @@ class Logs:
         with waiting(self.tell, f"{source.name}: its log is maintained"), rebuilds.archiving(self.database):
             return self._whole_log(source).maintain(source, before)
 
+    def _fetched(self, location: str) -> bytes:
+        return self.log().warehouse.read(location)
+
     def _whole_log(self, source: Source) -> MasterLog:
         """The master log, in which a power cut may have torn the newest metadata of this source's log.
 
@@ -83,9 +86,9 @@ class Logs:
         """
         with self.database.begin() as connection:
             present, before = log_catalog.named(connection, source.topic) or ("", None)
-            if not present or durable.whole(present):
+            if not present or durable.whole(present, self._fetched):
                 return self.log()
-            if before is None or not durable.whole(before):
+            if before is None or not durable.whole(before, self._fetched):
                 raise LaminaError(
                     f"{source.name}: its log cannot be read",
                     evidence=f"{present} is not there, or not whole",

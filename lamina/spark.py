@@ -31,7 +31,7 @@ from lamina.services.access import keep_private
 from lamina.services.jars import jars
 from lamina.services.java import QUICK_COLLECTOR, QUICK_COMPILER, archive_options, java_home
 from lamina.settings import Settings
-from lamina.warehouses import is_store
+from master_log import stores
 from serving_layer import log_catalog
 from view_algebra.errors import LaminaError
 
@@ -143,8 +143,7 @@ def iceberg_catalog(settings: Settings) -> dict[str, str]:
     """
     jdbc = Jdbc.of(settings.postgres, currentSchema=log_catalog.SCHEMA)
     prefix = f"spark.sql.catalog.{CATALOG}"
-    # It opens each file by the scheme of its name: a log that was begun in another place is still read there.
-    by_scheme = {"io-impl": "org.apache.iceberg.io.ResolvingFileIO"} if is_store(settings.warehouse) else {}
+    files = {"io-impl": stores.FILES_BY_SCHEME} if stores.holds(settings.warehouse) else {}
     return {
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         f"{prefix}.type": "jdbc",
@@ -155,7 +154,7 @@ def iceberg_catalog(settings: Settings) -> dict[str, str]:
         f"{prefix}.warehouse": settings.warehouse,
         # An archive run reads what another process just committed: a cached table would hide it.
         f"{prefix}.cache-enabled": "false",
-        **{f"{prefix}.{name}": value for name, value in (by_scheme | dict(settings.warehouse_options)).items()},
+        **{f"{prefix}.{name}": value for name, value in (files | dict(settings.warehouse_options)).items()},
     }
 
 

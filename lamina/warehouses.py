@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from master_log import stores
 from view_algebra.errors import LaminaError
 
 FILE_SYSTEMS = ("file", "hdfs", "viewfs", "webhdfs", "s3")
@@ -19,11 +20,6 @@ SHARED = "a path that the driver and every worker reach, as that of a mounted vo
 
 _OPTION = re.compile(r"(?:s3|client|http-client|gcs|adls)\.[\w.-]+")
 """A property of Iceberg's access to files in object storage, and none of its catalog."""
-
-
-def is_store(warehouse: str) -> bool:
-    """True if a warehouse is in object storage."""
-    return warehouse.partition(":")[0] in ("s3", *STORES)
 
 
 def warehouse(text: str, folder: Path, jars: Sequence[str]) -> str:
@@ -45,7 +41,7 @@ def warehouse(text: str, folder: Path, jars: Sequence[str]) -> str:
             evidence=f"It has {', '.join((*FILE_SYSTEMS, *STORES))}.",
             way_out=f"Set it to {SHARED}.",
         )
-    if is_store(text) and not urlsplit(text).netloc:
+    if stores.holds(text) and not urlsplit(text).netloc:
         raise LaminaError(
             "LAMINA_WAREHOUSE names no bucket",
             evidence=f"Found {text}.",

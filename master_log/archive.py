@@ -35,7 +35,7 @@ from pyspark.sql.functions import col, expr
 
 from master_log import durable, log_times, refusals, summaries
 from master_log.decoding import Decoding
-from master_log.iceberg import Snapshot, Table, telling
+from master_log.iceberg import Snapshot, Table, Warehouse, telling
 from master_log.kafka import Brokers
 from master_log.layout import PROPERTIES, RECORD, RECORD_COLUMNS, fingerprint, fitted
 from master_log.log_times import LogTimes
@@ -99,6 +99,7 @@ class MasterLog:
         self._catalog = catalog
         self._skipped = skipped
         self._schemas = schemas
+        self.warehouse = Warehouse(spark, catalog)
 
     def create(self, source: Source, topic_id: str, start: Offsets) -> None:
         """Opens the log of the source's topic at `start`.
@@ -128,8 +129,7 @@ class MasterLog:
         }
         listed = ", ".join(f"{spark_text(key)} = {spark_text(value)}" for key, value in properties.items())
         # A folder per topic id, not per name: a topic deleted and created again never shares a folder with the old one.
-        warehouse = self._spark.conf.get(f"spark.sql.catalog.{self._catalog}.warehouse")
-        folder = f"{str(warehouse).rstrip('/')}/log/{source.topic}-{topic_id}"
+        folder = f"{self.warehouse.location}/log/{source.topic}-{topic_id}"
         with telling(f"{source.name}: its log was not created"):
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {spark_path(self._catalog, 'log')}")
             began = durable.now()
@@ -423,6 +423,7 @@ class MasterLog:
         return wanted.parted(summaries.start_of(table), summaries.held_in(table, source)[1])
 
     def _table(self, source: Source) -> Table:
+        self.warehouse.reach()
         return Table(self._spark, spark_path(self._catalog, "log", source.topic))
 
     def _opened(self, source: Source) -> Table:

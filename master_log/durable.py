@@ -8,6 +8,7 @@ import json
 import os
 import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -47,19 +48,17 @@ def newer(location: str, began: float) -> None:
         _sync(above)
 
 
-def whole(location: str) -> bool:
-    """True when a file of metadata can be read to its end, or is in a store where every file can."""
+def whole(location: str, fetched: Callable[[str], bytes]) -> bool:
+    """True when a file of metadata can be read to its end; one that is in no folder is `fetched`."""
     path = _path(location)
-    if path is None:
-        return True
     try:
-        data = path.read_bytes()
-        json.loads(gzip.decompress(data) if ".gz." in path.name else data)
+        data = fetched(location) if path is None else path.read_bytes()
+        json.loads(gzip.decompress(data) if ".gz." in location else data)
     except (FileNotFoundError, gzip.BadGzipFile, zlib.error, ValueError, EOFError):
         return False
     except OSError as error:  # which says nothing of the file
         raise LaminaError(
-            f"{path.name} of the master log cannot be read",
+            f"{location} of the master log cannot be read",
             evidence=str(error),
             way_out="Make sure that the warehouse (LAMINA_WAREHOUSE) is mounted, and that this user may read it.",
         ) from error

@@ -10,13 +10,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from master_log import durable
+from master_log import durable, stores
 from master_log.causes import cause
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import spark_path
@@ -226,7 +227,11 @@ class Table:
         newest = [int(each.timestampMillis()) for each in table.history() if int(each.timestampMillis()) <= before]
         if not newest:
             return 0
-        found = self._actions.deleteOrphanFiles(table).olderThan(max(newest)).execute()
+        find = self._actions.deleteOrphanFiles(table)
+        older = max(newest)
+        if stores.holds(table.location()):
+            older, find = older - stores.SKEW_MS, find.usePrefixListing(True)
+        found = find.olderThan(older).execute()
         return len(list(found.orphanFileLocations()))
 
     def _branch(self, branch: str, onto: int) -> str:
@@ -285,6 +290,50 @@ class Table:
                 return load()  # the first question after Postgres was restarted meets a connection that is dead
 
 
+class Warehouse:
+    """The files of a catalog as Iceberg opens them, without a table."""
+
+    def __init__(self, spark: SparkSession, catalog: str) -> None:
+        self._spark = spark
+        self._prefix = f"spark.sql.catalog.{catalog}."
+
+    @property
+    def location(self) -> str:
+        """Its path or URI."""
+        return str(self._spark.conf.get(f"{self._prefix}warehouse")).rstrip("/")
+
+    def reach(self) -> None:
+        """Raises LaminaError if object storage does not let us list it.
+
+        Iceberg itself tries for a minute and a half to read a table, whatever the reason is that it cannot.
+        """
+        if stores.holds(self.location):
+            with telling("the master log cannot be reached"):
+                self._io.listPrefix(f"{self.location}/nothing/").iterator().hasNext()
+
+    def read(self, file: str) -> bytes:
+        """All bytes of a file. Raises FileNotFoundError if there is none of its name."""
+        with telling(f"{file} cannot be read"):
+            opened = self._io.newInputFile(file)
+            if not opened.exists():
+                raise FileNotFoundError(file)
+            stream = opened.newStream()
+            try:
+                return bytes(stream.readAllBytes())
+            finally:
+                stream.close()
+
+    @cached_property
+    def _io(self) -> Any:
+        jvm: Any = self._spark._jvm  # noqa: SLF001
+        properties = jvm.java.util.HashMap()
+        for name, value in self._spark.conf.getAll.items():
+            if name.startswith(self._prefix):
+                properties.put(name.removeprefix(self._prefix), value)
+        configuration = self._spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+        return jvm.org.apache.iceberg.CatalogUtil.loadFileIO(stores.FILES_BY_SCHEME, properties, configuration)
+
+
 @contextmanager
 def telling(what: str) -> Iterator[None]:
     """An error inside gets a way out when the warehouse, the catalog or Kafka is its cause; any other is a bug."""
@@ -306,6 +355,12 @@ def _translated(error: Exception, what: str) -> LaminaError | None:
             evidence=_shortest(lines, _TORN),
             way_out="Make sure that the warehouse is there (LAMINA_WAREHOUSE). If its machine lost power,"
             " `lamina archive` goes back to the metadata before, and takes the records of its last run again.",
+        )
+    if (reason := stores.reason(text)) is not None:
+        return LaminaError(
+            f"{what}: {reason.what}",
+            evidence=_shortest(lines, reason.says),
+            way_out=f"{reason.way_out}, and run it again: nothing was changed.",
         )
     of_kafka = [line for line in lines if "org.apache.kafka" in line and not line.startswith("at ")]
     if any(_STORAGE.search(line) for line in lines if line not in of_kafka):  # it, too, fails to create things
@@ -333,4 +388,4 @@ def _translated(error: Exception, what: str) -> LaminaError | None:
 
 def _shortest(lines: list[str], cause: re.Pattern[str]) -> str:
     """Java says the same thing once per layer; the innermost says it alone."""
-    return min((line for line in lines if cause.search(line)), key=len).removeprefix("Caused by: ")
+    return min((line for line in lines if cause.search(line)), key=len).removeprefix("Caused by: ").removeprefix(": ")

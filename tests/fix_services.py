@@ -23,10 +23,10 @@ import psycopg2
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
-from lamina.services import postgres
+from lamina.services import postgres, s3
 from lamina.services.embedded import Addresses, Embedded
-from lamina.services.jars import resolve
-from lamina.services.java import QUICK_COMPILER, archive_options
+from lamina.services.jars import jars, resolve
+from lamina.services.java import QUICK_COMPILER, archive_options, java_home
 from lamina.settings import Settings
 from serving_layer.database import Database
 from serving_layer.install import install
@@ -68,7 +68,11 @@ def quick_java(home: Path, group: str) -> tuple[str, ...]:
 def remove_home(home: Path) -> None:
     """Ends what runs in a home and removes it: nobody needs what a good end would write to the disk."""
     embedded = Embedded(home)
-    for name, number in (("kafka", signal.SIGKILL), ("postgres", signal.SIGQUIT)):  # to Postgres: at once
+    for name, number in (
+        ("kafka", signal.SIGKILL),
+        ("s3", signal.SIGKILL),
+        ("postgres", signal.SIGQUIT),
+    ):  # to Postgres: at once
         for each in embedded.status() if home.exists() else ():
             if each.name == name and each.pid is not None:
                 with contextlib.suppress(psutil.Error):
@@ -126,6 +130,13 @@ def services(run_home: Path) -> Services:
     soon = {"log.cleaner.backoff.ms": "250"}  # a topic that is to be compacted
     embedded = Embedded(run_home, kafka_settings=soon, kafka_jvm_options=quick_java(run_home, "kafka"))
     return Services(embedded, embedded.start())
+
+
+@pytest.fixture(scope="session")
+def store(services: Services) -> s3.Store:
+    """An object storage, started once per run that needs it."""
+    home = services.embedded.home
+    return s3.start(home, java=java_home(home), jars=jars(home, "s3_server"))
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lamina.spark
+from lamina.services.jars import jars
 from lamina.settings import Settings
 from speed_layer.prepared import INTERPRETED
 from tests.fix_services import Services, quick_java
@@ -29,6 +30,7 @@ def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
         spark_master="local[2]",
         home=run_home,
         embedded=True,
+        spark_jars=tuple(map(str, jars(run_home, "s3"))),
     )
     seldom_collected = "-Xmn600m"  # what a query leaves behind is garbage at once
     options = (*quick_java(run_home, "spark"), seldom_collected)

@@ -592,11 +592,14 @@ def test_what_keeps_spark_from_reading_any_record_is_no_record_s_fault(
 
 
 def test_metadata_are_torn_where_they_end_early_and_not_where_they_cannot_be_read(tmp_path: Path) -> None:
+    def fetched(location: str) -> bytes:
+        raise AssertionError(location)
+
     metadata = tmp_path / "1.gz.metadata.json"
     data = gzip.compress(b'{"format-version": 2}')
     for written, whole in ((data, True), (data[:-9], False), (data[:12] + b"\xff" * 9, False), (b"", False)):
         metadata.write_bytes(written)
-        assert durable.whole(str(metadata)) is whole
-    assert not durable.whole(str(tmp_path / "none.gz.metadata.json"))
+        assert durable.whole(str(metadata), fetched) is whole
+    assert not durable.whole(str(tmp_path / "none.gz.metadata.json"), fetched)
     with pytest.raises(LaminaError, match="cannot be read"):
-        durable.whole(str(tmp_path))
+        durable.whole(str(tmp_path), fetched)
