@@ -102,13 +102,16 @@ def benchmark(measure: Callable[..., Sequence[Figure]]) -> Callable[..., None]:
 
 
 @contextmanager
-def deployment(output: Output) -> Iterator[Deployment]:
-    """A deployment with nothing in its catalog, over services that live as long as the block."""
+def deployment(output: Output, *, store: bool = False) -> Iterator[Deployment]:
+    """A deployment with nothing in its catalog, over services that live as long as the block.
+
+    store: with the master log in an object storage.
+    """
     home = Path(tempfile.mkdtemp(prefix="lamina-benchmark-"))
     (home / "jars").symlink_to(REPOSITORY / ".lamina" / "jars")
     opened: Deployment | None = None
     try:
-        Embedded(home).start()
+        Embedded(home).start(store=store)
         opened = Deployment(Settings.read(home, {"LAMINA_HOME": str(home)}), tell=output.tell)
         opened.install()
         yield opened

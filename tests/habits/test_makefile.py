@@ -57,12 +57,13 @@ def test_packages_come_from_where_pip_is_told_to_look() -> None:
 
 
 def test_every_jar_has_a_hash() -> None:
-    for group in ("spark", "kafka"):
+    groups = ("spark", "kafka", "s3", "s3_server")
+    for group in groups:
         for path, digest in locked_hashes(group).items():
             assert re.fullmatch("[0-9a-f]{64}", digest)
             name, version, file = path.split("/")[-3:]
-            assert file == f"{name}-{version}.jar", "Maven's layout: the file is fetched by its path"
-    assert len(LOCK.read_text().splitlines()) == 1 + len(locked_hashes("spark")) + len(locked_hashes("kafka"))
+            assert re.fullmatch(rf"{name}-{version}(-[a-z-]+)?\.jar", file), "Maven's layout: fetched by its path"
+    assert len(LOCK.read_text().splitlines()) == 1 + sum(len(locked_hashes(group)) for group in groups)
 
 
 def make_with(tmp_path: Path, python: str | None) -> subprocess.CompletedProcess[str]:

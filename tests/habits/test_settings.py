@@ -61,6 +61,22 @@ def test_brokers_may_ask_for_a_login(tmp_path: Path) -> None:
     assert read("a:9093").login is None
 
 
+def test_the_master_log_may_be_in_object_storage(tmp_path: Path) -> None:
+    (tmp_path / "client.jar").touch()
+    given = {
+        **SERVICES,
+        "LAMINA_WAREHOUSE": "s3a://bucket/logs",
+        "LAMINA_WAREHOUSE_OPTIONS": "s3.path-style-access=true, s3.secret-access-key=hidden",
+        "LAMINA_SPARK_JARS": "client.jar",
+    }
+    settings = Settings.read(tmp_path, given)
+    assert settings.warehouse == "s3://bucket/logs"
+    assert settings.warehouse_options == {"s3.path-style-access": "true", "s3.secret-access-key": "hidden"}
+    assert "hidden" not in repr(settings)
+    assert settings.spark_jars == (str(tmp_path / "client.jar"),)
+    assert Settings.read(tmp_path, {**given, "LAMINA_WAREHOUSE": "gs://bucket/logs"}).warehouse == "gs://bucket/logs"
+
+
 def test_secrets_may_be_in_files(tmp_path: Path) -> None:
     (tmp_path / "kafka").write_text("sasl_plaintext://u:p@a:9094\n")
     (tmp_path / "pgpass").write_text("# ours\nother:*:*:*:wrong\ndb:5433:*:u:pass\\:w@rd\\\\\n")
@@ -188,8 +204,12 @@ def test_a_postgres_url_becomes_javas(tmp_path: Path) -> None:
         ({**SERVICES, "LAMINA_POSTGRES": "postgresql://u@h"}, "LAMINA_POSTGRES is not the URL", "names no database"),
         ({**SERVICES, "LAMINA_POSTGRES": "postgresql://u@h:x/d"}, "LAMINA_POSTGRES is not the URL", "malformed"),
         ({**SERVICES, "LAMINA_POSTGRS": "x"}, "LAMINA_POSTGRS", "Did you mean LAMINA_POSTGRES"),
-        ({**SERVICES, "LAMINA_SPARK_MASTER": "spark://m:7077"}, "LAMINA_WAREHOUSE is not set", "hdfs://"),
-        ({**SERVICES, "LAMINA_WAREHOUSE": "s3a://b/w"}, "LAMINA_WAREHOUSE begins with s3a:", "mounted volume"),
+        ({**SERVICES, "LAMINA_SPARK_MASTER": "spark://m:7077"}, "LAMINA_WAREHOUSE is not set", "s3://"),
+        ({**SERVICES, "LAMINA_WAREHOUSE": "oss://b/w"}, "LAMINA_WAREHOUSE begins with oss:", "mounted volume"),
+        ({**SERVICES, "LAMINA_WAREHOUSE": "s3:///w"}, "LAMINA_WAREHOUSE names no bucket", "s3://bucket/path"),
+        ({**SERVICES, "LAMINA_WAREHOUSE": "gs://b/w"}, "LAMINA_WAREHOUSE begins with gs:", "iceberg-gcp-bundle"),
+        ({**SERVICES, "LAMINA_WAREHOUSE_OPTIONS": "io-impl=X"}, "LAMINA_WAREHOUSE_OPTIONS is not", "Found 'io-impl'"),
+        ({**SERVICES, "LAMINA_SPARK_JARS": "no.jar"}, "LAMINA_SPARK_JARS names a file", "no.jar"),
     ],
 )
 def test_a_wrong_environment_is_explained(tmp_path: Path, environment: dict[str, str], what: str, part: str) -> None:

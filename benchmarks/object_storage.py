@@ -1,0 +1,64 @@
+"""Archive runs and rebuilds with the master log in object storage, against a folder of the same machine.
+
+Both sides take their turn in one process, over the same records and the same database: each drops the log, archives
+everything anew and rebuilds the three views from it. The store is the embedded one, over loopback: it shows what
+Iceberg's client and more requests cost, and nothing of a network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from benchmarks import events
+from benchmarks.common import Figure, benchmark, catch_up, deployment, median_ratio, spread
+from benchmarks.rebuild_rate import archive, rebuild
+from lamina.deployment import Deployment
+from lamina.render import Output
+from lamina.spark import sibling
+
+SHARE = 0.7
+"""Of the rate over a folder."""
+
+
+@click.command()
+@click.option("--records", default=2_000_000, show_default=True)
+@click.option("--turns", default=3, show_default=True, help="Of each side, after one that warms it.")
+@benchmark
+def main(output: Output, records: int, turns: int) -> list[Figure]:
+    """Archive runs and rebuilds from object storage, against a folder."""
+    took: dict[str, list[float]] = {f"{act}, {side}": [] for act in ("archive", "rebuild") for side in ("folder", "S3")}
+    with deployment(output, store=True) as opened:
+        opened.apply(events.catalog(**events.VIEWS))
+        events.send_a_day(opened, records)
+        catch_up(opened)
+        folder = replace(opened.settings, warehouse=str(opened.settings.home / "warehouse"))
+        sides = {
+            name: Deployment(settings, tell=lambda _: None, lent=sibling(opened.spark, settings))
+            for name, settings in (("folder", folder), ("S3", opened.settings))
+        }
+        for turn in range(turns + 1):
+            for name, side in sides.items():
+                side.spark.sql("DROP TABLE IF EXISTS lamina.log.events")
+                seconds = archive(side), rebuild(side)[0]
+                output.tell(f"turn {turn}, {name}: archive {seconds[0]:.1f} s, rebuild {seconds[1]:.1f} s")
+                if turn:  # the first warms both
+                    took[f"archive, {name}"].append(seconds[0])
+                    took[f"rebuild, {name}"].append(seconds[1])
+        output.tell(spread(took))
+        for side in sides.values():
+            side.close()
+    return [
+        Figure(
+            f"share of the {act}'s rate over a folder, median",
+            median_ratio(took[f"{act}, folder"], took[f"{act}, S3"]),
+            "",
+            at_least=SHARE,
+        )
+        for act in ("archive", "rebuild")
+    ]
+
+
+if __name__ == "__main__":
+    main()
