@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psycopg2
 import pytest
+from pyspark.sql import SparkSession
 
 from lamina.console.process import ConsoleProcess
 from lamina.demo import how_to_connect
@@ -39,7 +40,7 @@ def until(holds: Callable[[], bool], what: str) -> None:
 
 
 def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(
-    lamina: CommandLine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lamina: CommandLine, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
@@ -52,7 +53,7 @@ def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(
     (catalog / "all.sql").write_text(f"{EVENTS}\n{TOTALS}".replace("{topics}", "up"))
     speed = SpeedProcess(home)
     try:
-        started = here("up", "--json")
+        started = here("up", "--s3", "--json")
         assert "the speed layer is starting" in started.err
         where = {line["what"]: line["where"] for line in started.lines()}
         reading = where["views (SQLAlchemy)"]
@@ -82,6 +83,8 @@ def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(
         here("ingest", "events", str(tmp_path / "events.jsonl"))
         counted = '{"events": 1, "n": 7, "price": null}'
         until(lambda: here("sql", "SELECT * FROM totals", "--json").out.strip() == counted, "the next one counts")
+        here.over(spark)("archive")
+        assert list((home / "s3" / "data" / "lamina" / "warehouse").rglob("*.parquet")), "in the object storage"
         with closing(psycopg2.connect(reading.replace("+psycopg2", ""))) as reader, reader.cursor() as cursor:
             cursor.execute("SELECT events, current_user <> 'analyst', pg_has_role('analyst', 'SET') FROM totals")
             assert cursor.fetchall() == [(1, True, False)], "a login of the person's own"
