@@ -100,6 +100,20 @@ def files(settings: Settings, services: Services) -> Path:
     return services.embedded.home / "s3" / "data" / settings.warehouse.removeprefix("s3://")
 
 
+@pytest.fixture
+def java_property(spark_of_run: SparkSession) -> Iterator[Callable[[str, str], object]]:
+    """Sets a property of the JVM for one test."""
+    system, names = spark_of_run._jvm.java.lang.System, list[str]()  # type: ignore[union-attr]
+
+    def put(name: str, value: str) -> None:
+        names.append(name)
+        system.setProperty(name, value)
+
+    yield put
+    for name in names:
+        system.clearProperty(name)
+
+
 def elsewhere(spark: SparkSession, settings: Settings, *without: str, **changed: object) -> MasterLog:
     """The log as it is with other options."""
     options = changed.pop("options", {})
@@ -206,6 +220,7 @@ def test_a_store_that_cannot_be_reached_is_explained_and_nothing_is_lost(
     spark_of_run: SparkSession,
     settings: Settings,
     door: Door,
+    java_property: Callable[[str, str], object],
     log: MasterLog,
     brokers: Brokers,
     new_source: NewSource,
@@ -215,8 +230,7 @@ def test_a_store_that_cannot_be_reached_is_explained_and_nothing_is_lost(
     fill(producer, source, range(5))
     end = brokers.latest(source.topic)
     door.refuses = lambda _: 503
-    system = spark_of_run._jvm.java.lang.System  # type: ignore[union-attr]
-    system.setProperty("aws.disableEc2Metadata", "true")
+    java_property("aws.disableEc2Metadata", "true")
     keys = ("s3.access-key-id", "s3.secret-access-key")
     cases = (
         (elsewhere(spark_of_run, settings, warehouse="s3://nowhere/w"), "the bucket of the warehouse is not there"),
@@ -249,6 +263,7 @@ def test_keys_in_a_file_may_change_without_a_restart(
     spark_of_run: SparkSession,
     settings: Settings,
     store: Store,
+    java_property: Callable[[str, str], object],
     tmp_path: Path,
     brokers: Brokers,
     new_source: NewSource,
@@ -260,8 +275,7 @@ def test_keys_in_a_file_may_change_without_a_restart(
 
     right = store.options["s3.secret-access-key"]
     write(right)
-    system = spark_of_run._jvm.java.lang.System  # type: ignore[union-attr]
-    system.setProperty("aws.sharedCredentialsFile", str(tmp_path / "keys"))
+    java_property("aws.sharedCredentialsFile", str(tmp_path / "keys"))
     log = elsewhere(spark_of_run, settings, "s3.access-key-id", "s3.secret-access-key")
     source = opened(log, new_source(), brokers)
     fill(producer, source, range(5))
