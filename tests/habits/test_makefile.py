@@ -41,7 +41,7 @@ def test_the_demo_installs_versions_that_the_tests_run_with() -> None:
     every, demo = locked_packages("requirements.lock"), locked_packages("demo.lock")
     without_reasons = [{re.sub(r"\n    #[^\n]*", "", package) for package in packages} for packages in (every, demo)]
     assert without_reasons[1] - without_reasons[0] == set()
-    assert len(demo) < len(every) / 4
+    assert len(demo) < len(every) / 3
 
 
 def test_packages_come_from_where_pip_is_told_to_look() -> None:
