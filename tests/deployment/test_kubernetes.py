@@ -1,0 +1,101 @@
+"""The manifests of deploy/kubernetes, without a cluster."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lamina.cli import lamina
+from lamina.settings import VARIABLES
+from lamina.spark import operators
+from tests.fix_services import REPOSITORY
+
+FOLDER = REPOSITORY / "deploy" / "kubernetes"
+VERSION = "1.34"
+
+
+def resources() -> list[dict[str, Any]]:
+    """Every resource of the folder, those of a list one by one, and the executors' pod."""
+    found = [
+        each for file in ("lamina.yaml", "secret.yaml", "schedule.yaml") for each in yaml.safe_load_all(text(file))
+    ]
+    apart = [item for each in found for item in (each["items"] if each["kind"] == "List" else [each])]
+    [template] = [each["data"]["executor.yaml"] for each in apart if "executor.yaml" in each.get("data", {})]
+    return [*apart, {**yaml.safe_load(template), "metadata": {"name": "executor"}}]
+
+
+def text(file: str) -> str:
+    return (FOLDER / file).read_text()
+
+
+def pods() -> dict[str, dict[str, Any]]:
+    """What runs in a pod, by the name of its resource."""
+    found = {}
+    for each in resources():
+        match each["kind"]:
+            case "Deployment":
+                found[each["metadata"]["name"]] = each["spec"]["template"]["spec"]
+            case "CronJob":
+                found[each["metadata"]["name"]] = each["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+            case "Pod":
+                found["executor"] = each["spec"]
+    return found
+
+
+@pytest.mark.parametrize("resource", resources(), ids=lambda each: f"{each['kind']} {each['metadata']['name']}")
+def test_a_resource_is_what_kubernetes_allows(resource: dict[str, Any]) -> None:
+    kubernetes_validate = pytest.importorskip("kubernetes_validate")
+    kubernetes_validate.validate(resource, VERSION, strict=True)
+
+
+def test_kustomize_names_every_file() -> None:
+    listed = yaml.safe_load(text("kustomization.yaml"))["resources"]
+    assert {*listed, "kustomization.yaml", "airflow-values.yaml"} == {each.name for each in FOLDER.glob("*.yaml")}
+
+
+def test_a_pod_runs_our_image_as_another_user_than_root() -> None:
+    for name, pod in pods().items():
+        assert pod["securityContext"]["runAsNonRoot"], name
+        assert {each["image"] for each in pod["containers"]} == {"lamina"}, name
+
+
+def test_a_pod_runs_a_command_that_exists() -> None:
+    for name, pod in pods().items():
+        program, *words = pod["containers"][0]["command"]
+        if program == "lamina":
+            assert words[0] in lamina.commands, name
+        else:
+            assert (REPOSITORY / Path(words[0]).relative_to("/opt/lamina")).exists(), name
+
+
+def test_a_mounted_volume_is_there() -> None:
+    claims = {each["metadata"]["name"] for each in resources() if each["kind"] == "PersistentVolumeClaim"}
+    maps = {each["metadata"]["name"] for each in resources() if each["kind"] == "ConfigMap"}
+    for name, pod in pods().items():
+        volumes = {each["name"]: each for each in pod.get("volumes", ())}
+        for mount in pod["containers"][0].get("volumeMounts", ()):
+            volume = volumes[mount["name"]]
+            named = volume.get("persistentVolumeClaim", {}).get("claimName") or volume["configMap"]["name"]
+            assert named in claims | maps, name
+
+
+def test_a_variable_is_a_setting() -> None:
+    given = {name for each in resources() for name in (each.get("data") or each.get("stringData") or {})}
+    inside = {each["name"] for pod in pods().values() for each in pod["containers"][0].get("env", ())}
+    known = {*VARIABLES.values(), *(f"{variable}_FILE" for variable in VARIABLES.values())}
+    assert {name for name in given | inside if name.startswith("LAMINA_")} <= known
+
+
+def test_the_settings_of_spark_are_settings_and_the_executors_pod_is_where_they_say() -> None:
+    [spark] = [each["data"] for each in resources() if "spark.conf" in (each.get("data") or {})]
+    settings = operators(spark["spark.conf"], {})
+    assert settings["spark.kubernetes.executor.podTemplateFile"] == "/etc/lamina/executor.yaml"
+    assert settings["spark.kubernetes.container.image"] == "lamina"
+
+
+def test_the_executors_script_is_a_script_of_bash() -> None:
+    subprocess.run(["bash", "-n", FOLDER / "executor.sh"], check=True)
