@@ -20,7 +20,7 @@ def in_our_words(error: Exception) -> LaminaError | None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from serving_layer.database import REFUSALS, is_away, lacks_rights
+    from serving_layer.database import REFUSALS, is_away, is_read_only, lacks_rights
 
     if isinstance(error, REFUSALS):
         said = str(getattr(error, "orig", None) or error).strip()
@@ -29,6 +29,9 @@ def in_our_words(error: Exception) -> LaminaError | None:
         if lacks_rights(error):
             way_out = "Name the owner's login in LAMINA_POSTGRES. An analyst's login can only read views."
             return LaminaError("The login in LAMINA_POSTGRES lacks the rights for this", evidence=said, way_out=way_out)
+        if is_read_only(error):
+            way_out = "Name the primary in LAMINA_POSTGRES for whatever is not only reading."
+            return LaminaError("This Postgres is a standby: nothing is written there", evidence=said, way_out=way_out)
         way_out = "Its transaction was rolled back. Fix what the error names, and repeat the command."
         return LaminaError("Postgres reported an error", evidence=said, way_out=way_out)
     if isinstance(error, (PySparkException, Py4JError)):

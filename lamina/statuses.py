@@ -289,6 +289,11 @@ def show(output: Output, opened: Deployment) -> None:
         if found.rebuild:
             output.text("")
             output.text(_rebuild(found.rebuild))
+        if found.standby is not None:
+            output.text("")
+            output.text(
+                f"This Postgres is a standby, {seconds(found.standby)} behind its primary: views are read here only."
+            )
     for name, fields in strange.items():
         output.tell(f"{name}: of the newest records, {'; '.join(map(str, fields[:SHOWN_FIELDS]))}")
     for query in found.queries:

@@ -13,7 +13,19 @@ from sqlalchemy import Connection, column, exists, func, select, table, text
 
 from master_log.log_times import RAW_LOG_TIME
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import amounts, checks, indexes, lookup, progress, proof, quarantine, readers, rebuilds, skipping
+from serving_layer import (
+    amounts,
+    checks,
+    indexes,
+    lookup,
+    progress,
+    proof,
+    quarantine,
+    readers,
+    rebuilds,
+    skipping,
+    standbys,
+)
 from serving_layer.bookkeeping import archived, query, rebuild, view
 from serving_layer.deployed import kinds_of_sources, sources
 from serving_layer.views import ANALYST
@@ -86,6 +98,7 @@ def of_everything(connection: Connection, limits: Limits) -> list[str]:
         *readers.alarms(connection, ANALYST),
         *of_snapshots(connection),
         *indexes.alarms(connection),
+        *standbys.alarms(connection, limits.after),
     ]
 
 
@@ -98,10 +111,11 @@ def by_query(connection: Connection, topics: Mapping[str, Topic], limits: Limits
     """What is wrong with each query of a deployed source; of one that an apply awaits, the apply tells."""
     found: dict[str, list[str]] = {}
     kinds = kinds_of_sources(connection)
+    late = (standbys.behind(connection) or 0) > limits.after  # then nothing here says how the queries are now
     for name, each in progress.queries(connection).items():
         if name in kinds and (reached := progress.read(connection, [name])):
             topic = topics.get(name)
-            problems = [each.stopped or _standing(connection, each, reached, topic, limits)]
+            problems = [each.stopped or (None if late else _standing(connection, each, reached, topic, limits))]
             if topic is not None:
                 problems.append(_undecided(topic, limits))
                 held, seconds = _held(connection, name)
@@ -479,9 +493,10 @@ def _them(views: Collection[str]) -> str:
 
 
 def _left(connection: Connection, newest: Any) -> str | None:
-    """How a running rebuild was left, unless somebody goes on with it."""
+    """How a running rebuild was left, unless somebody goes on with it; a standby does not see a process' lock."""
     if newest.lease_until is None:
         told = newest.error in rebuilds.ENDED_BY_A_PERSON or rebuilds.held_by_a_process(connection)
+        told = told or standbys.behind(connection) is not None
         return None if told else "died"
     idle = func.extract("epoch", func.clock_timestamp() - newest.lease_until) + rebuilds.LEASE.total_seconds()
     seconds = float(connection.execute(select(idle)).scalar_one())

@@ -48,6 +48,11 @@ _NO_RIGHT = (
 
 _TOO_LONG_FOR_A_PAGE = f"A page waits {ANSWER_SECONDS} seconds. Ask for less, or ask `lamina sql`."
 
+_IN_THE_WAY = (
+    "Ask again. A standby ends a SELECT that holds its replay back for longer than max_standby_streaming_delay;"
+    " docs/how-to/standbys.md says which to expect."
+)
+
 _TOO_LONG = "Ask for less, or let readers take longer: `statement_timeout` in LAMINA_ANALYST_LIMITS."
 
 Row = tuple[Any, ...]
@@ -155,6 +160,8 @@ def _snapshot(url: str, statement: Statement | None) -> Iterator[psycopg2.extens
         raise Forbidden(refusal.what, evidence=refusal.evidence, way_out=refusal.way_out) from error
     except psycopg2.errors.QueryCanceled as error:
         raise _refused(error, _TOO_LONG if statement is None else _TOO_LONG_FOR_A_PAGE) from error
+    except psycopg2.errors.SerializationFailure as error:  # nothing else ends a transaction that only reads
+        raise _refused(error, _IN_THE_WAY) from error
     except ValueError as error:
         raise unreadable_time(error) from error
     except psycopg2.Error as error:

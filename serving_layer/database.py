@@ -328,6 +328,11 @@ def lacks_rights(error: Exception) -> bool:
     return isinstance(getattr(error, "orig", error), psycopg2.errors.InsufficientPrivilege)
 
 
+def is_read_only(error: Exception) -> bool:
+    """True when the server writes nothing: it is a standby."""
+    return isinstance(getattr(error, "orig", error), psycopg2.errors.ReadOnlySqlTransaction)
+
+
 def is_lock_timeout(error: DBAPIError) -> bool:
     """True when a lock was not to be had within `lock_timeout`."""
     return isinstance(error.orig, psycopg2.errors.LockNotAvailable)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select, text
 
-from serving_layer import alarms, lookup, previews, progress, quarantine, skipping
+from serving_layer import alarms, lookup, previews, progress, quarantine, skipping, standbys
 from serving_layer.alarms import Limits, Topic
 from serving_layer.bookkeeping import generation, proof, rebuild, view
 from serving_layer.previews import PreviewedView
@@ -61,7 +61,10 @@ class QueryStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """Views, queries, generations, previews, the last rebuild, and what needs attention."""
+    """Views, queries, generations, previews, the last rebuild, and what needs attention.
+
+    standby: seconds that this server is behind its primary; None if it is the primary.
+    """
 
     views: list[ViewStatus]
     queries: list[QueryStatus]
@@ -69,6 +72,7 @@ class Status:
     rebuild: dict[str, Any] | None
     alarms: list[str]
     previews: list[PreviewedView]
+    standby: float | None
 
 
 def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> Status:
@@ -94,6 +98,7 @@ def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) 
         rebuild=dict(last) if last else None,
         alarms=[*alarms.listed(problems), *alarms.of_everything(connection, limits)],
         previews=previews.listed(connection),
+        standby=standbys.behind(connection),
     )
 
 
