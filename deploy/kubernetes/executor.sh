@@ -1,6 +1,7 @@
 #!/bin/bash
 # The process of an executor's pod. Spark says by variables whom it belongs to, and gives its JVM options the same way.
 set -eu
+cd "$(mktemp -d)" # an executor fetches its jars into the folder that it runs in
 mapfile -t options < <(env | sed -n 's/^SPARK_JAVA_OPT_[0-9]*=//p')
 spark=$(python -c 'import pyspark; print(*pyspark.__path__)')
 exec "$JAVA_HOME/bin/java" "${options[@]}" "-Xmx$SPARK_EXECUTOR_MEMORY" -cp "$SPARK_CONF_DIR:$spark/jars/*" \
