@@ -12,7 +12,8 @@ import yaml
 
 from lamina.cli import lamina
 from lamina.settings import VARIABLES
-from lamina.spark import operators
+from lamina.spark_settings import combined
+from master_log.properties import properties
 from tests.fix_services import REPOSITORY
 
 FOLDER = REPOSITORY / "deploy" / "kubernetes"
@@ -95,7 +96,7 @@ def test_a_variable_is_a_setting() -> None:
 
 def test_the_settings_of_spark_are_settings_and_the_executors_pod_is_where_they_say() -> None:
     [spark] = [each["data"] for each in resources() if "spark.conf" in (each.get("data") or {})]
-    settings = operators(spark["spark.conf"], {})
+    settings = combined({}, properties(spark["spark.conf"]))
     assert settings["spark.kubernetes.executor.podTemplateFile"] == "/etc/lamina/executor.yaml"
     assert settings["spark.kubernetes.container.image"] == "lamina"
 
