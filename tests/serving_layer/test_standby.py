@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import shutil
 import subprocess
 import threading
@@ -214,7 +215,7 @@ def test_a_standby_that_lags_is_an_alarm_here_and_there_and_so_is_a_slot_without
         world.advance("a")
         until(lambda: len(told_by(database)) == 1)
         [alarm] = told_by(database)
-        assert alarm.startswith("this server is a standby and 1 s behind its primary: a long SELECT here may hold it")
+        assert re.match(r"this server is a standby and \d+ s behind its primary: a long SELECT here may hold it", alarm)
         until(lambda: any(each.startswith("standby walreceiver at 127.0.0.1") for each in told_by(world.database)))
         pair.ask(pair.standby, "SELECT pg_wal_replay_resume()")
         pair.replayed()
