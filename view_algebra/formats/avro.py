@@ -7,17 +7,14 @@ it by the rules for JSON, so a number may be of a wider type, and a field that t
 
 from __future__ import annotations
 
-import base64
 import io
 import json
-import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, timedelta
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from typing import Any
 
-from view_algebra.formats import frames
+from view_algebra.formats import as_json, frames
 from view_algebra.formats.interface import DECODED, Declared, Decoder, Mistake, NoText, Read, Schema, Schemas
 from view_algebra.language.encodings import DAYS, SEMANTIC
 
@@ -184,81 +181,33 @@ OWN = "lamina-"
 _PLAIN = f"{OWN}plain"
 """The logical type of a value that has none."""
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (UTC, as all times of Avro are)
+
+def _alone(in_json: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    """A function of a value, as fastavro calls it: with the schemas of its writer and its reader."""
+    return lambda value, writer, reader: in_json(value)
 
 
-def _instant(per_second: int, zone: str) -> Callable[[int, Any], str]:
-    """The text of a time since 1970, with the digits that its unit has; of one beyond the calendar, its number."""
-    digits = len(str(per_second)) - 1
-
-    def text(number: int, _: Any) -> str:
-        seconds, part = divmod(number, per_second)
-        try:
-            return f"{(_EPOCH + timedelta(seconds=seconds)).isoformat()}.{part:0{digits}}{zone}"
-        except OverflowError:
-            return f"{number} since 1970"
-
-    return text
-
-
-def _day(number: int, _: Any) -> str:
-    try:
-        return date.fromordinal(_EPOCH.toordinal() + number).isoformat()
-    except (OverflowError, ValueError):
-        return f"day {number} since 1970"
-
-
-def _time_of_day(per_second: int) -> Callable[[int, Any], str]:
-    digits = len(str(per_second)) - 1
-
-    def text(number: int, _: Any) -> str:
-        seconds, part = divmod(number, per_second)
-        return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{part:0{digits}}"
-
-    return text
-
-
-def _decimal(unscaled: bytes, schema: Any) -> Any:
-    """The number, with as many digits behind the point as its scale says."""
-    import orjson
-
-    number, scale = int.from_bytes(unscaled, "big", signed=True), schema.get("scale", 0)
-    digits = str(abs(number)).rjust(scale + 1, "0")
-    point = len(digits) - scale
-    text = f"{digits[:point]}.{digits[point:]}" if scale else digits
-    return orjson.Fragment(f"-{text}" if number < 0 else text)
-
-
-def _base64(value: bytes, _: Any) -> str:
-    return base64.b64encode(value).decode("ascii")
-
-
-def _number(value: float, _: Any) -> float | str:
-    """JSON has no infinity and no NaN: the words that Spark reads for them."""
-    return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
-
-
-def _uuid(value: bytes, _: Any) -> str:
-    return str(uuid.UUID(bytes=value))
+def _decimal(unscaled: bytes, schema: Any, _: Any) -> Any:
+    return as_json.decimal(int.from_bytes(unscaled, "big", signed=True), schema.get("scale", 0))
 
 
 _PER_SECOND = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
-_IN_JSON: dict[str, Callable[[Any, Any], Any]] = {
-    **{f"{kind}-{_PLAIN}": _number for kind in ("float", "double")},
-    **{f"{kind}-{_PLAIN}": _base64 for kind in ("bytes", "fixed")},
+_IN_JSON: dict[str, Callable[[Any, Any, Any], Any]] = {
+    **{f"{kind}-{_PLAIN}": _alone(as_json.number) for kind in ("float", "double")},
+    **{f"{kind}-{_PLAIN}": _alone(as_json.in_base64) for kind in ("bytes", "fixed")},
     **{f"{kind}-{OWN}decimal": _decimal for kind in ("bytes", "fixed")},
-    f"fixed-{OWN}uuid": _uuid,
-    f"int-{OWN}date": _day,
-    f"int-{OWN}time-millis": _time_of_day(10**3),
-    f"long-{OWN}time-micros": _time_of_day(10**6),
-    **{f"long-{OWN}timestamp-{unit}": _instant(many, "Z") for unit, many in _PER_SECOND.items()},
-    **{f"long-{OWN}local-timestamp-{unit}": _instant(many, "") for unit, many in _PER_SECOND.items()},
+    f"fixed-{OWN}uuid": _alone(lambda value: str(uuid.UUID(bytes=value))),
+    f"int-{OWN}date": _alone(as_json.day),
+    f"int-{OWN}time-millis": _alone(as_json.time_of_day(10**3)),
+    f"long-{OWN}time-micros": _alone(as_json.time_of_day(10**6)),
+    **{f"long-{OWN}timestamp-{unit}": _alone(as_json.instant(many, "Z")) for unit, many in _PER_SECOND.items()},
+    **{f"long-{OWN}local-timestamp-{unit}": _alone(as_json.instant(many, "")) for unit, many in _PER_SECOND.items()},
     **{
-        f"long-{OWN}{name}": _instant(int(10**6 / float(micros)), "Z")
+        f"long-{OWN}{name}": _alone(as_json.instant(int(10**6 / float(micros)), "Z"))
         for name, micros in SEMANTIC.items()
         if name not in DAYS
     },
-    **{f"int-{OWN}{name}": _day for name in DAYS},
+    **{f"int-{OWN}{name}": _alone(as_json.day) for name in DAYS},
 }
 """What a value is in JSON, by its type and its logical type (or the name that Kafka Connect gives it)."""
 
@@ -268,10 +217,4 @@ def _teach_fastavro() -> None:
     """Has fastavro read our own logical types."""
     from fastavro.read import LOGICAL_READERS
 
-    for named, in_json in _IN_JSON.items():
-        LOGICAL_READERS[named] = partial(_given, in_json)
-
-
-def _given(in_json: Callable[[Any, Any], Any], value: Any, writer: Any = None, reader: Any = None) -> Any:  # noqa: ARG001
-    """As fastavro calls it."""
-    return in_json(value, writer)
+    LOGICAL_READERS.update(_IN_JSON)
