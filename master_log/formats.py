@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from master_log.decoding import Decoding
+from master_log.messages import message
 from master_log.registry import Registry, RegistryAway
 from master_log.values import Number, as_written
 from view_algebra.compiled import Source
@@ -223,6 +224,12 @@ def _only_value(source: Source, fields: Mapping[str, Any]) -> Any:
     return value
 
 
+def _message(source: Source, fields: Mapping[str, Any]) -> bytes:
+    """A message of Protobuf, of the schema in OPTIONS."""
+    options = source.properties
+    return message(source.name, Schema("PROTOBUF", options["schema"]), options.get("message"), fields)
+
+
 def _value_column(source: Source) -> str:
     key = source.unique if source.kind == "table" else ()
     return next(source.field(column.name) for column in source.columns if column.name not in key)
@@ -231,6 +238,7 @@ def _value_column(source: Source) -> str:
 _WRITERS: Mapping[str, Callable[[Source, Mapping[str, Any]], bytes]] = {
     "avro": _datum,
     "csv": _line,
+    "protobuf": _message,
     "text": _text,
     "bytes": _bytes,
 }

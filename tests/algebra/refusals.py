@@ -31,6 +31,8 @@ def view(name: str, select: str, rewrite: str) -> Refusal:
 
 
 _KAFKA = "USING kafka OPTIONS (topic 'x', format 'json')"
+_PROTOBUF = "USING kafka OPTIONS (topic 'x', format 'protobuf'"
+_TWO = 'syntax = "proto3"; package shop; message A { int64 a = 1; } message B { int64 a = 1; }'
 
 SOURCES = [
     Refusal(
@@ -80,7 +82,7 @@ SOURCES = [
     Refusal("no USING", "CREATE TABLE x (a INT);", f"CREATE TABLE x (a INT) {_KAFKA};"),
     Refusal(
         "another format",
-        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'protobuf');",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'thrift');",
         f"CREATE TABLE x (a INT) {_KAFKA};",
     ),
     Refusal(
@@ -296,6 +298,31 @@ SOURCES = [
         "an unknown key_format",
         "CREATE TABLE x (a INT PRIMARY KEY) USING kafka OPTIONS (topic 'x', format 'json', key_format 'thrift');",
         f"CREATE TABLE x (a INT PRIMARY KEY) {_KAFKA};",
+    ),
+    Refusal(
+        "a schema that is not of Protobuf",
+        f"CREATE TABLE x (a INT) {_PROTOBUF}, schema 'syntax = \"proto3\"; message A {{ int65 a = 1; }}');",
+        f"CREATE TABLE x (a INT) {_PROTOBUF}, schema 'syntax = \"proto3\"; message A {{ int64 a = 1; }}');",
+    ),
+    Refusal(
+        "a descriptor that is none",
+        f"CREATE TABLE x (a INT) {_PROTOBUF}, schema 'c2hvcC5PcmRlcg==');",
+        f"CREATE TABLE x (a INT) {_PROTOBUF}, schema 'CiEKB2EucHJvdG8iDgoBQRIJCgFhGAEgASgFYgZwcm90bzM=');",
+    ),
+    Refusal(
+        "a schema of several messages",
+        f"CREATE TABLE x (a INT) {_PROTOBUF}, schema '{_TWO}');",
+        f"CREATE TABLE x (a INT) {_PROTOBUF}, schema '{_TWO}', message 'shop.A');",
+    ),
+    Refusal(
+        "a message that the schema lacks",
+        f"CREATE TABLE x (a INT) {_PROTOBUF}, schema '{_TWO}', message 'A');",
+        f"CREATE TABLE x (a INT) {_PROTOBUF}, schema '{_TWO}', message 'shop.B');",
+    ),
+    Refusal(
+        "a message of no schema",
+        f"CREATE TABLE x (a INT) {_PROTOBUF}, message 'shop.A');",
+        f"CREATE TABLE x (a INT) {_PROTOBUF});",
     ),
     Refusal(
         "a long name of a source",

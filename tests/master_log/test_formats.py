@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -13,6 +14,7 @@ from master_log.formats import Newest, key_of, value_of
 from view_algebra import Source, compile_catalog
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import Schema
+from view_algebra.formats.protobuf import decoder
 
 SCHEMA = {
     "type": "record",
@@ -104,3 +106,35 @@ def test_a_key_that_is_a_number_is_written_as_kafka_writes_it() -> None:
     assert key_of(longs, ["id"], {"id": -2}) == b"\xff" * 7 + b"\xfe"
     with pytest.raises(LaminaError, match="s: id is x, and its key_format is 'long'"):
         key_of(longs, ["id"], {"id": "x"})
+
+
+PROTO = """syntax = "proto3"; package shop;
+import "confluent/type/decimal.proto"; import "google/protobuf/duration.proto"; import "google/protobuf/struct.proto";
+import "google/protobuf/timestamp.proto"; import "google/protobuf/wrappers.proto"; import "google/type/date.proto";
+message Order {
+  int64 id = 1; confluent.type.Decimal price = 2; google.protobuf.Timestamp at = 3; google.protobuf.Duration took = 4;
+  repeated Place places = 5; map<string, Place> by_name = 6; google.protobuf.Struct anything = 7; bytes raw = 8;
+  optional string note = 9; google.protobuf.Int64Value wrapped = 10; google.type.Date day = 11; Kind kind = 12;
+  double share = 13; repeated google.protobuf.Timestamp times = 14; map<string, uint64> counts = 15; bool ok = 16;
+}
+message Place { string city = 1; google.protobuf.Timestamp since = 2; }
+enum Kind { NONE = 0; NEW = 1; }
+"""
+
+
+def test_a_record_is_written_by_its_protobuf_schema() -> None:
+    options = f"format 'protobuf', schema '{PROTO}', message 'shop.Order'"
+    orders = source("id BIGINT", options)
+    place = {"city": "Kraków", "since": "2026-01-02T03:04:05.678901000Z"}
+    fields = {"id": 2**62 + 1, "at": place["since"], "took": -1.5, "places": [place], "by_name": {"a": place}}
+    fields |= {"anything": {"a": [1, None, {"b": 0.5}]}, "raw": "AP8=", "note": "", "wrapped": 7, "day": "2026-01-02"}
+    fields |= {"kind": "NEW", "share": 0.1, "times": [place["since"]], "counts": {"a": 2**64 - 1}, "ok": True}
+    record = json.dumps(fields)[:-1] + ', "price": -123456789012345678.10}'
+    read = decoder(orders.properties, {})(value_of(orders, record.encode()), None)
+    shown = json.loads(read, parse_float=Decimal)
+    assert shown == json.loads(record, parse_float=Decimal)
+    assert json.loads(decoder(orders.properties, {})(value_of(orders, b'{"note": null}'), None))["note"] is None
+    with pytest.raises(LaminaError, match="s: a record does not fit its Protobuf schema"):
+        value_of(orders, b'{"lost": 1}')
+    with pytest.raises(LaminaError, match="s: a record does not fit its Protobuf schema"):
+        value_of(orders, b'{"at": "yesterday"}')

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from view_algebra.formats import avro, csv, raw
+from view_algebra.formats import avro, csv, protobuf, raw
 from view_algebra.formats.interface import DECODED, Declared, Decoder, Mistake, Read, Schemas
 
 __all__ = ["FORMATS", "Declared", "Decoder", "Format", "Mistake", "Read", "Schemas"]
@@ -34,6 +34,7 @@ FORMATS: Mapping[str, Format] = {
     "avro": Format(avro.read, avro.OPTIONS, avro.decoder),
     "csv": Format(csv.read, csv.OPTIONS),
     "debezium-avro": Format(lambda declared: DECODED, {}, avro.decoder),
+    "protobuf": Format(protobuf.read, protobuf.OPTIONS, protobuf.decoder),
     "text": Format(raw.read_text),
     "bytes": Format(raw.read_bytes),
 }

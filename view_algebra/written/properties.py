@@ -42,7 +42,10 @@ settings say it."""
 UNAVAILABLE = "unavailable.value.placeholder"
 """The setting of Debezium's connector that says what it writes for a value that a change left as it was."""
 
-OPTIONS_OF_FORMATS = {name: option for each in FORMATS.values() for name, option in each.options.items()}
+OPTIONS_OF_FORMATS = {
+    name: "; ".join(each.options[name] for each in FORMATS.values() if name in each.options)
+    for name in dict.fromkeys(name for each in FORMATS.values() for name in each.options)
+}
 """What OPTIONS may say of one format, and what it means."""
 
 OPTIONS = ("topic", "start", "format", "key_format", *MODES, UNAVAILABLE, *OPTIONS_OF_FORMATS)

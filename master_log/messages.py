@@ -1,0 +1,90 @@
+"""Messages of Protobuf, written from the JSON of their fields, which is the JSON that they are read as."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from master_log.values import Number
+from view_algebra.errors import LaminaError
+from view_algebra.formats.interface import Schema
+from view_algebra.formats.protobuf import message_of
+
+
+def message(source: str, schema: Schema, name: str | None, fields: Mapping[str, Any]) -> bytes:
+    """A message of a schema, of the type with this name; raises LaminaError for fields that it has no place for."""
+    from google.protobuf.json_format import ParseDict, ParseError
+
+    kind = message_of(schema, name)
+    try:
+        written = ParseDict(_of_message(kind.DESCRIPTOR, fields), kind())
+    except (ParseError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+        raise LaminaError(
+            f"{source}: a record does not fit its Protobuf schema",
+            evidence=f"{type(error).__name__}: {error}",
+            way_out=f"Give the fields of {kind.DESCRIPTOR.full_name}, each a value of the field's type.",
+        ) from error
+    return bytes(written.SerializeToString(deterministic=True))
+
+
+def _of_message(kind: Any, value: Any) -> Any:
+    """A value as Google's own JSON has it for a message, from ours."""
+    name = kind.full_name
+    if name in _WRITTEN:
+        return value if value is None or isinstance(value, dict) else _WRITTEN[name](value)
+    if isinstance(value, Mapping) and not name.startswith("google.protobuf."):
+        return {field: _of_field(kind.fields_by_name.get(field), each) for field, each in value.items()}
+    return value if name in _ANY_JSON else _plain(value)
+
+
+def _of_field(field: Any, value: Any) -> Any:
+    """The same of a field, or of each element or each value of it."""
+    kind = None if field is None else field.message_type
+    if kind is None:
+        return _plain(value)
+    if kind.GetOptions().map_entry and isinstance(value, dict):
+        return {key: _of_field(kind.fields_by_name["value"], each) for key, each in value.items()}
+    if isinstance(value, list) and kind.full_name not in _ANY_JSON:
+        return [_of_message(kind, each) for each in value]
+    return _of_message(kind, value)
+
+
+def _plain(value: Any) -> Any:
+    """A value without messages in it; a number is a text, with all its digits."""
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value.text if isinstance(value, Number) else value
+
+
+def _instant(value: Any) -> str:
+    found = datetime.fromisoformat(value)
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat()
+
+
+def _duration(value: Any) -> str:
+    return f"{Decimal(_plain(value)):f}s"
+
+
+def _day(value: Any) -> dict[str, int]:
+    return dict(zip(("year", "month", "day"), map(int, value.split("-")), strict=True))
+
+
+def _decimal(value: Any) -> dict[str, Any]:
+    sign, digits, exponent = Decimal(_plain(value)).as_tuple()
+    unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
+    written = unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)
+    return {"value": base64.b64encode(written).decode(), "precision": len(digits), "scale": -int(exponent)}
+
+
+_ANY_JSON = tuple(f"google.protobuf.{kind}" for kind in ("Struct", "Value", "ListValue"))
+
+_WRITTEN: Mapping[str, Callable[[Any], Any]] = {
+    "google.protobuf.Timestamp": _instant,
+    "google.protobuf.Duration": _duration,
+    "google.type.Date": _day,
+    "confluent.type.Decimal": _decimal,
+}
+"""The types that we read as another JSON than Google's own."""

@@ -1,0 +1,319 @@
+"""`protobuf`: each value is one message of Protobuf, of the schema that a registry has for it, or of that in OPTIONS.
+
+A message becomes the JSON that its type says, with the names of fields as the schema writes them: enums as their names,
+bytes in base64, well-known types as what they stand for. A field that tells whether it was set (`optional`, a message,
+one of a `oneof`) is NULL if it was not; any other has its default. Fields that the schema lacks are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from operator import attrgetter
+from typing import Any
+
+from view_algebra.formats import as_json, frames
+from view_algebra.formats.interface import DECODED, Declared, Decoder, Mistake, NoText, Read, Schema, Schemas
+from view_algebra.formats.proto import types_of
+
+OPTIONS = {
+    "schema": "of `protobuf`: the schema of all records, as the text of a .proto file, or in base64 what `protoc"
+    " --include_imports --descriptor_set_out` writes; they then have no frame of a schema registry",
+    "message": "of `protobuf` with a `schema`: the full name of the message that each record is, if it has several",
+}
+
+KIND = "PROTOBUF"
+
+FIELDS = 2_000_000
+"""Fields of all messages within a value. A message takes two bytes, and has each of its fields in JSON: a value of
+1 MB could take gigabytes."""
+
+Convert = Callable[[Any, list[int]], Any]
+"""Gives what a value is in JSON. The list holds how many fields the whole value may still have."""
+
+
+def read(declared: Declared) -> Read:
+    """Values as the decoder gives them."""
+    text, message = declared.options.get("schema"), declared.options.get("message")
+    if text is None:
+        if message is not None:
+            raise Mistake(f"message {message!r} without a schema", "Leave it out, or write the schema.", "message")
+        return DECODED
+    schema = Schema(KIND, text)
+    try:
+        names = types_of(schema).names()
+    except NoText as mistake:
+        way_out = (
+            "Write the text of a .proto file, or in base64 the file of `protoc --include_imports --descriptor_set_out`."
+        )
+        raise Mistake(str(mistake), way_out, "schema") from None
+    try:
+        message_of(schema, message)
+    except NoText as mistake:
+        listed = " or ".join(f"message '{name}'" for name in names[:5])
+        way_out = (
+            f"Write {listed}{' or another' if names[5:] else ''}." if names else "Declare a message in the schema."
+        )
+        raise Mistake(str(mistake), way_out, "schema" if message is None else "message") from None
+    return DECODED
+
+
+def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
+    """Reads values whose schemas are among these."""
+    if "schema" in options:
+        only, message = Schema(KIND, options["schema"]), options.get("message")
+        return lambda value, header: _of_message(only, message)(value)
+
+    def framed(value: bytes, header: bytes | None) -> str:
+        id, behind = frames.unframed(value if header is None else header, None)
+        schema = frames.schema_of(id, schemas, KIND)
+        try:
+            indexes, datum = _indexes(behind)
+            return _of_message(schema, indexes)(datum if header is None else value)
+        except NoText as reason:
+            raise NoText(f"{reason} (schema {id})") from None
+
+    return framed
+
+
+def _indexes(value: bytes) -> tuple[tuple[int, ...], bytes]:
+    r"""The place of a message's type in its schema, which Confluent's serializers write behind the frame; and the rest.
+
+    >>> _indexes(b"\0rest"), _indexes(b"\4\2\6rest")
+    (((0,), b'rest'), ((1, 3), b'rest'))
+    """
+    count, at = _zigzag(value, 0)
+    if count < 0:
+        raise NoText("not Protobuf: no message indexes follow the frame")
+    indexes = []
+    for _ in range(count):
+        index, at = _zigzag(value, at)
+        indexes.append(index)
+    return tuple(indexes) or (0,), value[at:]
+
+
+def _zigzag(value: bytes, at: int) -> tuple[int, int]:
+    """The number at a place, and where the next begins."""
+    number = 0
+    for shift in range(0, 35, 7):
+        if at >= len(value):
+            break
+        byte, at = value[at], at + 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), at
+    raise NoText("not Protobuf: no message indexes follow the frame")
+
+
+def message_of(schema: Schema, message: str | Sequence[int] | None) -> Any:
+    """The class of messages of the type with this name or these indexes, or of the only one; raises `NoText`."""
+    from google.protobuf.message_factory import GetMessageClass
+
+    types = types_of(schema)
+    if isinstance(message, str):
+        return GetMessageClass(types.named(message))
+    if message is not None:
+        return GetMessageClass(types.at(message))
+    names = types.names()
+    if len(names) != 1:
+        raise NoText(f"the schema has {len(names) or 'no'} messages")
+    return GetMessageClass(types.named(names[0]))
+
+
+@lru_cache(maxsize=1_000)
+def _of_message(schema: Schema, message: str | tuple[int, ...] | None) -> Callable[[bytes], str]:
+    """Reads a message of a schema; raises `NoText` if a value is none."""
+    import orjson
+    from google.protobuf.message import DecodeError
+
+    try:
+        written = message_of(schema, message)
+    except NoText as reason:
+        return partial(_refuse, str(reason))
+    parse, convert = written.FromString, _of_type(written.DESCRIPTOR, {})
+    is_none = f"not Protobuf: not a message of type {written.DESCRIPTOR.full_name}"
+
+    def decode(value: bytes) -> str:
+        try:
+            return orjson.dumps(convert(parse(value), [FIELDS])).decode()
+        except DecodeError:
+            raise NoText(is_none) from None
+        except TypeError:  # Python has bytes of it
+            raise NoText(f"{is_none}: a text is not UTF-8") from None
+        except (ValueError, AttributeError) as error:
+            raise NoText(f"{is_none}: {error}") from None
+
+    return decode
+
+
+def _refuse(reason: str, _: bytes) -> str:
+    raise NoText(reason)
+
+
+def _object(kind: Any, types: dict[str, Convert]) -> Convert:
+    """What a message of a type is in JSON: a field of the object for each field of the type.
+
+    types: those of the types that have been met, since a type may contain itself.
+    """
+    from google.protobuf.message_factory import GetMessageClass
+
+    has = GetMessageClass(kind).HasField  # of the class: a message may have a field of this name
+    names = [field.name for field in kind.fields]
+    as_it_is, always, perhaps = list[str](), list[tuple[str, Convert]](), list[tuple[str, Convert | None]]()
+    for field in kind.fields:
+        of_value = _of_value(field, types)
+        if field.has_presence:
+            perhaps.append((field.name, of_value))
+        elif of_value is not None:
+            always.append((field.name, of_value))
+        else:
+            as_it_is.append(field.name)
+    as_it_is += as_it_is[:1]  # of one name alone, attrgetter gives no tuple
+    values = attrgetter(*as_it_is) if as_it_is else lambda _: ()
+
+    def convert(message: Any, left: list[int]) -> dict[str, Any]:
+        left[0] -= len(names)
+        if left[0] < 0:
+            raise NoText(f"not Protobuf: its messages have more than {FIELDS} fields")
+        found: dict[str, Any] = dict.fromkeys(names)
+        found.update(zip(as_it_is, values(message), strict=True))
+        for name, of_value in always:
+            found[name] = of_value(getattr(message, name), left)
+        for name, of_set in perhaps:
+            if has(message, name):
+                value = getattr(message, name)
+                found[name] = value if of_set is None else of_set(value, left)
+        return found
+
+    return convert
+
+
+def _of_type(kind: Any, types: dict[str, Convert]) -> Convert:
+    """What a message of a type is in JSON; how is found when there is one, since schemas have many types."""
+    name = kind.full_name
+    if name in _WELL_KNOWN:
+        return _WELL_KNOWN[name]
+
+    def convert(message: Any, left: list[int]) -> Any:
+        found = types.get(name)
+        if found is None:
+            found = types[name] = _object(kind, types)
+        return found(message, left)
+
+    return convert
+
+
+def _of_value(field: Any, types: dict[str, Convert]) -> Convert | None:
+    """What the value of a field is in JSON; None if it is there what it is in Python."""
+    if not field.is_repeated:
+        return _of_one(field, types)
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        return _of_map(field.message_type, types)
+    of_each = _of_one(field, types)
+    if of_each is None:
+        return lambda values, _: list(values)
+    return lambda values, left: [of_each(each, left) for each in values]
+
+
+def _of_map(entry: Any, types: dict[str, Convert]) -> Convert:
+    """Entries in the order of their keys: Protobuf has none, and gives them in another one each time."""
+    key, value = entry.fields
+    text: Callable[[Any], Any] = str
+    if key.type == key.TYPE_BOOL:
+        text = {True: "true", False: "false"}.get
+    elif key.type == key.TYPE_STRING:  # which is no text if it is not UTF-8
+        text = _same
+    of_each = _of_one(value, types)
+    if of_each is None:
+        return lambda entries, _: {text(each): entries[each] for each in sorted(entries)}
+    return lambda entries, left: {text(each): of_each(entries[each], left) for each in sorted(entries)}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _of_one(field: Any, types: dict[str, Convert]) -> Convert | None:
+    match field.type:
+        case field.TYPE_DOUBLE | field.TYPE_FLOAT:
+            return lambda value, _: as_json.number(value)
+        case field.TYPE_BYTES:
+            return lambda value, _: as_json.in_base64(value)
+        case field.TYPE_MESSAGE | field.TYPE_GROUP:
+            return _of_type(field.message_type, types)
+        case field.TYPE_ENUM:
+            names = {each.number: each.name for each in reversed(field.enum_type.values)}
+            return lambda value, _: names.get(value, value)
+    return None
+
+
+def _nanoseconds(time: Any) -> int:
+    return int(time.seconds) * _NANOS + int(time.nanos)
+
+
+def _duration(value: Any, _: list[int]) -> Any:
+    """Seconds, with all digits if they are not whole."""
+    number = _nanoseconds(value)
+    return as_json.decimal(number, 9) if number % _NANOS else number // _NANOS
+
+
+def _decimal(value: Any, _: list[int]) -> Any:
+    unscaled = int.from_bytes(value.value, "big", signed=True)
+    if not -_MOST_DIGITS <= value.scale <= _MOST_DIGITS:
+        raise NoText(f"not Protobuf: a decimal of scale {value.scale}")
+    return as_json.decimal(unscaled * 10 ** max(-value.scale, 0), max(value.scale, 0))
+
+
+def _any_json(value: Any, left: list[int]) -> Any:
+    """The JSON that a `google.protobuf.Value` is; a whole number has no fraction."""
+    kind = value.WhichOneof("kind")
+    match kind:
+        case None | "null_value":
+            return None
+        case "struct_value":
+            return _struct(value.struct_value, left)
+        case "list_value":
+            return _list(value.list_value, left)
+        case "number_value":
+            number = value.number_value
+            return int(number) if abs(number) < _WHOLE and number.is_integer() else as_json.number(number)
+    return getattr(value, kind)
+
+
+def _struct(value: Any, left: list[int]) -> Any:
+    return {name: _any_json(value.fields[name], left) for name in sorted(value.fields)}
+
+
+def _list(value: Any, left: list[int]) -> Any:
+    return [_any_json(each, left) for each in value.values]
+
+
+_NANOS = 10**9
+_instant = as_json.instant(_NANOS, "Z")
+_WHOLE = 2.0**53
+"""From here on, a double does not tell whole numbers apart."""
+
+_MOST_DIGITS = 1_000
+"""Digits of a decimal that its scale may add."""
+
+_WELL_KNOWN: Mapping[str, Convert] = {
+    "google.protobuf.Timestamp": lambda value, _: _instant(_nanoseconds(value)),
+    "google.protobuf.Duration": _duration,
+    **dict.fromkeys(
+        [f"google.protobuf.{kind}Value" for kind in ("Int64", "UInt64", "Int32", "UInt32", "Bool", "String")],
+        lambda value, _: value.value,
+    ),
+    **dict.fromkeys(
+        [f"google.protobuf.{kind}Value" for kind in ("Double", "Float")], lambda value, _: as_json.number(value.value)
+    ),
+    "google.protobuf.BytesValue": lambda value, _: as_json.in_base64(value.value),
+    "google.protobuf.Struct": _struct,
+    "google.protobuf.ListValue": _list,
+    "google.protobuf.Value": _any_json,
+    "google.type.Date": lambda value, _: f"{value.year:04}-{value.month:02}-{value.day:02}",
+    "google.type.TimeOfDay": lambda value, _: (
+        f"{value.hours:02}:{value.minutes:02}:{value.seconds:02}.{value.nanos:09}"
+    ),
+    "confluent.type.Decimal": _decimal,
+}
+"""What messages of the types that all know are in JSON, besides objects."""
