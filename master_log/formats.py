@@ -17,6 +17,7 @@ from master_log.registry import Registry, RegistryAway
 from master_log.values import Number, as_written
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
+from view_algebra.formats import DECODED_KEYS, protobuf
 from view_algebra.formats.interface import Schema
 
 Registered = tuple[int, Schema]
@@ -86,7 +87,7 @@ def key_of(
                 f"{source.name}: {keys[0]} is {text}, and its key_format is '{source.key_format}'",
                 way_out=f"Send a whole number of {length} bytes.",
             ) from None
-    if source.key_format in ("json", "avro"):
+    if source.key_format in ("json", *DECODED_KEYS):
         text = json.dumps(dict(zip(keys, parts, strict=True)), default=str, ensure_ascii=False)
     # Half of a surrogate pair, which JSON can name, is to Spark what it is made here.
     encoded = text.encode(errors="replace")
@@ -102,9 +103,15 @@ def _fields(record: bytes) -> Any:
 
 
 def _framed(source: Source, registered: Registered, fields: Any) -> bytes:
-    """A datum in the frame of a registry; a schema that is none of a record is of the only field."""
+    """A datum in the frame of a registry; a schema that is none of a record is of the only field.
+
+    A message of Protobuf is the first of its schema.
+    """
     id, schema = registered
-    return b"\0" + id.to_bytes(4, "big") + _by_schema(source, schema, fields)
+    frame = b"\0" + id.to_bytes(4, "big")
+    if schema.kind == protobuf.KIND:
+        return frame + b"\0" + message(source.name, schema, (0,), fields)
+    return frame + _by_schema(source, schema, fields)
 
 
 def _line(source: Source, fields: Mapping[str, Any]) -> bytes:
@@ -227,7 +234,7 @@ def _only_value(source: Source, fields: Mapping[str, Any]) -> Any:
 def _message(source: Source, fields: Mapping[str, Any]) -> bytes:
     """A message of Protobuf, of the schema in OPTIONS."""
     options = source.properties
-    return message(source.name, Schema("PROTOBUF", options["schema"]), options.get("message"), fields)
+    return message(source.name, Schema(protobuf.KIND, options["schema"]), options.get("message"), fields)
 
 
 def _value_column(source: Source) -> str:

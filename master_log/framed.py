@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Literal
 
 from master_log.avro_types import columns_of
 from master_log.registry import Registry
@@ -27,7 +28,7 @@ class Unframed:
 
     pairs: Sequence[Pair]
     format: str
-    key_format: str | None
+    key_format: Literal["avro", "protobuf"] | None
     types: Mapping[str, Type]
 
 
@@ -52,7 +53,7 @@ def unframed(topic: str, pairs: Sequence[Pair], registry: Registry | None) -> Un
             evidence=f"asked for {', '.join(sorted(schemas)) or 'none'}",
             way_out="Set LAMINA_SCHEMA_REGISTRY to the registry that the topic's producers use.",
         )
-    key_format = next((format for format in DECODED_KEYS if with_keys and _reads(format, keys, schemas)), None)
+    key_format = next((each for each in DECODED_KEYS if with_keys and _reads(each, keys, schemas)), None)
     format, types = newest.kind.lower(), dict[str, Type]()
     with suppress(NoText):
         types = columns_of(newest) if format == "avro" else {}

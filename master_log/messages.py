@@ -14,11 +14,14 @@ from view_algebra.formats.interface import Schema
 from view_algebra.formats.protobuf import message_of
 
 
-def message(source: str, schema: Schema, name: str | None, fields: Mapping[str, Any]) -> bytes:
-    """A message of a schema, of the type with this name; raises LaminaError for fields that it has no place for."""
+def message(source: str, schema: Schema, of: str | tuple[int, ...] | None, fields: Mapping[str, Any]) -> bytes:
+    """A message of a schema, of the type with this name or these indexes, or of the only one.
+
+    Raises LaminaError for fields that it has no place for.
+    """
     from google.protobuf.json_format import ParseDict, ParseError
 
-    kind = message_of(schema, name)
+    kind = message_of(schema, of)
     try:
         written = ParseDict(_of_message(kind.DESCRIPTOR, fields), kind())
     except (ParseError, ValueError, TypeError, AttributeError, ArithmeticError) as error:

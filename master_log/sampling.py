@@ -69,7 +69,7 @@ class Key:
     """The fields that Kafka's key repeats, as an object of them or as the text of one."""
 
     fields: tuple[str, ...]
-    format: Literal["json", "string", "avro"]
+    format: Literal["json", "string", "avro", "protobuf"]
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def of_topic(topic: str, brokers: Brokers, most: int = RECORDS, registry: Regist
     sample = _of_pairs(topic, found.pairs, brokers, most, found.types)
     key = sample.key
     if key is not None and found.key_format is not None:
-        key = Key(key.fields, "avro")
+        key = Key(key.fields, found.key_format)
     return replace(sample, format=found.format, is_framed=True, key=key)
 
 

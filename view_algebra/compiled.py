@@ -63,7 +63,7 @@ JSON_TIMES = {
 """How times inside nested values are written, for Spark's to_json(): by default it drops microseconds."""
 
 
-KeyFormat = Literal["json", "string", "int", "long", "avro", "none"]
+KeyFormat = Literal["json", "string", "int", "long", "avro", "protobuf", "none"]
 """What Kafka's key of a table's record is read as."""
 
 

@@ -83,3 +83,11 @@ def test_a_framed_message_is_read_by_the_schema_that_wrote_it(engines: Engines) 
     ]
     sql = declared("id BIGINT, note STRING", "format 'protobuf'")
     assert found(engines, sql, [value for value, _ in values]) == [row for _, row in values]
+    by_key = [
+        ((framed(12, b"\2\2\x10\6"), framed(12, b"\2\2\x0a\1a\x10\6")), (3, "a")),
+        ((framed(12, b"\2\2\x10\6"), None), (3, None)),
+        ((framed(12, b"\2\2\x10\6"), framed(12, b"\2\2\x10\x0a")), "the primary key differs from Kafka's key: id"),
+        ((b"\x10\6", None), "the key: no frame of a schema registry: it begins with the byte 0x10"),
+    ]
+    sql = declared("id BIGINT, note STRING, PRIMARY KEY (id)", "format 'protobuf', key_format 'protobuf'")
+    assert found(engines, sql, [record for record, _ in by_key]) == [row for _, row in by_key]

@@ -101,6 +101,13 @@ def test_a_record_of_a_registry_s_schema_is_in_its_frame() -> None:
     assert (value_of(rows, b'{"id": 5}'), key_of(rows, ["id"], {"id": 5})) == (b'{"id": 5}', b'{"id": 5}')
 
 
+def test_a_message_of_a_registry_s_schema_is_the_first_and_in_its_frame() -> None:
+    newest = (5, Schema("PROTOBUF", 'syntax = "proto3"; message Row { int64 id = 1; } message Other {}'))
+    rows = source("id BIGINT, PRIMARY KEY (id)", "format 'protobuf', key_format 'protobuf'")
+    assert value_of(rows, b'{"id": 7}', Newest(newest)) == b"\0\0\0\0\x05\0\x08\7"
+    assert key_of(rows, ["id"], {"id": 7}, Newest(None, newest)) == b"\0\0\0\0\x05\0\x08\7"
+
+
 def test_a_key_that_is_a_number_is_written_as_kafka_writes_it() -> None:
     longs = source("id BIGINT PRIMARY KEY", "format 'json', key_format 'long'")
     assert key_of(longs, ["id"], {"id": -2}) == b"\xff" * 7 + b"\xfe"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from view_algebra.formats import avro, csv, protobuf, raw
 from view_algebra.formats.interface import DECODED, Declared, Decoder, Mistake, Read, Schemas
@@ -43,5 +44,5 @@ FORMATS: Mapping[str, Format] = {
 DEBEZIUM = ("debezium-json", "debezium-avro")
 """The formats of change events."""
 
-DECODED_KEYS = ("avro",)
+DECODED_KEYS: tuple[Literal["avro", "protobuf"], ...] = ("avro", "protobuf")
 """The formats of keys that a decoder reads, by a registry's schemas."""

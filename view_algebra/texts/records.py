@@ -611,7 +611,7 @@ def _said(columns: Columns, key: Key) -> str:
     return f"{_SAID.get(key.format, key.format)} of {kinds}"
 
 
-_SAID = {"json": "JSON", "string": "text", "avro": "Avro"}
+_SAID = {"json": "JSON", "string": "text", "avro": "Avro", "protobuf": "Protobuf"}
 
 
 def _outside(value: str, kind: Type, bounds: Mapping[str, tuple[str, str]] = CALENDAR, depth: int = 0) -> str:

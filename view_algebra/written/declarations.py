@@ -302,18 +302,15 @@ def _key_format(primary: tuple[str, ...], options: Found, default: KeyFormat, re
     if not primary:
         report(Wrong(place, "key_format of a stream", "Leave it out, or declare a PRIMARY KEY."))
     match value.lower():
-        case "none":
-            return "none"
-        case "json":
-            return "json"
-        case "avro":
-            return "avro"
+        case "none" | "json" | "avro" | "protobuf" as known:
+            return cast("KeyFormat", known)
         case "string" | "int" | "long" as only if len(primary) == 1:
             return cast("KeyFormat", only)
         case "string" | "int" | "long" as only:
             report(Wrong(place, f"key_format '{only}' for several columns", "Write key_format 'json'."))
         case _:
-            report(Wrong(place, f"key_format {value!r}", "Write 'json', 'string', 'int', 'long', 'avro' or 'none'."))
+            known_formats = "'json', 'string', 'int', 'long', 'avro', 'protobuf' or 'none'"
+            report(Wrong(place, f"key_format {value!r}", f"Write {known_formats}."))
     return "none"
 
 
