@@ -32,6 +32,7 @@ def test_the_examples_of_the_page_compile_as_one_catalog() -> None:
     assert [*catalog.sources] == [
         "clicks",
         "customers",
+        "deliveries",
         "order_changes",
         "orders",
         "payments",
