@@ -26,16 +26,20 @@ _WIDER = {
 """Types of columns that read values of another type of a schema."""
 
 
+_NAMING = ("avro", "debezium-avro", "protobuf")
+"""The formats of records that name their schemas."""
+
+
 def told_of(sources: Iterable[Source], registry: Callable[[], Registry | None]) -> list[str]:
     """What the newest schemas of topics lack that sources declare; nothing while the registry does not answer."""
     told: list[str] = []
-    named = [each for each in sources if each.format.endswith("avro") and "schema" not in each.properties]
+    named = [each for each in sources if each.format in _NAMING and "schema" not in each.properties]
     if not named:
         return told
     asked = registry()
     if asked is None:
         names = ", ".join(each.name for each in named)
-        return [f"{names}: records in Avro name schemas of a registry, and LAMINA_SCHEMA_REGISTRY is not set"]
+        return [f"{names}: records name schemas of a registry, and LAMINA_SCHEMA_REGISTRY is not set"]
     with suppress(LaminaError):
         for each in named:
             told += _differing(each, asked)
@@ -44,6 +48,7 @@ def told_of(sources: Iterable[Source], registry: Callable[[], Registry | None]) 
 
 def _differing(source: Source, registry: Registry) -> Iterator[str]:
     from master_log.avro_types import columns_of, row_of
+    from master_log.protobuf_types import columns_like
     from master_log.values import columns
     from view_algebra.formats.interface import NoText
 
@@ -53,7 +58,7 @@ def _differing(source: Source, registry: Registry) -> Iterator[str]:
     id, schema = found
     of_schema = f"{source.name}: the newest schema of topic {source.topic} (id {id})"
     try:
-        fields = columns_of(schema)
+        fields = columns_like(columns(source), schema) if source.format == "protobuf" else columns_of(schema)
     except NoText as reason:
         yield f"{of_schema} cannot be read: {reason}"
         return

@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from master_log.avro_types import columns_of
+from master_log import avro_types, protobuf_types
 from master_log.registry import Registry
 from view_algebra.errors import LaminaError
-from view_algebra.formats import DECODED_KEYS, FORMATS, frames
+from view_algebra.formats import DECODED_KEYS, FORMATS, avro, frames, protobuf
 from view_algebra.formats.interface import NoText, Schema
 from view_algebra.language.types import Type
 
@@ -54,11 +54,22 @@ def unframed(topic: str, pairs: Sequence[Pair], registry: Registry | None) -> Un
             way_out="Set LAMINA_SCHEMA_REGISTRY to the registry that the topic's producers use.",
         )
     key_format = next((each for each in DECODED_KEYS if with_keys and _reads(each, keys, schemas)), None)
-    format, types = newest.kind.lower(), dict[str, Type]()
+    format = newest.kind.lower()
+    types: Mapping[str, Type] = {}
     with suppress(NoText):
-        types = columns_of(newest) if format == "avro" else {}
+        types = _types(newest, next(value for value in reversed(values) if schemas.get(_id(value) or "") == newest))
     found = [(_text(key_format or "bytes", key, schemas), _text(format, value, schemas)) for key, value in pairs]
     return Unframed(found, format, key_format, types)
+
+
+def _types(schema: Schema, value: bytes) -> Mapping[str, Type]:
+    """The types of the fields of a value, if its schema says them; raises `NoText`."""
+    match schema.kind:
+        case avro.KIND:
+            return avro_types.columns_of(schema)
+        case protobuf.KIND:
+            return protobuf_types.columns_of(schema, protobuf.unindexed(frames.unframed(value, None)[1])[0])
+    return {}
 
 
 def _schemas(registry: Registry, framed: Sequence[bytes]) -> dict[str, Schema | None]:

@@ -68,7 +68,7 @@ def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
         id, behind = frames.unframed(value if header is None else header, None)
         schema = frames.schema_of(id, schemas, KIND)
         try:
-            indexes, datum = _indexes(behind)
+            indexes, datum = unindexed(behind)
             return _of_message(schema, indexes)(datum if header is None else value)
         except NoText as reason:
             raise NoText(f"{reason} (schema {id})") from None
@@ -76,10 +76,10 @@ def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
     return framed
 
 
-def _indexes(value: bytes) -> tuple[tuple[int, ...], bytes]:
+def unindexed(value: bytes) -> tuple[tuple[int, ...], bytes]:
     r"""The place of a message's type in its schema, which Confluent's serializers write behind the frame; and the rest.
 
-    >>> _indexes(b"\0rest"), _indexes(b"\4\2\6rest")
+    >>> unindexed(b"\0rest"), unindexed(b"\4\2\6rest")
     (((0,), b'rest'), ((1, 3), b'rest'))
     """
     count, at = _zigzag(value, 0)

@@ -1,0 +1,78 @@
+"""The types of columns for the fields of a message: `lamina init` declares them, `lamina plan` compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from master_log.guessing import of_fields
+from view_algebra.formats.interface import Schema
+from view_algebra.formats.proto import types_of
+from view_algebra.formats.protobuf import message_of
+from view_algebra.language.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type
+
+
+def columns_of(schema: Schema, message: str | tuple[int, ...]) -> dict[str, Type]:
+    """The fields of a message with this name or these indexes. Raises `NoText` if there is none."""
+    kind = message_of(schema, message).DESCRIPTOR
+    return {field.name: _of_field(field, (kind.full_name,)) for field in kind.fields}
+
+
+def columns_like(declared: Collection[str], schema: Schema) -> dict[str, Type]:
+    """The fields of the message with most of the declared ones: a record says which it is, and a schema does not."""
+    found = [columns_of(schema, name) for name in types_of(schema).names()]
+    return max(found, key=lambda fields: len(fields.keys() & set(declared)), default={})
+
+
+def _of_field(field: Any, within: tuple[str, ...]) -> Type:
+    """The type of a column for a field; STRING, which has its JSON, for a message deep within, or within itself."""
+    if field.is_repeated and field.message_type is not None and field.message_type.GetOptions().map_entry:
+        return Type("MAP", key=STRING, element=_of_one(field.message_type.fields_by_name["value"], within))
+    one = _of_one(field, within)
+    return Type("ARRAY", element=one) if field.is_repeated else one
+
+
+def _of_one(field: Any, within: tuple[str, ...]) -> Type:
+    kind = field.message_type
+    if kind is None:
+        return _SCALARS.get(field.type, STRING)
+    if kind.full_name in _WELL_KNOWN:
+        return _WELL_KNOWN[kind.full_name]
+    if kind.full_name in within or len(within) > _DEEPEST:
+        return STRING
+    return of_fields({each.name: _of_field(each, (*within, kind.full_name)) for each in kind.fields})
+
+
+_DEEPEST = 6
+"""Messages within one another that become STRUCTs: schemas have many, which name one another."""
+
+_UINT64 = Type("DECIMAL", 20, 0)
+_SCALARS = {
+    **dict.fromkeys((1, 2), DOUBLE),  # double, float
+    **dict.fromkeys((3, 16, 18), BIGINT),  # int64, sfixed64, sint64
+    **dict.fromkeys((4, 6), _UINT64),  # uint64, fixed64
+    **dict.fromkeys((5, 15, 17), INT),  # int32, sfixed32, sint32
+    **dict.fromkeys((7, 13), BIGINT),  # fixed32, uint32
+    8: BOOLEAN,
+    12: BINARY,
+}
+"""By the number of a type in Google's `descriptor.proto`; the others are texts."""
+
+_WRAPPED = {
+    **dict.fromkeys(("Double", "Float"), DOUBLE),
+    **dict.fromkeys(("Int64", "UInt32"), BIGINT),
+    "UInt64": _UINT64,
+    "Int32": INT,
+    "Bool": BOOLEAN,
+    "String": STRING,
+    "Bytes": BINARY,
+}
+_WELL_KNOWN = {
+    **{f"google.protobuf.{name}Value": kind for name, kind in _WRAPPED.items()},
+    **{f"google.protobuf.{name}": STRING for name in ("Struct", "Value", "ListValue")},
+    "google.protobuf.Timestamp": TIMESTAMP,
+    "google.protobuf.Duration": Type("DECIMAL", 20, 9),
+    "google.type.Date": DATE,
+    "google.type.TimeOfDay": STRING,
+    "confluent.type.Decimal": Type("DECIMAL", 38, 10),
+}
