@@ -161,9 +161,10 @@ class Brokers:
         return {topic: [value for _, value in pairs] for topic, pairs in found.items()}
 
     def newest_records(self, topics: Sequence[str], records: int) -> dict[str, list[tuple[bytes | None, bytes | None]]]:
-        """Keys and values of about as many of each topic's newest records: those that the brokers give at once.
+        """Keys and values of about as many of each topic's newest records, in the order of their times.
 
-        So it is quick. One question for all topics. A partition gives a megabyte at the most, or its newest record.
+        They are those that the brokers give at once, so it is quick. One question for all topics. A partition gives a
+        megabyte at the most, or its newest record.
         """
         starts: dict[KafkaTopicPartition, tuple[int, int]] = {}
         for topic in topics:
@@ -172,7 +173,7 @@ class Brokers:
             for at, end in ends.items():
                 if begins[at] < end:
                     starts[KafkaTopicPartition(at.topic, at.partition)] = (max(begins[at], end - share), end)
-        found: dict[str, list[tuple[bytes | None, bytes | None]]] = {topic: [] for topic in topics}
+        found: dict[str, list[Any]] = {topic: [] for topic in topics}
         if not starts:
             return found
         consumer = self._consumer()
@@ -183,13 +184,14 @@ class Brokers:
             deadline = time.monotonic() + SAMPLE_SECONDS
             while starts and time.monotonic() < deadline:
                 for at, given in consumer.poll(timeout_ms=200).items():
-                    found[at.topic] += [(record.key, record.value) for record in given]
+                    found[at.topic] += given
                 starts = {at: span for at, span in starts.items() if consumer.position(at) < span[1]}
         except KafkaError as error:
             raise unreachable(self.bootstrap_servers, [str(error)]) from error
         finally:
             consumer.close()
-        return found
+        in_order = {topic: sorted(records, key=lambda record: record.timestamp) for topic, records in found.items()}
+        return {topic: [(each.key, each.value) for each in records] for topic, records in in_order.items()}
 
     def removed(self, since: Offsets) -> OffsetRange:
         """What the brokers no longer hold of the records at or above `since`; a partition without loss is left out.
