@@ -270,6 +270,7 @@ def test_a_framed_message_is_read_by_the_schema_and_the_type_that_wrote_it() -> 
         (framed(1, b""), "not Protobuf: no message indexes follow the frame (schema 1)"),
         (framed(1, b"\xff" * 20), "not Protobuf: no message indexes follow the frame (schema 1)"),
         (framed(1, b"\xfe\xff\xff\xff\x0f\0"), "not Protobuf: no message indexes follow the frame (schema 1)"),
+        (framed(1, b"\xca\1" + b"\0" * 101), "not Protobuf: no message indexes follow the frame (schema 1)"),
         (framed(1, b"\1"), "not Protobuf: no message indexes follow the frame (schema 1)"),
         (framed(1, b"\2\4"), "the schema has no message [2] (schema 1)"),
         (framed(1, b"\4\0\x7f"), "the schema has no message [0, -64] (schema 1)"),
@@ -298,7 +299,7 @@ def test_a_descriptor_in_base64_is_a_schema_as_its_text_is() -> None:
     assert read(value, text, None) == {"city": {"name": "a"}}
     # As confluent-kafka registers them: a descriptor for each file, without those of google.protobuf.
     one = [base64.b64encode(each.SerializeToString()).decode() for each in files.file]
-    place = Schema("PROTOBUF", one[1], (("geo/city.proto", one[0]),))
+    place = Schema("PROTOBUF", one[1], (("geo/city.proto", one[0]),) * 2)
     assert json.loads(decoder({}, {"1": place})(framed(1, b"\0" + value), None)) == {"city": {"name": "a"}}
     whole = base64.b64encode(types_of(Schema("PROTOBUF", ORDER)).main.SerializeToString()).decode()
     assert read(order(id=7).SerializeToString(), whole)["id"] == 7

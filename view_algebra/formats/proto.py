@@ -24,7 +24,8 @@ _MAIN = "schema-of-records.proto"
 _NAME = re.compile(r"(?!.*\.\.)(?=.{1,200}$)\w[\w.+-]*(/\w[\w.+-]*)*", re.ASCII)
 """A name that a schema may import: a file of the folder it is in."""
 
-_BASE64 = re.compile(r"\s*[A-Za-z0-9+/][A-Za-z0-9+/\s]*=*\s*")
+_BASE64 = re.compile(r"[A-Za-z0-9+/=\s]+")
+"""What the text of a .proto file with a message is not."""
 
 _REASON = re.compile(r"[\w.+/-]+:")
 """A line of protoc's that is about a file; other lines have the time in them."""
@@ -113,7 +114,7 @@ def _files(schema: Schema) -> Iterator[Any]:
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
     described, texts, main = FileDescriptorSet(), dict(_KNOWN), _MAIN
-    for name, text in (*schema.references, (_MAIN, schema.text)):
+    for name, text in (*dict(schema.references).items(), (_MAIN, schema.text)):
         if not _BASE64.fullmatch(text):
             texts[name] = text
             continue

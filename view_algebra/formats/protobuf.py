@@ -28,6 +28,9 @@ FIELDS = 2_000_000
 """Fields of all messages within a value. A message takes two bytes, and has each of its fields in JSON: a value of
 1 MB could take gigabytes."""
 
+_DEEPEST = 100
+"""Types within one another that message indexes may name."""
+
 Convert = Callable[[Any, list[int]], Any]
 """Gives what a value is in JSON. The list holds how many fields the whole value may still have."""
 
@@ -83,7 +86,7 @@ def unindexed(value: bytes) -> tuple[tuple[int, ...], bytes]:
     (((0,), b'rest'), ((1, 3), b'rest'))
     """
     count, at = _zigzag(value, 0)
-    if count < 0:
+    if not 0 <= count <= _DEEPEST:
         raise NoText("not Protobuf: no message indexes follow the frame")
     indexes = []
     for _ in range(count):
