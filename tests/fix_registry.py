@@ -35,10 +35,14 @@ class SchemaRegistry:
     url: str
     process: Running
 
-    def add(self, subject: str, schema: dict[str, Any], references: Sequence[tuple[str, str, int]] = ()) -> int:
-        """Registers a schema of Avro; gives its id. references: name, subject and version of each schema it names."""
+    def add(self, subject: str, schema: dict[str, Any] | str, references: Sequence[tuple[str, str, int]] = ()) -> int:
+        """Registers a schema of Avro, or the text of one of Protobuf; gives its id.
+
+        references: name, subject and version of each schema it names.
+        """
         named = [{"name": name, "subject": subject, "version": version} for name, subject, version in references]
-        body = json.dumps({"schema": json.dumps(schema), "schemaType": "AVRO", "references": named}).encode()
+        kind, text = ("PROTOBUF", schema) if isinstance(schema, str) else ("AVRO", json.dumps(schema))
+        body = json.dumps({"schema": text, "schemaType": kind, "references": named}).encode()
         asked = urllib.request.Request(
             f"{self.url}/subjects/{subject}/versions",
             body,

@@ -1,4 +1,4 @@
-"""A topic in Avro with a registry: a record is read by the schema that wrote it, also when the registry is gone."""
+"""Topics in Avro and Protobuf: a record is read by the schema that wrote it, also when the registry is gone."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from lamina.services.processes import free_port
 from master_log.login import Address
 from tests.fix_lamina import CommandLine, Deployed
 from tests.fix_registry import framed, started, url_at
+from view_algebra.formats.interface import Schema
+from view_algebra.formats.protobuf import message_of
 
 CATALOG = """
 CREATE TABLE orders (id BIGINT, country STRING, amount DECIMAL(12,2), placed_at TIMESTAMP)
 USING kafka OPTIONS (topic '{topics}_orders', format 'avro') TBLPROPERTIES ('event_time' = 'placed_at');
 CREATE VIEW by_country AS
 SELECT country, count(*) AS orders, sum(amount) AS amount, max(placed_at) AS newest FROM orders GROUP BY country;
+CREATE TABLE visits (id BIGINT, country STRING) USING kafka OPTIONS (topic '{topics}_visits', format 'protobuf');
+CREATE VIEW visitors AS SELECT country, count(*) AS visits, sum(id) AS ids FROM visits GROUP BY country;
 """
 ROWS = "SELECT country, orders, amount, to_char(newest, 'HH24:MI:SS.MS') FROM by_country ORDER BY country"
 
@@ -34,7 +38,18 @@ SECOND = schema(
     amount="double",
 )
 THIRD = schema(id="string", country="string")
+VISIT = 'syntax = "proto3"; package shop; message Page {} message Visit { int64 id = 1; optional string country = 2; }'
 ORDER = {"id": 2**40, "amount": 1.5, "country": "NL", "placed_at": 1_767_323_045_678}
+
+
+VISITORS = "SELECT * FROM visitors ORDER BY country"
+VISITED = [("NL", 1, 2**40), (None, 5, 10)]
+
+
+def visit(by: int, **fields: Any) -> bytes:
+    """A message as serializers of a registry write it."""
+    written = message_of(Schema("PROTOBUF", VISIT), "shop.Visit")(**fields)
+    return b"\0" + by.to_bytes(4, "big") + b"\2\2" + bytes(written.SerializeToString())
 
 
 def test_records_are_read_by_the_schema_that_wrote_them_also_when_the_registry_is_gone(
@@ -45,9 +60,12 @@ def test_records_are_read_by_the_schema_that_wrote_them_also_when_the_registry_i
     addresses = (Address(registry.url), Address(url_at(port)))  # the second is started later
     deployed.deployment.settings = replace(deployed.deployment.settings, schema_registry=addresses)
     deployed.apply(catalog=CATALOG)
-    topic = deployed.topic("orders")
-    one, two = registry.add(f"{topic}-value", FIRST), registry.add("another", SECOND)
+    orders = f"{deployed.topic('orders')}-value"
+    one, two = registry.add(orders, FIRST), registry.add("another", SECOND)
+    visits = registry.add("visits", VISIT)
     with deployed.speed():
+        deployed.send("visits", b"\0\0\0\0\x03\4", framed(one, FIRST, {"id": 1, "amount": Decimal(1)}))
+        deployed.send("visits", *(visit(visits, id=n) for n in range(5)), visit(visits, id=2**40, country="NL"))
         deployed.send("orders", *(framed(one, FIRST, {"id": n, "amount": Decimal("0.10")}) for n in range(50)))
         deployed.wait_for("orders")
         assert deployed.rows("SELECT * FROM by_country") == [(None, 50, Decimal("5.00"), None)]
@@ -60,8 +78,10 @@ def test_records_are_read_by_the_schema_that_wrote_them_also_when_the_registry_i
             (None, 52, Decimal("6.60"), "03:04:05.678"),
         ]
         assert deployed.rows(ROWS) == rows
+        deployed.wait_for("visits")
+        assert deployed.rows(VISITORS) == VISITED
 
-        three = 3  # as the next registry numbers it
+        three = 4  # as the next registry numbers it
         registry.stop()
         reached = deployed.progress("orders")
         deployed.send("orders", framed(three, THIRD, {"id": "7", "country": "BE"}))
@@ -69,13 +89,17 @@ def test_records_are_read_by_the_schema_that_wrote_them_also_when_the_registry_i
         deployed.until(lambda: deployed.owner(waits) != [], "the source says that it waits")
         assert deployed.progress("orders") == reached
         registry = started(deployed.deployment.settings.home, port)
-        assert [registry.add(f"{topic}-value", each) for each in (FIRST, SECOND, THIRD)][-1] == three
+        of_visits = f"{deployed.topic('visits')}-value"
+        subjects: list[tuple[str, Any]] = [(orders, FIRST), (orders, SECOND), (of_visits, VISIT), (orders, THIRD)]
+        assert [registry.add(subject, each) for subject, each in subjects][-1] == three
         deployed.wait_for("orders")
         rows = [("BE", 1, None, None), *rows]
         assert deployed.rows(ROWS) == rows
     assert sorted(deployed.rows("SELECT error, records FROM lamina.bad_records")) == [
         ("no frame of a schema registry: it begins with the byte 0x7b", 1),
+        (f"not Protobuf: no message indexes follow the frame (schema {visits})", 1),
         ("the registry has no schema 4711", 1),
+        ("the schema 1 is AVRO, not PROTOBUF", 1),
     ]
     environment = {**lamina.environment, "LAMINA_SCHEMA_REGISTRY": registry.url}
     _commands_know_the_schemas(deployed, replace(lamina, environment=environment), tmp_path)
@@ -88,9 +112,10 @@ def test_records_are_read_by_the_schema_that_wrote_them_also_when_the_registry_i
     assert all(proof.differing == 0 for proof in deployed.deployment.batch.rebuild())
     assert deployed.rows(ROWS) == rows
     # Read anew from the raw values of the log: the declaration is another.
-    deployed.apply(catalog=CATALOG.replace("id BIGINT", "id BIGINT, note STRING"))
+    deployed.apply(catalog=CATALOG.replace("(id BIGINT", "(id BIGINT, note STRING"))
     deployed.catch_up()
     assert deployed.rows(ROWS) == rows
+    assert deployed.rows(VISITORS) == VISITED
     deployed.check()
 
 
@@ -101,6 +126,9 @@ def _commands_know_the_schemas(deployed: Deployed, lamina: CommandLine, folder: 
     types = {each["field"]: each["type"] for each in made["columns"]}
     assert (types["id"], types["country"], types["placed_at"]) == ("STRING", "STRING", "TIMESTAMP")
     assert "format 'avro'" in (folder / made["files"][0]).read_text()
+    [made] = lamina("init", "--topic", deployed.topic("visits"), "--catalog", "third", "--json").lines()
+    assert [(each["field"], each["type"]) for each in made["columns"]] == [("id", "BIGINT"), ("country", "STRING")]
+    assert "format 'protobuf'" in (folder / made["files"][0]).read_text()
     catalog = folder / "catalog"
     catalog.mkdir()
     (catalog / "orders.sql").write_text(CATALOG.replace("{topics}", deployed.prefix))
