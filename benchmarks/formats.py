@@ -26,8 +26,10 @@ from benchmarks.common import Figure, benchmark, deployment, in_turns, median_ra
 from lamina.render import Output
 from master_log.reading import parsed
 from view_algebra import Source, compile_catalog
+from view_algebra.formats.interface import Schema
+from view_algebra.formats.protobuf import message_of
 
-AT_LEAST = {"avro": 1.0}
+AT_LEAST = {"avro": 1.0, "protobuf": 0.6}
 
 SCHEMA = {
     "type": "record",
@@ -43,9 +45,17 @@ SCHEMA = {
 }
 """The events in Avro."""
 
+PROTO = """syntax = "proto3"; import "google/protobuf/timestamp.proto";
+message Event { int64 seq = 1; int64 user_id = 2; string kind = 3; string country = 4; string city = 5;
+  int64 product_id = 6; string price = 7; int32 quantity = 8; google.protobuf.Timestamp ts = 9; }"""
+"""The events in Protobuf."""
+
+SCHEMAS = {"avro": json.dumps(SCHEMA), "protobuf": PROTO}
+
 VALUES = {
     "json": "to_json(event)",
     "avro": "avro_of(to_json(event))",
+    "protobuf": "protobuf_of(to_json(event))",
     "csv": "to_csv(event, map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\"))",
 }
 """The value of a record, as Spark SQL over the event."""
@@ -79,6 +89,7 @@ def _side(spark: SparkSession, folder: str, name: str, records: int) -> Callable
     source, path = _source(name), f"{folder}/{name}"
     made: Any = arrow_udf  # whose stub wants a number for a function of arrays
     spark.udf.register("avro_of", made(_avro, "binary"))
+    spark.udf.register("protobuf_of", made(_protobuf, "binary"))
     raw = spark.range(0, records, 1, 4).selectExpr("id % 4 AS partition_of", f"{EVENTS} AS event")
     raw.selectExpr(
         f"'{name}' AS topic",
@@ -113,8 +124,17 @@ def _avro(events: pa.Array) -> pa.Array:
     return pa.array(values, pa.binary())
 
 
+def _protobuf(events: pa.Array) -> pa.Array:
+    """Events in Protobuf, of their JSON."""
+    made, values = message_of(Schema("PROTOBUF", PROTO), None), []
+    for text in events.to_pylist():
+        event = json.loads(text, parse_float=str)
+        values.append(made(**event | {"ts": datetime.fromisoformat(event["ts"])}).SerializeToString())
+    return pa.array(values, pa.binary())
+
+
 def _source(name: str) -> Source:
-    options = f"format '{name}'" + (f", schema '{json.dumps(SCHEMA)}'" if name == "avro" else "")
+    options = f"format '{name}'" + (f", schema '{SCHEMAS[name]}'" if name in SCHEMAS else "")
     sql = f"CREATE TABLE s ({events.COLUMNS}) USING kafka OPTIONS (topic 's', {options});"
     return compile_catalog({"s.sql": sql}).sources["s"]
 
