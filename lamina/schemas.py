@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
-from view_algebra.language.types import Type
 
 if TYPE_CHECKING:
     from master_log.registry import Registry
+    from view_algebra.language.types import Type
 
 _WIDER = {
     "INT": ("BIGINT", "DECIMAL", "DOUBLE", "FLOAT"),
