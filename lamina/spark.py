@@ -54,13 +54,6 @@ Java's regular expressions recurse over a text where they repeat a group, and so
 default of 1 MB ends at some 2,500 characters of `(a|b)*`, this at some 30,000 (benchmarks/worst_texts.py).
 """
 
-AVRO_LIMITS = (
-    "-Dorg.apache.avro.limits.bytes.maxLength=1073741824",
-    "-Dorg.apache.avro.limits.string.maxLength=1073741824",
-    "-Dorg.apache.avro.limits.collectionItems.maxLength=10000000",
-)
-"""Bounds of Avro's decoder: it asks for as much memory as a record says, and a broken one may say any length."""
-
 REAPED_AFTER = "10s"
 """How long an executor waits for a task that was cancelled. Between two records every task looks whether it was."""
 
@@ -176,7 +169,6 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
         # What libraries unpack, and what a killed JVM leaves, goes when the folder does.
         f'"-Djava.io.tmpdir={scratch}"',
         THREAD_STACK,
-        *AVRO_LIMITS,
         *(f'"{option}"' for option in java_options),
         *login,
     ]
@@ -190,7 +182,7 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
         "spark.driver.extraJavaOptions": " ".join(options),
         # Plain files either way: a local session has them on its class path and copies nothing, a cluster is sent them.
         **({"spark.driver.extraClassPath": ":".join(files)} if local else {"spark.jars": ",".join(files)}),
-        "spark.executor.extraJavaOptions": " ".join(("-Duser.timezone=UTC", THREAD_STACK, *AVRO_LIMITS, *login)),
+        "spark.executor.extraJavaOptions": " ".join(("-Duser.timezone=UTC", THREAD_STACK, *login)),
         "spark.redaction.regex": spark_settings.HIDDEN,
         # A stack that overflows, or a heap that a task fills, fails the task: Spark would halt the JVM, and every query
         # of every source with it.

@@ -29,7 +29,6 @@ from view_algebra.errors import LaminaError
 SPARK = (
     ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.1.1"),
     ("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", "1.12.0"),
-    ("org.apache.spark", "spark-avro_2.13", "4.1.1"),
     ("org.postgresql", "postgresql", "42.7.14"),
     ("com.globalmentor", "hadoop-bare-naked-local-fs", "0.1.0"),
 )

@@ -381,8 +381,8 @@ def _key_text(columns: Columns, key: Key, row: _Row) -> str:
 
 
 _INT = "shiftright(shiftleft(CAST(conv(hex(kafka_key), 16, 10) AS BIGINT), 32), 32)"
-_KEYS = {
-    **dict.fromkeys(DECODED_KEYS, KEY_TEXT),
+_KEYS: Mapping[str, str] = {
+    **dict.fromkeys(map(str, DECODED_KEYS), KEY_TEXT),
     "long": "CASE WHEN length(kafka_key) = 8 THEN conv(hex(kafka_key), 16, -10) END",
     "int": f"CASE WHEN length(kafka_key) = 4 THEN CAST({_INT} AS STRING) END",
 }
