@@ -21,6 +21,7 @@ from lamina.spark import CATALOG, kill, session
 from master_log import log_times
 from master_log.archive import MasterLog
 from master_log.causes import SPARK_ERRORS, cause
+from master_log.decoding import decoded
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from master_log.reading import kafka_range
 from serving_layer import skipping
@@ -160,7 +161,7 @@ def _answer(deployment: Deployment, jobs: Jobs, of: _Of, range: OffsetRange, *, 
         return cause(str(error))
     try:
         with jobs.counted():
-            computation.try_over(raw)
+            computation.try_over(decoded(raw, computation.sources, deployment.schemas.of(source.topic)))
     except SPARK_ERRORS:
         log.debug("%s: a range fails, which a micro-batch of it would say", source.name, exc_info=True)
     finally:

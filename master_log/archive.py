@@ -300,7 +300,7 @@ class MasterLog:
         """The ids of schemas that records name and that are not known yet."""
         if Decoding.of(source) is None:
             return set()
-        reasons = rows.where(frames.IS_UNKNOWN).select("kafka_error").distinct()
+        reasons = rows.where(frames.IS_UNKNOWN % "kafka_error").select("kafka_error").distinct()
         return frames.unknown(row[0] for row in reasons.collect())
 
     def _parsed(self, raw: DataFrame, source: Source) -> DataFrame:

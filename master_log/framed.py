@@ -74,7 +74,7 @@ def _types(schema: Schema, value: bytes) -> Mapping[str, Type]:
 
 def _schemas(registry: Registry, framed: Sequence[bytes]) -> dict[str, Schema | None]:
     ids = {id for each in framed if (id := _id(each)) is not None}
-    return {id: registry.schema(id) for id in ids}
+    return registry.schemas(ids)
 
 
 def _id(framed: bytes) -> str | None:

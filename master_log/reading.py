@@ -175,7 +175,7 @@ def _whole_range(spark: SparkSession, brokers: Brokers, source: Source, rng: Off
     )
 
 
-def parsed(raw: DataFrame, source: Source, schemas: Schemas = NO_SCHEMAS) -> DataFrame:
+def parsed(raw: DataFrame, source: Source, schemas: Schemas | None = None) -> DataFrame:
     """Raw records through `Source.parse`: good and bad ones, told apart by `kafka_error`.
 
     schemas: those that are known of the records, if these are to be decoded; raw records may be decoded already.
@@ -187,7 +187,10 @@ def parsed(raw: DataFrame, source: Source, schemas: Schemas = NO_SCHEMAS) -> Dat
     if source.kind == "table" and RAW_LOG_TIME not in raw.columns:
         raw = raw.withColumn(RAW_LOG_TIME, lit(None).cast("timestamp"))
     if (by := Decoding.of(source)) is not None:
-        raw = (raw if by.column in raw.columns else decoded(raw, [source], schemas)).select("*", f"{by.column}.*")
+        if by.column not in raw.columns:
+            assert schemas is not None or not by.needs_registry, f"{source.name} is read without its schemas"
+            raw = decoded(raw, [source], schemas or NO_SCHEMAS)
+        raw = raw.select("*", f"{by.column}.*")
     return selected(raw, "raw_records", source.parse).sample(1.0, seed=0)
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
+from pathlib import Path
 from typing import Any, NoReturn, Protocol
 from urllib.error import HTTPError
 from urllib.parse import quote
@@ -20,16 +21,17 @@ from master_log.login import Address
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import NO_SCHEMAS, Schema, Schemas
 
-ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 5.0
 """Seconds after which an address of the registry is given up."""
 
 ASKED_AGAIN = (0.5, 1.0, 2.0)
-"""Seconds between two questions for a schema that is not there: a registry of several may lag behind its producers."""
+"""Seconds between two questions for schemas that are not there: a registry of several may lag behind its producers."""
 
 LONGEST = 10 * 1024 * 1024
 """Bytes of an answer: no schema is longer."""
 
-_NO_SCHEMA = 404
+_NOT_FOUND, _NO_SUCH = 404, (40401, 40402, 40403)
+"""What a registry answers if it has no such subject, version or schema. A wrong path is another error."""
 
 
 class RegistryAway(LaminaError):
@@ -52,6 +54,8 @@ class _NoRedirect(HTTPRedirectHandler):
 
 def _opener(address: Address) -> OpenerDirector:
     """What asks an address. Files are read for each question, so certificates are renewed without a restart."""
+    for file in filter(None, (address.ca_file, address.certificate, address.key)):
+        Path(file).read_bytes()  # Python's own error does not say which file it is
     trusted = ssl.create_default_context(cafile=address.ca_file)
     if address.certificate:
         trusted.load_cert_chain(address.certificate, address.key)
@@ -64,14 +68,18 @@ class Registry:
 
     addresses: Sequence[Address]
 
-    def schema(self, id: str) -> Schema | None:
-        """The schema with an id (or a UUID); None if the registry has none. Raises `RegistryAway`."""
-        by = "guids" if "-" in id else "ids"
-        for pause in (*ASKED_AGAIN, 0.0):
-            if (found := self._asked(f"/schemas/{by}/{id}")) is not None:
-                return _schema(found, tuple(self._references(found, ())))
-            time.sleep(pause)
-        return None
+    def schemas(self, ids: Collection[str]) -> dict[str, Schema | None]:
+        """The schemas with these ids (or UUIDs); None for one that the registry lacks. Raises `RegistryAway`."""
+        found = {id: self._schema(id) for id in sorted(ids)}
+        for pause in ASKED_AGAIN:
+            if missing := [id for id, schema in found.items() if schema is None]:
+                time.sleep(pause)
+                found |= {id: self._schema(id) for id in missing}
+        return found
+
+    def _schema(self, id: str) -> Schema | None:
+        found = self._asked(f"/schemas/{'guids' if '-' in id else 'ids'}/{id}")
+        return None if found is None else _schema(found, tuple(self._references(found, ())))
 
     def newest(self, subject: str) -> tuple[int, Schema] | None:
         """The newest schema of a subject, with its id; None if the registry has no such subject."""
@@ -134,7 +142,7 @@ def _answer(address: Address, path: str) -> dict[str, Any] | None:
             given = answered.read(LONGEST + 1)
     except HTTPError as error:
         with error:
-            if error.code == _NO_SCHEMA and "error_code" in _object(error.read(LONGEST)):
+            if error.code == _NOT_FOUND and _object(error.read(LONGEST)).get("error_code") in _NO_SUCH:
                 return None
         raise
     found = _object(given)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -30,12 +29,13 @@ def kept(connection: Connection, topic: str) -> Schemas:
     }
 
 
-def keep(connection: Connection, topic: str, id: str, found: Schema | None) -> None:
-    """Keeps one; what was kept before stays."""
-    row: dict[str, Any] = {"topic": topic, "id": id}
-    if found is not None:
-        row |= {"kind": found.kind, "text": found.text, "references": [list(each) for each in found.references]}
-    connection.execute(insert(schema).values(row).on_conflict_do_nothing())
+def keep(connection: Connection, topic: str, found: Schemas) -> None:
+    """Keeps schemas; what was kept before stays."""
+    for id, each in found.items():
+        row: dict[str, Any] = {"topic": topic, "id": id}
+        if each is not None:
+            row |= {"kind": each.kind, "text": each.text, "references": [list(pair) for pair in each.references]}
+        connection.execute(insert(schema).values(row).on_conflict_do_nothing())
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,6 @@ class KeptSchemas:
         """Asks the registry for schemas, keeps its answers, and gives all that are kept. Raises `RegistryAway`."""
         if self.registry is None:
             raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
-        for id in sorted(ids):
-            found = self.registry.schema(id)
-            self.database.retrying(partial(keep, topic=topic, id=id, found=found))
+        found = self.registry.schemas(ids)
+        self.database.retrying(lambda connection: keep(connection, topic, found))
         return self.of(topic)

@@ -144,7 +144,7 @@ class Member:
             raise StartAgain(f"{source.name}: it has moved, or other log times are needed")
         self._log_times = reached.log_times
         self._schemas = parts.schemas.of(source.topic)
-        self._preparation = Preparation(parts.database, source, self._prepare)
+        self._preparation = Preparation(parts.database, source, self._prepare, self._decoded)
         self._ready: Ready | None = None
         check_topic(parts.brokers, source, self._topic_id, self.position, self._tails)
         self._skipped = self._still_skipped()
@@ -324,10 +324,10 @@ class Member:
             records = records.with_log_times(self.source.topic, part.log_times or {})
         computation, timer = self._computation, Timer()
         with self._counted(part.range), timer.phase("compute"):
-            computed = self._compute(computation, self._decoded(records), part, find, timer, again=again)
-            while computed.bad is not None and (unknown := frames.unknown(computed.bad.counts)):
+            computed = self._compute(computation, records, part, find, timer, again=again)
+            while unknown := _unknown_schemas(computed) - self._schemas.keys():
                 self._schemas = self._parts.schemas.learn(self.source.topic, unknown)
-                computed = self._compute(computation, self._decoded(records), part, find, timer, again=again)
+                computed = self._compute(computation, records, part, find, timer, again=again)
         return MicroBatch(
             query=self.source.name,
             fence=self._fence,
@@ -341,10 +341,6 @@ class Member:
             log_times={} if part.log_times is None else self._later(part.log_times, computed),
             timer=timer,
         )
-
-    def _decoded(self, records: Records) -> Records:
-        """The records, decoded by the schemas that are known."""
-        return records.decoded(self._computation.sources, self._schemas)
 
     def _later(self, reached: LogTimes, computed: Computed) -> LogTimes:
         topic = self.source.topic
@@ -361,7 +357,8 @@ class Member:
         *,
         again: bool,
     ) -> Computed:
-        """As `_computed`, of the records that are given."""
+        """As `_computed`, of the records that are given, by the schemas that are known."""
+        records = records.decoded(computation.sources, self._schemas)
         if records.few is not None and part.range.size <= FEW:
             ready = self._at_hand(computation) if again else self._prepared(computation)
             prepared = None if ready is None else ready.prepared
@@ -400,6 +397,9 @@ class Member:
     def _prepare(self, computation: Computation) -> Ready:
         day, shared = today(), self.shares
         return Ready(computation, day, shared, self._parts.prepared(computation, interpreted=shared))
+
+    def _decoded(self, raw: DataFrame, computation: Computation) -> DataFrame:
+        return decoded(raw, computation.sources, self._schemas)
 
     def _find(self, ids: pa.Table, stopped: threading.Event) -> Found:
         """What Postgres knows of the ids of a micro-batch."""
@@ -484,6 +484,11 @@ class Member:
             self._computation = self._current(connection)
         log.info("%s: other tables of cells are maintained, and the micro-batch is computed for them", self.source.name)
         return self._computed(alone(later), part, find, again=True)
+
+
+def _unknown_schemas(computed: Computed) -> set[str]:
+    """The ids of schemas that are to be asked for before the records that name them can be read."""
+    return set() if computed.bad is None else frames.unknown(computed.bad.counts)
 
 
 def computation_of(connection: Connection, source: Source) -> Computation:

@@ -54,8 +54,14 @@ class Preparation:
     ready: what small micro-batches run once these tables of cells are maintained, too.
     """
 
-    def __init__(self, database: Database, source: Source, prepare: Callable[[Computation], Ready]) -> None:
-        self._database, self._source, self._prepare = database, source, prepare
+    def __init__(
+        self,
+        database: Database,
+        source: Source,
+        prepare: Callable[[Computation], Ready],
+        decode: Callable[[DataFrame, Computation], DataFrame],
+    ) -> None:
+        self._database, self._source, self._prepare, self._decode = database, source, prepare, decode
         self._running: threading.Thread | None = None
         self._jobs: Jobs | None = None
         self._given_up_at: float | None = None
@@ -94,6 +100,7 @@ class Preparation:
             return self._database.retrying(lambda connection: duplicates.find(connection, self._source, ids))
 
         try:
+            records = self._decode(records, soon)
             with jobs.counted():
                 soon.compute(records.where("true"), find)  # what it caches is not what the micro-batch caches of them
                 ready = self._prepare(soon)

@@ -42,7 +42,7 @@ def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
         return lambda value, header: _of_schema(only)(value)
 
     def framed(value: bytes, header: bytes | None) -> str:
-        id, datum = frames.unframed(value, header)
+        id, _, datum = frames.unframed(value, header)
         schema = frames.schema_of(id, schemas, KIND)
         try:
             return _of_schema(schema)(datum)

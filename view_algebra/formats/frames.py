@@ -23,28 +23,32 @@ _LENGTHS = {_ID: 5, _UUID: 17}
 _GLUE = 3
 """The first byte of a frame of AWS Glue's registry, which is 18 bytes long."""
 
+OF_KEY = "the key: "
+"""Begins the reason why a record's key stands for no JSON."""
+
 _UNKNOWN = "the schema {} is not known yet"
-_IS_UNKNOWN = re.compile(_UNKNOWN.format(r"([0-9a-f-]+)"))
+_IS_UNKNOWN = re.compile(f"(?:{OF_KEY})?{_UNKNOWN.format('([0-9a-f-]+)')}")
 
-IS_UNKNOWN = f"kafka_error RLIKE '^{_IS_UNKNOWN.pattern}$'"
-"""The condition, in Spark SQL over records, that a record names a schema that is to be asked for."""
+IS_UNKNOWN = f"%s RLIKE '^{_IS_UNKNOWN.pattern}$'"
+"""The condition, in Spark SQL over the reason why a record is bad, that it names a schema that is to be asked for."""
 
 
-def unframed(value: bytes, header: bytes | None) -> tuple[str, bytes]:
-    r"""The id of the schema of a value or a key, and the value without its frame.
+def unframed(value: bytes, header: bytes | None) -> tuple[str, bytes, bytes]:
+    r"""The id of the schema of a value or a key; what follows it in the frame; and the value without a frame.
 
     Raises `NoText` if there is no frame.
 
-    >>> unframed(b"\0\0\0\0\x11rest", None)
-    ('17', b'rest')
+    >>> unframed(b"\0\0\0\0\x11rest", None), unframed(b"value", b"\0\0\0\0\x11\0")
+    (('17', b'rest', b'rest'), ('17', b'\x00', b'value'))
     """
     frame = value if header is None else header
-    length = _LENGTHS.get(frame[0], 0) if frame else 0
+    # A UUID stands in headers alone: a value may begin with any byte, and one with this is none of a registry.
+    length = _LENGTHS.get(frame[0], 0) if frame and (header is not None or frame[0] == _ID) else 0
     if not length or len(frame) < length:
         raise NoText(f"no frame of a schema registry: {_instead(frame, length)}")
-    id = frame[1:length]
+    id, behind = frame[1:length], frame[length:]
     name = str(int.from_bytes(id, "big")) if frame[0] == _ID else str(uuid.UUID(bytes=id))
-    return name, value[length:] if header is None else value
+    return name, behind, behind if header is None else value
 
 
 def _instead(frame: bytes, length: int) -> str:
@@ -72,7 +76,7 @@ def schema_of(id: str, schemas: Schemas, kind: str) -> Schema:
 def unknown(reasons: Iterable[str]) -> set[str]:
     """The ids of schemas that are to be asked for, by the reasons why values stand for no JSON.
 
-    >>> unknown(["the schema 17 is not known yet", "the registry has no schema 4"])
-    {'17'}
+    >>> sorted(unknown(["the schema 17 is not known yet", "the key: the schema 5 is not known yet", "not Avro: …"]))
+    ['17', '5']
     """
     return {found[1] for reason in reasons if (found := _IS_UNKNOWN.fullmatch(reason))}

@@ -68,7 +68,7 @@ def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
         return lambda value, header: _of_message(only, message)(value)
 
     def framed(value: bytes, header: bytes | None) -> str:
-        id, behind = frames.unframed(value if header is None else header, None)
+        id, behind, _ = frames.unframed(value, header)
         schema = frames.schema_of(id, schemas, KIND)
         try:
             indexes, datum = unindexed(behind)

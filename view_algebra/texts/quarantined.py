@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from view_algebra.compiled import BAD_FIELDS, LEFT_OUT, Source
+from view_algebra.formats import frames
 
 PROBLEM_HEADER = "lamina-problem"
 """The Kafka header in which whoever sends a record that is bad may say why: it knows more than the record shows."""
@@ -16,10 +17,12 @@ LONGEST_KEPT = 64 * 1024
 def quarantined(source: Source) -> str:
     """Spark SQL over `records`: the bad ones as COPY takes them, with those that count though a field is bad.
 
-    The reason is the sender's own, if it gives one; of a long value the first bytes are kept, and its length.
+    The reason is the sender's own, if it gives one, but where a schema is to be asked for; of a long value the first
+    bytes are kept, and its length.
     """
     own = f"nullif(left(replace(make_valid_utf8(CAST({_TOLD} AS STRING)), '\\u0000', ''), 200), '')"
-    reason, condition = f"coalesce({own}, kafka_error)", f"kafka_error <> '{LEFT_OUT}'"
+    told = f"CASE WHEN NOT {frames.IS_UNKNOWN % 'kafka_error'} AND NOT {frames.IS_UNKNOWN % own} THEN {own} END"
+    reason, condition = f"coalesce({told}, kafka_error)", f"kafka_error <> '{LEFT_OUT}'"
     if source.counts_bad_fields:
         reason = f"CASE WHEN kafka_error IS NULL THEN {BAD_FIELDS} ELSE {reason} END"
         condition = f"{condition} OR {BAD_FIELDS} IS NOT NULL"

@@ -24,7 +24,7 @@ from view_algebra.compiled import (
     KeyFormat,
 )
 from view_algebra.engines.spark import constant
-from view_algebra.formats import DECODED_KEYS, Read
+from view_algebra.formats import DECODED_KEYS, Read, frames
 from view_algebra.formats.interface import HAS_ZERO, KEY_TEXT, NO_KEY_TEXT, TEXT
 from view_algebra.language.encodings import PLAIN, Encodings
 from view_algebra.language.expressions import Constant
@@ -486,7 +486,7 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
     plain = _plain(columns, decoding)
     units = [] if reading.nulls else numbers(plain, text, reading)
     branches = [
-        *([(f"{NO_KEY_TEXT} IS NOT NULL", f"'the key: ' || {NO_KEY_TEXT}")] if row.decodes_key else ()),
+        *([(f"{NO_KEY_TEXT} IS NOT NULL", f"'{frames.OF_KEY}' || {NO_KEY_TEXT}")] if row.decodes_key else ()),
         *([(f"NOT startswith({FRAMED}, X'00')", _text(_NO_FRAME))] if row.encodings.framed else ()),
         ("kafka_value IS NULL", _without_value(columns, row)),
         *(() if row.values is None else row.values.bad),
