@@ -1,0 +1,152 @@
+"""What a schema registry is asked, and what becomes of answers that are none of a registry."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from lamina.settings import Settings
+from master_log import registry as registry_module
+from master_log.login import Address
+from master_log.registry import Registry, RegistryAway
+from view_algebra.errors import LaminaError
+from view_algebra.formats.interface import Schema
+
+ORDER = {"schema": '{"type": "record", "name": "order", "fields": [{"name": "at", "type": "geo.place"}]}'}
+ORDER_WITH_PLACE: dict[str, Any] = ORDER | {"references": [{"name": "geo.place", "subject": "geo/place", "version": 3}]}
+PLACE = {"schema": '{"type": "record", "name": "place", "namespace": "geo", "fields": []}'}
+UNKNOWN = {"error_code": 40403, "message": "Schema not found"}
+
+ANSWERS: dict[str, tuple[int, str | dict[str, Any]]] = {
+    "/v7/schemas/ids/1": (200, ORDER_WITH_PLACE),
+    "/v7/subjects/geo%2Fplace/versions/3": (200, PLACE),
+    "/v7/schemas/ids/2": (404, UNKNOWN),
+    "/v7/schemas/ids/3": (200, "<html>Log in, please</html>"),
+    "/v7/schemas/ids/4": (404, {"error_code": 404, "message": "HTTP 404 Not Found"}),
+    "/v7/schemas/ids/5": (302, "elsewhere"),
+    "/v7/schemas/ids/6": (200, {"no": "schema"}),
+    "/v7/schemas/ids/7": (200, ORDER | {"references": [{"name": "x", "subject": "loop", "version": 1}]}),
+    "/v7/subjects/loop/versions/1": (200, ORDER | {"references": [{"name": "x", "subject": "loop", "version": 1}]}),
+    "/v7/schemas/guids/00000000-0000-0000-0000-000000000007": (200, PLACE | {"schemaType": "AVRO"}),
+    "/v7/subjects/orders-value/versions/latest": (200, PLACE | {"id": 9}),
+    "/v7/subjects/none-value/versions/latest": (404, {"error_code": 40401, "message": "Subject not found"}),
+}
+
+
+class Asked:
+    """A server that answers as it is told, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.logins: list[str | None] = []
+        self.paths: list[str] = []
+
+    def serve(self) -> ThreadingHTTPServer:
+        asked = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked.logins.append(self.headers["Authorization"])
+                asked.paths.append(self.path)
+                code, said = ANSWERS.get(self.path, (500, "broken"))
+                body = (said if isinstance(said, str) else json.dumps(said)).encode()
+                self.send_response(code)
+                if code == 302:
+                    self.send_header("Location", "/v7/schemas/ids/1")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        return ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+
+@pytest.fixture(scope="module")
+def asked() -> Iterator[tuple[Asked, str]]:
+    asked = Asked()
+    server = asked.serve()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield asked, f"127.0.0.1:{server.server_port}/v7"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry_module, "ASKED_AGAIN", (0.0, 0.0))
+
+
+def of_url(url: str) -> Registry:
+    environment = {"LAMINA_SCHEMA_REGISTRY": url, "LAMINA_POSTGRES": "postgresql://a@b/c", "LAMINA_KAFKA": "a:1"}
+    return Registry(Settings.read(environment=environment).schema_registry)
+
+
+def test_schemas_are_given_with_those_that_they_name(asked: tuple[Asked, str]) -> None:
+    registry = of_url(f"http://{asked[1]}/")
+    guid = "00000000-0000-0000-0000-000000000007"
+    assert registry.schemas({"1", guid}) == {
+        "1": Schema("AVRO", ORDER["schema"], (("geo.place", PLACE["schema"]),)),
+        guid: Schema("AVRO", PLACE["schema"]),
+    }
+    assert registry.newest("orders-value") == (9, Schema("AVRO", PLACE["schema"]))
+    assert registry.newest("none-value") is None
+
+
+def test_a_schema_that_is_not_there_is_asked_for_again_before_it_is_none(asked: tuple[Asked, str]) -> None:
+    asked[0].paths.clear()
+    assert of_url(f"http://{asked[1]}").schemas({"2"}) == {"2": None}
+    assert asked[0].paths == ["/v7/schemas/ids/2"] * 3
+
+
+@pytest.mark.parametrize(
+    ("id", "evidence"),
+    [
+        ("3", "it answers b'<html>Log in, please</html>', which no schema registry does"),
+        ("4", "HTTP Error 404"),
+        ("5", "HTTP Error 302"),
+        ("6", "which no schema registry does"),
+        ("7", "/subjects/loop/versions/1 refers to itself"),
+        ("8", "HTTP Error 500"),
+    ],
+)
+def test_an_answer_that_is_none_of_a_registry_is_waited_for(asked: tuple[Asked, str], id: str, evidence: str) -> None:
+    with pytest.raises(RegistryAway) as raised:
+        of_url(f"http://user:secret@{asked[1]}").schemas({id})
+    assert evidence in raised.value.evidence
+    assert "secret" not in str(raised.value)
+
+
+def test_the_first_address_that_answers_counts(asked: tuple[Asked, str]) -> None:
+    assert of_url(f"http://127.0.0.1:1, http://{asked[1]}").newest("orders-value") is not None
+    with pytest.raises(RegistryAway, match="gives no answer"):
+        of_url("http://127.0.0.1:1").newest("orders-value")
+
+
+def test_a_registry_is_told_the_login_of_its_url(asked: tuple[Asked, str]) -> None:
+    asked[0].logins.clear()
+    for url in (f"http://{asked[1]}", f"http://us%40er:pa%3Ass@{asked[1]}", f"http://{asked[1]}?token=abc.def"):
+        of_url(url).newest("orders-value")
+    basic = base64.b64encode(b"us@er:pa:ss").decode()
+    assert asked[0].logins == [None, f"Basic {basic}", "Bearer abc.def"]
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(RegistryAway) as raised:
+        of_url("https://127.0.0.1:1?ca_file=/nowhere/ca.pem").newest("x")
+    assert "/nowhere/ca.pem" in raised.value.evidence
+    assert Address("https://a", password="secret", token="secret").__repr__().count("secret") == 0
+
+
+@pytest.mark.parametrize("url", ["registry:8081", "ftp://a:1", "http://", "http://a:1?unknown=1", "http://a:b", ","])
+def test_what_is_no_url_of_a_registry_is_refused(url: str) -> None:
+    with pytest.raises(LaminaError, match="LAMINA_SCHEMA_REGISTRY is not a list of URLs"):
+        of_url(url)
