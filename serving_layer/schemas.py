@@ -51,9 +51,13 @@ class KeptSchemas:
             return kept(connection, topic)
 
     def learn(self, topic: str, ids: Collection[str]) -> Schemas:
-        """Asks the registry for schemas, keeps its answers, and gives all that are kept. Raises `RegistryAway`."""
-        if self.registry is None:
-            raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
-        found = self.registry.schemas(ids)
-        self.database.retrying(lambda connection: keep(connection, topic, found))
+        """Asks the registry for those of them that are not kept, and keeps its answers; gives all that are kept.
+
+        Raises `RegistryAway`.
+        """
+        if missing := set(ids) - self.of(topic).keys():
+            if self.registry is None:
+                raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
+            found = self.registry.schemas(missing)
+            self.database.retrying(lambda connection: keep(connection, topic, found))
         return self.of(topic)
