@@ -8,7 +8,7 @@ from view_algebra.errors import LaminaError
 
 NAME = "LAMINA_SPARK_CONF"
 
-HIDDEN = r"(?i)secret|password|token|access[.]?key|credential|jaas"
+HIDDEN = r"(?i)secret|password|token|access[.]?key|credential|jaas|[.-]key(?:$|[.])|[.]sas"
 """Names of settings that are shown nowhere and stand on no command line."""
 
 THEIRS = (

@@ -34,7 +34,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.functions import col, expr
 
 from master_log import durable, log_times, refusals, summaries
-from master_log.decoding import Decoding
+from master_log.decoding import Decoding, named_schemas
 from master_log.iceberg import Snapshot, Table, Warehouse, telling
 from master_log.kafka import Brokers
 from master_log.layout import PROPERTIES, RECORD, RECORD_COLUMNS, fingerprint, fitted
@@ -45,7 +45,6 @@ from master_log.registry import NO_REGISTRY, KnownSchemas
 from master_log.summaries import HELD, LOST, PARSED_BY, REPLACED, START, TAILS, TOPIC_ID
 from master_log.tails import Differs, Tails, to_json
 from view_algebra.compiled import LOG_TIME, Source
-from view_algebra.formats import frames
 from view_algebra.formats.interface import NO_SCHEMAS
 from view_algebra.language.quoting import spark_path, spark_text
 
@@ -266,6 +265,8 @@ class MasterLog:
             present = OffsetRange(rng.start.updated(lost.end), rng.end)
             branch, written = self._append(table, source, brokers, present, next(table.lineage()), summary)
             self._same_topic(table, source, brokers.topic_id(source.topic))
+            if differing := brokers.differing(held, known):
+                raise refusals.holds_others(source, differing)
             if not table.publish(branch):
                 raise refusals.changed_meanwhile(source, "Found another commit on top of the one before.")
             table.set_properties({START: first.updated(lower).json()})
@@ -280,32 +281,25 @@ class MasterLog:
         onto: Snapshot,
         summary: Mapping[str, str],
     ) -> tuple[str, Snapshot]:
-        """Writes the records of a range to a branch that nobody reads yet; one that Spark cannot read is named.
-
-        Where records name schemas that are not known yet, they are asked for, and the range is written once more.
-        """
+        """Writes the records of a range to a branch that nobody reads yet; one that Spark cannot read is named."""
         branch, skipped = f"{_BRANCH}{uuid.uuid4().hex}", self._skipped()
-        rows = self._parsed(kafka_range(self._spark, brokers, source, rng, skipped), source)
         try:
-            written = table.append(fitted(table, source, rows), onto.id, branch, summary)
-            unknown = self._unknown_schemas(table.read(written.id).where(within(rng)), source)
+            rows = self._parsed(kafka_range(self._spark, brokers, source, rng, skipped), source)
+            return branch, table.append(fitted(table, source, rows), onto.id, branch, summary)
         except (Py4JError, PySparkException) as error:
             raise unreadable(self._spark, brokers, source, rng, skipped) or error from error
-        if not unknown:
-            return branch, written
-        self._schemas.learn(source.topic, unknown)
-        return self._append(table, source, brokers, rng, onto, summary)
-
-    def _unknown_schemas(self, rows: DataFrame, source: Source) -> set[str]:
-        """The ids of schemas that records name and that are not known yet."""
-        if Decoding.of(source) is None:
-            return set()
-        reasons = rows.where(frames.IS_UNKNOWN % "kafka_error").select("kafka_error").distinct()
-        return frames.unknown(row[0] for row in reasons.collect())
 
     def _parsed(self, raw: DataFrame, source: Source) -> DataFrame:
-        """Raw records, read by the source's declaration and the schemas that are known."""
-        schemas = NO_SCHEMAS if Decoding.of(source) is None else self._schemas.of(source.topic)
+        """Raw records, read by the source's declaration and the schemas that they name, which are learned first.
+
+        The speed layer has learned those of the records that it counted. Others may be met here first: those that came
+        when the source was declared otherwise, or not at all.
+        """
+        by, schemas = Decoding.of(source), NO_SCHEMAS
+        if by is not None and by.needs_registry:
+            schemas = self._schemas.of(source.topic)
+            if unknown := named_schemas(raw, by) - schemas.keys():
+                schemas = self._schemas.learn(source.topic, unknown)
         return parsed(raw, source, schemas)
 
     def maintain(self, source: Source, before: datetime) -> Maintained:
@@ -500,7 +494,7 @@ class MasterLog:
     def _nothing(self, source: Source) -> DataFrame:
         raw = "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY"
         headers = "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
-        return self._parsed(self._spark.createDataFrame([], f"{raw}, {headers}"), source)
+        return parsed(self._spark.createDataFrame([], f"{raw}, {headers}"), source, NO_SCHEMAS)
 
 
 def _beyond(held: Offsets, latest: Offsets) -> list[Differs]:

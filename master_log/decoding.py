@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from view_algebra.compiled import Source
-from view_algebra.formats import DECODED_KEYS, FORMATS, Schemas
+from view_algebra.formats import DECODED_KEYS, FORMATS, Schemas, frames
 from view_algebra.formats.frames import HEADER, HEADER_OF_KEY
 from view_algebra.formats.interface import KEY_TEXT, NO_KEY_TEXT, NO_TEXT, TEXT, NoText
 
@@ -108,6 +109,22 @@ _NOTHING = "CAST(NULL AS BINARY)"
 
 def _header(name: str) -> str:
     return f"element_at(filter(headers, header -> header.key = '{name}'), -1).value"
+
+
+def named_schemas(raw: DataFrame, by: Decoding) -> set[str]:
+    """The ids of the schemas that raw records name: a look at the beginning of each, and at its headers."""
+    from pyspark.sql.functions import expr
+
+    parts = [("value", HEADER)] if by.values and not by.options else []
+    parts += [("key", HEADER_OF_KEY)] if by.keys else []
+    found: set[str] = set()
+    for part, header in parts:
+        start = f"CASE WHEN startswith({part}, X'00') THEN substring({part}, 1, 5) END AS start"
+        named = raw.select(expr(f"{_header(header)} AS header"), expr(start))
+        for each in named.where("header IS NOT NULL OR start IS NOT NULL").distinct().collect():
+            with suppress(NoText):
+                found.add(frames.unframed(bytes(each.start or b""), each.header and bytes(each.header))[0])
+    return found
 
 
 def decoded_few(few: pa.Table, sources: Iterable[Source], schemas: Schemas) -> pa.Table:

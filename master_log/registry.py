@@ -12,12 +12,15 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Annotated, Any, Literal, NoReturn, Protocol
 from urllib.error import HTTPError
 from urllib.parse import quote
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
+from urllib.request import OpenerDirector, Request
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from master_log.login import Address
+from master_log.questions import LONGEST, opener
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import NO_SCHEMAS, Schema, Schemas
 
@@ -26,9 +29,6 @@ ANSWER_SECONDS = 5.0
 
 ASKED_AGAIN = (0.5, 1.0, 2.0)
 """Seconds between two questions for schemas that are not there: a registry of several may lag behind its producers."""
-
-LONGEST = 10 * 1024 * 1024
-"""Bytes of an answer: no schema is longer."""
 
 _NOT_FOUND, _NO_SUCH = 404, (40401, 40402, 40403)
 """What a registry answers if it has no such subject, version or schema. A wrong path is another error."""
@@ -41,15 +41,8 @@ class RegistryAway(LaminaError):
         super().__init__(
             "the schema registry gives no answer",
             evidence=evidence,
-            way_out="Start it, or mend LAMINA_SCHEMA_REGISTRY; what needs it then goes on.",
+            way_out="Start it, or correct LAMINA_SCHEMA_REGISTRY. The source then continues.",
         )
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """A redirection would take the login to another host."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
 
 
 def _opener(address: Address) -> OpenerDirector:
@@ -59,7 +52,7 @@ def _opener(address: Address) -> OpenerDirector:
     trusted = ssl.create_default_context(cafile=address.ca_file)
     if address.certificate:
         trusted.load_cert_chain(address.certificate, address.key)
-    return build_opener(HTTPSHandler(context=trusted), _NoRedirect())
+    return opener(trusted)
 
 
 @dataclass(frozen=True)
@@ -68,9 +61,14 @@ class Registry:
 
     addresses: Sequence[Address]
 
-    def schemas(self, ids: Collection[str]) -> dict[str, Schema | None]:
-        """The schemas with these ids (or UUIDs); None for one that the registry lacks. Raises `RegistryAway`."""
+    def schemas(self, ids: Collection[str], *, patient: bool = True) -> dict[str, Schema | None]:
+        """The schemas with these ids (or UUIDs); None for one that the registry lacks. Raises `RegistryAway`.
+
+        patient: asks again for one that is not there, for some seconds; otherwise raises at once.
+        """
         found = {id: self._schema(id) for id in sorted(ids)}
+        if not patient and (missing := [id for id, schema in found.items() if schema is None]):
+            raise RegistryAway(f"it has no schema {', '.join(missing[:5])} yet")
         for pause in ASKED_AGAIN:
             if missing := [id for id, schema in found.items() if schema is None]:
                 time.sleep(pause)
@@ -79,34 +77,43 @@ class Registry:
 
     def _schema(self, id: str) -> Schema | None:
         found = self._asked(f"/schemas/{'guids' if '-' in id else 'ids'}/{id}")
-        return None if found is None else _schema(found, tuple(self._references(found, ())))
+        return None if found is None else _schema(found, tuple(self._references(found)))
 
     def newest(self, subject: str) -> tuple[int, Schema] | None:
         """The newest schema of a subject, with its id; None if the registry has no such subject."""
         found = self._asked(f"/subjects/{quote(subject, safe='')}/versions/latest")
-        return None if found is None else (int(found["id"]), _schema(found, tuple(self._references(found, ()))))
+        return None if found is None else (int(found["id"]), _schema(found, tuple(self._references(found))))
 
-    def _references(self, found: dict[str, Any], around: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        """The texts of the schemas that one names, those before that these name themselves."""
-        for each in found.get("references") or ():
+    def _references(
+        self, found: dict[str, Any], around: tuple[str, ...] = (), seen: set[str] | None = None
+    ) -> Iterator[tuple[str, str]]:
+        """The texts of the schemas that one names, each once, those before that these name themselves."""
+        seen = set() if seen is None else seen
+        for each in found["references"]:
             path = f"/subjects/{quote(each['subject'], safe='')}/versions/{each['version']}"
             if path in around:
                 raise RegistryAway(f"{path} refers to itself")
+            if path in seen:
+                continue
+            seen.add(path)
             named = self._asked(path)
             if named is None:
                 raise RegistryAway(f"it has no {path}, to which another schema refers")
-            yield from self._references(named, (*around, path))
-            yield each["name"], named["schema"]
+            yield from self._references(named, (*around, path), seen)
+            yield each["name"], named["text"]
 
     def _asked(self, path: str) -> dict[str, Any] | None:
-        """The answer of the first address that gives one; None if that says there is no such thing."""
+        """The answer of the first address that gives one; None if all say that there is no such thing."""
         failures = []
         for address in self.addresses:
             try:
-                return _answer(address, path)
+                if (found := _answer(address, path)) is not None:
+                    return found
             except (OSError, HTTPException, ValueError) as error:
                 failures.append(f"{address.url}: {error}")
-        raise RegistryAway("; ".join(failures))
+        if failures:
+            raise RegistryAway("; ".join(failures))
+        return None
 
 
 class KnownSchemas(Protocol):
@@ -115,8 +122,8 @@ class KnownSchemas(Protocol):
     def of(self, topic: str) -> Schemas:
         """Those that are known."""
 
-    def learn(self, topic: str, ids: Collection[str]) -> Schemas:
-        """Asks for these, and gives all that are known then. Raises `RegistryAway`."""
+    def learn(self, topic: str, ids: Collection[str], *, patient: bool = True) -> Schemas:
+        """Asks the registry for these ids, and gives every schema that is known of the topic. Raises `RegistryAway`."""
 
 
 class _NoRegistry:
@@ -126,7 +133,7 @@ class _NoRegistry:
         """None."""
         return NO_SCHEMAS
 
-    def learn(self, topic: str, ids: Collection[str]) -> Schemas:  # noqa: ARG002
+    def learn(self, topic: str, ids: Collection[str], *, patient: bool = True) -> Schemas:  # noqa: ARG002
         """Raises `RegistryAway`."""
         raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
 
@@ -146,9 +153,33 @@ def _answer(address: Address, path: str) -> dict[str, Any] | None:
                 return None
         raise
     found = _object(given)
-    if not isinstance(found.get("schema"), str):
+    try:
+        return _Answer.model_validate(found).model_dump()
+    except ValidationError:
         _no_registry(given)
-    return found
+
+
+def _storable(text: str) -> str:
+    """The text as Postgres keeps it: without U+0000, and without halves of a surrogate pair."""
+    return text.replace("\0", "").encode(errors="replace").decode()
+
+
+_Text = Annotated[str, AfterValidator(_storable)]
+
+
+class _Reference(BaseModel):
+    name: _Text
+    subject: str
+    version: int
+
+
+class _Answer(BaseModel):
+    """A schema as a registry gives it."""
+
+    id: int = 0
+    text: _Text = Field(alias="schema")
+    kind: Literal["AVRO", "PROTOBUF", "JSON"] = Field("AVRO", alias="schemaType")
+    references: list[_Reference] = Field(default_factory=list)
 
 
 def _object(answer: bytes) -> dict[str, Any]:
@@ -164,4 +195,4 @@ def _no_registry(answer: bytes) -> NoReturn:
 
 
 def _schema(found: dict[str, Any], references: tuple[tuple[str, str], ...]) -> Schema:
-    return Schema(found.get("schemaType") or "AVRO", found["schema"].replace("\0", ""), references)
+    return Schema(found["kind"], found["text"], references)

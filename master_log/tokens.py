@@ -16,9 +16,10 @@ from functools import cache
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
 from master_log.certificates import check_authorities
+from master_log.questions import LONGEST, opener
 from view_algebra.errors import LaminaError
 
 ANSWER_SECONDS = 5.0
@@ -53,8 +54,8 @@ class TokenEndpoint:
             check_authorities(self.ca_file, "token_ca_file")
         context = ssl.create_default_context(cafile=self.ca_file)
         try:
-            with urlopen(request, timeout=ANSWER_SECONDS, context=context) as answer:  # noqa: S310
-                return self._token(answer.read())
+            with opener(context).open(request, timeout=ANSWER_SECONDS) as answer:
+                return self._token(answer.read(LONGEST))
         except HTTPError as error:
             if error.code >= 500:
                 raise self._away(KafkaAway, str(error)) from error
@@ -80,7 +81,7 @@ class TokenEndpoint:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise LaminaError(
                 f"The token endpoint {self.url} does not answer with a token",
-                evidence=f"Found {body[:80].decode(errors='replace')!r}, wanted JSON with access_token.",
+                evidence="Wanted JSON with access_token and expires_in.",
                 way_out="Correct token_url: it often ends in /token.",
             ) from error
         if str(token).count(".") != 2:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -18,6 +19,9 @@ from master_log.registry import Registry, RegistryAway
 from serving_layer.bookkeeping import schema
 from serving_layer.database import Database
 from view_algebra.formats.interface import Schema, Schemas
+
+AT_A_TIME = 100
+"""Schemas that are asked for before those are kept that were found."""
 
 
 def kept(connection: Connection, topic: str) -> Schemas:
@@ -46,18 +50,19 @@ class KeptSchemas:
     registry: Registry | None
 
     def of(self, topic: str) -> Schemas:
-        """Those that are kept."""
+        """The topic's kept schemas, by their ids."""
         with self.database.begin() as connection:
             return kept(connection, topic)
 
-    def learn(self, topic: str, ids: Collection[str]) -> Schemas:
-        """Asks the registry for those of them that are not kept, and keeps its answers; gives all that are kept.
+    def learn(self, topic: str, ids: Collection[str], *, patient: bool = True) -> Schemas:
+        """Asks the registry for those of the ids that are not kept, and keeps its answers; gives all that are kept.
 
-        Raises `RegistryAway`.
+        patient: waits some seconds for a schema that the registry does not have yet. Raises `RegistryAway`.
         """
-        if missing := set(ids) - self.of(topic).keys():
+        missing = sorted(set(ids) - self.of(topic).keys())
+        for some in (missing[place : place + AT_A_TIME] for place in range(0, len(missing), AT_A_TIME)):
             if self.registry is None:
                 raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
-            found = self.registry.schemas(missing)
-            self.database.retrying(lambda connection: keep(connection, topic, found))
+            found = self.registry.schemas(some, patient=patient)
+            self.database.retrying(partial(keep, topic=topic, found=found))
         return self.of(topic)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute
 
+from master_log.decoding import Decoding
 from master_log.log_times import RAW_LOG_TIME
 from master_log.reading import named_in, parsed, selected
 from serving_layer.cells import Staged
@@ -64,6 +65,12 @@ class Computation:
     def sources(self) -> Sequence[Source]:
         """How records are read, by each of its parts."""
         return [each.source for each in (self, *self.older)]
+
+    @property
+    def decoded_otherwise(self) -> Sequence[Decoding]:
+        """How older versions decode records by a registry's schemas, if not as the source does that is declared."""
+        of_older = {by for each in self.older if (by := Decoding.of(each.source)) is not None and by.needs_registry}
+        return sorted(of_older - {Decoding.of(self.source)}, key=lambda by: by.column)
 
     @classmethod
     def of_all(cls, readings: Sequence[tuple[Source, Sequence[CellTable]]]) -> Computation:

@@ -158,8 +158,12 @@ class Judge:
     def _try_again(self, query: Query, failure: BaseException, member: Member | None) -> None:
         query.failures += 1
         query.delay = min(max(0.5, 2 * query.delay), LONGEST_WAIT)
-        if isinstance(failure, RegistryAway) and query.failures >= MANY_FAILURES:
-            self._tell(query, f"it waits for the schema registry: {failure.evidence}")
+        if isinstance(failure, RegistryAway) and query.failures == MANY_FAILURES:
+            try:
+                self._tell(query, f"it waits for the schema registry: {failure.evidence}")
+            except Fenced as taken:
+                self.judge(query, taken)
+                return
         if not away(failure):
             one = self.bound(query) == 1
             if not one:

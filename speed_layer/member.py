@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from master_log import log_times
 from master_log.causes import SPARK_ERRORS
-from master_log.decoding import decoded, decoded_few
+from master_log.decoding import decoded, decoded_few, named_schemas
 from master_log.fetching import Epochs, LeaderChanged
 from master_log.log_times import LogTimes
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
@@ -37,7 +37,7 @@ from speed_layer.continuity import check_id, check_tails, check_topic
 from speed_layer.jobs import Jobs
 from speed_layer.parts import Parts, TooLong
 from speed_layer.preparation import Preparation, Ready
-from speed_layer.prepared import FEW, few_of, today
+from speed_layer.prepared import FEW, FEW_BYTES, few_of, today
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.formats import Schemas, frames
@@ -52,6 +52,9 @@ PATIENCE = 1.0
 
 LOST_AT_MOST = 4
 """So often a session may be lost in the middle of one commit: more is no outage, but a commit that Postgres dies of."""
+
+MOST_DECODED = 2 * FEW_BYTES
+"""Bytes of the records of a small micro-batch with what is decoded of them: Spark computes it otherwise."""
 
 COMPUTED_AGAIN = 5
 """How often a micro-batch is computed for what is maintained by then, before its query starts again from progress."""
@@ -82,7 +85,9 @@ class Records:
 
         def few() -> pa.Table | None:
             found = None if self.few is None else self.few()
-            return None if found is None else decoded_few(found, sources, schemas)
+            if found is not None:
+                found = decoded_few(found, sources, schemas)
+            return None if found is None or found.nbytes > MOST_DECODED else found
 
         return Records(lambda: decoded(self.raw(), sources, schemas), None if self.few is None else few)
 
@@ -324,9 +329,10 @@ class Member:
             records = records.with_log_times(self.source.topic, part.log_times or {})
         computation, timer = self._computation, Timer()
         with self._counted(part.range), timer.phase("compute"):
+            for by in computation.decoded_otherwise:  # whose reasons why a record is bad nobody sees
+                self._learn(named_schemas(records.raw(), by))
             computed = self._compute(computation, records, part, find, timer, again=again)
-            while unknown := _unknown_schemas(computed) - self._schemas.keys():
-                self._schemas = self._parts.schemas.learn(self.source.topic, unknown)
+            while self._learn(_unknown_schemas(computed)):
                 computed = self._compute(computation, records, part, find, timer, again=again)
         return MicroBatch(
             query=self.source.name,
@@ -341,6 +347,13 @@ class Member:
             log_times={} if part.log_times is None else self._later(part.log_times, computed),
             timer=timer,
         )
+
+    def _learn(self, ids: set[str]) -> bool:
+        """Learns schemas that records name; False if all of them are known. Others of its run are not kept waiting."""
+        unknown = ids - self._schemas.keys()
+        if unknown:
+            self._schemas = self._parts.schemas.learn(self.source.topic, unknown, patient=not self.shares)
+        return bool(unknown)
 
     def _later(self, reached: LogTimes, computed: Computed) -> LogTimes:
         topic = self.source.topic

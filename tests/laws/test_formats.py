@@ -14,6 +14,7 @@ from typing import Any
 import fastavro
 import pytest
 
+from master_log.decoding import Decoding
 from tests.laws.engines import Engines
 from view_algebra import compile_catalog
 from view_algebra.formats.interface import Schema
@@ -336,3 +337,19 @@ def test_json_in_the_frame_of_a_registry_is_read_behind_it(engines: Engines) -> 
     event = b'{"op": "c", "before": null, "after": {"id": 7}, "source": {"ts_ms": 1}}'
     sql = declared("id BIGINT PRIMARY KEY", "format 'debezium-json', key_format 'none', frame 'registry'")
     assert found(engines, sql, [framed(1, event)]) == [(7,)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("format 'avro'", "format 'protobuf'"),
+        ("format 'avro'", f"format 'avro', schema '{json.dumps(LISTS)}'"),
+        (f"format 'avro', schema '{json.dumps(ORDER)}'", f"format 'avro', schema '{json.dumps(LISTS)}'"),
+        ("format 'json', key_format 'avro'", "format 'json', key_format 'protobuf'"),
+    ],
+)
+def test_sources_that_are_decoded_otherwise_are_not_read_alike(one: str, other: str) -> None:
+    columns = "id BIGINT PRIMARY KEY, tags ARRAY<STRING>"
+    sources = [compile_catalog({"s.sql": declared(columns, each)}).sources["s"] for each in (one, other)]
+    assert not sources[0].reads_as(sources[1])
+    assert Decoding.of(sources[0]) != Decoding.of(sources[1])

@@ -149,3 +149,17 @@ def test_a_schema_that_is_nested_too_deep_is_refused() -> None:
     )
     with pytest.raises(NoText, match="the schema is nested too deep"):
         avro.parsed(Schema("AVRO", text + '"long"' + "}]}" * 3000))
+
+
+def test_a_schema_by_which_a_few_bytes_are_a_long_text_is_refused() -> None:
+    levels = [{"type": "record", "name": "r0", "fields": [{"name": "a", "type": "null"}]}]
+    for number in range(1, 40):
+        parts = [{"name": name, "type": f"r{number - 1}"} for name in ("a", "b")]
+        levels.append({"type": "record", "name": f"r{number}", "fields": parts})
+    whole = Schema("AVRO", json.dumps(levels[-1]), tuple((each["name"], json.dumps(each)) for each in levels[:-1]))
+    with pytest.raises(NoText, match="a record of more than 1,000 values that take no byte"):
+        avro.parsed(whole)
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 300_000_000, "scale": 200_000_000}
+    schema = {"type": "record", "name": "r", "fields": [{"name": "d", "type": decimal}]}
+    with pytest.raises(NoText, match="a decimal with 200000000 digits behind the point"):
+        avro.parsed(Schema("AVRO", json.dumps(schema)))

@@ -7,6 +7,8 @@ package, and a row of `FORMATS`.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -40,6 +42,25 @@ FORMATS: Mapping[str, Format] = {
     "bytes": Format(raw.read_bytes),
 }
 """The formats besides `json`, which needs no reading before, and `debezium-json`, which is JSON in an envelope."""
+
+DECODERS = 1
+"""The version of all decoders: raised when the JSON that one of them gives of any bytes changes."""
+
+
+def decoded_as(format: str, key_format: str, options: Mapping[str, str]) -> str:
+    """A comment before the text by which records are read that are decoded before: which decoders, by which options.
+
+    So texts are equal only if records are read alike.
+    """
+    form = FORMATS.get(format)
+    by_decoder = form is not None and form.decoder is not None
+    if not by_decoder and key_format not in DECODED_KEYS:
+        return ""
+    of_format = {name: options[name] for name in (form.options if form else ()) if name in options}
+    said = json.dumps([format if by_decoder else "", key_format, of_format], sort_keys=True)
+    digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+    return f"-- decoders {DECODERS}: {format}, key {key_format}, {digest}\n"
+
 
 DEBEZIUM = ("debezium-json", "debezium-avro")
 """The formats of change events."""

@@ -22,6 +22,12 @@ OPTIONS = {"schema": "of `avro`: the schema of all records, as JSON; they then h
 
 KIND = "AVRO"
 
+MOST_WITHOUT_A_BYTE = 1_000
+"""Values that a record may consist of without a byte: records in records double them, level by level."""
+
+MOST_DIGITS = 1_000
+"""Digits behind the point of a decimal, each of which is written out."""
+
 
 def read(declared: Declared) -> Read:
     """Values as the decoder gives them."""
@@ -109,8 +115,12 @@ def _check_ends(schema: Any, named: Mapping[str, Any], within: tuple[str, ...], 
     kind = schema["type"] if isinstance(schema, dict) else schema
     if isinstance(kind, str) and kind in within:
         raise NoText(f"the schema is recursive: {kind} contains itself")
-    if kind == "array" and _takes_no_byte(schema["items"], named):
+    if kind == "array" and _without_a_byte(schema["items"], named):
         raise NoText("the schema has an array of values that take no byte, which may have no end")
+    if kind in ("record", "error") and _without_a_byte(schema, named) > MOST_WITHOUT_A_BYTE:
+        raise NoText(f"the schema has a record of more than {MOST_WITHOUT_A_BYTE:,} values that take no byte")
+    if isinstance(schema, dict) and not 0 <= schema.get("scale", 0) <= MOST_DIGITS:
+        raise NoText(f"the schema has a decimal with {schema['scale']} digits behind the point")
     around = (*within, schema["name"]) if kind in ("record", "error") else within
     for each in _inner(schema, named, checked):
         _check_ends(each, named, around, checked)
@@ -136,18 +146,28 @@ def _inner(schema: Any, named: Mapping[str, Any], checked: set[str]) -> Sequence
     return [named[kind]]
 
 
-def _takes_no_byte(schema: Any, named: Mapping[str, Any]) -> bool:
+def _without_a_byte(schema: Any, named: Mapping[str, Any], known: dict[str, int] | None = None) -> int:
+    """How many values a value of a type consists of that takes no byte; 0 if it takes any.
+
+    known: what has been found of types with a name, which others may have many times.
+    """
+    known = {} if known is None else known
     kind = schema["type"] if isinstance(schema, dict) else schema
     match kind:
         case "null":
-            return True
+            return 1
         case "fixed":
-            return bool(schema["size"] == 0)
+            return int(schema["size"] == 0)
         case "record" | "error":
-            return all(_takes_no_byte(each["type"], named) for each in schema["fields"])
+            parts = [_without_a_byte(each["type"], named, known) for each in schema["fields"]]
+            return 1 + sum(parts) if all(parts) else 0
         case dict():
-            return _takes_no_byte(kind, named)
-    return isinstance(kind, str) and kind in named and _takes_no_byte(named[kind], named)
+            return _without_a_byte(kind, named, known)
+    if isinstance(kind, str) and kind in named:
+        if kind not in known:
+            known[kind] = _without_a_byte(named[kind], named, known)
+        return known[kind]
+    return 0
 
 
 def _marked(schema: Any) -> Any:

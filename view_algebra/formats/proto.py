@@ -31,6 +31,9 @@ _REASON = re.compile(r"[\w.+/-]+:")
 """A line of protoc's that is about a file; other lines have the time in them."""
 
 _REFUSED = 3
+COMPILE_SECONDS = 60
+"""Seconds within which protoc compiles any schema: it takes a tenth of one."""
+
 _COMPILE = f"import sys; from grpc_tools.protoc import main; sys.exit(main(sys.argv) and {_REFUSED})"
 """Runs protoc, and tells an exit of its own from one of Python."""
 
@@ -167,7 +170,12 @@ def _protoc(main: str, texts: Mapping[str, str], described: bytes) -> bytes:
         paths = [f"-I{path}" for path in (folder / "files", *known)]
         out = ["--include_imports", f"--descriptor_set_out={folder / 'out'}"]
         command = [sys.executable, "-c", _COMPILE, *paths, *given, *out, main]
-        ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        try:
+            ended = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=COMPILE_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            raise NoText(f"the schema takes protoc longer than {COMPILE_SECONDS} s") from None
         if ended.returncode == 0:
             return (folder / "out").read_bytes()
         said = ended.stderr.decode(errors="replace").replace(f"{folder / 'files'}/", "")
