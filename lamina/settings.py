@@ -320,7 +320,7 @@ def _registry(text: str) -> tuple[Address, ...]:
     for each in filter(None, map(str.strip, text.split(","))):
         try:
             url = urlsplit(each)
-            given = dict(parse_qsl(url.query, strict_parsing=bool(url.query)))
+            given = dict(parse_qsl(url.query.replace("+", "%2B"), strict_parsing=bool(url.query)))
             host = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname
             port = f":{url.port}" if url.port else ""
         except ValueError:

@@ -213,7 +213,7 @@ def _incomplete(wanted: str) -> LaminaError:
 
 def _not_shared(name: str) -> LaminaError:
     return LaminaError(
-        f"{NAME} sets {name}, which Kafka's Python client cannot heed",
+        f"{NAME} sets {name}, which Kafka's Python client does not support",
         evidence="Lamina asks the brokers by it, as well as by Spark's Java client.",
         way_out=_TO_PEM if name.startswith("ssl.") else "Take it out, or log in another way (docs/how-to/logins.md).",
     )

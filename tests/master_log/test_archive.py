@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,9 +24,12 @@ from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.reading import Unreadable, kafka_range, parsed, unreadable
 from master_log.summaries import HELD, LOST, START
+from tests.fix_registry import framed
 from tests.master_log.conftest import NewSource, Transaction, declared
+from view_algebra import compile_catalog
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
+from view_algebra.formats.interface import Schema, Schemas
 
 GOOD = b'{"id": %d, "kind": "show", "small": 7, "price": 1.25, "ts": "2024-01-02T03:04:05Z"}'
 
@@ -105,6 +109,47 @@ def test_an_archive_holds_every_record_as_kafka_gave_it(
         False,
         True,
     ]
+
+
+class Asked:
+    """The schemas of a registry, of which none is known at first."""
+
+    def __init__(self, schemas: Schemas) -> None:
+        self.has, self.known = schemas, dict[str, Schema | None]()
+
+    def of(self, topic: str) -> Schemas:
+        return self.known
+
+    def learn(self, topic: str, ids: Collection[str], *, patient: bool = True) -> Schemas:
+        self.known |= {id: self.has.get(id) for id in ids}
+        return self.known
+
+
+def test_records_that_came_when_their_source_was_declared_otherwise_are_read_by_their_schemas(
+    spark: SparkSession, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
+) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
+    asked = Asked({"7": Schema("AVRO", json.dumps(schema))})
+    log = MasterLog(spark, schemas=asked)
+    as_json = opened(log, new_source(), brokers)
+    for value in (framed(7, schema, {"id": 1}), framed(8, schema, {"id": 2}), b"no frame"):
+        producer.send(as_json.topic, value, headers=[("x", b"y")])
+    in_header = framed(7, schema, {"id": 3})[5:]
+    producer.send(as_json.topic, in_header, headers=[("__value_schema_id", b"\0\0\0\0\7")])
+    producer.flush()
+    end = brokers.latest(as_json.topic)
+    log.archive(as_json, end, brokers)
+    assert asked.known == {}
+    sql = f"CREATE TABLE events (id BIGINT) USING kafka OPTIONS (topic '{as_json.topic}', format 'avro');"
+    as_avro = compile_catalog({"events.sql": sql}).sources["events"]
+    read = log.records_below(as_avro, end).orderBy("kafka_offset").select("id", "kafka_error").collect()
+    assert [row.id or row.kafka_error for row in read] == [
+        1,
+        "the registry has no schema 8",
+        "no frame of a schema registry: it begins with the byte 0x6e",
+        3,
+    ]
+    assert asked.known.keys() == {"7", "8"}
 
 
 def test_an_archive_run_again_after_a_crash_changes_nothing(

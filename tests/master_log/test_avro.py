@@ -152,7 +152,7 @@ def test_a_schema_that_is_nested_too_deep_is_refused() -> None:
 
 
 def test_a_schema_by_which_a_few_bytes_are_a_long_text_is_refused() -> None:
-    levels = [{"type": "record", "name": "r0", "fields": [{"name": "a", "type": "null"}]}]
+    levels: list[dict[str, Any]] = [{"type": "record", "name": "r0", "fields": [{"name": "a", "type": "null"}]}]
     for number in range(1, 40):
         parts = [{"name": name, "type": f"r{number - 1}"} for name in ("a", "b")]
         levels.append({"type": "record", "name": f"r{number}", "fields": parts})
