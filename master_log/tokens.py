@@ -81,7 +81,7 @@ class TokenEndpoint:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise LaminaError(
                 f"The token endpoint {self.url} does not answer with a token",
-                evidence="Wanted JSON with access_token and expires_in.",
+                evidence=f"Found {_without_values(body)}, wanted JSON with access_token.",
                 way_out="Correct token_url: it often ends in /token.",
             ) from error
         if str(token).count(".") != 2:
@@ -91,6 +91,15 @@ class TokenEndpoint:
                 way_out="Let the endpoint give JWT to this client.",
             )
         return str(token), seconds
+
+
+def _without_values(body: bytes) -> str:
+    """What an answer is: of JSON no value, which may be a token."""
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        return repr(body[:80].decode(errors="replace"))
+    return f"an object with {', '.join(answer) or 'nothing'}" if isinstance(answer, dict) else "JSON that is no object"
 
 
 class Tokens:

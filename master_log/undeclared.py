@@ -60,10 +60,11 @@ class Strangers:
             value = {name: part for name, part in value.items() if name in self._declared or name not in ENVELOPE}
         if value.keys() <= self._declared.keys() and not self._nested:
             return
+        told = {name for name, part in value.items() if part is not None}
         for field in dict.fromkeys(_undeclared(self._declared, value)):
             if field in self._counted or len(self._counted) < MOST:
                 self._counted[field] += 1
-                self._always_with[field] = self._always_with.get(field, set(self._declared)) & value.keys()
+                self._always_with[field] = self._always_with.get(field, set(self._declared)) & told
 
     def found(self) -> list[Undeclared]:
         """The undeclared fields, the most frequent first."""

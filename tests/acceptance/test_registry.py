@@ -11,7 +11,7 @@ from typing import Any
 from lamina.services.processes import free_port
 from master_log.login import Address
 from tests.fix_lamina import CommandLine, Deployed
-from tests.fix_registry import framed, started, url_at
+from tests.fix_registry import framed, started
 from view_algebra.formats.interface import Schema
 from view_algebra.formats.protobuf import message_of
 
@@ -63,8 +63,8 @@ def test_records_are_read_by_the_schema_that_wrote_them_also_when_the_registry_i
     deployed: Deployed, lamina: CommandLine, tmp_path: Path
 ) -> None:
     port = free_port()
-    registry = started(deployed.deployment.settings.home)
-    addresses = (Address(registry.url), Address(url_at(port)))  # the second is started later
+    registry = started(deployed.deployment.settings.home, port)
+    addresses = (Address(registry.url),)
     deployed.deployment.settings = replace(deployed.deployment.settings, schema_registry=addresses)
     deployed.apply(catalog=CATALOG)
     orders = f"{deployed.topic('orders')}-value"

@@ -90,7 +90,7 @@ def test_options_of_java_are_given_to_both_clients() -> None:
             "security.protocol=SSL\nssl.keystore.location=/a\nssl.keystore.type=PKCS12",
             "names a keystore of type PKCS12",
         ),
-        ("ssl.keystore.password=secret", "sets ssl.keystore.password, which Kafka's Python client cannot heed"),
+        ("ssl.keystore.password=secret", "sets ssl.keystore.password, which Kafka's Python client does not support"),
     ],
 )
 def test_an_option_that_lamina_cannot_heed_is_refused(text: str, what: str) -> None:
@@ -154,12 +154,14 @@ def test_a_token_endpoint_that_gives_no_token_is_told(issuer: Issuer) -> None:
         "/opaque": (200, '{"access_token": "abc"}'),
         "/down": (503, "later"),
         "/list": (200, "[]"),
+        "/other": (200, '{"token": "opaque"}'),
     }
     base = issuer.url.removesuffix("/token")
     for path, secret, what, evidence in (
         ("/token", "wrong", "refuses the client 'me'", "HTTP 401 invalid_client: no such client"),
         ("/html", "sec/ret", "does not answer with a token", "<html>Sign in</html>"),
-        ("/list", "sec/ret", "does not answer with a token", "[]"),
+        ("/list", "sec/ret", "does not answer with a token", "JSON that is no object"),
+        ("/other", "sec/ret", "does not answer with a token", "an object with token, wanted"),
         ("/opaque", "sec/ret", "gives tokens that are not JWT", "Java"),
         ("/down", "sec/ret", "does not answer", "503"),
     ):
