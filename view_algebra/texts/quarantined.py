@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from view_algebra.compiled import BAD_FIELDS, LEFT_OUT, Source
-from view_algebra.formats import frames
 
 PROBLEM_HEADER = "lamina-problem"
 """The Kafka header in which whoever sends a record that is bad may say why: it knows more than the record shows."""
@@ -20,6 +19,8 @@ def quarantined(source: Source) -> str:
     The reason is the sender's own, if it gives one, but where a schema is to be asked for; of a long value the first
     bytes are kept, and its length.
     """
+    from view_algebra.formats import frames  # which takes the compiler's types along
+
     own = f"nullif(left(replace(make_valid_utf8(CAST({_TOLD} AS STRING)), '\\u0000', ''), 200), '')"
     told = f"CASE WHEN NOT {frames.IS_UNKNOWN % 'kafka_error'} AND NOT {frames.IS_UNKNOWN % own} THEN {own} END"
     reason, condition = f"coalesce({told}, kafka_error)", f"kafka_error <> '{LEFT_OUT}'"
