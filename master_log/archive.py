@@ -407,7 +407,7 @@ class MasterLog:
             rest = OffsetRange(present, part.end)
             if not rest.empty:
                 raw = kafka_range(self._spark, brokers, source, rest, self._skipped())
-                found = found.unionAll(self._parsed(raw, source).select("kafka_partition", "kafka_timestamp"))
+                found = found.unionAll(_of_kafka(raw, source).select("kafka_partition", "kafka_timestamp"))
         newest = found.groupBy("kafka_partition").agg(expr("unix_micros(max(kafka_timestamp)) AS newest")).collect()
         return {TopicPartition(source.topic, row.kafka_partition): row.newest for row in newest}
 
@@ -470,7 +470,7 @@ class MasterLog:
         columns, skipped = (*RECORD_COLUMNS[:4], "kafka_value"), self._skipped()
         held_now = table.read(next(table.lineage()).id).where(within(common))
         mine = without(held_now, common.holds(skipped)).select(*columns)
-        theirs = self._parsed(kafka_range(self._spark, brokers, source, common, skipped), source).select(*columns)
+        theirs = _of_kafka(kafka_range(self._spark, brokers, source, common, skipped), source).select(*columns)
         both = mine.exceptAll(theirs).unionAll(theirs.exceptAll(mine))
         rows = both.groupBy("kafka_partition").agg({"kafka_offset": "min"}).collect()
         return ends | {TopicPartition(source.topic, int(partition)): int(offset) for partition, offset in rows}
@@ -494,7 +494,12 @@ class MasterLog:
     def _nothing(self, source: Source) -> DataFrame:
         raw = "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY"
         headers = "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
-        return parsed(self._spark.createDataFrame([], f"{raw}, {headers}"), source, NO_SCHEMAS)
+        return _of_kafka(self._spark.createDataFrame([], f"{raw}, {headers}"), source)
+
+
+def _of_kafka(raw: DataFrame, source: Source) -> DataFrame:
+    """Parsed records of which only Kafka's own columns are read: no schema is needed for them."""
+    return parsed(raw, source, NO_SCHEMAS)
 
 
 def _beyond(held: Offsets, latest: Offsets) -> list[Differs]:
