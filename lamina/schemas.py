@@ -1,4 +1,4 @@
-"""Declared columns beside the newest schemas that a registry has: what `lamina plan` says where they differ."""
+"""Warnings of `lamina plan`: declared columns that the newest schema of a registry lacks, or has with another type."""
 
 from __future__ import annotations
 
@@ -26,14 +26,12 @@ _WIDER = {
 """Types of columns that read values of another type of a schema."""
 
 
-_NAMING = ("avro", "debezium-avro", "protobuf")
-"""The formats of records that name their schemas."""
-
-
 def told_of(sources: Iterable[Source], registry: Callable[[], Registry | None]) -> list[str]:
-    """What the newest schemas of topics lack that sources declare; nothing while the registry does not answer."""
+    """The warnings for these sources; none if the registry does not answer."""
+    from view_algebra.formats import Decoding
+
     told: list[str] = []
-    named = [each for each in sources if each.format in _NAMING and "schema" not in each.properties]
+    named = [each for each in sources if (by := Decoding.of(each)) is not None and by.values_name_schemas]
     if not named:
         return told
     asked = registry()
@@ -56,15 +54,15 @@ def _differing(source: Source, registry: Registry) -> Iterator[str]:
     if found is None:
         return
     id, schema = found
+    declared = columns(source)
     of_schema = f"{source.name}: the newest schema of topic {source.topic} (id {id})"
     try:
-        fields = columns_like(columns(source), schema) if source.format == "protobuf" else columns_of(schema)
+        fields = columns_like(declared, schema) if source.format == "protobuf" else columns_of(schema)
     except NoText as reason:
         yield f"{of_schema} cannot be read: {reason}"
         return
     if source.has_changes and source.kind == "table":
         fields = row_of(fields)
-    declared = columns(source)
     for missing in sorted(declared.keys() - fields.keys()):
         yield f"{of_schema} has no field {missing}: the column is NULL for its records"
     yield from (f"{of_schema} {each}" for each in _other_types(declared, fields))

@@ -34,7 +34,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.functions import col, expr
 
 from master_log import durable, log_times, refusals, summaries
-from master_log.decoding import Decoding, named_schemas
+from master_log.decoding import named_schemas
 from master_log.iceberg import Snapshot, Table, Warehouse, telling
 from master_log.kafka import Brokers
 from master_log.layout import PROPERTIES, RECORD, RECORD_COLUMNS, fingerprint, fitted
@@ -45,6 +45,7 @@ from master_log.registry import NO_REGISTRY, KnownSchemas
 from master_log.summaries import HELD, LOST, PARSED_BY, REPLACED, START, TAILS, TOPIC_ID
 from master_log.tails import Differs, Tails, to_json
 from view_algebra.compiled import LOG_TIME, Source
+from view_algebra.formats import Decoding
 from view_algebra.formats.interface import NO_SCHEMAS
 from view_algebra.language.quoting import spark_path, spark_text
 

@@ -7,17 +7,14 @@ records, from which `reading.parsed` goes on.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from view_algebra.compiled import Source
-from view_algebra.formats import DECODED_KEYS, FORMATS, Schemas, frames
+from view_algebra.formats import FORMATS, Decoding, Schemas, decodings, frames
 from view_algebra.formats.frames import HEADER, HEADER_OF_KEY
 from view_algebra.formats.interface import KEY_TEXT, NO_KEY_TEXT, NO_TEXT, TEXT, NoText
 
@@ -30,64 +27,22 @@ DECODED = f"STRUCT<{', '.join(f'{name}: STRING' for name in _GIVEN)}>"
 """The type of a column of decoded records, in Spark SQL."""
 
 
-@dataclass(frozen=True)
-class Decoding:
-    """How records are decoded: the formats of their values and of their keys, None where Spark SQL reads them.
-
-    options: those of the format of values. Sources that are decoded alike have one column together; an older version of
-    a source may be decoded otherwise.
-    """
-
-    values: str | None
-    keys: str | None
-    options: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def of(cls, source: Source) -> Decoding | None:
-        """That of a source; None if Spark SQL reads its records as they are."""
-        form = FORMATS.get(source.format)
-        values = source.format if form is not None and form.decoder is not None else None
-        keys = source.key_format if source.key_format in DECODED_KEYS else None
-        if values is None and keys is None:
-            return None
-        known = form.options if values is not None and form is not None else ()
-        return cls(values, keys, tuple((name, source.properties[name]) for name in known if name in source.properties))
-
-    @property
-    def column(self) -> str:
-        """The name of the column of raw records that holds what is decoded."""
-        return f"kafka_decoded_{hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:8]}"
-
-    @property
-    def needs_registry(self) -> bool:
-        """True if records name schemas that only a registry can tell."""
-        return self.keys is not None or (self.values is not None and not self.options)
-
-    def decoded(self, columns: list[pa.Array], schemas: Schemas) -> pa.StructArray:
-        """The structs of `DECODED`, of values, their headers, keys and their headers."""
-        values, headers, keys, headers_of_keys = (column.to_pylist() for column in columns)
-        read = [_read(self.values, dict(self.options), schemas, values, headers)]
-        read.append(_read(self.keys, {}, schemas, keys, headers_of_keys))
-        arrays = [pa.array(each, pa.string()) for texts_and_reasons in read for each in texts_and_reasons]
-        return pa.StructArray.from_arrays(arrays, names=list(_GIVEN))
-
-
 def decoded(raw: DataFrame, sources: Iterable[Source], schemas: Schemas) -> DataFrame:
     """Raw records with the decoded column of each source that has one."""
     from pyspark.sql.functions import expr
 
-    for each in _decodings(sources):
+    for each in decodings(sources):
         of_values = ("value", _header(HEADER)) if each.values else (_NOTHING, _NOTHING)
         of_keys = ("key", _header(HEADER_OF_KEY)) if each.keys else (_NOTHING, _NOTHING)
         raw = raw.withColumn(each.column, _in_spark(each, schemas)(*map(expr, (*of_values, *of_keys))))
     return raw
 
 
-def _in_spark(decoding: Decoding, schemas: Schemas) -> Any:
+def _in_spark(by: Decoding, schemas: Schemas) -> Any:
     from pyspark.sql.pandas.functions import arrow_udf
 
     def decode(values: pa.Array, headers: pa.Array, keys: pa.Array, headers_of_keys: pa.Array) -> pa.Array:
-        return decoding.decoded([values, headers, keys, headers_of_keys], schemas)
+        return _decoded(by, [values, headers, keys, headers_of_keys], schemas)
 
     made: Any = arrow_udf  # whose stub knows no function of four arrays without a number for it
     return made(decode, ", ".join(f"{name} STRING" for name in _GIVEN))
@@ -115,7 +70,7 @@ def named_schemas(raw: DataFrame, by: Decoding) -> set[str]:
     """The ids of the schemas that raw records name: a look at the beginning of each, and at its headers."""
     from pyspark.sql.functions import expr
 
-    parts = [("value", HEADER)] if by.values and not by.options else []
+    parts = [("value", HEADER)] if by.values_name_schemas else []
     parts += [("key", HEADER_OF_KEY)] if by.keys else []
     found: set[str] = set()
     for part, header in parts:
@@ -129,10 +84,10 @@ def named_schemas(raw: DataFrame, by: Decoding) -> set[str]:
 
 def decoded_few(few: pa.Table, sources: Iterable[Source], schemas: Schemas) -> pa.Table:
     """The same of records at hand, in the columns of a raw record."""
-    for each in _decodings(sources):
+    for each in decodings(sources):
         headers = [pa.array([_newest(all, name) for all in few["headers"].to_pylist()], pa.binary()) for name in _NAMES]
         given = [few["value"].combine_chunks(), headers[0], few["key"].combine_chunks(), headers[1]]
-        few = few.append_column(each.column, each.decoded(given, schemas))
+        few = few.append_column(each.column, _decoded(each, given, schemas))
     return few
 
 
@@ -143,8 +98,13 @@ def _newest(headers: Any, name: str) -> bytes | None:
     return next((each["value"] for each in reversed(headers or ()) if each["key"] == name), None)
 
 
-def _decodings(sources: Iterable[Source]) -> Iterator[Decoding]:
-    yield from dict.fromkeys(each for source in sources if (each := Decoding.of(source)) is not None)
+def _decoded(by: Decoding, columns: list[pa.Array], schemas: Schemas) -> pa.StructArray:
+    """The structs of `DECODED`, of values, their headers, keys and their headers."""
+    values, headers, keys, headers_of_keys = (column.to_pylist() for column in columns)
+    read = [_read(by.values, dict(by.options), schemas, values, headers)]
+    read.append(_read(by.keys, {}, schemas, keys, headers_of_keys))
+    arrays = [pa.array(each, pa.string()) for texts_and_reasons in read for each in texts_and_reasons]
+    return pa.StructArray.from_arrays(arrays, names=list(_GIVEN))
 
 
 def _read(

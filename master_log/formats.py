@@ -11,13 +11,12 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from master_log.decoding import Decoding
 from master_log.messages import message
 from master_log.registry import Registry, RegistryAway
 from master_log.values import Number, as_written
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
-from view_algebra.formats import DECODED_KEYS, protobuf
+from view_algebra.formats import DECODED_KEYS, Decoding, protobuf
 from view_algebra.formats.interface import Schema
 
 Registered = tuple[int, Schema]
@@ -39,7 +38,7 @@ class Newest:
             return cls()
         if registry is None:
             raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
-        needed = {"value": decoding.values is not None and not decoding.options, "key": decoding.keys is not None}
+        needed = {"value": decoding.values_name_schemas, "key": decoding.keys is not None}
         found = {part: registry.newest(f"{source.topic}-{part}") if needed[part] else None for part in needed}
         for part, is_needed in needed.items():
             if is_needed and found[part] is None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute
 
-from master_log.decoding import Decoding
 from master_log.log_times import RAW_LOG_TIME
 from master_log.reading import named_in, parsed, selected
 from serving_layer.cells import Staged
@@ -20,6 +19,7 @@ from serving_layer.duplicates import Found, come_twice, in_order
 from serving_layer.quarantine import Bad, bad_among
 from view_algebra import fuse, rows
 from view_algebra.compiled import CellTable, Fused, Source
+from view_algebra.formats import Decoding, decodings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -69,8 +69,8 @@ class Computation:
     @property
     def decoded_otherwise(self) -> Sequence[Decoding]:
         """How older versions decode records by a registry's schemas, if not as the source does that is declared."""
-        of_older = {by for each in self.older if (by := Decoding.of(each.source)) is not None and by.needs_registry}
-        return sorted(of_older - {Decoding.of(self.source)}, key=lambda by: by.column)
+        now = Decoding.of(self.source)
+        return [by for by in decodings(self.sources) if by.needs_registry and by != now]
 
     @classmethod
     def of_all(cls, readings: Sequence[tuple[Source, Sequence[CellTable]]]) -> Computation:

@@ -27,13 +27,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from master_log.decoding import DECODED, Decoding
+from master_log.decoding import DECODED
 from master_log.log_times import RAW_LOG_TIME
 from master_log.reading import parsed, selected
 from serving_layer.copying import batches
 from serving_layer.duplicates import Found
 from serving_layer.quarantine import bad_among
 from speed_layer.computation import Computation, Computed, gathered, ids_of, together
+from view_algebra.formats import decodings
 from view_algebra.language.quoting import spark_text
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Prepared:
         weakref.finalize(self, self._file.unlink, missing_ok=True)
         self._write(pa.table({}))
         self.computation = computation
-        decoded = sorted({by.column for each in computation.sources if (by := Decoding.of(each)) is not None})
+        decoded = sorted(by.column for by in decodings(computation.sources))
         raw = _reading(session, self._file, computation.source.topic, decoded)
         self.records = parsed(raw, computation.source)
         self._ids = selected(self.records, "records", computation.source.ids) if computation.source.ids else None

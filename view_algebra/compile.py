@@ -17,7 +17,7 @@ from view_algebra.checking import compile_check, with_checks
 from view_algebra.compiled import Catalog, Check, Column, Source, View, fields_of, source_of
 from view_algebra.engines.postgres.writing import GROUP_BELOW
 from view_algebra.errors import Refused
-from view_algebra.formats import decoded_as
+from view_algebra.formats import Decoding
 from view_algebra.passes import Known, Split, Written, compile_view, type_of_function
 from view_algebra.refusals import AsksForRecords, File, Mistake, Span, Wrong, refuse_all, span, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
@@ -152,7 +152,7 @@ def _source(d: SourceDeclaration) -> Source:
         format=d.format,
         key_format=d.key_format,
         changing=tuple(Column(n, t.spark, t.postgres) for n, t in changing(d)) if d.kind == "table" else (),
-        parse=decoded_as(d.format, d.key_format, d.properties)
+        parse=(by.comment if (by := Decoding.of(d)) is not None else "")
         + parse_text(
             d.columns,
             Key(d.unique, d.key_format) if d.kind == "table" else None,

@@ -25,12 +25,13 @@ from batch_layer.check import set_clock
 from batch_layer.compute import counting
 from lamina.testing import QUICK, raw_records
 from master_log import log_times
-from master_log.decoding import Decoding, decoded
+from master_log.decoding import decoded
 from master_log.log_times import LogTimes
 from master_log.offsets import TopicPartition
 from serving_layer.copying import with_infinities
 from view_algebra import SPARK_FUNCTIONS, Catalog, CellTable, Fused, Source, View, fuse, rows
 from view_algebra.compiled import JSON_TIMES
+from view_algebra.formats import Decoding
 from view_algebra.formats.interface import Schema
 
 Row = tuple[Any, ...]

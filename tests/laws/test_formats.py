@@ -14,9 +14,9 @@ from typing import Any
 import fastavro
 import pytest
 
-from master_log.decoding import Decoding
 from tests.laws.engines import Engines
 from view_algebra import compile_catalog
+from view_algebra.formats import Decoding
 from view_algebra.formats.interface import Schema
 
 COLUMNS = (

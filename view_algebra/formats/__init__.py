@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Literal, Protocol
 
 from view_algebra.formats import avro, csv, protobuf, raw
 from view_algebra.formats.interface import DECODED, Declared, Decoder, Mistake, Read, Schemas
@@ -47,23 +47,75 @@ DECODERS = 1
 """The version of all decoders: raised when the JSON that one of them gives of any bytes changes."""
 
 
-def decoded_as(format: str, key_format: str, options: Mapping[str, str]) -> str:
-    """A comment before the text by which records are read that are decoded before: which decoders, by which options.
-
-    So texts are equal only if records are read alike.
-    """
-    form = FORMATS.get(format)
-    by_decoder = form is not None and form.decoder is not None
-    if not by_decoder and key_format not in DECODED_KEYS:
-        return ""
-    of_format = {name: options[name] for name in (form.options if form else ()) if name in options}
-    said = json.dumps([format if by_decoder else "", key_format, of_format], sort_keys=True)
-    digest = hashlib.sha256(said.encode()).hexdigest()[:16]
-    return f"-- decoders {DECODERS}: {format}, key {key_format}, {digest}\n"
-
-
 DEBEZIUM = ("debezium-json", "debezium-avro")
 """The formats of change events."""
 
 DECODED_KEYS: tuple[Literal["avro", "protobuf"], ...] = ("avro", "protobuf")
 """The formats of keys that a decoder reads, by a registry's schemas."""
+
+
+class Written(Protocol):
+    """A source, declared or compiled, by what its records are written in."""
+
+    @property
+    def format(self) -> str: ...
+
+    @property
+    def key_format(self) -> str: ...
+
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How records are decoded: the formats of their values and of their keys, None where Spark SQL reads them.
+
+    options: those of the format of values.
+    """
+
+    values: str | None
+    keys: str | None
+    options: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, source: Written) -> Decoding | None:
+        """That of a source; None if Spark SQL reads its records as they are."""
+        form = FORMATS.get(source.format)
+        values = source.format if form is not None and form.decoder is not None else None
+        keys = source.key_format if source.key_format in DECODED_KEYS else None
+        if values is None and keys is None:
+            return None
+        known = form.options if values is not None and form is not None else ()
+        return cls(values, keys, tuple((name, source.properties[name]) for name in known if name in source.properties))
+
+    @property
+    def column(self) -> str:
+        """The name of the column of raw records that holds what is decoded: one for all that are decoded alike."""
+        return f"kafka_decoded_{self._digest[:8]}"
+
+    @property
+    def comment(self) -> str:
+        """What stands before the text by which records are read, so that texts are equal only if records are read
+        alike.
+        """
+        return f"-- decoders {DECODERS}: {self.values}, key {self.keys}, {self._digest[:16]}\n"
+
+    @property
+    def values_name_schemas(self) -> bool:
+        """True if each value names a schema that only a registry can tell."""
+        return self.values is not None and not self.options
+
+    @property
+    def needs_registry(self) -> bool:
+        """True if values, or keys, name schemas that only a registry can tell."""
+        return self.keys is not None or self.values_name_schemas
+
+    @property
+    def _digest(self) -> str:
+        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()
+
+
+def decodings(sources: Iterable[Written]) -> list[Decoding]:
+    """How the records of these sources are decoded, each way once."""
+    return list(dict.fromkeys(each for source in sources if (each := Decoding.of(source)) is not None))
