@@ -77,20 +77,23 @@ class Registry:
 
     def _schema(self, id: str) -> Schema | None:
         found = self._asked(f"/schemas/{'guids' if '-' in id else 'ids'}/{id}")
-        return None if found is None else _schema(found, tuple(self._references(found)))
+        return None if found is None else self._with_references(found)
+
+    def _with_references(self, found: _Answer) -> Schema:
+        return Schema(found.kind, found.text, tuple(self._references(found)))
 
     def newest(self, subject: str) -> tuple[int, Schema] | None:
         """The newest schema of a subject, with its id; None if the registry has no such subject."""
         found = self._asked(f"/subjects/{quote(subject, safe='')}/versions/latest")
-        return None if found is None else (int(found["id"]), _schema(found, tuple(self._references(found))))
+        return None if found is None else (found.id, self._with_references(found))
 
     def _references(
-        self, found: dict[str, Any], around: tuple[str, ...] = (), seen: set[str] | None = None
+        self, found: _Answer, around: tuple[str, ...] = (), seen: set[str] | None = None
     ) -> Iterator[tuple[str, str]]:
         """The texts of the schemas that one names, each once, those before that these name themselves."""
         seen = set() if seen is None else seen
-        for each in found["references"]:
-            path = f"/subjects/{quote(each['subject'], safe='')}/versions/{each['version']}"
+        for each in found.references:
+            path = f"/subjects/{quote(each.subject, safe='')}/versions/{each.version}"
             if path in around:
                 raise RegistryAway(f"{path} refers to itself")
             if path in seen:
@@ -100,9 +103,9 @@ class Registry:
             if named is None:
                 raise RegistryAway(f"it has no {path}, to which another schema refers")
             yield from self._references(named, (*around, path), seen)
-            yield each["name"], named["text"]
+            yield each.name, named.text
 
-    def _asked(self, path: str) -> dict[str, Any] | None:
+    def _asked(self, path: str) -> _Answer | None:
         """The answer of the first address that gives one; None if all say that there is no such thing."""
         failures = []
         for address in self.addresses:
@@ -142,7 +145,7 @@ NO_REGISTRY: KnownSchemas = _NoRegistry()
 """No schemas are known, and none can be asked for."""
 
 
-def _answer(address: Address, path: str) -> dict[str, Any] | None:
+def _answer(address: Address, path: str) -> _Answer | None:
     asked = Request(f"{address.url}{path}", headers=address.headers)  # noqa: S310 (settings allow http and https)
     try:
         with _opener(address).open(asked, timeout=ANSWER_SECONDS) as answered:
@@ -154,7 +157,7 @@ def _answer(address: Address, path: str) -> dict[str, Any] | None:
         raise
     found = _object(given)
     try:
-        return _Answer.model_validate(found).model_dump()
+        return _Answer.model_validate(found)
     except ValidationError:
         _no_registry(given)
 
@@ -192,7 +195,3 @@ def _object(answer: bytes) -> dict[str, Any]:
 
 def _no_registry(answer: bytes) -> NoReturn:
     raise ValueError(f"it answers {answer[:40]!r}, which no schema registry does")
-
-
-def _schema(found: dict[str, Any], references: tuple[tuple[str, str], ...]) -> Schema:
-    return Schema(found["kind"], found["text"], references)
