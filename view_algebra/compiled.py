@@ -63,6 +63,9 @@ JSON_TIMES = {
 """How times inside nested values are written, for Spark's to_json(): by default it drops microseconds."""
 
 
+DEBEZIUM = ("debezium-json", "debezium-avro")
+"""The formats of change events."""
+
 KeyFormat = Literal["json", "string", "int", "long", "avro", "protobuf", "none"]
 """What Kafka's key of a table's record is read as."""
 
@@ -156,7 +159,7 @@ class Source:
     @property
     def has_changes(self) -> bool:
         """True if its records are change events of Debezium."""
-        return self.format.startswith("debezium-")
+        return self.format in DEBEZIUM
 
     @property
     def start(self) -> str:

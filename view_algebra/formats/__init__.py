@@ -47,9 +47,6 @@ DECODERS = 1
 """The version of all decoders: raised when the JSON that one of them gives of any bytes changes."""
 
 
-DEBEZIUM = ("debezium-json", "debezium-avro")
-"""The formats of change events."""
-
 DECODED_KEYS: tuple[Literal["avro", "protobuf"], ...] = ("avro", "protobuf")
 """The formats of keys that a decoder reads, by a registry's schemas."""
 

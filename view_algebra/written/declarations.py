@@ -11,8 +11,8 @@ from typing import cast
 
 from sqlglot import exp
 
-from view_algebra.compiled import LOG_TIME, SOURCE_TIME, KeyFormat
-from view_algebra.formats import DEBEZIUM, Read
+from view_algebra.compiled import DEBEZIUM, LOG_TIME, SOURCE_TIME, KeyFormat
+from view_algebra.formats import Read
 from view_algebra.language.encodings import PLACEHOLDER, TIME_MODES, UNITS, Encodings
 from view_algebra.language.long_numbers import mapped
 from view_algebra.language.quoting import spark_text, words

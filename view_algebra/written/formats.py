@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from view_algebra.formats import DEBEZIUM, FORMATS, Declared, Mistake, Read
+from view_algebra.compiled import DEBEZIUM
+from view_algebra.formats import FORMATS, Declared, Mistake, Read
 from view_algebra.language.encodings import Encodings
 from view_algebra.language.types import Type
 from view_algebra.refusals import Wrong
