@@ -32,7 +32,7 @@ from view_algebra.refusals import suggestion
 ENDING = ".test"
 
 TIME, KEY, HEADERS = "kafka_timestamp", "kafka_key", "kafka_headers"
-"""What a line may say of its record beside the fields: its time in Kafka, its key, and its headers as an object."""
+"""Names that a line may give besides the fields: the record's time in Kafka, its key, and its headers as an object."""
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 """The time in Kafka of the first record of a test that does not say it; each further one is a millisecond later."""

@@ -50,7 +50,7 @@ def opened(brokers: Brokers, source: Source, catalog: Catalog, tell: Callable[[s
 
 
 def told_of_begin(brokers: Brokers, sources: Iterable[Source]) -> list[str]:
-    """What `plan` says about where new sources begin; nothing while the brokers do not answer.
+    """The lines of `plan` that say at which offsets new sources begin; none if the brokers do not answer.
 
     Raises LaminaError if the topic of one of them has no such place.
     """
