@@ -56,11 +56,16 @@ class SchemaRegistry:
         self.process.stop((signal.SIGKILL, 10.0))
 
 
+def in_frame(id: int, rest: bytes) -> bytes:
+    """What a serializer of a registry writes: the frame, and what follows it."""
+    return b"\0" + id.to_bytes(4, "big") + rest
+
+
 def framed(id: int, schema: dict[str, Any], record: dict[str, Any]) -> bytes:
     """A record as serializers of a registry write it."""
     datum = io.BytesIO()
     fastavro.schemaless_writer(datum, fastavro.parse_schema(schema), record)
-    return b"\0" + id.to_bytes(4, "big") + datum.getvalue()
+    return in_frame(id, datum.getvalue())
 
 
 def url_at(port: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from lamina.services.processes import free_port
 from master_log.login import Address
 from tests.fix_lamina import CommandLine, Deployed
-from tests.fix_registry import framed, started
+from tests.fix_registry import framed, in_frame, started
 from view_algebra.formats.interface import Schema
 from view_algebra.formats.protobuf import message_of
 
@@ -56,7 +56,7 @@ VISITED = [("NL", 1, 2**40), (None, 5, 10)]
 def visit(by: int, **fields: Any) -> bytes:
     """A message as serializers of a registry write it."""
     written = message_of(Schema("PROTOBUF", VISIT), "shop.Visit")(**fields)
-    return b"\0" + by.to_bytes(4, "big") + b"\2\2" + bytes(written.SerializeToString())
+    return in_frame(by, b"\2\2" + bytes(written.SerializeToString()))
 
 
 def test_records_are_read_by_the_schema_that_wrote_them_also_when_the_registry_is_gone(

@@ -11,6 +11,7 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message_factory import GetMessageClass
 
+from tests.fix_registry import in_frame
 from view_algebra.formats.interface import NoText, Schema
 from view_algebra.formats.proto import types_of
 from view_algebra.formats.protobuf import decoder
@@ -216,10 +217,6 @@ def test_a_million_keys_are_read_and_a_million_wide_messages_are_bad() -> None:
     assert reason(b"\xa2\x06\0" * 1_000_000, f'syntax = "proto3"; {wide}', None) == expected
 
 
-def framed(id: int, behind: bytes) -> bytes:
-    return b"\0" + id.to_bytes(4, "big") + behind
-
-
 TWO = "8d3b1c86-0bb4-4a49-a3ae-5e7b5f0a2b11"
 SCHEMAS = {
     "1": Schema("PROTOBUF", ORDER),
@@ -253,35 +250,35 @@ def of_registry(value: bytes, header: bytes | None = None) -> Any:
 
 def test_a_framed_message_is_read_by_the_schema_and_the_type_that_wrote_it() -> None:
     whole = order(id=7).SerializeToString()
-    assert of_registry(framed(1, b"\0" + whole))["id"] == 7
-    assert of_registry(framed(1, b"\2\0" + whole))["id"] == 7
-    assert of_registry(framed(1, b"\2\2\x0a\1a")) == {"name": "a"}
-    assert of_registry(framed(1, b"\4\0\0\x0a\1a")) == {"city": "a", "floors": {}}
-    assert of_registry(framed(1, b"\6\0\0\0\x08\1")) == {"number": 1}, "an entry of a map is no message of the schema"
+    assert of_registry(in_frame(1, b"\0" + whole))["id"] == 7
+    assert of_registry(in_frame(1, b"\2\0" + whole))["id"] == 7
+    assert of_registry(in_frame(1, b"\2\2\x0a\1a")) == {"name": "a"}
+    assert of_registry(in_frame(1, b"\4\0\0\x0a\1a")) == {"city": "a", "floors": {}}
+    assert of_registry(in_frame(1, b"\6\0\0\0\x08\1")) == {"number": 1}, "an entry of a map is no message of the schema"
     header = b"\1" + bytes.fromhex(TWO.replace("-", ""))
     assert of_registry(whole, header + b"\0")["id"] == 7
     assert of_registry(b"\x0a\1a", header + b"\2\2") == {"name": "a"}
-    assert of_registry(framed(3, b"\0\x0a\5\x0a\3\x0a\1a")) == {"at": {"city": {"name": "a"}}}
+    assert of_registry(in_frame(3, b"\0\x0a\5\x0a\3\x0a\1a")) == {"at": {"city": {"name": "a"}}}
 
 
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (framed(1, b""), "not Protobuf: no message indexes follow the frame (schema 1)"),
-        (framed(1, b"\xff" * 20), "not Protobuf: no message indexes follow the frame (schema 1)"),
-        (framed(1, b"\xfe\xff\xff\xff\x0f\0"), "not Protobuf: no message indexes follow the frame (schema 1)"),
-        (framed(1, b"\xca\1" + b"\0" * 101), "not Protobuf: no message indexes follow the frame (schema 1)"),
-        (framed(1, b"\1"), "not Protobuf: no message indexes follow the frame (schema 1)"),
-        (framed(1, b"\2\4"), "the schema has no message [2] (schema 1)"),
-        (framed(1, b"\4\0\x7f"), "the schema has no message [0, -64] (schema 1)"),
-        (framed(1, b"\0\0"), "not Protobuf: not a message of type shop.Order (schema 1)"),
-        (framed(2, b"\0"), "the schema 2 is not known yet"),
-        (framed(4, b"\0"), 'the schema is not one of Protobuf: 1:32: "int65" is not defined. (schema 4)'),
-        (framed(5, b"\0"), "the schema is not one of Protobuf: lost.proto: File not found. (schema 5)"),
-        (framed(6, b"\0"), "the schema is not one of Protobuf: a file cannot be called '../out.proto' (schema 6)"),
-        (framed(7, b"\0"), "the schema 7 is AVRO, not PROTOBUF"),
-        (framed(8, b"\0"), "the registry has no schema 8"),
-        (framed(9, b"\0"), "the schema is not one of Protobuf: a file is called as the folder of another (schema 9)"),
+        (in_frame(1, b""), "not Protobuf: no message indexes follow the frame (schema 1)"),
+        (in_frame(1, b"\xff" * 20), "not Protobuf: no message indexes follow the frame (schema 1)"),
+        (in_frame(1, b"\xfe\xff\xff\xff\x0f\0"), "not Protobuf: no message indexes follow the frame (schema 1)"),
+        (in_frame(1, b"\xca\1" + b"\0" * 101), "not Protobuf: no message indexes follow the frame (schema 1)"),
+        (in_frame(1, b"\1"), "not Protobuf: no message indexes follow the frame (schema 1)"),
+        (in_frame(1, b"\2\4"), "the schema has no message [2] (schema 1)"),
+        (in_frame(1, b"\4\0\x7f"), "the schema has no message [0, -64] (schema 1)"),
+        (in_frame(1, b"\0\0"), "not Protobuf: not a message of type shop.Order (schema 1)"),
+        (in_frame(2, b"\0"), "the schema 2 is not known yet"),
+        (in_frame(4, b"\0"), 'the schema is not one of Protobuf: 1:32: "int65" is not defined. (schema 4)'),
+        (in_frame(5, b"\0"), "the schema is not one of Protobuf: lost.proto: File not found. (schema 5)"),
+        (in_frame(6, b"\0"), "the schema is not one of Protobuf: a file cannot be called '../out.proto' (schema 6)"),
+        (in_frame(7, b"\0"), "the schema 7 is AVRO, not PROTOBUF"),
+        (in_frame(8, b"\0"), "the registry has no schema 8"),
+        (in_frame(9, b"\0"), "the schema is not one of Protobuf: a file is called as the folder of another (schema 9)"),
         (b"\x0a\1a", "no frame of a schema registry: it begins with the byte 0x0a"),
     ],
 )
@@ -300,6 +297,6 @@ def test_a_descriptor_in_base64_is_a_schema_as_its_text_is() -> None:
     # As confluent-kafka registers them: a descriptor for each file, without those of google.protobuf.
     one = [base64.b64encode(each.SerializeToString()).decode() for each in files.file]
     place = Schema("PROTOBUF", one[1], (("geo/city.proto", one[0]),) * 2)
-    assert json.loads(decoder({}, {"1": place})(framed(1, b"\0" + value), None)) == {"city": {"name": "a"}}
+    assert json.loads(decoder({}, {"1": place})(in_frame(1, b"\0" + value), None)) == {"city": {"name": "a"}}
     whole = base64.b64encode(types_of(Schema("PROTOBUF", ORDER)).main.SerializeToString()).decode()
     assert read(order(id=7).SerializeToString(), whole)["id"] == 7

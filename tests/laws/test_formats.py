@@ -14,6 +14,7 @@ from typing import Any
 import fastavro
 import pytest
 
+from tests.fix_registry import in_frame
 from tests.laws.engines import Engines
 from view_algebra import compile_catalog
 from view_algebra.formats import Decoding
@@ -196,10 +197,6 @@ def test_lists_of_avro_are_read_and_endless_ones_are_bad(engines: Engines) -> No
     assert found(engines, sql, [whole, endless, long]) == [(["a", None], {"x": 2**40}), bad, bad]
 
 
-def framed(id: int, datum: bytes) -> bytes:
-    return b"\0" + id.to_bytes(4, "big") + datum
-
-
 def test_a_framed_datum_is_read_by_the_schema_that_wrote_it(engines: Engines) -> None:
     def record(**fields: Any) -> dict[str, Any]:
         return {"type": "record", "name": "r", "fields": [{"name": n, "type": kind} for n, kind in fields.items()]}
@@ -220,18 +217,18 @@ def test_a_framed_datum_is_read_by_the_schema_that_wrote_it(engines: Engines) ->
     whole = json.loads(json.dumps(third))
     whole["fields"][1]["type"] = place
     values = [
-        (framed(1, avro(first, {"id": 1, "amount": 5})), (1, 5.0, None, None, None)),
-        (framed(2, avro(second, {"id": 2**40, "amount": 0.5, "note": "é"})), (2**40, 0.5, "é", None, None)),
+        (in_frame(1, avro(first, {"id": 1, "amount": 5})), (1, 5.0, None, None, None)),
+        (in_frame(2, avro(second, {"id": 2**40, "amount": 0.5, "note": "é"})), (2**40, 0.5, "é", None, None)),
         (
-            framed(3, avro(whole, of_third)),
+            in_frame(3, avro(whole, of_third)),
             (3, None, None, ("Zürich",), _local(datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC))),
         ),
-        (framed(4, b""), "the registry has no schema 4"),
-        (framed(5, b""), "the schema 5 is PROTOBUF, not AVRO"),
-        (framed(6, b"\0\0"), "the schema is recursive: r contains itself (schema 6)"),
-        (framed(7, b"\0\0"), "the schema has an array of values that take no byte, which may have no end (schema 7)"),
-        (framed(8, b""), "the schema 8 is not known yet"),
-        (framed(1, b"\x02"), "not Avro: the value ends too early (schema 1)"),
+        (in_frame(4, b""), "the registry has no schema 4"),
+        (in_frame(5, b""), "the schema 5 is PROTOBUF, not AVRO"),
+        (in_frame(6, b"\0\0"), "the schema is recursive: r contains itself (schema 6)"),
+        (in_frame(7, b"\0\0"), "the schema has an array of values that take no byte, which may have no end (schema 7)"),
+        (in_frame(8, b""), "the schema 8 is not known yet"),
+        (in_frame(1, b"\x02"), "not Avro: the value ends too early (schema 1)"),
         (b'{"id": 1}', "no frame of a schema registry: it begins with the byte 0x7b"),
         (b"\0\0\0", "no frame of a schema registry: 3 bytes are too short for one"),
         (b"\x03" + bytes(20), "no frame of a schema registry: it is one of AWS Glue, which Lamina does not read"),
@@ -265,15 +262,15 @@ def test_change_events_in_avro_are_the_rows_that_they_leave(engines: Engines) ->
 
     def event(op: str, before: Any, after: Any, of: int = 7) -> tuple[bytes, bytes]:
         told = {"op": op, "before": before, "after": after, "source": {"ts_ms": 5}}
-        return framed(21, avro(key, {"id": of})), framed(20, avro(envelope, told))
+        return in_frame(21, avro(key, {"id": of})), in_frame(20, avro(envelope, told))
 
     values: list[Any] = [
         event("c", None, first),
         event("u", first, second, of=8),
         event("d", second, None, of=8),
-        (framed(21, avro(key, {"id": 8})), None),
+        (in_frame(21, avro(key, {"id": 8})), None),
         event("c", None, first, of=9),
-        (framed(22, b""), None),
+        (in_frame(22, b""), None),
         (b"7", event("c", None, first)[1]),
     ]
     at = _local(datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC))
@@ -303,16 +300,16 @@ def test_a_key_is_what_a_serializer_of_numbers_or_of_avro_wrote(engines: Engines
     ]
     ints = [((-5).to_bytes(4, "big", signed=True), b'{"n": 1}'), ((7).to_bytes(4, "big"), None)]
     assert found(engines, declared(of.format("INT"), "format 'json', key_format 'int'"), ints) == [(-5, 1), (7, None)]
-    texts = [(framed(30, b'\x06a"b'), b'{"n": 1}')]
+    texts = [(in_frame(30, b'\x06a"b'), b'{"n": 1}')]
     assert found(engines, declared(of.format("STRING"), "format 'json', key_format 'avro'"), texts) == [('a"b', 1)]
 
 
 def test_json_in_the_frame_of_a_registry_is_read_behind_it(engines: Engines) -> None:
     values: list[Any] = [
-        framed(1, b'{"id": 1}'),
-        framed(2, b"x"),
-        framed(3, b'{"id": 1} {"id": 2}'),
-        framed(4, b"[1]"),
+        in_frame(1, b'{"id": 1}'),
+        in_frame(2, b"x"),
+        in_frame(3, b'{"id": 1} {"id": 2}'),
+        in_frame(4, b"[1]"),
         b"\0",
     ]
     expected = [
@@ -327,7 +324,7 @@ def test_json_in_the_frame_of_a_registry_is_read_behind_it(engines: Engines) -> 
         "no frame of a schema registry stands before the value",
         "the value is null",
     ]
-    values += [framed(5, b'{"id": 5, "b": [{"c": 1}]}'), b'{"id": 6}', None]
+    values += [in_frame(5, b'{"id": 5, "b": [{"c": 1}]}'), b'{"id": 6}', None]
     assert found(engines, declared("id BIGINT", "format 'json', frame 'registry'"), values) == expected
     engines.records(
         compile_catalog({"s.sql": declared("id INT", "format 'json', frame 'registry'")}).sources["s"], values
@@ -336,7 +333,7 @@ def test_json_in_the_frame_of_a_registry_is_read_behind_it(engines: Engines) -> 
     assert [row[0] if row[0] is None else bytes(row[0]) for row in kept] == values
     event = b'{"op": "c", "before": null, "after": {"id": 7}, "source": {"ts_ms": 1}}'
     sql = declared("id BIGINT PRIMARY KEY", "format 'debezium-json', key_format 'none', frame 'registry'")
-    assert found(engines, sql, [framed(1, event)]) == [(7,)]
+    assert found(engines, sql, [in_frame(1, event)]) == [(7,)]
 
 
 @pytest.mark.parametrize(

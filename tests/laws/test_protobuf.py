@@ -6,7 +6,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from tests.algebra.test_protobuf import ORDER, framed, order
+from tests.algebra.test_protobuf import ORDER, order
+from tests.fix_registry import in_frame
 from tests.laws.engines import Engines
 from tests.laws.test_formats import declared, found
 from view_algebra.formats.interface import Schema
@@ -73,20 +74,20 @@ def test_a_framed_message_is_read_by_the_schema_that_wrote_it(engines: Engines) 
     second = 'syntax = "proto3"; message Other { int32 n = 1; } message Order { string note = 1; sint32 id = 2; }'
     engines.schemas |= {"11": Schema("PROTOBUF", ORDER), "12": Schema("PROTOBUF", second), "13": Schema("AVRO", "{}")}
     values = [
-        (framed(11, b"\0" + order(id=2**40).SerializeToString()), (2**40, None)),
-        (framed(12, b"\2\2" + b"\x0a\1a\x10\5"), (-3, "a")),
-        (framed(12, b"\2\4"), "the schema has no message [2] (schema 12)"),
-        (framed(12, b"\2\2\x0a"), "not Protobuf: not a message of type Order (schema 12)"),
-        (framed(13, b"\0"), "the schema 13 is AVRO, not PROTOBUF"),
-        (framed(14, b"\0"), "the schema 14 is not known yet"),
+        (in_frame(11, b"\0" + order(id=2**40).SerializeToString()), (2**40, None)),
+        (in_frame(12, b"\2\2" + b"\x0a\1a\x10\5"), (-3, "a")),
+        (in_frame(12, b"\2\4"), "the schema has no message [2] (schema 12)"),
+        (in_frame(12, b"\2\2\x0a"), "not Protobuf: not a message of type Order (schema 12)"),
+        (in_frame(13, b"\0"), "the schema 13 is AVRO, not PROTOBUF"),
+        (in_frame(14, b"\0"), "the schema 14 is not known yet"),
         (b"\x0a\1a", "no frame of a schema registry: it begins with the byte 0x0a"),
     ]
     sql = declared("id BIGINT, note STRING", "format 'protobuf'")
     assert found(engines, sql, [value for value, _ in values]) == [row for _, row in values]
     by_key = [
-        ((framed(12, b"\2\2\x10\6"), framed(12, b"\2\2\x0a\1a\x10\6")), (3, "a")),
-        ((framed(12, b"\2\2\x10\6"), None), (3, None)),
-        ((framed(12, b"\2\2\x10\6"), framed(12, b"\2\2\x10\x0a")), "the primary key differs from Kafka's key: id"),
+        ((in_frame(12, b"\2\2\x10\6"), in_frame(12, b"\2\2\x0a\1a\x10\6")), (3, "a")),
+        ((in_frame(12, b"\2\2\x10\6"), None), (3, None)),
+        ((in_frame(12, b"\2\2\x10\6"), in_frame(12, b"\2\2\x10\x0a")), "the primary key differs from Kafka's key: id"),
         ((b"\x10\6", None), "the key: no frame of a schema registry: it begins with the byte 0x10"),
     ]
     sql = declared("id BIGINT, note STRING, PRIMARY KEY (id)", "format 'protobuf', key_format 'protobuf'")
