@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import secrets
 import sys
 from pathlib import Path
@@ -10,9 +11,12 @@ from pathlib import Path
 EXAMPLE = Path(__file__).resolve().parents[1] / ".env.example"
 
 
+SECRET = re.compile(r"[A-Z_]+_(PASSWORD|SECRET|KEY)=")
+
+
 def filled(line: str) -> str:
-    """A line as it is, or with a secret where it ends in `=`."""
-    if line.startswith("#") or not line.endswith("="):
+    """The line, with a random value if it is a secret's and has none."""
+    if not SECRET.fullmatch(line):
         return line
     if line == "AIRFLOW_FERNET_KEY=":
         return line + base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()

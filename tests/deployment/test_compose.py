@@ -100,6 +100,8 @@ def test_secrets_are_made_anew_each_time_and_stand_in_urls_as_they_are(variables
     assert made[0] != made[1]
     for name in (SECRETS | SECRETS_OF_DASHBOARDS) - {"AIRFLOW_FERNET_KEY"}:
         assert re.fullmatch(r"[0-9a-f]{48}", variables[name]), name
+    others = example().keys() - SECRETS - SECRETS_OF_DASHBOARDS
+    assert {name: variables[name] for name in others} == {name: example()[name] for name in others}
 
 
 def test_what_goes_on_says_whether_it_is_healthy_and_comes_back(services: dict[str, Any]) -> None:
