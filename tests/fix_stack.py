@@ -66,8 +66,19 @@ def interpolated(text: str, variables: Mapping[str, str]) -> str:
 
 
 def services_of(variables: Mapping[str, str]) -> dict[str, Any]:
-    """The services of docker-compose.yml with these variables."""
-    services: dict[str, Any] = yaml.safe_load(interpolated(COMPOSE.read_text(), variables))["services"]
+    """The services of docker-compose.yml; as in compose, variables replace parts of texts after YAML was parsed."""
+
+    def replaced(value: Any) -> Any:
+        match value:
+            case str():
+                return interpolated(value, variables)
+            case list():
+                return [replaced(each) for each in value]
+            case dict():
+                return {key: replaced(each) for key, each in value.items()}
+        return value
+
+    services: dict[str, Any] = replaced(yaml.safe_load(COMPOSE.read_text())["services"])
     return services
 
 
