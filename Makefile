@@ -87,6 +87,7 @@ $(DEMO): demo.lock pyproject.toml lamina/services/packages.py lamina/services/ja
 	@$(PY) lamina/services/packages.py demo.lock
 	@$(PY) -m uv pip install --quiet --offline --no-deps --no-build-isolation --editable .
 	@echo "Fetching the jars of Kafka and Spark" >&2
+	@$(PY) -m compileall -q view_algebra master_log serving_layer batch_layer speed_layer lamina
 	@$(PY) -m lamina.services.jars
 	@touch $(DEMO)
 
@@ -95,7 +96,6 @@ $(SETUP): $(DEMO) requirements.lock
 	@echo "Installing the rest of $$(grep -c '^[a-z].*==' requirements.lock) locked packages: Airflow, tests, linters" >&2
 	@$(PY) lamina/services/packages.py requirements.lock
 	@$(PY) -m uv pip install --quiet --offline --no-deps --no-build-isolation --editable .
-	@$(PY) -m compileall -q view_algebra master_log serving_layer batch_layer speed_layer lamina
 	@echo "Starting Kafka and Spark once, so that they start faster (a minute)" >&2
 	@$(PY) -m lamina.services.prepare .lamina
 	@touch $(SETUP)

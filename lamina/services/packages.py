@@ -63,7 +63,8 @@ def install(lock: Path) -> None:
         tools.flush()
         _run([*pip, "install", "--quiet", "--require-hashes", "--requirement", tools.name], os.environ)
     told = subprocess.run([*pip, "config", "list"], capture_output=True, text=True, check=False).stdout
-    uv = [sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable]
+    # Compiled here, since a Python that writes no bytecode would compile half a second's worth at each command.
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--compile-bytecode", "--python", sys.executable]
     # Without --no-deps, uv would fetch the sources of pyspark twice, to read what they depend on: the lock says it all.
     locked = ["--require-hashes", "--no-deps", "--no-build-isolation", "--requirement", str(lock)]
     with tempfile.NamedTemporaryFile("w", suffix=".cfg") as settings:
