@@ -7,7 +7,7 @@ records, from which `reading.parsed` goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +16,26 @@ import pyarrow as pa
 from view_algebra.compiled import Source
 from view_algebra.formats import FORMATS, Decoding, Schemas, decodings, frames
 from view_algebra.formats.frames import HEADER, HEADER_OF_KEY
-from view_algebra.formats.interface import KEY_TEXT, NO_KEY_TEXT, NO_TEXT, TEXT, NoText
+from view_algebra.formats.interface import DIRECT, KEY_TEXT, NO_KEY_TEXT, NO_TEXT, TEXT, NoText
+from view_algebra.language.quoting import spark_name
+from view_algebra.texts.decoding import CORRUPT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _GIVEN = (TEXT, NO_TEXT, KEY_TEXT, NO_KEY_TEXT)
 
-DECODED = f"STRUCT<{', '.join(f'{name}: STRING' for name in _GIVEN)}>"
-"""The type of a column of decoded records, in Spark SQL."""
+
+def decoded_fields(by: Decoding) -> str:
+    """The fields of a column of decoded records, in Spark SQL."""
+    texts = [f"{name}: STRING" for name in _GIVEN]
+    return ", ".join([*texts, f"{DIRECT}: {_direct_type(by)}"] if by.columns else texts)
+
+
+def _direct_type(by: Decoding) -> str:
+    """The struct that `from_json` gives."""
+    columns = [f"{spark_name(each.name)}: {each.type}" for each in by.columns]
+    return f"STRUCT<{', '.join([*columns, f'{CORRUPT}: STRING'])}>"
 
 
 def decoded(raw: DataFrame, sources: Iterable[Source], schemas: Schemas) -> DataFrame:
@@ -41,11 +52,13 @@ def decoded(raw: DataFrame, sources: Iterable[Source], schemas: Schemas) -> Data
 def _in_spark(by: Decoding, schemas: Schemas) -> Any:
     from pyspark.sql.pandas.functions import arrow_udf
 
-    def decode(values: pa.Array, headers: pa.Array, keys: pa.Array, headers_of_keys: pa.Array) -> pa.Array:
-        return _decoded(by, [values, headers, keys, headers_of_keys], schemas)
+    def decode(*columns: pa.Array) -> pa.Array:
+        given = [column.to_pylist() for column in columns]
+        direct = _directly(by, given, schemas) if by.columns else {}
+        return _struct(_texts(by, given, schemas) | direct)  # those that were read directly are no longer given
 
     made: Any = arrow_udf  # whose stub knows no function of four arrays without a number for it
-    return made(decode, ", ".join(f"{name} STRING" for name in _GIVEN))
+    return made(decode, f"STRUCT<{decoded_fields(by)}>")
 
 
 def given_as_json(raw: DataFrame, source: Source) -> DataFrame:
@@ -56,6 +69,7 @@ def given_as_json(raw: DataFrame, source: Source) -> DataFrame:
     texts = [f"CAST({part} AS STRING)" for part in ("value", "key")]
     fields = [f"{texts[0]} AS {TEXT}", f"CAST(NULL AS STRING) AS {NO_TEXT}"]
     fields += [f"{texts[1]} AS {KEY_TEXT}", f"CAST(NULL AS STRING) AS {NO_KEY_TEXT}"]
+    fields += [f"CAST(NULL AS {_direct_type(by)}) AS {DIRECT}"] if by.columns else []
     return raw.selectExpr("*", f"struct({', '.join(fields)}) AS {by.column}")
 
 
@@ -83,11 +97,11 @@ def named_schemas(raw: DataFrame, by: Decoding) -> set[str]:
 
 
 def decoded_few(few: pa.Table, sources: Iterable[Source], schemas: Schemas) -> pa.Table:
-    """The same of records at hand, in the columns of a raw record."""
+    """The same of records at hand, in the columns of a raw record; all of them by their JSON."""
     for each in decodings(sources):
-        headers = [pa.array([_newest(all, name) for all in few["headers"].to_pylist()], pa.binary()) for name in _NAMES]
-        given = [few["value"].combine_chunks(), headers[0], few["key"].combine_chunks(), headers[1]]
-        few = few.append_column(each.column, _decoded(each, given, schemas))
+        headers = [[_newest(all, name) for all in few["headers"].to_pylist()] for name in _NAMES]
+        given = [few["value"].to_pylist(), headers[0], few["key"].to_pylist(), headers[1]]
+        few = few.append_column(each.column, _struct(_texts(each, given, schemas)))
     return few
 
 
@@ -98,13 +112,39 @@ def _newest(headers: Any, name: str) -> bytes | None:
     return next((each["value"] for each in reversed(headers or ()) if each["key"] == name), None)
 
 
-def _decoded(by: Decoding, columns: list[pa.Array], schemas: Schemas) -> pa.StructArray:
-    """The structs of `DECODED`, of values, their headers, keys and their headers."""
-    values, headers, keys, headers_of_keys = (column.to_pylist() for column in columns)
+_Given = Sequence[list[bytes | None]]
+"""Values, their headers, keys and their headers."""
+
+
+def _struct(arrays: Mapping[str, pa.Array]) -> pa.StructArray:
+    return pa.StructArray.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+def _texts(by: Decoding, given: _Given, schemas: Schemas) -> dict[str, pa.Array]:
+    """The JSON texts of values and of keys, and the reasons why some have none."""
+    values, headers, keys, headers_of_keys = given
     read = [_read(by.values, dict(by.options), schemas, values, headers)]
     read.append(_read(by.keys, {}, schemas, keys, headers_of_keys))
     arrays = [pa.array(each, pa.string()) for texts_and_reasons in read for each in texts_and_reasons]
-    return pa.StructArray.from_arrays(arrays, names=list(_GIVEN))
+    return dict(zip(_GIVEN, arrays, strict=True))
+
+
+def _directly(by: Decoding, given: _Given, schemas: Schemas) -> dict[str, pa.Array]:
+    """The columns of the values that need no JSON, which are taken out of those given."""
+    values, headers, *_ = given
+    read = FORMATS[str(by.values)].directly
+    assert read is not None, f"{by.values} has no columns"
+    found = read(by.columns, dict(by.options), schemas, values, headers)
+    places: list[int | None] = [None] * len(values)
+    for place, number in enumerate(found.numbers):
+        places[number], values[number] = place, None
+    arrays = {
+        each.name: array.take(pa.array(places, pa.int64()))
+        for each, array in zip(by.columns, found.arrays, strict=True)
+    }
+    arrays[CORRUPT] = pa.nulls(len(values), pa.string())
+    mask = pa.array([place is None for place in places], pa.bool_())
+    return {DIRECT: pa.StructArray.from_arrays(list(arrays.values()), names=list(arrays), mask=mask)}
 
 
 def _read(

@@ -27,14 +27,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from master_log.decoding import DECODED
+from master_log.decoding import decoded_fields
 from master_log.log_times import RAW_LOG_TIME
 from master_log.reading import parsed, selected
 from serving_layer.copying import batches
 from serving_layer.duplicates import Found
 from serving_layer.quarantine import bad_among
 from speed_layer.computation import Computation, Computed, gathered, ids_of, together
-from view_algebra.formats import decodings
+from view_algebra.formats import Decoding, decodings
 from view_algebra.language.quoting import spark_text
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Prepared:
         weakref.finalize(self, self._file.unlink, missing_ok=True)
         self._write(pa.table({}))
         self.computation = computation
-        decoded = sorted(by.column for by in decodings(computation.sources))
+        decoded = sorted(decodings(computation.sources), key=lambda by: by.column)
         raw = _reading(session, self._file, computation.source.topic, decoded)
         self.records = parsed(raw, computation.source)
         self._ids = selected(self.records, "records", computation.source.ids) if computation.source.ids else None
@@ -177,8 +177,8 @@ def operators(statement: DataFrame) -> set[str]:
     return set(walked(statement._jdf.queryExecution().executedPlan()))  # noqa: SLF001 - PySpark gives it as a text
 
 
-def _reading(session: SparkSession, file: Path, topic: str, decoded: Sequence[str]) -> DataFrame:
-    """The raw records in the file, with these columns of decoded values, whenever it is read.
+def _reading(session: SparkSession, file: Path, topic: str, decoded: Sequence[Decoding]) -> DataFrame:
+    """The raw records in the file, with the columns of what is decoded of them, whenever it is read.
 
     The file begins with the digest of the rest. Records that a disk has lost would otherwise be records that never
     came: progress would go past them.
@@ -190,10 +190,12 @@ def _reading(session: SparkSession, file: Path, topic: str, decoded: Sequence[st
     lost = f"raise_error({spark_text(f'{file} is not what was written to it')})"
     content = session.read.format("binaryFile").load(str(file))
     whole = content.selectExpr(f"IF(sha2({written}, 256) = {digest}, string({written}), {lost}) AS records")
-    fields = ", ".join([_RECORD, *(f"{column} {DECODED}" for column in decoded)])
+    fields = ", ".join([_RECORD, *(f"{by.column} STRUCT<{decoded_fields(by)}>" for by in decoded)])
     records = whole.selectExpr(f"inline(from_json(records, 'ARRAY<STRUCT<{fields}>>', map('mode', 'FAILFAST')))")
     micros = [f"timestamp_micros({name}) AS {name}" for name in ("timestamp", RAW_LOG_TIME)]
-    times = records.selectExpr("partition", "offset", *micros, "key", "value", "headers", *decoded)
+    times = records.selectExpr(
+        "partition", "offset", *micros, "key", "value", "headers", *(by.column for by in decoded)
+    )
     return times.select(lit(topic).alias("topic"), "*").coalesce(1)
 
 

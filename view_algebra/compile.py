@@ -6,7 +6,7 @@ What becomes of one view is in `passes.py`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from view_algebra.compiled import Catalog, Check, Column, Source, View, fields_o
 from view_algebra.engines.postgres.writing import GROUP_BELOW
 from view_algebra.errors import Refused
 from view_algebra.formats import Decoding
+from view_algebra.formats.interface import DirectColumn
 from view_algebra.passes import Known, Split, Written, compile_view, type_of_function
 from view_algebra.refusals import AsksForRecords, File, Mistake, Span, Wrong, refuse_all, span, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
@@ -138,6 +139,7 @@ def _as_deployed(new: Source, old: Source | None) -> Source:
 
 
 def _source(d: SourceDeclaration) -> Source:
+    by = Decoding.declared(d, _read_directly(d))
     told_apart = [(name, kind) for name, kind in d.columns if name in d.unique and d.kind == "stream"]
     return Source(
         name=d.name,
@@ -152,7 +154,7 @@ def _source(d: SourceDeclaration) -> Source:
         format=d.format,
         key_format=d.key_format,
         changing=tuple(Column(n, t.spark, t.postgres) for n, t in changing(d)) if d.kind == "table" else (),
-        parse=(by.comment if (by := Decoding.of(d)) is not None else "")
+        parse=(by.comment if by is not None else "")
         + parse_text(
             d.columns,
             Key(d.unique, d.key_format) if d.kind == "table" else None,
@@ -165,10 +167,19 @@ def _source(d: SourceDeclaration) -> Source:
             ),
             d.unique if d.kind == "stream" else d.order[:1] if d.newest_by == "event_time" else (),
             d.values,
+            direct=by is not None and bool(by.columns),
         ),
         ids=ids_text(told_apart) if told_apart else "",
         counted=counted_text(told_apart) if told_apart else "",
     )
+
+
+def _read_directly(d: SourceDeclaration) -> Sequence[DirectColumn]:
+    """The columns as a decoder reads them without JSON; none if one of them is something else in the records."""
+    if any(d.encodings.decodes_in(kind) for _, kind in d.columns):
+        return ()
+    fields = fields_of(d.properties)
+    return [DirectColumn(name, fields.get(name, name), kind.spark) for name, kind in d.columns]
 
 
 @dataclass

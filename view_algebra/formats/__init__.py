@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Literal, Protocol
 
-from view_algebra.formats import avro, csv, protobuf, raw
-from view_algebra.formats.interface import DECODED, Declared, Decoder, Mistake, Read, Schemas
+from view_algebra.formats import avro, avro_columns, csv, protobuf, raw
+from view_algebra.formats.avro_columns import Directly
+from view_algebra.formats.interface import DECODED, Declared, Decoder, DirectColumn, Mistake, Read, Schemas
 
 __all__ = ["FORMATS", "Declared", "Decoder", "Format", "Mistake", "Read", "Schemas"]
 
@@ -25,16 +27,18 @@ class Format:
 
     read: gives how a declared source's values are read; raises `Mistake` if its columns or options cannot be of the
     format. options: what OPTIONS may say of it, each with its meaning, as docs/sql.md lists them. decoder: gives what
-    makes JSON of values, of the options and the schemas that are known; None if Spark SQL does it.
+    makes JSON of values, of the options and the schemas that are known; None if Spark SQL does it. directly: reads
+    values into declared columns without JSON, where that gives the same.
     """
 
     read: Callable[[Declared], Read]
     options: Mapping[str, str] = field(default_factory=dict)
     decoder: Callable[[Mapping[str, str], Schemas], Decoder] | None = None
+    directly: Callable[..., Directly] | None = None
 
 
 FORMATS: Mapping[str, Format] = {
-    "avro": Format(avro.read, avro.OPTIONS, avro.decoder),
+    "avro": Format(avro.read, avro.OPTIONS, avro.decoder, avro_columns.directly),
     "csv": Format(csv.read, csv.OPTIONS),
     "debezium-avro": Format(lambda declared: DECODED, {}, avro.decoder),
     "protobuf": Format(protobuf.read, protobuf.OPTIONS, protobuf.decoder),
@@ -43,16 +47,19 @@ FORMATS: Mapping[str, Format] = {
 }
 """The formats besides `json`, which needs no reading before, and `debezium-json`, which is JSON in an envelope."""
 
-DECODERS = 1
+DECODERS = 2
 """The version of all decoders: raised when the JSON that one of them gives of any bytes changes."""
 
 
 DECODED_KEYS: tuple[Literal["avro", "protobuf"], ...] = ("avro", "protobuf")
 """The formats of keys that a decoder reads, by a registry's schemas."""
 
+_COMMENT = "-- decoded by "
+"""Begins the first line of a text that reads decoded records; how they are decoded follows, as JSON."""
 
-class Written(Protocol):
-    """A source, declared or compiled, by what its records are written in."""
+
+class _Declared(Protocol):
+    """A declared source, by what its records are written in."""
 
     @property
     def format(self) -> str: ...
@@ -64,39 +71,54 @@ class Written(Protocol):
     def properties(self) -> Mapping[str, str]: ...
 
 
+class _Compiled(Protocol):
+    @property
+    def parse(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class Decoding:
     """How records are decoded: the formats of their values and of their keys, None where Spark SQL reads them.
 
-    options: those of the format of values.
+    options: those of the format of values. columns: those that may be read without JSON: all of a source, or none.
     """
 
     values: str | None
     keys: str | None
     options: tuple[tuple[str, str], ...] = ()
+    columns: tuple[DirectColumn, ...] = ()
 
     @classmethod
-    def of(cls, source: Written) -> Decoding | None:
-        """That of a source; None if Spark SQL reads its records as they are."""
+    def declared(cls, source: _Declared, columns: Sequence[DirectColumn] = ()) -> Decoding | None:
+        """That of a declared source; None if Spark SQL reads its records as they are."""
         form = FORMATS.get(source.format)
         values = source.format if form is not None and form.decoder is not None else None
         keys = source.key_format if source.key_format in DECODED_KEYS else None
         if values is None and keys is None:
             return None
         known = form.options if values is not None and form is not None else ()
-        return cls(values, keys, tuple((name, source.properties[name]) for name in known if name in source.properties))
+        options = tuple((name, source.properties[name]) for name in known if name in source.properties)
+        direct = form is not None and form.directly is not None and columns
+        return cls(values, keys, options, tuple(columns) if direct and all(map(_is_direct, columns)) else ())
+
+    @classmethod
+    def of(cls, source: _Compiled) -> Decoding | None:
+        """That of a compiled source, as the text says that reads its records."""
+        line, _, _ = source.parse.partition("\n")
+        return _decoding(line.removeprefix(_COMMENT)) if line.startswith(_COMMENT) else None
 
     @property
     def column(self) -> str:
         """The name of the column of raw records that holds what is decoded: one for all that are decoded alike."""
-        return f"kafka_decoded_{self._digest[:8]}"
+        return f"kafka_decoded_{hashlib.sha256(self.comment.encode()).hexdigest()[:8]}"
 
     @property
     def comment(self) -> str:
-        """What stands before the text by which records are read, so that texts are equal only if records are read
-        alike.
+        """The line before the text by which records are read: texts are then equal only if records are read alike.
+
+        Of what it says, `$` is escaped, because Spark puts settings in for `${…}`, in comments, too.
         """
-        return f"-- decoders {DECODERS}: {self.values}, key {self.keys}, {self._digest[:16]}\n"
+        return f"{_COMMENT}{json.dumps({'version': DECODERS, **asdict(self)})}\n".replace("$", "\\u0024")
 
     @property
     def values_name_schemas(self) -> bool:
@@ -108,11 +130,19 @@ class Decoding:
         """True if values, or keys, name schemas that only a registry can tell."""
         return self.keys is not None or self.values_name_schemas
 
-    @property
-    def _digest(self) -> str:
-        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()
+
+def _is_direct(column: DirectColumn) -> bool:
+    return avro_columns.TYPES.fullmatch(column.type) is not None
 
 
-def decodings(sources: Iterable[Written]) -> list[Decoding]:
+@lru_cache(maxsize=1_000)
+def _decoding(told: str) -> Decoding:
+    """What a text's first line says."""
+    found = json.loads(told)
+    options = tuple((name, value) for name, value in found["options"])
+    return Decoding(found["values"], found["keys"], options, tuple(DirectColumn(*each) for each in found["columns"]))
+
+
+def decodings(sources: Iterable[_Compiled]) -> list[Decoding]:
     """How the records of these sources are decoded, each way once."""
     return list(dict.fromkeys(each for source in sources if (each := Decoding.of(source)) is not None))

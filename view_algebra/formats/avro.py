@@ -87,10 +87,11 @@ def _of_schema(schema: Schema) -> Callable[[bytes], str]:
     return decode
 
 
-def parsed(schema: Schema, named: dict[str, Any] | None = None) -> Any:
+def parsed(schema: Schema, named: dict[str, Any] | None = None, as_read: Callable[[Any], Any] | None = None) -> Any:
     """The schema as fastavro reads by it; raises `NoText` if it is none, and if a value could have no end.
 
-    named: takes the types that have a name.
+    named: takes the types that have a name. as_read: gives the schema to read by; by default the one by which fastavro
+    gives JSON.
     """
     import fastavro
     from fastavro.schema import SchemaParseException
@@ -98,7 +99,7 @@ def parsed(schema: Schema, named: dict[str, Any] | None = None) -> Any:
     named = {} if named is None else named
     try:
         for text in [text for _, text in schema.references] + [schema.text]:
-            found = fastavro.parse_schema(_marked(json.loads(text)), named)
+            found = fastavro.parse_schema((as_read or _marked)(json.loads(text)), named)
         _check_ends(found, named, (), set())
     except RecursionError:
         raise NoText("the schema is nested too deep") from None

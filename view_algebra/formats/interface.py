@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from view_algebra.language.types import Type
 
@@ -16,6 +17,9 @@ NO_TEXT = "kafka_no_text"
 
 KEY_TEXT, NO_KEY_TEXT = "kafka_key_text", "kafka_no_key_text"
 """The same of Kafka's key."""
+
+DIRECT = "kafka_direct"
+"""The column of a raw record with the declared columns, if they were read without JSON; NULL if they were not."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,15 @@ Schemas = Mapping[str, Schema | None]
 
 NO_SCHEMAS: Schemas = {}
 """Those of a topic whose records name none, or of which none is known yet."""
+
+
+class DirectColumn(NamedTuple):
+    """A column that may be read without JSON: its name, its field, and its type in Spark SQL."""
+
+    name: str
+    field: str
+    type: str
+
 
 Decoder = Callable[[bytes, bytes | None], str]
 """Gives the JSON text that a value, or a key, stands for; raises `NoText` if it stands for none.

@@ -25,7 +25,7 @@ from view_algebra.compiled import (
 )
 from view_algebra.engines.spark import constant
 from view_algebra.formats import DECODED_KEYS, Read, frames
-from view_algebra.formats.interface import HAS_ZERO, KEY_TEXT, NO_KEY_TEXT, TEXT
+from view_algebra.formats.interface import DIRECT, HAS_ZERO, KEY_TEXT, NO_KEY_TEXT, TEXT
 from view_algebra.language.encodings import PLAIN, Encodings
 from view_algebra.language.expressions import Constant
 from view_algebra.language.guards import TIME_ALONE
@@ -136,10 +136,12 @@ def parse_text(
     reading: Reading = AS_IT_IS,
     needed: Sequence[str] = (),
     values: Read | None = None,
+    *,
+    direct: bool = False,
 ) -> str:
     """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns; `key` of a table.
 
-    values: how values become JSON, if they are of another format.
+    values: how values become JSON, if they are of another format. direct: some of them may be read without JSON.
 
     needed: columns besides the key without which a record is bad, if a source has NULL for fields that cannot be read:
     those that tell the events of a stream apart, or its newest record. Such a source has BAD_FIELDS behind the error.
@@ -151,6 +153,7 @@ def parse_text(
     text = bounded(row.raw, Type("STRUCT", fields=tuple(read_as)), CORRUPT)
     of_envelope, raw = "", "raw_records"
     given = [*(() if values is None else values.given), *((KEY_TEXT, NO_KEY_TEXT) if row.decodes_key else ())]
+    given += [DIRECT] if direct else []
     if encodings.changes:
         of_envelope, raw = debezium.COLUMNS, debezium.unwrapped("CAST(value AS STRING)" if values is None else TEXT)
     elif encodings.schemas:
@@ -161,7 +164,7 @@ def parse_text(
     parsed = f"""
   SELECT
     * EXCEPT (kafka_read),
-    CASE
+    CASE{f"{chr(10)}      WHEN {DIRECT} IS NOT NULL THEN {DIRECT}" if direct else ""}
       WHEN {_is_read_again(columns, row, decoding)}
       THEN {_again(columns, row, decoding)}
       ELSE kafka_read

@@ -1,0 +1,116 @@
+"""A datum of Avro means the same whether it is read directly or by the JSON that it stands for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.fix_registry import in_frame
+from tests.laws.engines import Engines
+from tests.laws.test_formats import avro, declared
+from view_algebra import compile_catalog
+from view_algebra.formats.avro_columns import directly
+from view_algebra.formats.interface import DirectColumn, Schema
+
+NUMBERS = [0, 1, -1, 100, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63)]
+SMALL = [each for each in NUMBERS if -(2**31) <= each < 2**31]
+TEXTS = [
+    "",
+    " ",
+    "a",
+    "é",
+    "0",
+    "-0",
+    "00",
+    "1.50",
+    "12,50",
+    "1e3",
+    "NaN",
+    "Infinity",
+    "true",
+    "null",
+    "{}",
+    "[]",
+    '{"a":1}',
+]
+TEXTS += ["T10:00", "10:00", "2026-01-02", "\\", '"', "'", "\\u0000", '\\"', "}{", "9" * 1_001, "1" * 40, "a\n\t"]
+TEXTS += ["a\0b", "\uf8ff", "\ue000\uf8fft", "\U0001f600", "\ufeff"]
+DOUBLES = [0.0, -0.0, 0.1, -1.5, 1e22, 1e308, 5e-324, 3.0, float("nan"), float("inf"), float("-inf")]
+FLOATS = [each for each in DOUBLES if abs(each) < 1e38 or each != each or abs(each) == float("inf")]
+DAY = 86_400_000_000
+FIRST, LAST = -719_162 * DAY, 2_932_897 * DAY - 1
+TIMES = [0, 1, -1, 1_767_323_045_678_901, FIRST, FIRST - 1, LAST, LAST + 1, 2**62, -(2**62), -12_219_292_800_000_001]
+DAYS = [0, -1, 20_000, -719_162, -719_163, 2_932_896, 2_932_897, 2**31 - 1, -(2**31), -141_428, -141_427]
+UNSCALED = [0, 1, -1, 1250, -1250, 99_999_999, 100_000_000, -99_999_999, 10**17, 10**18 - 1, 10**18, 2**70, -(2**70)]
+
+
+def logical(kind: str, name: str) -> dict[str, Any]:
+    return {"type": kind, "logicalType": name}
+
+
+def decimal(scale: int) -> dict[str, Any]:
+    return {**logical("bytes", "decimal"), "precision": 38, "scale": scale}
+
+
+def unscaled(number: int) -> bytes:
+    return number.to_bytes(12, "big", signed=True)
+
+
+KINDS: dict[str, tuple[Any, list[Any]]] = {
+    "int": ("int", SMALL),
+    "long": ("long", NUMBERS),
+    "float": ("float", FLOATS),
+    "double": ("double", DOUBLES),
+    "boolean": ("boolean", [True, False]),
+    "string": ("string", TEXTS),
+    "enum": ({"type": "enum", "name": "color", "symbols": ["RED", "GREEN"]}, ["RED", "GREEN"]),
+    "day": (logical("int", "date"), DAYS),
+    "millis": (logical("long", "timestamp-millis"), [each // 1000 for each in TIMES]),
+    "micros": (logical("long", "timestamp-micros"), TIMES),
+    "local": (logical("long", "local-timestamp-micros"), TIMES),
+    "connect": ({"type": "long", "connect.name": "org.apache.kafka.connect.data.Timestamp"}, TIMES),
+    "cents": (decimal(2), [unscaled(each) for each in UNSCALED]),
+    "whole": (decimal(0), [unscaled(each) for each in UNSCALED]),
+    "fine": (decimal(6), [unscaled(each) for each in UNSCALED]),
+    "fixed": ({**decimal(4), "type": "fixed", "name": "f", "size": 12}, list(map(unscaled, UNSCALED))),
+}
+"""Kinds of fields, each with its values as Avro has them."""
+
+TYPES = ("BOOLEAN", "INT", "BIGINT", "DOUBLE", "STRING", "DATE", "TIMESTAMP", "DECIMAL(10,2)", "DECIMAL(38,6)")
+
+
+def schema_of(kind: Any) -> dict[str, Any]:
+    """A record with a field `x` of a kind, which may also be null."""
+    fields = [{"name": "x", "type": ["null", kind]}, {"name": "unread", "type": "string"}]
+    return {"type": "record", "name": "r", "fields": fields}
+
+
+def as_written(kind: Any) -> Any:
+    """The kind without what it means, for a writer that takes values as they are."""
+    return {**kind, "logicalType": "none"} if isinstance(kind, dict) else kind
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_a_column_is_what_its_json_says(engines: Engines, type: str) -> None:
+    values = []
+    for id, (kind, of_kind) in enumerate(KINDS.values(), 1):
+        engines.schemas[str(id)] = Schema("AVRO", json.dumps(schema_of(kind)))
+        written = schema_of(as_written(kind))
+        values += [in_frame(id, avro(written, {"x": value, "unread": "u"})) for value in [None, *of_kind]]
+    columns = [DirectColumn("x", "x", type), DirectColumn("missing", "missing", type)]
+    direct = directly(columns, {}, engines.schemas, values, [None] * len(values)).numbers
+    assert 0 < len(direct) < len(values), "some are read directly, and some are not"
+    lists = f"x {type}, missing {type}, more ARRAY<INT>"  # which are not read directly, so the record is by its JSON
+    assert texts(engines, f"x {type}, missing {type}", values) == texts(engines, lists, values)
+
+
+def texts(engines: Engines, columns: str, values: list[bytes]) -> list[tuple[str, str, str]]:
+    """Of each value why it is bad, or the texts of its two columns."""
+    source = compile_catalog({"s.sql": declared(columns, "format 'avro'")}).sources["s"]
+    engines.records(source, values)
+    of_good = ", ".join(f"CASE WHEN kafka_error IS NULL THEN CAST({name} AS STRING) END" for name in ("x", "missing"))
+    return list(
+        map(tuple, engines.spark.sql(f"SELECT kafka_error, {of_good} FROM records ORDER BY kafka_offset").collect())
+    )

@@ -1,0 +1,287 @@
+"""Avro straight into the declared columns, where JSON between them would change nothing.
+
+A `long` that is declared BIGINT, or a `string` that is declared STRING, is the same value with JSON and without it, and
+most fields of most topics are like that. So a record is read directly if each declared column is of a type of `TYPES`,
+and its field of a kind that fits. Everything else is left to JSON, whose rules then decide: another kind, a number that
+is too large, a time beyond the calendar, a text that Postgres cannot store, a datum that is none.
+`tests/laws/test_formats.py` reads the same records both ways.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from view_algebra.formats import frames
+from view_algebra.formats.avro import KIND, OWN, parsed
+from view_algebra.formats.interface import DirectColumn, NoText, Schema, Schemas
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TYPES = re.compile(r"(?:BOOLEAN|INT|BIGINT|DOUBLE|STRING|DATE|TIMESTAMP|DECIMAL\(\d+,\d+\))")
+"""The types, in Spark SQL, of columns that may be read directly."""
+
+Column = Callable[[Sequence[Any]], "tuple[pa.Array, pa.Array | None]"]
+"""Makes an array of the values of a field, and one that is true of those that are left to JSON; None if none is."""
+
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""The days of the years 0001 to 9999, since 1970."""
+
+_DAY = 86_400_000_000
+"""In microseconds."""
+
+
+class Directly(NamedTuple):
+    """Records read directly: an array for each column, and their numbers among those that were given, in its order."""
+
+    arrays: Sequence[pa.Array]
+    numbers: Sequence[int]
+
+
+def directly(
+    columns: Sequence[DirectColumn],
+    options: Mapping[str, str],
+    schemas: Schemas,
+    values: Sequence[bytes | None],
+    headers: Sequence[bytes | None],
+) -> Directly:
+    """Reads the records that can be read directly."""
+    import pyarrow as pa
+
+    parts = [
+        _of_schema(schema, tuple(columns), data, numbers)
+        for schema, (data, numbers) in _by_schema(options, schemas, values, headers).items()
+    ]
+    parts = [part for part in parts if part.numbers]
+    if len(parts) == 1:
+        return parts[0]
+    arrays = [
+        pa.concat_arrays([pa.array([], arrow_type(each.type)), *(part.arrays[place] for part in parts)])
+        for place, each in enumerate(columns)
+    ]
+    return Directly(arrays, [number for part in parts for number in part.numbers])
+
+
+def arrow_type(type: str) -> pa.DataType:
+    """The type in Arrow of one of `TYPES`."""
+    import pyarrow as pa
+
+    if digits := re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", type):
+        return pa.decimal128(int(digits[1]), int(digits[2]))
+    return {
+        "BOOLEAN": pa.bool_(),
+        "INT": pa.int32(),
+        "BIGINT": pa.int64(),
+        "DOUBLE": pa.float64(),
+        "STRING": pa.string(),
+        "DATE": pa.date32(),
+        "TIMESTAMP": pa.timestamp("us", "UTC"),
+    }[type]
+
+
+def _by_schema(
+    options: Mapping[str, str], schemas: Schemas, values: Sequence[bytes | None], headers: Sequence[bytes | None]
+) -> dict[Schema, tuple[list[bytes], list[int]]]:
+    """The data of each schema, and the numbers of their records; those without a schema are in none."""
+    only = Schema(KIND, options["schema"]) if "schema" in options else None
+    found: dict[Schema, tuple[list[bytes], list[int]]] = {}
+    for number, (value, header) in enumerate(zip(values, headers, strict=True)):
+        if value is None:
+            continue
+        schema, datum = only, value
+        if schema is None:
+            try:
+                id, _, datum = frames.unframed(value, header)
+                schema = frames.schema_of(id, schemas, KIND)
+            except NoText:
+                continue
+        data, numbers = found.setdefault(schema, ([], []))
+        data.append(datum)
+        numbers.append(number)
+    return found
+
+
+def _of_schema(
+    schema: Schema, columns: tuple[DirectColumn, ...], data: Sequence[bytes], numbers: Sequence[int]
+) -> Directly:
+    """Reads the data of one schema."""
+    import fastavro
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    nothing = Directly([], [])
+    if (plan := _plan(schema, columns)) is None:
+        return nothing
+    rows, of_rows = [], []
+    for datum, number in zip(data, numbers, strict=True):
+        stream = io.BytesIO(datum)
+        try:
+            row: Any = fastavro.schemaless_reader(stream, plan.bare, None)
+        except (EOFError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError, AttributeError):
+            continue
+        if stream.tell() == len(datum):
+            rows.append(row)
+            of_rows.append(number)
+    try:
+        made = [column([row.get(each.field) for row in rows]) for column, each in zip(plan.made, columns, strict=True)]
+    except (pa.ArrowException, OverflowError, ValueError):  # a number of more than 64 bits
+        return nothing
+    arrays, left = [array for array, _ in made], [left for _, left in made if left is not None]
+    if any(pc.any(each).as_py() for each in left):
+        kept = pc.invert(_any_of(left))
+        arrays = [each.filter(kept) for each in arrays]
+        of_rows = [number for number, is_kept in zip(of_rows, kept.to_pylist(), strict=True) if is_kept]
+    return Directly(arrays, of_rows)
+
+
+class _Plan(NamedTuple):
+    """How data of a schema are read: the schema without logical types, and what makes each column."""
+
+    bare: Any
+    made: Sequence[Column]
+
+
+@lru_cache(maxsize=1_000)
+def _plan(schema: Schema, columns: tuple[DirectColumn, ...]) -> _Plan | None:
+    """How data of the schema become these columns; None if some field is of a kind that does not fit."""
+    named: dict[str, Any] = {}
+    try:
+        fields = {each["name"]: each["type"] for each in parsed(schema, named)["fields"]}
+        bare = parsed(schema, as_read=_bare)
+    except (NoText, KeyError, TypeError):
+        return None
+    made = [_column(fields.get(each.field, "null"), each.type, named) for each in columns]
+    return None if None in made else _Plan(bare, [each for each in made if each is not None])
+
+
+def _bare(schema: Any) -> Any:
+    """The schema without logical types: fastavro then gives numbers and bytes as they are."""
+    if isinstance(schema, list):
+        return [_bare(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {name: _bare(schema[name]) for name in ("type", "items", "values") if name in schema}
+    fields = {"fields": [{"name": each["name"], "type": _bare(each["type"])} for each in schema.get("fields", ())]}
+    rest = {name: value for name, value in schema.items() if name not in ("default", "logicalType")}
+    return rest | inner | (fields if "fields" in schema else {})
+
+
+def _column(kind: Any, type: str, named: Mapping[str, Any]) -> Column | None:
+    """What makes a column of this type of a field of this kind; None if it does not fit."""
+    if isinstance(kind, list):
+        kinds = [each for each in kind if each != "null"]
+        return _column(kinds[0] if kinds else "null", type, named) if len(kinds) <= 1 else None
+    if isinstance(kind, str) and kind in named:
+        kind = named[kind]
+    if isinstance(kind, dict) and isinstance(kind["type"], dict | list):
+        return _column(kind["type"], type, named)
+    name = kind["type"] if isinstance(kind, dict) else kind
+    logical = kind.get("logicalType", "").removeprefix(OWN) if isinstance(kind, dict) else ""
+    match name, logical, type.partition("(")[0]:
+        case ("null", _, _) | ("int" | "long", "", "BIGINT") | ("boolean", "", "BOOLEAN"):
+            return _typed(type)
+        case "int" | "long", "", "INT":
+            return _whole(-(2**31), 2**31 - 1, type)
+        case "double" | "float", "plain", "DOUBLE":
+            return _finite
+        case "string" | "enum", "", "STRING":
+            return _text
+        case "int", "date", "DATE":
+            return _whole(_FIRST_DAY, _LAST_DAY, type)
+        case "long", "timestamp-millis" | "timestamp-micros", "TIMESTAMP":
+            return _time(1_000 if logical == "timestamp-millis" else 1)
+        case "bytes" | "fixed", "decimal", "DECIMAL":
+            return _decimal(kind.get("scale", 0), type)
+    return None
+
+
+def _typed(type: str) -> Column:
+    import pyarrow as pa
+
+    of = arrow_type(type)
+    return lambda values: (pa.array(values, of), None)
+
+
+def _whole(first: int, last: int, type: str) -> Column:
+    """Whole numbers within bounds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    of = arrow_type(type)
+
+    def made(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
+        numbers = pa.array(values, pa.int64())
+        outside = _outside(numbers, first, last)
+        return pc.if_else(outside, 0, numbers).cast(pa.int32()).cast(of), outside
+
+    return made
+
+
+def _time(micros: int) -> Column:
+    """Times since 1970, each in so many microseconds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    first, last = (bound // micros for bound in (_FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1))
+
+    def made(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
+        numbers = pa.array(values, pa.int64())
+        outside = _outside(numbers, first, last)
+        return pc.multiply(pc.if_else(outside, 0, numbers), micros).cast(arrow_type("TIMESTAMP")), outside
+
+    return made
+
+
+def _decimal(scale: int, type: str) -> Column | None:
+    """Decimals of a scale, as a decimal that has at least as many digits behind the point."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    of = arrow_type(type)
+    if not 0 <= scale <= of.scale:
+        return None
+    limit = 10 ** min(of.precision - of.scale + scale, 18)  # a number of 18 digits has 64 bits
+
+    def made(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
+        unscaled = [None if each is None else int.from_bytes(each, "big", signed=True) for each in values]
+        fit = [each is None or -limit < each < limit for each in unscaled]
+        whole = pa.array([each if fits else None for each, fits in zip(unscaled, fit, strict=True)], pa.int64())
+        decimals = whole.cast(pa.decimal128(38, 0)).view(pa.decimal128(38, scale)).cast(of)
+        return decimals, pc.invert(pa.array(fit, pa.bool_()))
+
+    return made
+
+
+def _text(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = pa.array(values, pa.string())
+    return texts, pc.fill_null(pc.match_substring(texts, "\0"), False)
+
+
+def _finite(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbers = pa.array(values, pa.float64())
+    return numbers, pc.fill_null(pc.invert(pc.is_finite(numbers)), False)
+
+
+def _outside(numbers: pa.Array, first: int, last: int) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.fill_null(pc.or_(pc.less(numbers, first), pc.greater(numbers, last)), False)
+
+
+def _any_of(conditions: Sequence[pa.Array]) -> pa.Array:
+    import pyarrow.compute as pc
+
+    found = conditions[0]
+    for each in conditions[1:]:
+        found = pc.or_(found, each)
+    return found
