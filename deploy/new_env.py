@@ -11,7 +11,8 @@ from pathlib import Path
 EXAMPLE = Path(__file__).resolve().parents[1] / ".env.example"
 
 
-SECRET = re.compile(r"[A-Z_]+_(PASSWORD|SECRET|KEY)=")
+SECRET = re.compile(r"(?!S3_)\w+_(PASSWORD|SECRET|KEY)=")
+"""The line of a secret without a value. The store makes the keys of S3, and would refuse others."""
 
 
 def filled(line: str) -> str:

@@ -26,13 +26,15 @@ EXIT_SECONDS = 180.0
 """Writing Spark's archive, of 200 MB, takes ten seconds on an idle core."""
 
 
-def prepare(home: Path) -> None:
+def prepare(home: Path, *others: str) -> None:
     """Makes the jars and the archives under `home` complete; does nothing when they are.
+
+    others: groups of jars that not everybody needs, as the client of S3.
 
     Raises LaminaError when the jars cannot be fetched or a service does not start.
     """
     home = home.absolute()
-    resolve(home)
+    resolve(home, groups=("spark", "kafka", *others))
     if archive(home, "kafka").exists() and archive(home, "spark").exists():
         return
     with locked(home / "prepare.lock", patience=EXIT_SECONDS):
@@ -109,6 +111,6 @@ if __name__ == "__main__":
     from view_algebra.errors import LaminaError
 
     try:
-        prepare(Path(sys.argv[1]))
+        prepare(Path(sys.argv[1]), *sys.argv[2:])
     except LaminaError as error:
         sys.exit(f"{error}")

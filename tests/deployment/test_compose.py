@@ -16,6 +16,7 @@ import psycopg2
 import pytest
 
 from lamina.services import postgres
+from lamina.settings import Settings
 from tests.fix_services import REPOSITORY
 from tests.fix_stack import COMPOSE, VARIABLE, NotSet, broker_properties, services_of
 
@@ -31,6 +32,17 @@ SECRETS = {
     "KAFKA_PASSWORD",
 }
 SECRETS_OF_DASHBOARDS = {"DASHBOARDS_PASSWORD", "SUPERSET_SECRET"}
+NEEDED_BY_FEW = {
+    "LAMINA_SCHEMA_REGISTRY",
+    "LAMINA_KAFKA_OPTIONS_FILE",
+    "LAMINA_SPARK_CONF_FILE",
+    "LAMINA_WAREHOUSE_OPTIONS",
+    "S3_REGION",
+    "S3_ENDPOINT",
+    "S3_ACCESS_KEY_ID",
+    "S3_SECRET_ACCESS_KEY",
+    "S3_CREDENTIALS_FILE",
+}
 END_BY_THEMSELVES = {"catalog", "dashboards", "airflow-init", "kafka-users", "certificates"}
 
 
@@ -72,7 +84,7 @@ def test_the_broker_removes_no_record_for_the_age_of_its_timestamp(variables: di
 
 def test_no_secret_has_a_default() -> None:
     without = {name for name, value in example().items() if not value}
-    assert without == SECRETS | SECRETS_OF_DASHBOARDS | {"LAMINA_SCHEMA_REGISTRY"}  # which few need
+    assert without == SECRETS | SECRETS_OF_DASHBOARDS | NEEDED_BY_FEW
     assert {how for name, how, _ in VARIABLE.findall(COMPOSE.read_text()) if name in SECRETS} == {"?"}
 
 
@@ -120,6 +132,46 @@ def test_a_service_waits_until_what_it_needs_is_healthy_or_has_ended(services: d
 def test_whoever_runs_spark_sees_the_same_warehouse(services: dict[str, Any]) -> None:
     for name in ("speed", "spark-worker", "airflow-scheduler"):
         assert "warehouse:/warehouse" in services[name]["volumes"], name
+
+
+def test_a_bucket_and_its_keys_reach_whoever_runs_spark(variables: dict[str, str]) -> None:
+    bucket = {
+        "LAMINA_WAREHOUSE": "s3://logs/lamina",
+        "LAMINA_WAREHOUSE_OPTIONS": "s3.path-style-access=true,s3.retry.num-retries=9",
+        "S3_REGION": "eu-central-1",
+        "S3_ENDPOINT": "http://minio:9000",
+        "S3_ACCESS_KEY_ID": "key",
+        "S3_SECRET_ACCESS_KEY": "secret",
+        "S3_CREDENTIALS_FILE": "/files/keys",
+    }
+    services = services_of({**variables, **bucket})
+    client = {
+        "AWS_REGION": "eu-central-1",
+        "AWS_ENDPOINT_URL_S3": "http://minio:9000",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_SHARED_CREDENTIALS_FILE": "/files/keys",
+    }
+    for name in ("catalog", "speed", "spark-worker", "airflow-scheduler"):
+        assert client.items() <= services[name]["environment"].items(), name
+    for name in ("catalog", "speed", "airflow-scheduler"):
+        settings = Settings.read(REPOSITORY / "nowhere", services[name]["environment"])
+        assert settings.warehouse == "s3://logs/lamina"
+        assert settings.warehouse_options == {"s3.path-style-access": "true", "s3.retry.num-retries": "9"}
+
+
+def test_whoever_is_told_of_a_file_sees_the_folder_of_files(variables: dict[str, str]) -> None:
+    services = services_of({**variables, "FILES": "/etc/lamina"})
+    ours = {name for name, each in services.items() if "AWS_REGION" in each.get("environment", {})}
+    assert "spark-worker" in ours
+    assert {name for name, each in services.items() if "/etc/lamina:/files:ro" in each.get("volumes", ())} == ours
+
+
+def test_files_of_options_and_settings_are_named_for_every_command(variables: dict[str, str]) -> None:
+    named = {"LAMINA_KAFKA_OPTIONS_FILE": "/files/kafka", "LAMINA_SPARK_CONF_FILE": "/files/spark"}
+    services = services_of({**variables, **named})
+    for name in (name for name, each in services.items() if "LAMINA_POSTGRES" in each.get("environment", {})):
+        assert named.items() <= services[name]["environment"].items(), name
 
 
 def test_ports_are_open_to_this_machine_alone_unless_told_otherwise(services: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ def test_the_image_and_the_working_folder_are_set_up_by_the_same_steps() -> None
     assert ours[:3] == ["uv", "pip", "install"]
     assert "--offline" in ours
     assert compiled[0] == "compileall"
-    assert prepared == ["lamina.services.prepare", "lamina"]
+    assert prepared == ["lamina.services.prepare", "lamina", "s3"]  # else each container would fetch it
     assert of_folder == [packages, ours, compiled, ["lamina.services.prepare", ".lamina"]]
 
 

@@ -87,6 +87,18 @@ def test_a_mounted_volume_is_there() -> None:
             assert named in claims | maps, name
 
 
+def test_the_keys_of_object_storage_reach_whoever_runs_spark_and_no_password_an_executor() -> None:
+    secrets = {
+        name: {each["secretRef"]["name"] for each in pod["containers"][0].get("envFrom", ()) if "secretRef" in each}
+        for name, pod in pods().items()
+    }
+    assert secrets.pop("executor") == {"s3"}
+    assert secrets.pop("console") == {"lamina"}
+    assert {*map(frozenset, secrets.values())} == {frozenset({"lamina", "s3"})}
+    assert {"secretRef": {"name": "s3"}} in yaml.safe_load(yaml.safe_load(text("airflow-values.yaml"))["extraEnvFrom"])
+    assert {"lamina", "s3"} == {each["metadata"]["name"] for each in resources() if each["kind"] == "Secret"}
+
+
 def test_a_variable_is_a_setting() -> None:
     given = {name for each in resources() for name in (each.get("data") or each.get("stringData") or {})}
     inside = {each["name"] for pod in pods().values() for each in pod["containers"][0].get("env", ())}
