@@ -272,10 +272,14 @@ def _broken_off(error: LaminaError, sent: int, after: int) -> LaminaError:
 
 
 def _headers(line: Line) -> list[tuple[str, bytes]]:
-    """Why the line is bad, sent with it: the reader, who sees the record alone, would find another reason."""
-    if line.problem is None:
+    """The reason a line is bad, sent with it if the reader, who sees the record alone, would find another one.
+
+    Reasons are counted: none names its line. A line that is its own record (JSON lines) gets the reader's reason, which
+    is the same for all values.
+    """
+    if line.problem is None or line.record == line.raw:
         return []
-    return [(PROBLEM_HEADER, f"lamina ingest, line {line.number}: {line.problem}".encode()[:_REASON_BYTES])]
+    return [(PROBLEM_HEADER, f"lamina ingest: {line.problem}".encode()[:_REASON_BYTES])]
 
 
 def _not_declared(file: str, source: Source, strangers: Strangers) -> LaminaError:

@@ -176,7 +176,21 @@ def test_bad_lines_that_may_go_to_quarantine_are_sent_as_they_are_and_counted(
     parsed(kafka_range(spark, brokers, source, whole), source).createOrReplaceTempView("records")
     kept = {row.kafka_offset: row.kafka_error for row in spark.sql(quarantined(source)).collect()}
     assert len(kept) == done.bad
-    assert kept[3] == 'lamina ingest, line 4: id is "x", not BIGINT', "the reason that was found with the file at hand"
+    assert kept[3] == "a field has the wrong type: id is no BIGINT", (
+        "a line of JSON is the record: one reason for all values"
+    )
+
+
+def test_bad_rows_of_a_csv_file_go_to_quarantine_for_a_reason_that_names_no_line(
+    spark: SparkSession, brokers: Brokers, new_source: NewSource
+) -> None:
+    source = new_source()
+    content = io.BytesIO(b"id,small\n1,2\n1,x\n2,3\n3,x\n")
+    assert ingest(source, "-", brokers, file_format="csv", on_bad="quarantine", stdin=content).bad == 2
+    whole = OffsetRange(brokers.earliest(source.topic), brokers.latest(source.topic))
+    parsed(kafka_range(spark, brokers, source, whole), source).createOrReplaceTempView("records")
+    reasons = {row.kafka_error for row in spark.sql(quarantined(source)).collect()}
+    assert reasons == {'lamina ingest: small is "x", not SMALLINT'}
 
 
 def test_a_line_that_counts_with_null_for_a_field_is_sent(
