@@ -348,7 +348,7 @@ def _bad(connection: Connection, each: progress.Query, limits: Limits) -> str | 
     some = " (or count without a field)" if quarantine.with_bad_fields(connection, each.name) else ""
     return (
         f"{many} went to quarantine{some} within an hour: SELECT * FROM lamina.bad_records"
-        " says why (correct the producer, or the declaration and rebuild)"
+        " says why (correct the producer; or correct the declaration, and `lamina apply` counts them, too)"
     )
 
 

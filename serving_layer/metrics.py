@@ -179,7 +179,8 @@ CROSS JOIN LATERAL (VALUES ('counted', greatest(0, coalesce(p.offsets, 0) - b.ba
             "LaminaBadRecords",
             'increase(lamina_source_records_total{outcome="bad"}[1h]) > 1000',
             "0m",
-            "`SELECT * FROM lamina.bad_records` says why. Correct the producer, or the declaration and rebuild.",
+            "`SELECT * FROM lamina.bad_records` says why. Correct the producer; or correct the declaration, and "
+            "`lamina apply` counts them, too.",
         ),
     ),
     Metric(
