@@ -59,6 +59,12 @@ _SKIPPED = """
 SELECT q.name AS source, count(s.topic_id) AS records
 FROM lamina.query AS q LEFT JOIN lamina.skipped AS s ON s.topic_id = q.topic_id GROUP BY q.name"""
 
+_DEPLOYED = {
+    "source": "SELECT name FROM lamina.compiled WHERE kind = 'source'",
+    "view": "SELECT name FROM lamina.view",
+}
+"""Names that a label may have. The bookkeeping keeps the progress of a dropped source, which nobody has to read."""
+
 METRICS: tuple[Metric, ...] = (
     Metric(
         "lamina_view_seconds_behind",
@@ -334,7 +340,9 @@ def _branch(metric: Metric) -> str:
     names = [f"l{number}" for number, _ in enumerate(metric.labels)]
     labels = f"ARRAY[{', '.join(names)}]::text[]"
     columns = ", ".join([*names, "value"])
-    return f"SELECT '{metric.name}', {labels}, value::float8 FROM ({metric.sql}) AS m ({columns})"
+    known = _DEPLOYED.get(metric.labels[0]) if metric.labels else None
+    deployed = f" WHERE l0 IN ({known})" if known else ""
+    return f"SELECT '{metric.name}', {labels}, value::float8 FROM ({metric.sql}) AS m ({columns}){deployed}"
 
 
 _STATEMENT = "\nUNION ALL\n".join(_branch(metric) for metric in METRICS if metric.sql)

@@ -72,6 +72,30 @@ def test_the_numbers_are_those_of_the_deployment(deployed: Deployed) -> None:
     assert names - {key[0] for key in found} == {"lamina_check_failing"}  # none is declared to be enforced when read
 
 
+def test_a_dropped_source_has_no_numbers_that_could_raise_an_alert(deployed: Deployed) -> None:
+    deployed.apply(clicks=CLICKS, taps=CLICKS.replace("clicks", "taps").replace("pages", "screens"))
+    deployed.send("taps", {"id": 1, "page": "home"})
+    deployed.catch_up()
+    assert ("lamina_source_next_offset", "taps", "0") in samples(deployed.deployment)
+    del deployed.files["taps.sql"]
+    deployed.apply()
+    found = samples(deployed.deployment)
+    assert ("lamina_source_next_offset", "clicks", "0") in found
+    assert not [key for key in found if {"taps", "screens"} & set(key)]
+
+
+def test_the_cells_of_a_small_view_are_counted_before_postgres_analyzes_it(deployed: Deployed) -> None:
+    deployed.apply(clicks=CLICKS)
+    with deployed.deployment.database.begin() as connection:
+        place = connection.exec_driver_sql("SELECT place FROM lamina.generation_cells").scalar_one()
+        connection.exec_driver_sql(f"ANALYZE {place}")
+    deployed.send("clicks", {"id": 1, "page": "home"}, {"id": 2, "page": "shop"})
+    deployed.catch_up()
+
+    number = "lamina_view_cells", "pages"
+    deployed.until(lambda: samples(deployed.deployment)[number] == 2, "both cells are counted")
+
+
 def test_prometheus_reads_what_is_served(deployed: Deployed) -> None:
     deployed.apply(clicks=CLICKS)
     server, thread = start_http_server(0, "127.0.0.1", registry(deployed.deployment))
