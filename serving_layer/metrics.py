@@ -103,7 +103,7 @@ METRICS: tuple[Metric, ...] = (
         "Cells of the published generation, as Postgres estimates them.",
         ("view",),
         f"""
-SELECT s.view, sum(greatest(t.reltuples, 0))
+SELECT s.view, sum(greatest(t.reltuples, pg_stat_get_live_tuples(t.oid)))
 FROM ({_SHOWN_PLACES}) AS s JOIN pg_class AS t ON t.oid = to_regclass(s.place) GROUP BY s.view""",
     ),
     Metric(

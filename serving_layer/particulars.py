@@ -40,7 +40,8 @@ SELECT error, records, first, last FROM lamina.bad_count WHERE source = :source 
 
 _VIEW = text("""
 SELECT f.seconds_behind, f.fresh_within, f.generation,
-       (SELECT CASE WHEN min(t.reltuples) >= 0 THEN sum(t.reltuples)::bigint END
+       (SELECT CASE WHEN bool_and(t.reltuples >= 0 OR pg_stat_get_live_tuples(t.oid) > 0)
+                     THEN sum(greatest(t.reltuples, pg_stat_get_live_tuples(t.oid)))::bigint END
         FROM lamina.generation_cells AS c JOIN pg_class AS t ON t.oid = to_regclass(c.place)
         WHERE c.generation = f.generation) AS cells,
        coalesce((SELECT r.state = 'held' FROM lamina.rebuild AS r
