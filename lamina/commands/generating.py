@@ -47,8 +47,27 @@ def generate(output: Output, kind: str, catalog: Path, to: Path | None, database
     if to is None:
         _print(output, kind, made)
         return
+    if kind == "dbt":
+        made |= _dbt_project(output, to, database)
     for path in _written(made, _places(kind, made, to), force=force):
         output.text(str(path), file=str(path))
+
+
+def _dbt_project(output: Output, to: Path, database: str | None) -> dict[str, bytes]:
+    """The files that begin a dbt project in a folder; none if it is one, whose own files are never overwritten."""
+    from lamina.generating import dbt
+
+    if (to / dbt.PROJECT).exists():
+        return {}
+    try:
+        address = _address(database)
+    except LaminaError:
+        if database is not None:
+            raise
+        output.tell(f"{to} gets no {dbt.PROJECT}: no deployment is found here. --database URL names its database.")
+        return {}
+    output.tell(f"{to} begins a dbt project: models go to schema {dbt.MODELS_SCHEMA}, the password is ${dbt.VARIABLE}")
+    return {name: text.encode() for name, text in dbt.beginning(address).items()}
 
 
 def _made(kind: str, catalog: Catalog, database: str | None) -> dict[str, bytes]:

@@ -5,13 +5,21 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lamina.generating.shown import SCHEMA, description, loaded_at
+from lamina.generating.shown import SCHEMA, Address, description, loaded_at
 from lamina.generating.yaml_text import yaml
 from serving_layer.sides import relations
 from view_algebra.compiled import Catalog, Check, Column, View
 from view_algebra.language.quoting import postgres_name
 
 SOURCES = "models/sources.yml"
+
+PROJECT = "dbt_project.yml"
+
+VARIABLE = "LAMINA_DBT_PASSWORD"
+"""The variable from which dbt takes the password of its login."""
+
+MODELS_SCHEMA = "marts"
+"""The schema of models, as docs/reading.md makes it."""
 
 WARN_AFTER = {"count": 5, "period": "minute"}
 ERROR_AFTER = {"count": 1, "period": "hour"}
@@ -48,6 +56,25 @@ def project(catalog: Catalog) -> dict[str, str]:
             numbered = (name, *(f"{name}_{number}" for number in range(2, len(view.checks) + 1)))
             files[next(f"{each}.sql" for each in numbered if f"{each}.sql" not in files)] = _singular(check)
     return files
+
+
+def beginning(address: Address) -> dict[str, str]:
+    """The files that make a folder a dbt project, by name: its name, and a profile without the password."""
+    profile = {
+        "type": "postgres",
+        "host": address.host,
+        "port": address.port,
+        "user": address.user,
+        "password": f"{{{{ env_var('{VARIABLE}') }}}}",
+        "dbname": address.database,
+        "schema": MODELS_SCHEMA,
+        "sslmode": address.sslmode,
+        "threads": 2,
+    }
+    return {
+        PROJECT: yaml({"name": "lamina", "version": "1.0", "profile": "lamina"}),
+        "profiles.yml": yaml({"lamina": {"target": "now", "outputs": {"now": profile}}}),
+    }
 
 
 def _table(catalog: Catalog, view: View) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import json
 import os
 import secrets
 import socket
@@ -33,8 +32,6 @@ from tests.deployment.chromium import PROGRAM, Chromium, chromium
 
 PATIENCE = 180.0
 """Seconds until Superset's server answers, and until its charts are drawn."""
-
-PROJECT = {"name": "views", "version": "1.0", "profile": "lamina", "flags": {"send_anonymous_usage_stats": False}}
 
 CONFIGURATION = """
 SECRET_KEY = {key!r}
@@ -81,27 +78,20 @@ def as_owner() -> Iterator[Any]:
 def with_dbt(program: str, folder: Path) -> None:
     """Builds models twice in a schema of the analysts' own, asks for freshness, runs the tests. Raises if dbt fails."""
     with as_owner() as cursor:
-        cursor.execute("CREATE SCHEMA IF NOT EXISTS dbt; GRANT USAGE, CREATE ON SCHEMA dbt TO analyst")
+        cursor.execute("CREATE SCHEMA IF NOT EXISTS marts; GRANT USAGE, CREATE ON SCHEMA marts TO analyst")
         cursor.execute("SELECT format('GRANT TEMPORARY ON DATABASE %I TO analyst', current_database())")
         cursor.execute(cursor.fetchone()[0])
-    url = urlsplit(lamina("login", "dbt"))
-    profile = {
-        "type": "postgres",
-        "host": url.hostname,
-        "port": url.port,
-        "user": url.username,
-        "password": unquote(url.password or ""),
-        "dbname": url.path.strip("/"),
-        "schema": "dbt",
-        "threads": 2,
+    url = lamina("login", "dbt")
+    environment = {
+        **os.environ,
+        "LAMINA_DBT_PASSWORD": unquote(urlsplit(url).password or ""),
+        "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
     }
-    (folder / "dbt_project.yml").write_text(json.dumps(PROJECT))
-    (folder / "profiles.yml").write_text(json.dumps({"lamina": {"target": "now", "outputs": {"now": profile}}}))
-    lamina("generate", "dbt", "--output", str(folder))
+    lamina("generate", "dbt", "--database", url, "--output", str(folder))
     for name, model in MODELS.items():
         (folder / "models" / f"{name}.sql").write_text(model)
     for words in (["parse"], ["run"], ["run"], ["source", "freshness"], ["test"]):
-        subprocess.run([program, *words], check=True, cwd=folder)
+        subprocess.run([program, *words], check=True, cwd=folder, env=environment)
 
 
 def with_superset(program: str, folder: Path, picture: Path | None) -> None:

@@ -250,6 +250,21 @@ def test_no_slip_overwrites_a_file_or_ends_in_a_traceback(tmp_path: Path) -> Non
     assert record == {"file": dictionary.FILE, "content": file.read_text()}
 
 
+def test_a_dbt_project_is_begun_once_and_never_overwritten(tmp_path: Path) -> None:
+    shop = ["--catalog", str(REPOSITORY / "examples" / "shop"), "--output", str(tmp_path)]
+    address = ["--database", "postgresql://dbt:secret@db:5433/views?sslmode=require"]
+    assert generate("dbt", *shop, *address).exit_code == 0
+    profile = yaml.safe_load((tmp_path / "profiles.yml").read_text())["lamina"]
+    found = profile["outputs"][profile["target"]]
+    assert yaml.safe_load((tmp_path / dbt.PROJECT).read_text())["profile"] == "lamina"
+    assert (found["host"], found["port"], found["user"], found["dbname"]) == ("db", 5433, "dbt", "views")
+    assert (found["sslmode"], found["password"]) == ("require", "{{ env_var('LAMINA_DBT_PASSWORD') }}")
+    for name in (dbt.PROJECT, "profiles.yml"):
+        (tmp_path / name).write_text("mine")
+    assert generate("dbt", *shop, *address, "--force").exit_code == 0
+    assert [(tmp_path / name).read_text() for name in (dbt.PROJECT, "profiles.yml")] == ["mine", "mine"]
+
+
 def test_an_address_reaches_each_tool_without_its_password() -> None:
     address = Address.of("postgresql://an%40n:secret@[::1]:5433/la%20mina?sslmode=require")
     catalog = example(REPOSITORY / "examples" / "shop")
