@@ -361,6 +361,8 @@ class BatchLayer:
                         way_out="`lamina rebuild` computes them again; `lamina rollback VIEW` returns to earlier ones.",
                     )
                 generations.hand_over(connection, handed)
+                found = checks.results(connection, id)
+                checks.replace_live(connection, [each for each in found if not held or each.view in handed])
             views.serve(connection)
             rebuilds.finished(connection, id, "hand-over")
             if run.state == "held" and not held:

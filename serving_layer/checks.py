@@ -161,6 +161,12 @@ def results(connection: Connection, rebuild: int | None) -> list[Verdict]:
     return [Verdict(row.view, row.name, row.counts, row.blocks, row.failing, row.examples) for row in rows]
 
 
+def replace_live(connection: Connection, verdicts: Sequence[Verdict]) -> None:
+    """Replaces what was found of live views by verdicts on the generations that readers read from now on."""
+    known = {(each.view, each.check) for each in results(connection, None)}
+    record(connection, [each for each in verdicts if (each.view, each.check) in known], None)
+
+
 def blocking(connection: Connection, rebuild: int, held: Sequence[str]) -> Iterator[tuple[Verdict, list[str]]]:
     """What the checks of a rebuild have found that keeps some of these views from readers, and which of them."""
     catalog = deployed(connection)
