@@ -188,3 +188,9 @@ def login(output: Output, name: str | None, connections: int | None, owner: bool
         url, new = opened.make_login(name, connections)
     output.text(url, login=name, url=url, new=new)
     output.tell(f"{name} is a new login" if new else f"{name} has a new password")
+    pause = opened.settings.limits.idle_in_transaction_session_timeout
+    if pause != "0":
+        output.tell(
+            f"a session that pauses within a transaction for {pause} loses its connection: read with autocommit"
+            " (docs/reading.md)"
+        )

@@ -242,6 +242,7 @@ def test_each_person_gets_a_login(here: Here) -> None:
     try:
         made = here("login", "ann")
         assert "ann is a new login" in made.stderr
+        assert "read with autocommit" in " ".join(made.stderr.split())
         url = made.stdout.strip()
         assert url.startswith("postgresql://ann:")
         as_ann = replace(here, environment=here.environment | {"LAMINA_ANALYST": url})
