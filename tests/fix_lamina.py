@@ -20,6 +20,7 @@ from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
 from batch_layer.check import Checked, check
+from lamina.catalogs import catalog_files
 from lamina.deployment import Deployment
 from lamina.services.java import QUICK_COMPILER
 from lamina.settings import Settings
@@ -63,10 +64,10 @@ class Deployed:
 
     def copied(self, example: Path, to: Path) -> Path:
         """The catalog of an example, its topics the test's own."""
-        for file in example.rglob("*.sql"):
-            copy = to / file.relative_to(example)
+        for file, sql in catalog_files(example).items():
+            copy = to / file
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(file.read_text().replace("(topic '", f"(topic '{self.prefix}_"))
+            copy.write_text(sql.replace("(topic '", f"(topic '{self.prefix}_"))
         return to
 
     def topic(self, source: str) -> str:

@@ -23,6 +23,7 @@ from lamina.generating.shown import Address, chart
 from lamina.generating.yaml_text import yaml as as_yaml
 from tests.fix_lamina import Deployed
 from tests.fix_services import REPOSITORY
+from tests.fix_shop import WITH_CUSTOMERS, told
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog
 
@@ -201,7 +202,7 @@ def _send_the_shop(deployed: Deployed) -> None:
         records = [json.loads(line) for line in lines]
         deployed.send(source, *((keys[source](each), each) if source in keys else each for each in records))
     deployed.catch_up()
-    assert deployed.rows("SELECT count(*) FROM by_city") == [(3,)]
+    assert told(deployed) == WITH_CUSTOMERS
 
 
 def _run_all(deployed: Deployed) -> None:
