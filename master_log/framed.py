@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -46,13 +47,15 @@ def unframed(topic: str, pairs: Sequence[Pair], registry: Registry | None) -> Un
     keys = [key for key, value in pairs if value is not None]
     with_keys = all(key is not None and key.startswith(b"\0") for key in keys)
     schemas = _schemas(registry, [*values, *(key for key in keys if with_keys and key is not None)])
-    newest = next((each for id in map(_id, reversed(values)) if (each := schemas.get(id or "")) is not None), None)
-    if newest is None:
+    of_values = [each for value in reversed(values) if (each := schemas.get(_id(value) or "")) is not None]
+    if not of_values:
         raise LaminaError(
             f"The schema registry has no schema of topic {topic}",
             evidence=f"asked for {', '.join(sorted(schemas)) or 'none'}",
             way_out="Set LAMINA_SCHEMA_REGISTRY to the registry that the topic's producers use.",
         )
+    [(kind, _)] = Counter(each.kind for each in of_values).most_common(1)  # some may be bad
+    newest = next(each for each in of_values if each.kind == kind)
     key_format = next((each for each in DECODED_KEYS if with_keys and _reads(each, keys, schemas)), None)
     format = newest.kind.lower()
     types: Mapping[str, Type] = {}
