@@ -16,6 +16,7 @@ import click
 import psutil
 
 import benchmarks.chaos.faults  # noqa: F401 (fills the table)
+from benchmarks.chaos.parcels import Registry
 from benchmarks.chaos.report import page
 from benchmarks.chaos.stage import Stage, environment
 from benchmarks.chaos.storm import Storm, storm
@@ -38,7 +39,7 @@ CERTIFICATE_MINUTES = 60
 
 
 @contextmanager
-def staged(output: Output, seed: int) -> Iterator[Stage]:
+def staged(output: Output, seed: int, *, store: bool) -> Iterator[Stage]:
     """Services of the run's own, in a folder that is kept where something was found."""
     home = Path(tempfile.mkdtemp(prefix="lamina-chaos-"))
     home.chmod(0o755)  # Postgres runs as another user where we are root
@@ -47,12 +48,20 @@ def staged(output: Output, seed: int) -> Iterator[Stage]:
     kept = home.with_name(f"{home.name}-found")
     with ExitStack() as last:
         last.callback(shutil.rmtree, home, ignore_errors=True)
-        disks = {name: home / name for name in DISKS if last.enter_context(_disk(home / name, DISKS[name]))}
-        embedded.start()
+        folders = {name: home / ("s3" if store and name == "warehouse" else name) for name in DISKS}
+        disks = {name: folders[name] for name in DISKS if last.enter_context(_disk(folders[name], DISKS[name]))}
+        embedded.start(store=store)
         last.callback(embedded.stop)
-        settings = Settings.read(home, {"LAMINA_HOME": str(home), "LAMINA_SPARK_MASTER": "local[2]"})
+        registry = Registry.begun(home)
+        last.callback(registry.stop)
+        given = {
+            "LAMINA_HOME": str(home),
+            "LAMINA_SPARK_MASTER": "local[2]",
+            "LAMINA_SCHEMA_REGISTRY": registry.url,
+        }
+        settings, world = Settings.read(home, given), World("chaos", seed, versions=1)
         kept.mkdir()
-        stage = Stage(settings, World("chaos", seed), kept, environment(settings), embedded, disks, tell=output.tell)
+        stage = Stage(settings, world, kept, environment(settings), embedded, registry, disks, tell=output.tell)
         last.callback(stage.close)
         yield stage
 
@@ -76,14 +85,15 @@ def _disk(folder: Path, size: str) -> Iterator[bool]:
 @click.option("--faults", default=0, help="Goes on until so many have struck, twice the minutes at most.")
 @click.option("--seed", default=1, show_default=True)
 @click.option("--only", multiple=True, type=click.Choice(sorted(FAULTS)), help="This kind alone (repeatable).")
+@click.option("--s3", "store", is_flag=True, help="The master log is in an object storage, which fails as well.")
 @click.option("--write", type=click.Path(path_type=Path), help="Where the page is written, as docs/certificate.md.")
 @benchmark
 def main(
-    output: Output, minutes: float, faults: int, seed: int, only: Sequence[str], write: Path | None
+    output: Output, minutes: float, faults: int, seed: int, only: Sequence[str], store: bool, write: Path | None
 ) -> list[Figure]:
     """Faults of many kinds, while readers compare every view with DuckDB over exactly the offsets that they read."""
     began = datetime.now(UTC)
-    with staged(output, seed) as stage:
+    with staged(output, seed, store=store) as stage:
         found = storm(stage, seed, minutes, only, faults=faults)
         figures = [*measured(found, whole=minutes >= CERTIFICATE_MINUTES), *proven(stage), *left(stage)]
         for each in stage.careless:

@@ -15,7 +15,7 @@ from psycopg2.extensions import connection as Connection  # noqa: N812 (a type)
 
 from benchmarks.chaos.oracle import Offsets, Row, told
 from benchmarks.chaos.stage import Stage, written
-from benchmarks.chaos.world import EXTRA, VIEWS, View
+from benchmarks.chaos.world import EXTRA, OF_PARCELS, VIEWS, View
 
 REST = 3.0
 """A reader rests for so many times what a comparison took: the rest of the machine is Lamina's."""
@@ -172,4 +172,4 @@ def version_of(name: str, width: int) -> View:
         return View(name, "", f"SELECT kind, count(*) AS records, sum(n) AS n FROM {source} GROUP BY kind")
     if name == "extra":
         return EXTRA[width - 2]
-    return next(view for view in VIEWS if view.name == name)
+    return next(view for view in (*VIEWS, OF_PARCELS) if view.name == name)

@@ -25,6 +25,7 @@ from kafka.errors import KafkaError
 
 from benchmarks import common
 from benchmarks.chaos.oracle import Oracle
+from benchmarks.chaos.parcels import Registry
 from benchmarks.chaos.world import Record, World
 from lamina.services.embedded import Embedded
 from lamina.services.java import QUICK_COMPILER
@@ -105,8 +106,9 @@ class Process:
 class Stage:
     """Everything that a fault may lay hands on.
 
-    environment: of Lamina's commands. services: None where they are others', and may not be stopped. disks: small
-    ones, by folder. programs: what runs in place of a command. pace: how long a fault lasts, of what it usually does.
+    environment: of Lamina's commands. services: None where they are others', and may not be stopped. registry: that of
+    parcels. disks: small ones, by folder. programs: what runs in place of a command. pace: how long a fault lasts, of
+    what it usually does.
     """
 
     settings: Settings
@@ -114,6 +116,7 @@ class Stage:
     folder: Path
     environment: Mapping[str, str]
     services: Embedded | None = None
+    registry: Registry | None = None
     disks: Mapping[str, Path] = field(default_factory=dict)
     programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     pace: float = 1.0
@@ -138,6 +141,17 @@ class Stage:
     def brokers(self) -> Brokers:
         """Kafka, as Lamina's own commands see it."""
         return Brokers(self.settings.kafka, self.settings.login)
+
+    @property
+    def stored(self) -> bool:
+        """True if the master log is in an object storage."""
+        return self.settings.warehouse.startswith("s3:")
+
+    @property
+    def warehouse(self) -> Path:
+        """The folder of the master log; an object storage has it within its own."""
+        path = self.settings.warehouse.removeprefix("s3://")
+        return self.settings.home / "s3" / "data" / path if self.stored else Path(path)
 
     @contextmanager
     def admin(self) -> Iterator[KafkaAdminClient]:
@@ -357,7 +371,8 @@ class Stage:
     def good(self, count: int, dice: random.Random) -> list[tuple[str, Record]]:
         """Good records of all sources."""
         names = list(self.world.sources)
-        return [(name, self.world.record(name, dice)) for name in dice.choices(names, (5, 4, 1, 2), k=count)]
+        weights = (5, 4, 1, 2, 2)[: len(names)]
+        return [(name, self.world.record(name, dice)) for name in dice.choices(names, weights, k=count)]
 
     def produce(self, rate: int, stopping: threading.Event) -> None:
         """Sends good records all the while; where Kafka is away, later ones follow when it is back."""
@@ -417,6 +432,8 @@ def environment(settings: Settings) -> dict[str, str]:
         LAMINA_ANALYST=settings.analyst or "",
         LAMINA_KAFKA=settings.kafka,
         LAMINA_WAREHOUSE=settings.warehouse,
+        LAMINA_WAREHOUSE_OPTIONS=",".join(f"{name}={value}" for name, value in settings.warehouse_options.items()),
+        LAMINA_SCHEMA_REGISTRY=",".join(address.url for address in settings.schema_registry),
         LAMINA_HOME=str(settings.home),
         LAMINA_SPARK_MASTER=settings.spark_master,
         SPARK_SUBMIT_OPTS=f"{QUICK_COMPILER} -XX:+UseSerialGC",  # of JVMs that are killed within minutes

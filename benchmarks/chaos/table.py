@@ -19,8 +19,9 @@ Inflict = Callable[[Stage, random.Random], None]
 class Fault:
     """A kind of fault. weight: how often it strikes where the rarest strikes once; 0: only where it is asked for.
 
-    needs: `services` that may be stopped, or `disks` of their own. beside: it strikes while others do, and is one of
-    the batch layer's. alone: it cannot happen while a rebuild, an archive run or an apply runs.
+    needs: `services` that may be stopped, `disks` of their own, a `registry` or an object `store`. beside: it strikes
+    while others do, and is one of the batch layer's. alone: it cannot happen while a rebuild, an archive run or an
+    apply runs.
     """
 
     name: str
@@ -47,7 +48,8 @@ def fault(weight: int, *needs: str, beside: bool = False, alone: bool = False) -
 
 def deck(stage: Stage, dice: random.Random, only: Sequence[str], *, beside: bool) -> list[Fault]:
     """The kinds that can strike here (of those named), each as often as it weighs, in the order of the dice."""
-    have = ({"services"} if stage.services else set()) | ({"disks"} if stage.disks else set())
+    there = {"services": stage.services, "disks": stage.disks, "registry": stage.registry, "store": stage.stored}
+    have = {name for name, found in there.items() if found}
     kinds = [FAULTS[name] for name in FAULTS if not only or name in only]
     cards = [
         each for each in kinds if each.needs <= have and each.beside == beside for _ in range(each.weight or bool(only))

@@ -15,6 +15,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from benchmarks.chaos.parcels import framed
+
 Row = Mapping[str, Any]
 
 COUNTRIES = ("FR", "JP", "NG", "BR", "", None)
@@ -66,6 +68,9 @@ CUSTOMERS = """CREATE TABLE customers (customer STRING PRIMARY KEY, city STRING,
 USING kafka OPTIONS (topic '{topic}', format 'debezium-json', key_format 'none')
 TBLPROPERTIES ('event_time' = 'ts', 'partitions' = '2');"""
 
+PARCELS = """CREATE TABLE parcels (id BIGINT, city STRING, grams BIGINT, price DECIMAL(12, 2))
+USING kafka OPTIONS (topic '{topic}', format 'avro') TBLPROPERTIES ('partitions' = '2');"""
+
 ORDER_COLUMNS = {
     "id": "BIGINT",
     "customer": "VARCHAR",
@@ -77,6 +82,7 @@ ORDER_COLUMNS = {
     "os": "VARCHAR",
 }
 VISIT_COLUMNS = {"who": "VARCHAR", "page": "VARCHAR", "ms": "BIGINT", "ratio": "DOUBLE", "ts": "TIMESTAMP"}
+PARCEL_COLUMNS = {"id": "BIGINT", "city": "VARCHAR", "grams": "BIGINT", "price": "DECIMAL(12, 2)"}
 SPARE_COLUMNS = {"kind": "VARCHAR", "n": "INTEGER"}
 CUSTOMER_COLUMNS = {"customer": "VARCHAR", "city": "VARCHAR", "ts": "TIMESTAMP", "gone": "BOOLEAN", "before": "VARCHAR"}
 """`gone`: the record deletes; `before`: the key that it takes the row away from."""
@@ -185,6 +191,13 @@ VIEWS = (
     ),
 )
 
+OF_PARCELS = View(
+    "posted",
+    """CREATE VIEW posted AS SELECT city, count(*) AS parcels, sum(grams) AS grams, sum(price) AS price,
+    max(id) AS newest FROM parcels GROUP BY city;""",
+    "SELECT city, count(*), sum(grams), sum(price), max(id) FROM parcels GROUP BY city",
+)
+
 EXTRA = (
     View(
         "extra",
@@ -204,7 +217,7 @@ EXTRA = (
 class World:
     """The catalog as it is declared now, and the records that are sent to it.
 
-    prefix: what makes the names of topics its own.
+    prefix: what makes the names of topics its own. versions: of the schema of parcels; none where there is no registry.
     """
 
     prefix: str
@@ -212,6 +225,7 @@ class World:
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
     extra: int | None = None
     spare: int = 1
+    versions: int = 0
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1), repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -224,6 +238,7 @@ class World:
             ("visits", VISITS, VISIT_COLUMNS),
             (spare, SPARE, SPARE_COLUMNS),
             ("customers", CUSTOMERS, CUSTOMER_COLUMNS),
+            *((("parcels", PARCELS, PARCEL_COLUMNS),) if self.versions else ()),
         )
         return {
             name: Source(name, f"{self.prefix}_{name}", ddl.format(name=name, topic=f"{self.prefix}_{name}"), columns)
@@ -236,7 +251,8 @@ class World:
         name = f"spare_{self.spare}"
         counted = f"SELECT kind, count(*) AS records, sum(n) AS n FROM {name} GROUP BY kind"
         spare = View(f"{name}_kinds", f"CREATE VIEW {name}_kinds AS {counted};", counted)
-        return (*VIEWS, spare, *(EXTRA[self.extra : self.extra + 1] if self.extra is not None else ()))
+        extra = EXTRA[self.extra : self.extra + 1] if self.extra is not None else ()
+        return (*VIEWS, spare, *((OF_PARCELS,) if self.versions else ()), *extra)
 
     @property
     def files(self) -> dict[str, str]:
@@ -257,8 +273,10 @@ class World:
             return _change(self, dice)
         row = _ROWS[source.partition("_")[0]](self, dice)
         for name in list(row):
-            if dice.random() < 0.05:
+            if dice.random() < 0.05 and (source, name) != ("parcels", "id"):  # which may not be null
                 row[name] = None
+        if source == "parcels":
+            return Record(framed(self.versions, row), row)
         said = {name: value for name, value in row.items() if value is not None or dice.random() < 0.5}
         return Record(json.dumps(_nested(said), default=_json).encode(), row)
 
@@ -308,7 +326,16 @@ def _spare(_: World, dice: random.Random) -> dict[str, Any]:
     return {"kind": dice.choice(("a", "b", None)), "n": dice.randrange(10)}
 
 
-_ROWS = {"orders": _order, "visits": _visit, "spare": _spare}
+def _parcel(world: World, dice: random.Random) -> dict[str, Any]:
+    return {
+        "id": world.number(),
+        "city": dice.choice(("Bonn", "Kiel", "Ulm")),
+        "grams": dice.randrange(30_000),
+        "price": Decimal(dice.randrange(100_000)) / 100,
+    }
+
+
+_ROWS = {"orders": _order, "visits": _visit, "spare": _spare, "parcels": _parcel}
 
 
 def _nested(row: Row) -> dict[str, Any]:

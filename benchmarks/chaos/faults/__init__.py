@@ -1,5 +1,5 @@
 """The faults, a function per kind; importing this package fills the table (table.py)."""
 
-from benchmarks.chaos.faults import processes, readers, services, topics
+from benchmarks.chaos.faults import processes, readers, schemas, services, topics
 
-__all__ = ["processes", "readers", "services", "topics"]
+__all__ = ["processes", "readers", "schemas", "services", "topics"]

@@ -44,6 +44,19 @@ def both_killed(stage: Stage, dice: random.Random) -> None:
     _kill(stage, dice, "postgres", "kafka")
 
 
+@fault(3, "services", "store", alone=True)
+def store_killed(stage: Stage, dice: random.Random) -> None:
+    """The object storage is killed under a rebuild or an archive run, and started again."""
+    command = dice.choice(("archive", "rebuild"))
+    process = stage.start(command)
+    stage.wait(dice.uniform(0, 25))
+    kill(_services(stage), "s3")
+    stage.wait(dice.uniform(0, 20))
+    _services(stage).start()
+    stage.end(process)
+    stage.insist(command)
+
+
 @fault(4, "services")
 def kafka_stopped(stage: Stage, dice: random.Random) -> None:
     """Kafka stands still (SIGSTOP) and goes on."""
@@ -182,10 +195,10 @@ def _full(disk: Path) -> Iterator[None]:
 @fault(2, "services", alone=True)
 def backup_restored(stage: Stage, dice: random.Random) -> None:
     """A backup of the database and the warehouse is restored, minutes later."""
-    dump, copy = stage.folder / "backup.dump", stage.folder / "warehouse"
+    dump, copy, warehouse = stage.folder / "backup.dump", stage.folder / "warehouse", stage.warehouse
     superuser = _superuser(stage)
     program("pg_dump", "-Fc", "--create", "-f", str(dump), superuser)
-    shutil.copytree(stage.settings.warehouse, copy, dirs_exist_ok=True)
+    shutil.copytree(warehouse, copy, dirs_exist_ok=True)
     stage.burst(stage.good(1_000, dice), dice)
     stage.moved()
     stage.hold()
@@ -193,7 +206,6 @@ def backup_restored(stage: Stage, dice: random.Random) -> None:
     there = address.set(database="postgres").render_as_string(hide_password=False)
     program("psql", "-qc", f"DROP DATABASE {address.database} WITH (FORCE)", there)
     program("pg_restore", "--create", "-d", there, str(dump))
-    warehouse = Path(stage.settings.warehouse)
     for each in warehouse.iterdir():
         shutil.rmtree(each) if each.is_dir() else each.unlink()
     shutil.copytree(copy, warehouse, dirs_exist_ok=True)

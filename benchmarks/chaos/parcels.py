@@ -1,0 +1,84 @@
+"""Parcels, in Avro: each version of their schema has its fields in another order, wider types, and one field more.
+
+So a record that is read by another schema than the one that wrote it is another row, or none.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lamina.services.processes import free_port
+from tests.fix_registry import SchemaRegistry, in_frame, started, url_at
+
+SUBJECT = "chaos_parcels-value"
+
+_FIELDS = (
+    {"name": "id", "type": "long"},
+    {"name": "city", "type": ["null", "string"], "default": None},
+    {"name": "grams", "type": ["null", "int"], "default": None},
+    {
+        "name": "price",
+        "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}],
+        "default": None,
+    },
+)
+
+
+@cache
+def schema(version: int) -> dict[str, Any]:
+    """A version of the schema, from 1."""
+    notes = [{"name": f"note_{each}", "type": "string", "default": "none"} for each in range(2, version + 1)]
+    fields = [*_FIELDS, *notes]
+    turn = version % len(fields)
+    text = json.dumps({"type": "record", "name": "Parcel", "fields": fields[turn:] + fields[:turn]})
+    found: dict[str, Any] = json.loads(text.replace('"int"', '"long"') if version > 1 else text)
+    return found
+
+
+def framed(version: int, row: dict[str, Any]) -> bytes:
+    """A row as a producer writes it, whose registry numbers the versions from 1."""
+    import fastavro
+
+    datum, by = io.BytesIO(), schema(version)
+    fastavro.schemaless_writer(datum, fastavro.parse_schema(by), row)
+    return in_frame(version, datum.getvalue())
+
+
+@dataclass
+class Registry:
+    """The registry of the run: where it is, also while it is away; its schemas outlive it in a file."""
+
+    home: Path
+    port: int
+    _running: SchemaRegistry
+
+    @classmethod
+    def begun(cls, home: Path) -> Registry:
+        """A registry with the first version."""
+        port = free_port()
+        found = cls(home, port, started(home, port, home / "registry"))
+        found.add(1)
+        return found
+
+    @property
+    def url(self) -> str:
+        """Where it is asked."""
+        return url_at(self.port)
+
+    def add(self, version: int) -> None:
+        """Registers a version, as a producer does before it writes with it."""
+        number = self._running.add(SUBJECT, schema(version))
+        assert number == version, f"the registry calls version {version} {number}"
+
+    def stop(self) -> None:
+        """Ends it (kill -9)."""
+        self._running.stop()
+
+    def start(self) -> None:
+        """Starts it again."""
+        self._running = started(self.home, self.port, self.home / "registry")
