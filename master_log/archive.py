@@ -46,7 +46,7 @@ from master_log.summaries import HELD, LOST, PARSED_BY, REPLACED, START, TAILS, 
 from master_log.tails import Differs, Tails, to_json
 from view_algebra.compiled import LOG_TIME, Source
 from view_algebra.formats import Decoding
-from view_algebra.formats.interface import NO_SCHEMAS
+from view_algebra.formats.interface import NO_ANSWERS
 from view_algebra.language.quoting import spark_path, spark_text
 
 if TYPE_CHECKING:
@@ -296,12 +296,12 @@ class MasterLog:
         The speed layer has learned those of the records that it counted. Others may be met here first: those that came
         when the source was declared otherwise, or not at all.
         """
-        by, schemas = Decoding.of(source), NO_SCHEMAS
+        by, answers = Decoding.of(source), NO_ANSWERS
         if by is not None and by.needs_registry:
-            schemas = self._schemas.of(source.topic)
-            if unknown := named_schemas(raw, by) - schemas.keys():
-                schemas = self._schemas.learn(source.topic, unknown)
-        return parsed(raw, source, schemas)
+            answers = self._schemas.of(source.topic)
+            if unknown := named_schemas(raw, by) - by.schemas(answers).keys():
+                answers = self._schemas.learn(source.topic, by.ask_again, unknown)
+        return parsed(raw, source, answers)
 
     def maintain(self, source: Source, before: datetime) -> Maintained:
         """Keeps the log from growing but by its records; the caller's lock keeps archive runs away meanwhile.
@@ -500,7 +500,7 @@ class MasterLog:
 
 def _of_kafka(raw: DataFrame, source: Source) -> DataFrame:
     """Parsed records of which only Kafka's own columns are read: no schema is needed for them."""
-    return parsed(raw, source, NO_SCHEMAS)
+    return parsed(raw, source, NO_ANSWERS)
 
 
 def _beyond(held: Offsets, latest: Offsets) -> list[Differs]:

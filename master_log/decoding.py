@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from view_algebra.compiled import Source
-from view_algebra.formats import FORMATS, Decoding, Schemas, decodings, frames
+from view_algebra.formats import FORMATS, Answers, Decoding, Schemas, decodings, frames
 from view_algebra.formats.frames import HEADER, HEADER_OF_KEY
 from view_algebra.formats.interface import DIRECT, KEY_TEXT, NO_KEY_TEXT, NO_TEXT, TEXT, NoText
 from view_algebra.language.quoting import spark_name
@@ -38,14 +38,14 @@ def _direct_type(by: Decoding) -> str:
     return f"STRUCT<{', '.join([*columns, f'{CORRUPT}: STRING'])}>"
 
 
-def decoded(raw: DataFrame, sources: Iterable[Source], schemas: Schemas) -> DataFrame:
+def decoded(raw: DataFrame, sources: Iterable[Source], answers: Answers) -> DataFrame:
     """Raw records with the decoded column of each source that has one."""
     from pyspark.sql.functions import expr
 
     for each in decodings(sources):
         of_values = ("value", _header(HEADER)) if each.values else (_NOTHING, _NOTHING)
         of_keys = ("key", _header(HEADER_OF_KEY)) if each.keys else (_NOTHING, _NOTHING)
-        raw = raw.withColumn(each.column, _in_spark(each, schemas)(*map(expr, (*of_values, *of_keys))))
+        raw = raw.withColumn(each.column, _in_spark(each, each.schemas(answers))(*map(expr, (*of_values, *of_keys))))
     return raw
 
 
@@ -96,12 +96,12 @@ def named_schemas(raw: DataFrame, by: Decoding) -> set[str]:
     return found
 
 
-def decoded_few(few: pa.Table, sources: Iterable[Source], schemas: Schemas) -> pa.Table:
+def decoded_few(few: pa.Table, sources: Iterable[Source], answers: Answers) -> pa.Table:
     """The same of records at hand, in the columns of a raw record; all of them by their JSON."""
     for each in decodings(sources):
         headers = [[_newest(all, name) for all in few["headers"].to_pylist()] for name in _NAMES]
         given = [few["value"].to_pylist(), headers[0], few["key"].to_pylist(), headers[1]]
-        few = few.append_column(each.column, _struct(_texts(each, given, schemas)))
+        few = few.append_column(each.column, _struct(_texts(each, given, each.schemas(answers))))
     return few
 
 

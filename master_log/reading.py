@@ -22,7 +22,7 @@ from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.formats import Decoding
-from view_algebra.formats.interface import NO_SCHEMAS, Schemas
+from view_algebra.formats.interface import NO_ANSWERS, Answers
 from view_algebra.language.quoting import spark_name
 
 if TYPE_CHECKING:
@@ -176,10 +176,10 @@ def _whole_range(spark: SparkSession, brokers: Brokers, source: Source, rng: Off
     )
 
 
-def parsed(raw: DataFrame, source: Source, schemas: Schemas | None = None) -> DataFrame:
+def parsed(raw: DataFrame, source: Source, answers: Answers | None = None) -> DataFrame:
     """Raw records through `Source.parse`: good and bad ones, told apart by `kafka_error`.
 
-    schemas: those that are known of the records, if these are to be decoded; raw records may be decoded already.
+    answers: the schemas that are known of the records, if these are to be decoded; raw records may be decoded already.
 
     The sample is of all of them, and Spark's optimizer moves no condition below it. There it would replace a column by
     what computes it, and parse a record's JSON again for each kind of mistake that `kafka_error` tells. Spark samples
@@ -189,8 +189,8 @@ def parsed(raw: DataFrame, source: Source, schemas: Schemas | None = None) -> Da
         raw = raw.withColumn(RAW_LOG_TIME, lit(None).cast("timestamp"))
     if (by := Decoding.of(source)) is not None:
         if by.column not in raw.columns:
-            assert schemas is not None or not by.needs_registry, f"{source.name} is read without its schemas"
-            raw = decoded(raw, [source], schemas or NO_SCHEMAS)
+            assert answers is not None or not by.needs_registry, f"{source.name} is read without its schemas"
+            raw = decoded(raw, [source], answers or NO_ANSWERS)
         raw = raw.select("*", f"{by.column}.*")
     return selected(raw, "raw_records", source.parse).sample(1.0, seed=0)
 

@@ -22,7 +22,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from master_log.login import Address
 from master_log.questions import LONGEST, opener
 from view_algebra.errors import LaminaError
-from view_algebra.formats.interface import NO_SCHEMAS, Schema, Schemas
+from view_algebra.formats.interface import NO_ANSWERS, Answers, Schema
 
 ANSWER_SECONDS = 5.0
 """Seconds after which an address of the registry is given up."""
@@ -122,21 +122,21 @@ class Registry:
 class KnownSchemas(Protocol):
     """The schemas that are known of the records of each topic."""
 
-    def of(self, topic: str) -> Schemas:
+    def of(self, topic: str) -> Answers:
         """Those that are known."""
 
-    def learn(self, topic: str, ids: Collection[str], *, patient: bool = True) -> Schemas:
+    def learn(self, topic: str, ask_again: int, ids: Collection[str], *, patient: bool = True) -> Answers:
         """Asks the registry for these ids, and gives every schema that is known of the topic. Raises `RegistryAway`."""
 
 
 class _NoRegistry:
     """The schemas of a deployment that has no registry."""
 
-    def of(self, topic: str) -> Schemas:  # noqa: ARG002
+    def of(self, topic: str) -> Answers:  # noqa: ARG002
         """None."""
-        return NO_SCHEMAS
+        return NO_ANSWERS
 
-    def learn(self, topic: str, ids: Collection[str], *, patient: bool = True) -> Schemas:  # noqa: ARG002
+    def learn(self, topic: str, ask_again: int, ids: Collection[str], *, patient: bool = True) -> Answers:  # noqa: ARG002
         """Raises `RegistryAway`."""
         raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
 

@@ -482,6 +482,9 @@ schema = Table(
     "schema",
     metadata,
     Column("topic", Text, primary_key=True),
+    Column(
+        "ask_again", Integer, primary_key=True, comment="the number in OPTIONS of the sources that count the answer"
+    ),
     Column("id", Text, primary_key=True, comment="the number, or the UUID, that the registry has for it"),
     Column("kind", Text, comment="AVRO, PROTOBUF or JSON; NULL if the registry had none with the id"),
     Column("text", Text),

@@ -2,44 +2,79 @@
 
 A schema is kept before the first record is counted that was written with it, and never changes. So what is counted can
 be decoded for ever, also when the registry is gone; and both layers decode it alike. That a registry had no schema with
-an id is kept as well, since it decides that a record is bad.
+an id is kept as well, since it decides that a record is bad. A source with another ASK_AGAIN has answers of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from master_log.registry import Registry, RegistryAway
-from serving_layer.bookkeeping import schema
+from serving_layer.bookkeeping import bad_count, schema
 from serving_layer.database import Database
-from view_algebra.formats.interface import Schema, Schemas
+from serving_layer.deployed import sources
+from view_algebra.formats import Decoding, frames
+from view_algebra.formats.interface import NO_SCHEMAS, Answers, Schema, Schemas
 
 AT_A_TIME = 100
 """Schemas that are asked for before those are kept that were found."""
 
 
-def kept(connection: Connection, topic: str) -> Schemas:
-    """The schemas of a topic, by their ids."""
-    rows = connection.execute(select(schema).where(schema.c.topic == topic))
-    return {
-        row.id: row.kind and Schema(row.kind, row.text, tuple((name, text) for name, text in row.references))
-        for row in rows
-    }
+def kept(connection: Connection, topic: str) -> Answers:
+    """The schemas of a topic."""
+    answers: dict[int, dict[str, Schema | None]] = {}
+    for row in connection.execute(select(schema).where(schema.c.topic == topic)):
+        found = row.kind and Schema(row.kind, row.text, tuple((name, text) for name, text in row.references))
+        answers.setdefault(row.ask_again, {})[row.id] = found
+    return answers
 
 
-def keep(connection: Connection, topic: str, found: Schemas) -> None:
+def keep(connection: Connection, topic: str, ask_again: int, found: Schemas) -> None:
     """Keeps schemas; what was kept before stays."""
     for id, each in found.items():
-        row: dict[str, Any] = {"topic": topic, "id": id}
+        row: dict[str, Any] = {"topic": topic, "ask_again": ask_again, "id": id}
         if each is not None:
             row |= {"kind": each.kind, "text": each.text, "references": [list(pair) for pair in each.references]}
         connection.execute(insert(schema).values(row).on_conflict_do_nothing())
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A schema that records of a source name. kind: None if the registry had none. bad_records: those bad for that."""
+
+    source: str
+    ask_again: int
+    id: str
+    kind: str | None
+    kept_at: datetime
+    bad_records: int
+
+
+def listed(connection: Connection, names: Collection[str] = ()) -> list[Listed]:
+    """The schemas that count for these sources, or for all that are deployed."""
+    found = []
+    for name, source in sources(connection).items():
+        by = Decoding.of(source)
+        if by is None or not by.needs_registry or (names and name not in names):
+            continue
+        of_errors = select(bad_count.c.error, bad_count.c.records).where(bad_count.c.source == name)
+        bad: dict[str, int] = {}
+        for error, records in connection.execute(of_errors):
+            if (id := frames.lacked(error)) is not None:
+                bad[id] = bad.get(id, 0) + records
+        mine = (schema.c.topic == source.topic, schema.c.ask_again == by.ask_again)
+        order = (func.length(schema.c.id), schema.c.id)
+        for row in connection.execute(select(schema).where(*mine).order_by(*order)):
+            count = 0 if row.kind else bad.get(row.id, 0)
+            found.append(Listed(name, row.ask_again, row.id, row.kind, row.kept_at, count))
+    return found
 
 
 @dataclass(frozen=True)
@@ -49,20 +84,26 @@ class KeptSchemas:
     database: Database
     registry: Registry | None
 
-    def of(self, topic: str) -> Schemas:
-        """The topic's kept schemas, by their ids."""
+    def of(self, topic: str) -> Answers:
+        """The topic's kept schemas."""
         with self.database.begin() as connection:
             return kept(connection, topic)
 
-    def learn(self, topic: str, ids: Collection[str], *, patient: bool = True) -> Schemas:
+    def learn(self, topic: str, ask_again: int, ids: Collection[str], *, patient: bool = True) -> Answers:
         """Asks the registry for those of the ids that are not kept, and keeps its answers; gives all that are kept.
 
-        patient: waits some seconds for a schema that the registry does not have yet. Raises `RegistryAway`.
+        A schema that is kept under another number is not asked for: schemas never change. patient: waits some seconds
+        for a schema that the registry does not have yet. Raises `RegistryAway`.
         """
-        missing = sorted(set(ids) - self.of(topic).keys())
+        answers = self.of(topic)
+        unknown = set(ids) - answers.get(ask_again, NO_SCHEMAS).keys()
+        known = {id: found for each in answers.values() for id, found in each.items() if found and id in unknown}
+        if known:
+            self.database.retrying(partial(keep, topic=topic, ask_again=ask_again, found=known))
+        missing = sorted(unknown - known.keys())
         for some in (missing[place : place + AT_A_TIME] for place in range(0, len(missing), AT_A_TIME)):
             if self.registry is None:
                 raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
             found = self.registry.schemas(some, patient=patient)
-            self.database.retrying(partial(keep, topic=topic, found=found))
+            self.database.retrying(partial(keep, topic=topic, ask_again=ask_again, found=found))
         return self.of(topic)

@@ -40,7 +40,7 @@ from speed_layer.preparation import Preparation, Ready
 from speed_layer.prepared import FEW, FEW_BYTES, few_of, today
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
-from view_algebra.formats import Schemas, frames
+from view_algebra.formats import Answers, Decoding, frames
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -80,16 +80,16 @@ class Records:
 
         return Records(lambda: log_times.of_raw(self.raw(), topic, reached), None if self.few is None else few)
 
-    def decoded(self, sources: Sequence[Source], schemas: Schemas) -> Records:
+    def decoded(self, sources: Sequence[Source], answers: Answers) -> Records:
         """The same records with their values decoded as each of the sources needs it."""
 
         def few() -> pa.Table | None:
             found = None if self.few is None else self.few()
             if found is not None:
-                found = decoded_few(found, sources, schemas)
+                found = decoded_few(found, sources, answers)
             return None if found is None or found.nbytes > MOST_DECODED else found
 
-        return Records(lambda: decoded(self.raw(), sources, schemas), None if self.few is None else few)
+        return Records(lambda: decoded(self.raw(), sources, answers), None if self.few is None else few)
 
 
 def alone(records: DataFrame) -> Records:
@@ -148,7 +148,7 @@ class Member:
         if self.position != reached.position or not self._knows_enough(reached.log_times):
             raise StartAgain(f"{source.name}: it has moved, or other log times are needed")
         self._log_times = reached.log_times
-        self._schemas = parts.schemas.of(source.topic)
+        self._answers = parts.schemas.of(source.topic)
         self._preparation = Preparation(parts.database, source, self._prepare, self._decoded)
         self._ready: Ready | None = None
         check_topic(parts.brokers, source, self._topic_id, self.position, self._tails)
@@ -330,9 +330,9 @@ class Member:
         computation, timer = self._computation, Timer()
         with self._counted(part.range), timer.phase("compute"):
             for by in computation.decoded_otherwise:  # whose reasons why a record is bad nobody sees
-                self._learn(named_schemas(records.raw(), by))
+                self._learn(by, named_schemas(records.raw(), by))
             computed = self._compute(computation, records, part, find, timer, again=again)
-            while self._learn(_unknown_schemas(computed)):
+            while self._learn(Decoding.of(self.source), _unknown_schemas(computed)):
                 computed = self._compute(computation, records, part, find, timer, again=again)
         return MicroBatch(
             query=self.source.name,
@@ -348,11 +348,12 @@ class Member:
             timer=timer,
         )
 
-    def _learn(self, ids: set[str]) -> bool:
+    def _learn(self, by: Decoding | None, ids: set[str]) -> bool:
         """Learns schemas that records name; False if all of them are known. Others of its run are not kept waiting."""
-        unknown = ids - self._schemas.keys()
-        if unknown:
-            self._schemas = self._parts.schemas.learn(self.source.topic, unknown, patient=not self.shares)
+        unknown = set() if by is None else ids - by.schemas(self._answers).keys()
+        if by is not None and unknown:
+            learn, patient = self._parts.schemas.learn, not self.shares
+            self._answers = learn(self.source.topic, by.ask_again, unknown, patient=patient)
         return bool(unknown)
 
     def _later(self, reached: LogTimes, computed: Computed) -> LogTimes:
@@ -371,7 +372,7 @@ class Member:
         again: bool,
     ) -> Computed:
         """As `_computed`, of the records that are given, by the schemas that are known."""
-        records = records.decoded(computation.sources, self._schemas)
+        records = records.decoded(computation.sources, self._answers)
         if records.few is not None and part.range.size <= FEW:
             ready = self._at_hand(computation) if again else self._prepared(computation)
             prepared = None if ready is None else ready.prepared
@@ -412,7 +413,7 @@ class Member:
         return Ready(computation, day, shared, self._parts.prepared(computation, interpreted=shared))
 
     def _decoded(self, raw: DataFrame, computation: Computation) -> DataFrame:
-        return decoded(raw, computation.sources, self._schemas)
+        return decoded(raw, computation.sources, self._answers)
 
     def _find(self, ids: pa.Table, stopped: threading.Event) -> Found:
         """What Postgres knows of the ids of a micro-batch."""

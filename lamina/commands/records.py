@@ -178,6 +178,29 @@ def skip(output: Output, source: str, partition: int, offset: int, reason: str) 
 
 @command()
 @click.argument("sources", nargs=-1)
+def schemas(output: Output, sources: Sequence[str]) -> None:
+    """List the schemas of a registry that records name.
+
+    For the SOURCES that are named, or for all. A schema is listed as `lacked` if the registry did not have it when the
+    first record with it came. Such records are bad. Once the registry has the schema, raise ask_again in OPTIONS of
+    the source; `lamina apply` then counts them.
+    """
+    from serving_layer.schemas import listed
+
+    with deployment(output) as opened:
+        opened.require_installed()
+        deployed = opened.deployed().sources
+        for each in sources:
+            known(deployed, each, "source")
+        with opened.database.begin() as connection:
+            found = listed(connection, sources)
+    columns = ("source", "ask_again", "id", "schema", "since", "bad_records")
+    rows = [(e.source, e.ask_again, e.id, e.kind or "lacked", e.kept_at, e.bad_records) for e in found]
+    output.table(columns, rows)
+
+
+@command()
+@click.argument("sources", nargs=-1)
 @click.option(
     "--accept-loss",
     is_flag=True,

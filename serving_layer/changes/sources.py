@@ -7,7 +7,7 @@ from dataclasses import replace
 import view_algebra
 from serving_layer.changes.known import Change, Known, other_settings, sql_diff
 from serving_layer.changes.views import declared_alike
-from view_algebra.compiled import Catalog, Source, View
+from view_algebra.compiled import ASK_AGAIN, Catalog, Source, View
 from view_algebra.language.starts import EARLIEST, start_of
 
 
@@ -93,7 +93,8 @@ def _may_make_good(old: Source, new: Source) -> bool:
     lenient = {("on_bad_field", "null"), ("empty_as_null", "true")} & new.properties.items()
     fields = [{column.name: each.field(column.name) for column in old.columns} for each in (old, new)]
     is_typed_alike = _types(old).items() <= _types(new).items()
-    return not is_typed_alike or not lenient <= old.properties.items() or fields[0] != fields[1]
+    asks_again = old.properties.get(ASK_AGAIN) != new.properties.get(ASK_AGAIN)
+    return asks_again or not is_typed_alike or not lenient <= old.properties.items() or fields[0] != fields[1]
 
 
 def _told_apart(source: Source) -> dict[str, str]:
@@ -112,7 +113,7 @@ def _read_otherwise(old: Source, new: Source) -> str:
         for name in now
         if name in was and old.field(name) != new.field(name)
     ]
-    for setting in ("on_bad_field", "empty_as_null"):
+    for setting in ("on_bad_field", "empty_as_null", ASK_AGAIN):
         before, after = (each.properties.get(setting, "not set") for each in (old, new))
         said += [f"{setting} is {after} and was {before}"] if before != after else []
     what = ", ".join(said) or "its records are read differently"

@@ -101,6 +101,16 @@ SOURCES = [
         f"CREATE TABLE x (a INT) {_KAFKA};",
     ),
     Refusal(
+        "a registry asked again that is not asked",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json', ask_again '1');",
+        f"CREATE TABLE x (a INT) {_KAFKA};",
+    ),
+    Refusal(
+        "a registry asked again without a number",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'avro', ask_again 'yes');",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'avro', ask_again '1');",
+    ),
+    Refusal(
         "two columns of one text",
         "CREATE TABLE x (a STRING, b STRING) USING kafka OPTIONS (topic 'x', format 'text');",
         "CREATE TABLE x (a STRING) USING kafka OPTIONS (topic 'x', format 'text');",

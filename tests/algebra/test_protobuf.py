@@ -277,7 +277,7 @@ def test_a_framed_message_is_read_by_the_schema_and_the_type_that_wrote_it() -> 
         (in_frame(5, b"\0"), "the schema is not one of Protobuf: lost.proto: File not found. (schema 5)"),
         (in_frame(6, b"\0"), "the schema is not one of Protobuf: a file cannot be called '../out.proto' (schema 6)"),
         (in_frame(7, b"\0"), "the schema 7 is AVRO, not PROTOBUF"),
-        (in_frame(8, b"\0"), "the registry has no schema 8"),
+        (in_frame(8, b"\0"), "the registry had no schema 8: if it has by now, raise ask_again in OPTIONS and apply"),
         (in_frame(9, b"\0"), "the schema is not one of Protobuf: a file is called as the folder of another (schema 9)"),
         (b"\x0a\1a", "no frame of a schema registry: it begins with the byte 0x0a"),
     ],

@@ -161,7 +161,7 @@ class Engines:
         raw = [_raw(value, number) for number, value in enumerate(values, offset)]
         in_kafka = log_times.of_raw(raw_records(self.spark, raw), "t", reached)
         by = Decoding.of(source)
-        readable = decoded(in_kafka, [source], self.schemas).select("*", *([f"{by.column}.*"] if by else []))
+        readable = decoded(in_kafka, [source], {0: self.schemas}).select("*", *([f"{by.column}.*"] if by else []))
         readable.createOrReplaceTempView("raw_records")
         self.spark.sql(source.parse).sample(1.0, seed=0).createOrReplaceTempView("records")  # as `parsed` does
         good = self.spark.sql("SELECT * FROM records WHERE kafka_error IS NULL")

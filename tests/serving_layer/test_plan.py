@@ -7,11 +7,13 @@ from importlib.metadata import version
 
 import pytest
 
+from serving_layer import definitions
 from serving_layer.changes import NOTHING, Change, Known, check_allowed, compare
 from serving_layer.changes.known import Measured
 from view_algebra import Catalog, compile_catalog
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
+from view_algebra.formats import Decoding
 
 USERS = "CREATE TABLE users (id INT PRIMARY KEY, name STRING) USING kafka OPTIONS (topic 'users', format 'json');"
 EVENTS = "CREATE TABLE events (k STRING, n BIGINT) USING kafka OPTIONS (topic 'events', format 'json');"
@@ -170,6 +172,27 @@ def test_a_stream_goes_on_telling_the_same_events_apart() -> None:
         [change] = compare(before, compile_catalog({"events.sql": other}), Known())
         assert change.action == "refuse", other
         assert "declare it under another name, and let the views read that" in change.effect
+
+
+def test_a_registry_that_is_asked_again_makes_new_versions() -> None:
+    events = EVENTS.replace("'json'", "'avro'")
+    files = {"events.sql": events, "sums.sql": SUMS}
+    again = files | {"events.sql": events.replace("'avro'", "'avro', ask_again '1'")}
+    changes = compare(compile_catalog(files), compile_catalog(again), Known(counted={"events": 5}))
+    assert [(each.name, each.action) for each in changes] == [("events", "update"), ("sums", "reprocess")]
+    assert changes[0].effect.startswith("ask_again is 1 and was not set: every record is read anew from its value")
+    unique = {name: sql.replace("n BIGINT", "n BIGINT, UNIQUE (k)") for name, sql in files.items()}
+    asked = unique | {"events.sql": unique["events.sql"].replace("'avro'", "'avro', ask_again '1'")}
+    [change, _] = compare(compile_catalog(unique), compile_catalog(asked), Known(counted={"events": 5}))
+    assert (change.action, "records that were bad would be good now" in change.effect) == ("refuse", True)
+
+
+@pytest.mark.parametrize("options", ['schema \'{"type": "record", "name": "r", "fields": []}\'', "ask_again '3'"])
+def test_the_definition_of_a_view_says_how_its_records_are_decoded(options: str) -> None:
+    files = {"events.sql": EVENTS.replace("'json'", f"'avro', {options}"), "sums.sql": SUMS}
+    catalog = compile_catalog(files)
+    kept = definitions.of(catalog, "sums").sources["events"]
+    assert Decoding.of(kept) == Decoding.of(catalog.sources["events"])
 
 
 def test_a_setting_is_a_change() -> None:

@@ -14,11 +14,22 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Literal, Protocol
 
+from view_algebra.compiled import ASK_AGAIN
 from view_algebra.formats import avro, avro_columns, csv, protobuf, raw
 from view_algebra.formats.avro_columns import Directly
-from view_algebra.formats.interface import DECODED, Declared, Decoder, DirectColumn, Mistake, Read, Schemas
+from view_algebra.formats.interface import (
+    DECODED,
+    NO_SCHEMAS,
+    Answers,
+    Declared,
+    Decoder,
+    DirectColumn,
+    Mistake,
+    Read,
+    Schemas,
+)
 
-__all__ = ["FORMATS", "Declared", "Decoder", "Format", "Mistake", "Read", "Schemas"]
+__all__ = ["FORMATS", "Answers", "Declared", "Decoder", "Format", "Mistake", "Read", "Schemas"]
 
 
 @dataclass(frozen=True)
@@ -81,12 +92,14 @@ class Decoding:
     """How records are decoded: the formats of their values and of their keys, None where Spark SQL reads them.
 
     options: those of the format of values. columns: those that may be read without JSON: all of a source, or none.
+    ask_again: the number of the answers of a registry that count.
     """
 
     values: str | None
     keys: str | None
     options: tuple[tuple[str, str], ...] = ()
     columns: tuple[DirectColumn, ...] = ()
+    ask_again: int = 0
 
     @classmethod
     def declared(cls, source: _Declared, columns: Sequence[DirectColumn] = ()) -> Decoding | None:
@@ -98,8 +111,9 @@ class Decoding:
             return None
         known = form.options if values is not None and form is not None else ()
         options = tuple((name, source.properties[name]) for name in known if name in source.properties)
-        direct = form is not None and form.directly is not None and columns
-        return cls(values, keys, options, tuple(columns) if direct and all(map(_is_direct, columns)) else ())
+        reads_directly = form is not None and form.directly is not None
+        direct = tuple(columns) if reads_directly and all(map(_is_direct, columns)) else ()
+        return cls(values, keys, options, direct, int(source.properties.get(ASK_AGAIN, 0)))
 
     @classmethod
     def of(cls, source: _Compiled) -> Decoding | None:
@@ -130,6 +144,10 @@ class Decoding:
         """True if values, or keys, name schemas that only a registry can tell."""
         return self.keys is not None or self.values_name_schemas
 
+    def schemas(self, answers: Answers) -> Schemas:
+        """The schemas by which records are read."""
+        return answers.get(self.ask_again, NO_SCHEMAS)
+
 
 def _is_direct(column: DirectColumn) -> bool:
     return avro_columns.TYPES.fullmatch(column.type) is not None
@@ -140,7 +158,13 @@ def _decoding(told: str) -> Decoding:
     """What a text's first line says."""
     found = json.loads(told)
     options = tuple((name, value) for name, value in found["options"])
-    return Decoding(found["values"], found["keys"], options, tuple(DirectColumn(*each) for each in found["columns"]))
+    return Decoding(
+        found["values"],
+        found["keys"],
+        options,
+        tuple(DirectColumn(*each) for each in found["columns"]),
+        found["ask_again"],
+    )
 
 
 def decodings(sources: Iterable[_Compiled]) -> list[Decoding]:

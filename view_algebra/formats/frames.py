@@ -10,6 +10,7 @@ import re
 import uuid
 from collections.abc import Iterable
 
+from view_algebra.compiled import ASK_AGAIN
 from view_algebra.formats.interface import NoText, Schema, Schemas
 
 HEADER, HEADER_OF_KEY = "__value_schema_id", "__key_schema_id"
@@ -28,6 +29,9 @@ OF_KEY = "the key: "
 
 _UNKNOWN = "the schema {} is not known yet"
 _IS_UNKNOWN = re.compile(f"(?:{OF_KEY})?{_UNKNOWN.format('([0-9a-f-]+)')}")
+
+_LACKED = "the registry had no schema {}"
+_IS_LACKED = re.compile(f"(?:{OF_KEY})?{_LACKED.format('([0-9a-f-]+)')}: .*")
 
 IS_UNKNOWN = f"%s RLIKE '^{_IS_UNKNOWN.pattern}$'"
 """The condition, in Spark SQL over the reason why a record is bad, that it names a schema that is to be asked for."""
@@ -67,7 +71,7 @@ def schema_of(id: str, schemas: Schemas, kind: str) -> Schema:
         raise NoText(_UNKNOWN.format(id))
     schema = schemas[id]
     if schema is None:
-        raise NoText(f"the registry has no schema {id}")
+        raise NoText(f"{_LACKED.format(id)}: if it has by now, raise {ASK_AGAIN} in OPTIONS and apply")
     if schema.kind != kind:
         raise NoText(f"the schema {id} is {schema.kind}, not {kind}")
     return schema
@@ -80,3 +84,13 @@ def unknown(reasons: Iterable[str]) -> set[str]:
     ['17', '5']
     """
     return {found[1] for reason in reasons if (found := _IS_UNKNOWN.fullmatch(reason))}
+
+
+def lacked(reason: str) -> str | None:
+    """The id of the schema that the registry lacked, by the reason why a record is bad; None for any other reason.
+
+    >>> lacked("the registry had no schema 17: if it has by now, …"), lacked("not Avro: …")
+    ('17', None)
+    """
+    found = _IS_LACKED.fullmatch(reason)
+    return None if found is None else found[1]

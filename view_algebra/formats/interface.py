@@ -71,6 +71,12 @@ Schemas = Mapping[str, Schema | None]
 NO_SCHEMAS: Schemas = {}
 """Those of a topic whose records name none, or of which none is known yet."""
 
+Answers = Mapping[int, Schemas]
+"""The schemas of a topic by ASK_AGAIN: an id that the registry lacked for one number may have one for another."""
+
+NO_ANSWERS: Answers = {}
+"""Those of a topic for which the registry was not asked."""
+
 
 class DirectColumn(NamedTuple):
     """A column that may be read without JSON: its name, its field, and its type in Spark SQL."""

@@ -32,7 +32,7 @@ from view_algebra.language.types import (
 )
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
 from view_algebra.written.dialect import Statement
-from view_algebra.written.formats import format_of, of_format, values_of
+from view_algebra.written.formats import asked_again, format_of, of_format, values_of
 from view_algebra.written.properties import (
     MODES,
     OF_FIELD,
@@ -171,6 +171,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     well_formed(properties, report)
     properties, start = _fields(properties, columns, report), _start(options, report)
     encodings = _encodings(columns, primary, format_, properties, options, report)
+    again = asked_again(format_, key_format, options, report)
     return SourceDeclaration(
         name,
         file,
@@ -183,7 +184,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
         newest_by,
         unique or primary,
         comment,
-        {key: value for key, (value, _) in sorted((properties | of_format(format_, options) | start).items())},
+        {key: value for key, (value, _) in sorted((properties | of_format(format_, options) | start | again).items())},
         topic_place,
         format_,
         key_format,

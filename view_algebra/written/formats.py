@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-from view_algebra.compiled import DEBEZIUM
-from view_algebra.formats import FORMATS, Declared, Mistake, Read
+from view_algebra.compiled import ASK_AGAIN, DEBEZIUM, KeyFormat
+from view_algebra.formats import DECODED_KEYS, FORMATS, Declared, Mistake, Read
 from view_algebra.language.encodings import Encodings
 from view_algebra.language.types import Type
 from view_algebra.refusals import Wrong
@@ -27,6 +28,25 @@ def of_format(format_: str, options: Found) -> Found:
     """What OPTIONS say of the format alone."""
     own = FORMATS[format_].options if format_ in FORMATS else {}
     return {name: options[name] for name in own if name in options}
+
+
+def asked_again(format_: str, key_format: KeyFormat, options: Found, report: Report) -> Found:
+    """The option by which a registry is asked again for schemas, if there is one."""
+    if ASK_AGAIN not in options:
+        return {}
+    value, place = options[ASK_AGAIN]
+    names_schemas = key_format in DECODED_KEYS or (_is_decoded(format_) and "schema" not in options)
+    if not names_schemas:
+        report(Wrong(place, f"{ASK_AGAIN} without records that name schemas of a registry", "Leave it out."))
+    elif not re.fullmatch(r"[1-9]\d{0,5}", value):
+        report(Wrong(place, f"{ASK_AGAIN} {value!r}", f"Write a whole number from 1, for example {ASK_AGAIN} '1'."))
+    else:
+        return {ASK_AGAIN: options[ASK_AGAIN]}
+    return {}
+
+
+def _is_decoded(format_: str) -> bool:
+    return format_ in FORMATS and FORMATS[format_].decoder is not None
 
 
 def values_of(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 
 from sqlglot import exp
 
+from view_algebra.compiled import ASK_AGAIN
 from view_algebra.formats import FORMATS
 from view_algebra.language.encodings import BINARY_MODES, DECIMAL_MODES, FRAMES, SCHEMAS, TIME_MODES, UNITS
 from view_algebra.refusals import Span, Wrong, span, suggestion
@@ -48,7 +49,7 @@ OPTIONS_OF_FORMATS = {
 }
 """What OPTIONS may say of one format, and what it means."""
 
-OPTIONS = ("topic", "start", "format", "key_format", *MODES, UNAVAILABLE, *OPTIONS_OF_FORMATS)
+OPTIONS = ("topic", "start", "format", "key_format", *MODES, UNAVAILABLE, *OPTIONS_OF_FORMATS, ASK_AGAIN)
 """What OPTIONS of a source may say."""
 
 OF_FIELD = "field."
