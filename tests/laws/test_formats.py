@@ -197,6 +197,58 @@ def test_lists_of_avro_are_read_and_endless_ones_are_bad(engines: Engines) -> No
     assert found(engines, sql, [whole, endless, long]) == [(["a", None], {"x": 2**40}), bad, bad]
 
 
+TORN: dict[str, Any] = {
+    "type": "record",
+    "name": "torn",
+    "fields": [
+        {"name": "ok", "type": "boolean"},
+        {"name": "kind", "type": {"type": "enum", "name": "kind", "symbols": ["new", "old"]}},
+        {"name": "name", "type": ["null", "boolean", "kind"]},
+        {"name": "kinds", "type": {"type": "array", "items": ["null", "kind"]}},
+        {"name": "flags", "type": {"type": "map", "values": {"type": "boolean"}}},
+    ],
+}
+
+
+def test_what_no_writer_of_avro_writes_is_bad(engines: Engines) -> None:
+    none = {"ok": False, "kind": "new", "name": None, "kinds": [None], "flags": {}}
+    some = {"ok": True, "kind": "old", "name": "old", "kinds": ["old", None], "flags": {"x": True}}
+    values: list[tuple[bytes, Any]] = [
+        (avro(TORN, none), (False, "new", None, [None], {})),
+        (avro(TORN, some), (True, "old", "old", ["old", None], {"x": True})),
+        (avro(TORN, none | {"name": True}), (False, "new", "true", [None], {})),
+        (b"\2\0\0\0\0", "not Avro: a boolean is the byte 0x02"),
+        (b"\xff\0\0\0\0", "not Avro: a boolean is the byte 0xff"),
+        (b"\1\1\0\0\0", "not Avro: an enum has no symbol -1"),
+        (b"\1\4\0\0\0", "not Avro: an enum has no symbol 2"),
+        (b"\1\0\1\0\0\0", "not Avro: a union has no branch below 0"),
+        (b"\1\0\3\1\0\0", "not Avro: a union has no branch below 0"),
+        (b"\1\0\6\0\0", "not Avro: list index out of range"),
+        (b"\1\0\2\x80\0\0", "not Avro: a boolean is the byte 0x80"),
+        (b"\1\0\4\1\0\0", "not Avro: an enum has no symbol -1"),
+        (b"\1\0\0\2\1\2\0\0", "not Avro: a union has no branch below 0"),
+        (b"\1\0\0\2\2\3\0\0", "not Avro: an enum has no symbol -2"),
+        (b"\1\0\0\0\2\2x\3\0", "not Avro: a boolean is the byte 0x03"),
+    ]
+    columns = "ok BOOLEAN, kind STRING, name STRING, kinds ARRAY<STRING>, flags MAP<STRING, BOOLEAN>"
+    rows = found(engines, of_schema(columns, TORN), [value for value, _ in values])
+    assert [*zip([value for value, _ in values], rows, strict=True)] == values
+
+
+def test_a_topic_of_several_types_has_a_union_as_its_schema(engines: Engines) -> None:
+    made = {"type": "record", "name": "Made", "namespace": "shop", "fields": [{"name": "id", "type": "long"}]}
+    gone = {"type": "record", "name": "Gone", "namespace": "shop", "fields": [{"name": "why", "type": "string"}]}
+    references = (("shop.Made", json.dumps(made)), ("shop.Gone", json.dumps(gone)))
+    engines.schemas |= {"40": Schema("AVRO", '["shop.Made", "shop.Gone"]', references)}
+    values = [
+        (in_frame(40, b"\0\x0e"), (7, None)),
+        (in_frame(40, b"\2\2x"), (None, "x")),
+        (in_frame(40, b"\1\2x"), "not Avro: a union has no branch below 0 (schema 40)"),
+    ]
+    sql = declared("id BIGINT, why STRING", "format 'avro'")
+    assert found(engines, sql, [value for value, _ in values]) == [row for _, row in values]
+
+
 def test_a_framed_datum_is_read_by_the_schema_that_wrote_it(engines: Engines) -> None:
     def record(**fields: Any) -> dict[str, Any]:
         return {"type": "record", "name": "r", "fields": [{"name": n, "type": kind} for n, kind in fields.items()]}

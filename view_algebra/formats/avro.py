@@ -11,6 +11,7 @@ import io
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -64,10 +65,17 @@ def _of_schema(schema: Schema) -> Callable[[bytes], str]:
     import fastavro
     import orjson
 
+    writer: Any = None
+    is_alone, mistake, named = False, None, dict[str, Any]()
     try:
-        writer, mistake = parsed(schema), None
+        writer = parsed(schema, named)
+        if is_alone := not isinstance(writer, dict):
+            named = {}
+            writer = parsed(replace(schema, text=_in_record(schema.text)), named)
+        for each in (writer, *named.values()):
+            _strict(each)
     except NoText as reason:
-        writer, mistake = None, str(reason)
+        mistake = str(reason)
     _teach_fastavro()
 
     def decode(datum: bytes) -> str:
@@ -75,7 +83,8 @@ def _of_schema(schema: Schema) -> Callable[[bytes], str]:
             raise NoText(mistake)
         stream = io.BytesIO(datum)
         try:
-            text = orjson.dumps(fastavro.schemaless_reader(stream, writer, None)).decode()
+            value: Any = fastavro.schemaless_reader(stream, writer, None)
+            text = orjson.dumps(value[_ALONE] if is_alone else value).decode()
         except EOFError:
             raise NoText("not Avro: the value ends too early") from None
         except (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, AttributeError) as error:
@@ -106,6 +115,49 @@ def parsed(schema: Schema, named: dict[str, Any] | None = None, as_read: Callabl
     except (SchemaParseException, ValueError, KeyError, TypeError, AttributeError) as error:
         raise NoText(f"the schema is not one of Avro: {type(error).__name__}: {error}") from None
     return found
+
+
+_ALONE = "datum"
+
+
+def _in_record(text: str) -> str:
+    """The schema of a record with a value as its only field: fastavro parses a union or a name by itself each time."""
+    return f'{{"type": "record", "name": "lamina_{_ALONE}", "fields": [{{"name": "{_ALONE}", "type": {text}}}]}}'
+
+
+class _Branches(list[Any]):
+    """The types of a union. fastavro asks how many there are only to count from the end, for an index below 0."""
+
+    def __len__(self) -> int:
+        raise LookupError("a union has no branch below 0")
+
+
+class _Symbols(dict[int, str]):
+    """The symbols of an enum by their indexes: a list would have some below 0, too."""
+
+    def __missing__(self, index: int) -> str:
+        raise LookupError(f"an enum has no symbol {index}")
+
+
+def _strict(schema: Any) -> Any:
+    """The schema, changed in place, by which fastavro reads what its writer may have written, and nothing else."""
+    match schema:
+        case "boolean" | {"type": "boolean"}:
+            return {"type": "fixed", "name": "boolean", "size": 1, "logicalType": _BOOLEAN}
+        case list():
+            return _Branches(map(_strict, schema))
+        case {"type": "enum", "symbols": list(symbols)}:
+            schema["symbols"] = _Symbols(enumerate(symbols))
+        case {"type": "record" | "error", "fields": fields}:
+            for each in fields:
+                each["type"] = _strict(each["type"])
+        case {"type": "array"}:
+            schema["items"] = _strict(schema["items"])
+        case {"type": "map"}:
+            schema["values"] = _strict(schema["values"])
+        case {"type": dict() | list()}:
+            schema["type"] = _strict(schema["type"])
+    return schema
 
 
 def _check_ends(schema: Any, named: Mapping[str, Any], within: tuple[str, ...], checked: set[str]) -> None:
@@ -203,6 +255,16 @@ _PLAIN = f"{OWN}plain"
 """The logical type of a value that has none."""
 
 
+_BOOLEAN = f"{OWN}boolean"
+"""The logical type of a byte that is a boolean: fastavro takes any byte but 0 for true."""
+
+
+def _boolean(byte: bytes, _: Any, __: Any) -> bool:
+    if byte not in (b"\0", b"\1"):
+        raise ValueError(f"a boolean is the byte 0x{byte.hex()}")
+    return byte == b"\1"
+
+
 def _alone(in_json: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
     """A function of a value, as fastavro calls it: with the schemas of its writer and its reader."""
     return lambda value, writer, reader: in_json(value)
@@ -217,6 +279,7 @@ _IN_JSON: dict[str, Callable[[Any, Any, Any], Any]] = {
     **{f"{kind}-{_PLAIN}": _alone(as_json.number) for kind in ("float", "double")},
     **{f"{kind}-{_PLAIN}": _alone(as_json.in_base64) for kind in ("bytes", "fixed")},
     **{f"{kind}-{OWN}decimal": _decimal for kind in ("bytes", "fixed")},
+    f"fixed-{_BOOLEAN}": _boolean,
     f"fixed-{OWN}uuid": _alone(lambda value: str(uuid.UUID(bytes=value))),
     f"int-{OWN}date": _alone(as_json.day),
     f"int-{OWN}time-millis": _alone(as_json.time_of_day(10**3)),
