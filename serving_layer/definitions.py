@@ -15,7 +15,7 @@ from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert
 
 from serving_layer.bookkeeping import definition
-from view_algebra.compiled import DECODED_BY, ON_BAD_FIELD, Catalog, Source, View
+from view_algebra.compiled import ON_BAD_FIELD, Catalog, Source, View
 from view_algebra.errors import LaminaError
 
 _CATALOG = TypeAdapter(Catalog)
@@ -61,8 +61,7 @@ def get(connection: Connection, id: str, name: str) -> Catalog:
 
 def _bare_source(source: Source) -> Source:
     columns = tuple(replace(column, comment=None) for column in source.columns)
-    read_by = (ON_BAD_FIELD, *DECODED_BY)
-    properties = {name: value for name, value in source.properties.items() if name in read_by}
+    properties = {name: value for name, value in source.properties.items() if name == ON_BAD_FIELD}  # of what is read
     return replace(source, columns=columns, comment=None, properties=properties, sql="")
 
 

@@ -50,9 +50,6 @@ ON_BAD_FIELD = "on_bad_field"
 ASK_AGAIN = "ask_again"
 """The option of a source whose number decides which answers of a schema registry count."""
 
-DECODED_BY = (ASK_AGAIN, "schema", "message")
-"""The options of a source by which a decoder in Python reads its records: `parse` has only a digest of them."""
-
 ONLY = "only_one"
 """The column that is unique where there is no key: the cell of an aggregate without GROUP BY."""
 

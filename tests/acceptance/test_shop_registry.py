@@ -126,7 +126,7 @@ def test_a_shop_in_avro_and_protobuf_shows_the_rows_of_the_shop_also_when_the_re
     assert dict(deployed.rows("SELECT error, records FROM lamina.bad_records")) == {
         "no frame of a schema registry: it begins with the byte 0x7b": 1,
         f"not Protobuf: no message indexes follow the frame (schema {payments})": 1,
-        "the registry has no schema 4711": 1,
+        "the registry had no schema 4711: if it has by now, raise ask_again in OPTIONS and apply": 1,
         f"the schema {orders} is AVRO, not PROTOBUF": 1,
         f"the schema {goods} is PROTOBUF, not AVRO": 1,
     }

@@ -66,17 +66,12 @@ def _of_schema(schema: Schema) -> Callable[[bytes], str]:
     import orjson
 
     writer: Any = None
-    is_alone, mistake, named = False, None, dict[str, Any]()
+    is_alone, mistake = False, None
     try:
-        writer = parsed(schema, named)
-        if is_alone := not isinstance(writer, dict):
-            named = {}
-            writer = parsed(replace(schema, text=_in_record(schema.text)), named)
-        for each in (writer, *named.values()):
-            _strict(each)
+        is_alone = not isinstance(parsed(schema), dict)
+        writer = read_strictly(replace(schema, text=_in_record(schema.text)) if is_alone else schema)
     except NoText as reason:
         mistake = str(reason)
-    _teach_fastavro()
 
     def decode(datum: bytes) -> str:
         if mistake is not None:
@@ -117,6 +112,16 @@ def parsed(schema: Schema, named: dict[str, Any] | None = None, as_read: Callabl
     return found
 
 
+def read_strictly(schema: Schema, as_read: Callable[[Any], Any] | None = None) -> Any:
+    """The schema by which fastavro reads what its writer may have written, and nothing else; as `parsed` gives it."""
+    named: dict[str, Any] = {}
+    writer = parsed(schema, named, as_read)
+    for each in (writer, *named.values()):
+        _strict(each)
+    _teach_fastavro()
+    return writer
+
+
 _ALONE = "datum"
 
 
@@ -140,7 +145,7 @@ class _Symbols(dict[int, str]):
 
 
 def _strict(schema: Any) -> Any:
-    """The schema, changed in place, by which fastavro reads what its writer may have written, and nothing else."""
+    """The schema, changed in place, without the values that fastavro takes though no writer writes them."""
     match schema:
         case "boolean" | {"type": "boolean"}:
             return {"type": "fixed", "name": "boolean", "size": 1, "logicalType": _BOOLEAN}

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from view_algebra.formats import frames
-from view_algebra.formats.avro import KIND, OWN, parsed
+from view_algebra.formats.avro import KIND, OWN, parsed, read_strictly
 from view_algebra.formats.interface import DirectColumn, NoText, Schema, Schemas
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _plan(schema: Schema, columns: tuple[DirectColumn, ...]) -> _Plan | None:
     named: dict[str, Any] = {}
     try:
         fields = {each["name"]: each["type"] for each in parsed(schema, named)["fields"]}
-        bare = parsed(schema, as_read=_bare)
+        bare = read_strictly(schema, _bare)
     except (NoText, KeyError, TypeError):
         return None
     made = [_column(fields.get(each.field, "null"), each.type, named) for each in columns]
