@@ -43,6 +43,8 @@ OPERATOR_VIEWS = Path(__file__).with_name("operator_views.sql")
 
 RECEIPTS = Path(__file__).with_name("receipts.sql")
 
+COMMENTS = Path(__file__).with_name("comments.sql")
+
 MIGRATIONS = Path(__file__).with_name("migrations")
 
 SCHEMAS = ("lamina", "cells", "realtime", "analytics", "spark")
@@ -181,7 +183,7 @@ def parts(connection: Connection, limits: Limits) -> list[Part]:
         Part(LIMITS, settings, cause=f"database {id}"),
     ]
     found += [Part(_first_words(statement), statement) for statement in _statements(OPERATOR_VIEWS.read_text())]
-    return [*found, Part("receipts", RECEIPTS.read_text())]
+    return [*found, Part("receipts", RECEIPTS.read_text()), Part("comments", COMMENTS.read_text())]
 
 
 def _statements(script: str) -> list[str]:
