@@ -7,7 +7,7 @@ records, from which `reading.parsed` goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -53,9 +53,7 @@ def _in_spark(by: Decoding, schemas: Schemas) -> Any:
     from pyspark.sql.pandas.functions import arrow_udf
 
     def decode(*columns: pa.Array) -> pa.Array:
-        given = [column.to_pylist() for column in columns]
-        direct = _directly(by, given, schemas) if by.columns else {}
-        return _struct(_texts(by, given, schemas) | direct)  # those that were read directly are no longer given
+        return _decoded(by, [column.to_pylist() for column in columns], schemas)
 
     made: Any = arrow_udf  # whose stub knows no function of four arrays without a number for it
     return made(decode, f"STRUCT<{decoded_fields(by)}>")
@@ -97,11 +95,11 @@ def named_schemas(raw: DataFrame, by: Decoding) -> set[str]:
 
 
 def decoded_few(few: pa.Table, sources: Iterable[Source], answers: Answers) -> pa.Table:
-    """The same of records at hand, in the columns of a raw record; all of them by their JSON."""
+    """The same of records at hand, in the columns of a raw record."""
     for each in decodings(sources):
         headers = [[_newest(all, name) for all in few["headers"].to_pylist()] for name in _NAMES]
         given = [few["value"].to_pylist(), headers[0], few["key"].to_pylist(), headers[1]]
-        few = few.append_column(each.column, _struct(_texts(each, given, each.schemas(answers))))
+        few = few.append_column(each.column, _decoded(each, given, each.schemas(answers)))
     return few
 
 
@@ -116,7 +114,13 @@ _Given = Sequence[list[bytes | None]]
 """Values, their headers, keys and their headers."""
 
 
-def _struct(arrays: Mapping[str, pa.Array]) -> pa.StructArray:
+def _decoded(by: Decoding, given: _Given, schemas: Schemas) -> pa.StructArray:
+    """The structs of decoded records.
+
+    How a record is read depends on nothing but its bytes, its schema and `by`, so that both layers read it alike.
+    """
+    direct = _directly(by, given, schemas) if by.columns else {}
+    arrays = _texts(by, given, schemas) | direct  # the values that were read directly are no longer given
     return pa.StructArray.from_arrays(list(arrays.values()), names=list(arrays))
 
 

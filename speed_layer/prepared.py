@@ -18,9 +18,10 @@ import json
 import threading
 import uuid
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +95,7 @@ class Prepared:
         self._write(pa.table({}))
         self.computation = computation
         decoded = sorted(decodings(computation.sources), key=lambda by: by.column)
-        raw = _reading(session, self._file, computation.source.topic, decoded)
+        raw = reading(session, self._file, computation.source.topic, decoded)
         self.records = parsed(raw, computation.source)
         self._ids = selected(self.records, "records", computation.source.ids) if computation.source.ids else None
         self._statements = [
@@ -133,8 +134,8 @@ class Prepared:
 
     def _write(self, few: pa.Table, but: pa.Table | None = None) -> None:
         left_out = set() if but is None else {(row["partition"], row["offset"]) for row in but.to_pylist()}
-        records = (each for each in _as_json(few) if (each["partition"], each["offset"]) not in left_out)
-        written = json.dumps(list(records)).encode()
+        records = (each for each in rows_of(few) if (each["partition"], each["offset"]) not in left_out)
+        written = as_json(records)
         self._file.write_bytes(hashlib.sha256(written).hexdigest().encode() + written)
 
 
@@ -177,7 +178,7 @@ def operators(statement: DataFrame) -> set[str]:
     return set(walked(statement._jdf.queryExecution().executedPlan()))  # noqa: SLF001 - PySpark gives it as a text
 
 
-def _reading(session: SparkSession, file: Path, topic: str, decoded: Sequence[Decoding]) -> DataFrame:
+def reading(session: SparkSession, file: Path, topic: str, decoded: Sequence[Decoding]) -> DataFrame:
     """The raw records in the file, with the columns of what is decoded of them, whenever it is read.
 
     The file begins with the digest of the rest. Records that a disk has lost would otherwise be records that never
@@ -199,7 +200,18 @@ def _reading(session: SparkSession, file: Path, topic: str, decoded: Sequence[De
     return times.select(lit(topic).alias("topic"), "*").coalesce(1)
 
 
-def _as_json(few: pa.Table) -> Iterator[dict[str, Any]]:
+def as_json(records: Iterable[dict[str, Any]]) -> bytes:
+    """Records as Spark reads them in JSON."""
+    return json.dumps(list(records), default=_plain).encode()
+
+
+def _plain(value: Any) -> str:
+    """A time, a day or a decimal of a column that was decoded."""
+    return f"{value:f}" if isinstance(value, Decimal) else str(value.isoformat())
+
+
+def rows_of(few: pa.Table) -> Iterator[dict[str, Any]]:
+    """Raw records as `reading` takes them."""
     if few.num_rows == 0:
         return
     columns = {name: few[name] for name in few.column_names if name != "topic"}

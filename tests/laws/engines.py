@@ -158,7 +158,7 @@ class Engines:
 
         `reached` are the log times of the records before these; gives those after them.
         """
-        raw = [_raw(value, number) for number, value in enumerate(values, offset)]
+        raw = [raw_of(value, number) for number, value in enumerate(values, offset)]
         in_kafka = log_times.of_raw(raw_records(self.spark, raw), "t", reached)
         by = Decoding.of(source)
         readable = decoded(in_kafka, [source], {0: self.schemas}).select("*", *([f"{by.column}.*"] if by else []))
@@ -246,7 +246,7 @@ def types_in(found: DataFrame) -> list[str]:
     return [each.dataType.simpleString().upper() for each in found.schema.fields]
 
 
-def _raw(record: Record, number: int) -> tuple[Any, ...]:
+def raw_of(record: Record, number: int) -> tuple[Any, ...]:
     """A raw record; a test that has no word on keys gives the value alone, and the next microsecond is its time."""
     if isinstance(record, Sent):
         return ("t", record.partition, number, record.timestamp, record.key, record.value, record.headers)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lamina.testing import raw_records
+from master_log.decoding import decoded_few
+from master_log.reading import parsed
+from speed_layer import prepared
+from speed_layer.prepared import few_of
 from tests.fix_registry import in_frame
-from tests.laws.engines import Engines
+from tests.laws.engines import Engines, raw_of
 from tests.laws.test_formats import avro, declared
 from view_algebra import compile_catalog
+from view_algebra.formats import decodings
 from view_algebra.formats.avro_columns import directly
 from view_algebra.formats.interface import DirectColumn, Schema
 
@@ -93,7 +101,7 @@ def as_written(kind: Any) -> Any:
 
 
 @pytest.mark.parametrize("type", TYPES)
-def test_a_column_is_what_its_json_says(engines: Engines, type: str) -> None:
+def test_a_column_is_what_its_json_says(engines: Engines, type: str, tmp_path: Path) -> None:
     values = []
     for id, (kind, of_kind) in enumerate(KINDS.values(), 1):
         engines.schemas[str(id)] = Schema("AVRO", json.dumps(schema_of(kind)))
@@ -103,14 +111,24 @@ def test_a_column_is_what_its_json_says(engines: Engines, type: str) -> None:
     direct = directly(columns, {}, engines.schemas, values, [None] * len(values)).numbers
     assert 0 < len(direct) < len(values), "some are read directly, and some are not"
     lists = f"x {type}, missing {type}, more ARRAY<INT>"  # which are not read directly, so the record is by its JSON
-    assert texts(engines, f"x {type}, missing {type}", values) == texts(engines, lists, values)
+    read = texts(engines, f"x {type}, missing {type}", values)
+    assert read == texts(engines, lists, values)
+    assert read == texts(engines, f"x {type}, missing {type}", values, tmp_path / "records"), "as few as are at hand"
 
 
-def texts(engines: Engines, columns: str, values: list[bytes]) -> list[tuple[str, str, str]]:
-    """Of each value why it is bad, or the texts of its two columns."""
+def texts(engines: Engines, columns: str, values: list[bytes], few: Path | None = None) -> list[tuple[str, ...]]:
+    """Of each value why it is bad, or the texts of its two columns.
+
+    few: the file by which the records of a small micro-batch come.
+    """
     source = compile_catalog({"s.sql": declared(columns, "format 'avro'")}).sources["s"]
-    engines.records(source, values)
-    of_good = ", ".join(f"CASE WHEN kafka_error IS NULL THEN CAST({name} AS STRING) END" for name in ("x", "missing"))
-    return list(
-        map(tuple, engines.spark.sql(f"SELECT kafka_error, {of_good} FROM records ORDER BY kafka_offset").collect())
-    )
+    if few is None:
+        engines.records(source, values)
+        records = engines.spark.table("records")
+    else:
+        at_hand = few_of(raw_records(engines.spark, [raw_of(value, number) for number, value in enumerate(values)]))
+        written = prepared.as_json(prepared.rows_of(decoded_few(at_hand, [source], {0: engines.schemas})))
+        few.write_bytes(hashlib.sha256(written).hexdigest().encode() + written)
+        records = parsed(prepared.reading(engines.spark, few, "t", decodings([source])), source)
+    of_good = [f"CASE WHEN kafka_error IS NULL THEN CAST({name} AS STRING) END" for name in ("x", "missing")]
+    return list(map(tuple, records.orderBy("kafka_offset").selectExpr("kafka_error", *of_good).collect()))

@@ -49,21 +49,22 @@ def directly(
     values: Sequence[bytes | None],
     headers: Sequence[bytes | None],
 ) -> Directly:
-    """Reads the records that can be read directly."""
+    """Reads the records that can be read directly; which these are depends on no other record."""
+    by_schema = _by_schema(options, schemas, values, headers)
+    return _together(columns, [_of_schema(schema, tuple(columns), *data) for schema, data in by_schema.items()])
+
+
+def _together(columns: Sequence[DirectColumn], parts: Sequence[Directly]) -> Directly:
     import pyarrow as pa
 
-    parts = [
-        _of_schema(schema, tuple(columns), data, numbers)
-        for schema, (data, numbers) in _by_schema(options, schemas, values, headers).items()
-    ]
-    parts = [part for part in parts if part.numbers]
-    if len(parts) == 1:
-        return parts[0]
+    some = [part for part in parts if part.numbers]
+    if len(some) == 1:
+        return some[0]
     arrays = [
-        pa.concat_arrays([pa.array([], arrow_type(each.type)), *(part.arrays[place] for part in parts)])
+        pa.concat_arrays([pa.array([], arrow_type(each.type)), *(part.arrays[place] for part in some)])
         for place, each in enumerate(columns)
     ]
-    return Directly(arrays, [number for part in parts for number in part.numbers])
+    return Directly(arrays, [number for part in some for number in part.numbers])
 
 
 def arrow_type(type: str) -> pa.DataType:
@@ -110,12 +111,9 @@ def _of_schema(
 ) -> Directly:
     """Reads the data of one schema."""
     import fastavro
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
-    nothing = Directly([], [])
     if (plan := _plan(schema, columns)) is None:
-        return nothing
+        return Directly([], [])
     rows, of_rows = [], []
     for datum, number in zip(data, numbers, strict=True):
         stream = io.BytesIO(datum)
@@ -126,16 +124,25 @@ def _of_schema(
         if stream.tell() == len(datum):
             rows.append(row)
             of_rows.append(number)
+    return _of_rows(plan, columns, rows, of_rows)
+
+
+def _of_rows(plan: _Plan, columns: Sequence[DirectColumn], rows: Sequence[Any], numbers: Sequence[int]) -> Directly:
+    """The columns of what fastavro read, without the records of which a column is left to JSON."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     try:
         made = [column([row.get(each.field) for row in rows]) for column, each in zip(plan.made, columns, strict=True)]
-    except (pa.ArrowException, OverflowError, ValueError):  # a number of more than 64 bits
-        return nothing
+    except (pa.ArrowException, OverflowError):  # for a number of more than 64 bits, which no other record is to feel
+        alone = [([row], [number]) for row, number in zip(rows, numbers, strict=True)] if len(rows) > 1 else []
+        return _together(columns, [_of_rows(plan, columns, *each) for each in alone])
     arrays, left = [array for array, _ in made], [left for _, left in made if left is not None]
-    if any(pc.any(each).as_py() for each in left):
-        kept = pc.invert(_any_of(left))
-        arrays = [each.filter(kept) for each in arrays]
-        of_rows = [number for number, is_kept in zip(of_rows, kept.to_pylist(), strict=True) if is_kept]
-    return Directly(arrays, of_rows)
+    if not any(pc.any(each).as_py() for each in left):
+        return Directly(arrays, numbers)
+    kept = pc.invert(_any_of(left))
+    of_kept = [number for number, is_kept in zip(numbers, kept.to_pylist(), strict=True) if is_kept]
+    return Directly([each.filter(kept) for each in arrays], of_kept)
 
 
 class _Plan(NamedTuple):
