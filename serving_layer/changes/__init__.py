@@ -94,14 +94,19 @@ def check_allowed(changes: Sequence[Change], *, prune: bool, allow_break: bool =
             evidence=_listed(refused),
             way_out="Change what each line names; or declare it under a new name, apply, and drop the old one.",
         )
+    dropped = [change for change in changes if change.action == "drop"]
     breaking = [change for change in changes if change.breaks]
     if breaking and not allow_break:
+        too = (
+            f" --prune`, which drops {', '.join(each.name for each in dropped)}, too."
+            if dropped and not prune
+            else "`."
+        )
         raise LaminaError(
             "Readers would lose columns or names that they may use; nothing was changed",
             evidence="\n".join(f"{each.name}: {', '.join(each.breaks)}{_read_by(each)}" for each in breaking),
-            way_out="Keep these, or change the readers first; then `lamina apply --allow-break`.",
+            way_out=f"Keep these, or change the readers first; then `lamina apply --allow-break{too}",
         )
-    dropped = [change for change in changes if change.action == "drop"]
     if dropped and not prune:
         raise WouldDrop(
             "This catalog would drop what is deployed; nothing was changed",

@@ -297,3 +297,14 @@ def test_a_changed_function_changes_the_views_that_call_it() -> None:
     changes = {change.name: change for change in compare(before, after, Known(counted={"events": 10}))}
     assert (changes["sums"].action, changes["total"].action) == ("reprocess", "nothing")
     assert "div 4" in changes["sums"].diff.lower()
+
+
+def test_a_refused_break_names_all_options_that_the_catalog_needs() -> None:
+    breaks = Change("view", "sums", "update", "its text changes", breaks=("column n would go",))
+    drops = Change("view", "pages", "drop", "it is no longer served")
+    with pytest.raises(LaminaError, match="Readers would lose") as raised:
+        check_allowed([breaks, drops], prune=False)
+    assert "`lamina apply --allow-break --prune`, which drops pages, too." in raised.value.way_out
+    with pytest.raises(LaminaError) as raised:
+        check_allowed([breaks, drops], prune=True)
+    assert "--prune" not in raised.value.way_out
