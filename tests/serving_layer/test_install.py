@@ -226,7 +226,7 @@ def test_the_analyst_reads_the_views_and_nothing_else(world: World, services: Se
         cursor.execute("SELECT view, seconds_behind FROM lamina.freshness")
         cursor.execute("SELECT topic, error, records FROM lamina.bad_records")
         cursor.execute("SELECT obj_description('analytics'::regnamespace, 'pg_namespace')")
-        assert "idle_in_transaction_session_timeout" in (cursor.fetchone() or ("",))[0]
+        assert "idle_in_transaction_session_timeout" in cursor.fetchall()[0][0]
         cursor.execute("""SELECT relname FROM pg_class WHERE relnamespace = 'lamina'::regnamespace AND relkind = 'v'
                           AND has_table_privilege(oid, 'SELECT') AND obj_description(oid, 'pg_class') IS NULL""")
         assert cursor.fetchall() == [], "each view that readers may read says what it shows"
