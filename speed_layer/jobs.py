@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import psutil
 from py4j.protocol import Py4JError
 
 if TYPE_CHECKING:
@@ -19,7 +20,14 @@ SETTLES_WITHIN = 2.0
 looks whether it has to end."""
 
 
-@dataclass(frozen=True)
+STARVED = 4
+"""On a machine that is busy otherwise, a task that computes has at least one part in so many of a processor's time."""
+
+AT_MOST = 10
+"""A task is taken to compute after so many times the seconds that it may take, whatever processor time Spark had."""
+
+
+@dataclass(eq=False)
 class Jobs:
     """All jobs that are begun within `counted`, by the name of their group.
 
@@ -29,6 +37,9 @@ class Jobs:
     spark: SparkSession = field(repr=False)
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
     began: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self._processor_before = self._processor()
 
     @contextmanager
     def counted(self) -> Iterator[None]:
@@ -57,13 +68,30 @@ class Jobs:
     def run_longer_than(self, seconds: float) -> bool:
         """True if tasks of a stage run that was begun so long ago; also after the jobs were cancelled.
 
-        Not true of jobs that are planned, that wait for a free core, or for Postgres.
+        Not true of jobs that are planned, that wait for a free core, or for Postgres; nor of those of a Spark on this
+        machine that other processes keep from computing.
         """
-        if self.seconds < seconds:
+        if self.seconds < seconds or not self._could_compute(seconds):
             return False
         with suppress(Py4JError, ConnectionError):
             return any(ago >= seconds for ago in self._stages())
         return False
+
+    def _could_compute(self, seconds: float) -> bool:
+        used = self._processor()
+        if used is None or self._processor_before is None or self.seconds >= AT_MOST * seconds:
+            return True
+        return used - self._processor_before >= seconds / STARVED
+
+    def _processor(self) -> float | None:
+        """Seconds of a processor that Spark's process has used; None if its tasks run elsewhere, or it is gone."""
+        context: Any = self.spark.sparkContext
+        if not (context.master or "").startswith("local"):
+            return None
+        with suppress(psutil.Error, AttributeError):
+            times = psutil.Process(context._gateway.proc.pid).cpu_times()  # noqa: SLF001 (pyspark tells no id)
+            return float(times.user + times.system)
+        return None
 
     def _stages(self) -> Iterator[float]:
         """For each stage that has running tasks, how many seconds ago it was begun."""
