@@ -36,7 +36,7 @@ from view_algebra.errors import LaminaError
 WORKERS = 2
 
 PATIENCE = 300.0
-"""Seconds until a worker is known to the master, or an application has executors; 60 s were seen on a busy machine."""
+"""Seconds until a worker is known to the master, on a busy machine."""
 
 LOOK_EVERY = 0.2
 
@@ -93,12 +93,9 @@ class Cluster:
             known: list[dict[str, Any]] = json.load(answer)["workers"]
         return [each for each in known if each["state"] == "ALIVE"]
 
-    def busy(self) -> bool:
-        """True when an application has every core."""
-        try:
-            return bool(sum(each["coresused"] for each in self.workers()) == WORKERS)
-        except OSError:  # while the master starts
-            return False
+    def tasks(self) -> int:
+        """How many tasks executors have finished since the cluster was started, by what they log."""
+        return sum(log.read_text().count(": Finished task ") for log in self.home.glob("worker-*/app-*/*/stderr"))
 
     def wait_for(self, condition: Callable[[], bool], what: str) -> None:
         """Returns when the condition holds; raises LaminaError with the master's log when it does not."""
@@ -164,13 +161,13 @@ def cluster(opened: Deployment) -> Iterator[Cluster]:
 class Step:
     """A command over so many records, and the seconds that it took.
 
-    computing: those in which it had executors. killed: those after which a worker was killed, None if none was.
+    tasks: how many executors finished. killed: the seconds after which a worker was killed, None if none was.
     """
 
     name: str
     records: int
     seconds: float
-    computing: float
+    tasks: int
     killed: float | None = None
 
     @property
@@ -193,12 +190,12 @@ class Steps:
         return self._run(name, records, words, None)
 
     def disturbed(self, name: str, records: int, *words: str) -> Step:
-        """Runs a command, and kills a worker after half of the time that it computed undisturbed."""
+        """Runs a command, and kills a worker after half as many tasks as the command took undisturbed."""
         before = next(each for each in self.done if each.name == name)
-        return self._run(name, records, words, before.computing / before.records * records / 2)
+        return self._run(name, records, words, before.tasks // 2)
 
-    def _run(self, name: str, records: int, words: tuple[str, ...], halfway: float | None) -> Step:
-        log, victim = self.cluster.home / "logs" / "step.out", len(self.done) % WORKERS
+    def _run(self, name: str, records: int, words: tuple[str, ...], halfway: int | None) -> Step:
+        log, before, killed = self.cluster.home / "logs" / "step.out", self.cluster.tasks(), None
         began = time.monotonic()
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -209,12 +206,12 @@ class Steps:
                 env=dict(self.cluster.environment),
             )
         try:
-            self.cluster.wait_for(lambda: self.cluster.busy() or process.poll() is not None, "the step has executors")
-            computes = time.monotonic()
-            killed = None
-            if halfway is not None and not _ends(process, halfway):
-                self.cluster.kill_worker(victim)
-                killed = time.monotonic() - began
+            while halfway is not None and killed is None and process.poll() is None:
+                if self.cluster.tasks() - before > halfway:
+                    self.cluster.kill_worker(victim := len(self.done) % WORKERS)
+                    killed = time.monotonic() - began
+                else:
+                    time.sleep(LOOK_EVERY)
             code = process.wait()
             ended = time.monotonic()
         finally:
@@ -225,9 +222,9 @@ class Steps:
         if killed is not None:
             self.cluster.start_worker(victim)
         self.cluster.wait_for(lambda: len(self.cluster.workers()) == WORKERS, "all workers are back")
-        step = Step(name, records, ended - began, ended - computes, killed)
+        step = Step(name, records, ended - began, self.cluster.tasks() - before, killed)
         how = f", a worker killed after {killed:.1f} s" if killed else ""
-        self.output.tell(f"{name}: {records:,} records in {step.seconds:.1f} s{how}")
+        self.output.tell(f"{name}: {records:,} records, {step.tasks} tasks in {step.seconds:.1f} s{how}")
         self.done.append(step)
         return step
 
@@ -237,15 +234,6 @@ class Steps:
             cursor.execute("SELECT coalesce(sum(events), 0) FROM analytics.places")
             (found,) = cursor.fetchone() or (0,)
             return int(found)
-
-
-def _ends(process: subprocess.Popen[bytes], within: float) -> bool:
-    """True if the process ends within so many seconds."""
-    try:
-        process.wait(within)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
 
 
 @click.command()
