@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import io
 import json
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -78,13 +79,14 @@ def key_of(
     if not parts or None in parts:
         return None
     text = str(parts[0]) if len(parts) == 1 else json.dumps(parts, default=str, ensure_ascii=False)
-    if (length := _BYTES.get(source.key_format)) is not None:
+    if (number := _NUMBERS.get(source.key_format)) is not None:
         try:
-            return int(text).to_bytes(length, "big", signed=True)
-        except (ValueError, OverflowError):
+            return struct.pack(number, (float if number in ">f>d" else int)(text))
+        except (ValueError, OverflowError, struct.error):
+            is_whole = "" if number in ">f>d" else "whole "
             raise LaminaError(
                 f"{source.name}: {keys[0]} is {text}, and its key_format is '{source.key_format}'",
-                way_out=f"Send a whole number of {length} bytes.",
+                way_out=f"Send a {is_whole}number of {struct.calcsize(number)} bytes.",
             ) from None
     if source.key_format in ("json", *DECODED_KEYS):
         text = json.dumps(dict(zip(keys, parts, strict=True)), default=str, ensure_ascii=False)
@@ -93,8 +95,8 @@ def key_of(
     return encoded if newest.keys is None else _framed(source, newest.keys, _fields(encoded))
 
 
-_BYTES = {"int": 4, "long": 8}
-"""The lengths of keys that are numbers."""
+_NUMBERS = {"short": ">h", "int": ">i", "long": ">q", "float": ">f", "double": ">d"}
+"""Keys that are numbers, as `struct` packs them."""
 
 
 def _fields(record: bytes) -> Any:

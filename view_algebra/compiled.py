@@ -69,7 +69,7 @@ JSON_TIMES = {
 DEBEZIUM = ("debezium-json", "debezium-avro")
 """The formats of change events."""
 
-KeyFormat = Literal["json", "string", "int", "long", "avro", "protobuf", "none"]
+KeyFormat = Literal["json", "string", "short", "int", "long", "float", "double", "avro", "protobuf", "none"]
 """What Kafka's key of a table's record is read as."""
 
 

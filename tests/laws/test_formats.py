@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import random
+import struct
 import uuid
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -15,7 +16,7 @@ import fastavro
 import pytest
 
 from tests.fix_registry import in_frame
-from tests.laws.engines import Engines
+from tests.laws.engines import Engines, Sent
 from view_algebra import compile_catalog
 from view_algebra.formats import Decoding
 from view_algebra.formats.interface import Schema
@@ -352,6 +353,34 @@ def test_a_key_is_what_a_serializer_of_numbers_or_of_avro_wrote(engines: Engines
     ]
     ints = [((-5).to_bytes(4, "big", signed=True), b'{"n": 1}'), ((7).to_bytes(4, "big"), None)]
     assert found(engines, declared(of.format("INT"), "format 'json', key_format 'int'"), ints) == [(-5, 1), (7, None)]
+    shorts = [((-5).to_bytes(2, "big", signed=True), b'{"n": 1}'), ((2**15 - 1).to_bytes(2, "big"), None), (b"1", None)]
+    assert found(engines, declared(of.format("INT"), "format 'json', key_format 'short'"), shorts) == [
+        (-5, 1),
+        (2**15 - 1, None),
+        "a deletion, and its key is no short of id INT",
+    ]
+    picked = random.Random(7)
+    doubles = [
+        0.1,
+        -0.0,
+        1e308,
+        -1e-300,
+        5e-324,
+        2.0**-1022,
+        123456789.0,
+        1.7976931348623157e308,
+        *map(float, ("inf", "-inf")),
+    ]
+    doubles += [struct.unpack(">d", picked.randbytes(8))[0] for _ in range(200)]
+    sql = declared(of.format("DOUBLE"), "format 'json', key_format 'double'")
+    keys = [(struct.pack(">d", number), None) for number in doubles]
+    expected = [(number if number == number else "NaN", None) for number in doubles]
+    assert found(engines, sql, keys) == expected
+    floats = [struct.unpack(">f", picked.randbytes(4))[0] for _ in range(200)] + [2.0**-149, -0.5, float("inf")]
+    keys = [(struct.pack(">f", number), None) for number in floats]
+    expected = [(number if number == number else "NaN", None) for number in floats]
+    assert found(engines, sql.replace("'double'", "'float'"), keys) == expected
+    assert found(engines, sql.replace("id DOUBLE", "id FLOAT").replace("'double'", "'float'"), keys) == expected
     texts = [(in_frame(30, b'\x06a"b'), b'{"n": 1}')]
     assert found(engines, declared(of.format("STRING"), "format 'json', key_format 'avro'"), texts) == [('a"b', 1)]
 
@@ -386,6 +415,26 @@ def test_json_in_the_frame_of_a_registry_is_read_behind_it(engines: Engines) -> 
     event = b'{"op": "c", "before": null, "after": {"id": 7}, "source": {"ts_ms": 1}}'
     sql = declared("id BIGINT PRIMARY KEY", "format 'debezium-json', key_format 'none', frame 'registry'")
     assert found(engines, sql, [in_frame(1, event)]) == [(7,)]
+
+
+def test_json_whose_schema_a_header_names_has_no_frame(engines: Engines) -> None:
+    at, id = datetime(2026, 1, 2, tzinfo=UTC), b"\0\0\0\0\1"
+    of_value, of_key = [("__value_schema_id", id)], [("__key_schema_id", id)]
+    values = [
+        Sent(b"k", b'{"id": 1}', 0, at, [*of_value]),
+        Sent(b"k", b'{"id": 2}', 0, at, [*of_key]),
+        Sent(b"k", b'{"id": 3}', 0, at),
+        Sent(b"k", in_frame(1, b'{"id": 4}'), 0, at, [*of_value]),
+        Sent(b"k", None, 0, at, [*of_value]),
+    ]
+    no_frame = "no frame of a schema registry stands before the value"
+    assert found(engines, declared("id BIGINT", "format 'json', frame 'registry'"), values) == [
+        (1,),
+        no_frame,
+        no_frame,
+        (4,),
+        "the value is null",
+    ]
 
 
 @pytest.mark.parametrize(

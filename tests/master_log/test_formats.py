@@ -109,6 +109,15 @@ def test_a_message_of_a_registry_s_schema_is_the_first_and_in_its_frame() -> Non
 
 
 def test_a_key_that_is_a_number_is_written_as_kafka_writes_it() -> None:
+    for kind, format, number, key in (
+        ("SMALLINT", "short", -5, b"\xff\xfb"),
+        ("FLOAT", "float", -0.5, b"\xbf\0\0\0"),
+        ("DOUBLE", "double", 0.1, b"\x3f\xb9\x99\x99\x99\x99\x99\x9a"),
+    ):
+        numbers = source(f"id {kind} PRIMARY KEY", f"format 'json', key_format '{format}'")
+        assert key_of(numbers, ["id"], {"id": number}) == key
+    with pytest.raises(LaminaError, match="s: id is 1e300, and its key_format is 'float'"):
+        key_of(source("id FLOAT PRIMARY KEY", "format 'json', key_format 'float'"), ["id"], {"id": "1e300"})
     longs = source("id BIGINT PRIMARY KEY", "format 'json', key_format 'long'")
     assert key_of(longs, ["id"], {"id": -2}) == b"\xff" * 7 + b"\xfe"
     with pytest.raises(LaminaError, match="s: id is x, and its key_format is 'long'"):

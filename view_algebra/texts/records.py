@@ -57,6 +57,7 @@ from view_algebra.texts.fields import (
     struct_of,
 )
 from view_algebra.texts.numbers_as_times import numbers
+from view_algebra.texts.numeric_keys import NUMERIC_KEYS
 
 PSEUDO_COLUMNS = (
     ("kafka_partition", INT),
@@ -97,6 +98,7 @@ COMMA_BEFORE_END = r",([ \t\r\n]*+[}\]])"
 _SPACE = "' \\t\\r\\n'"
 _TEXT = "CAST(kafka_value AS STRING)"
 _NO_FRAME = "no frame of a schema registry stands before the value"
+_NO_HEADER = f"exists(kafka_headers, header -> header.key = '{frames.HEADER}') IS NOT TRUE"
 _MORE = "'more text follows the object'"
 AS_IT_IS = Reading()
 """The reading of a source that says nothing of it."""
@@ -383,13 +385,8 @@ def _key_text(columns: Columns, key: Key, row: _Row) -> str:
     return f"CASE WHEN startswith(ltrim({_SPACE}, {text}), '{{') THEN {text} ELSE {field % text} END"
 
 
-_INT = "shiftright(shiftleft(CAST(conv(hex(kafka_key), 16, 10) AS BIGINT), 32), 32)"
-_KEYS: Mapping[str, str] = {
-    **dict.fromkeys(map(str, DECODED_KEYS), KEY_TEXT),
-    "long": "CASE WHEN length(kafka_key) = 8 THEN conv(hex(kafka_key), 16, -10) END",
-    "int": f"CASE WHEN length(kafka_key) = 4 THEN CAST({_INT} AS STRING) END",
-}
-"""The JSON of keys that are not text, by their format: of numbers as Kafka's own serializers write them."""
+_KEYS: Mapping[str, str] = {**dict.fromkeys(map(str, DECODED_KEYS), KEY_TEXT), **NUMERIC_KEYS}
+"""The JSON of keys that are not text, by their format."""
 
 
 def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns, row: _Row, decoding: Decoding) -> str:
@@ -490,7 +487,7 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
     units = [] if reading.nulls else numbers(plain, text, reading)
     branches = [
         *([(f"{NO_KEY_TEXT} IS NOT NULL", f"'{frames.OF_KEY}' || {NO_KEY_TEXT}")] if row.decodes_key else ()),
-        *([(f"NOT startswith({FRAMED}, X'00')", _text(_NO_FRAME))] if row.encodings.framed else ()),
+        *([(f"NOT startswith({FRAMED}, X'00') AND {_NO_HEADER}", _text(_NO_FRAME))] if row.encodings.framed else ()),
         ("kafka_value IS NULL", _without_value(columns, row)),
         *(() if row.values is None else row.values.bad),
         *((f"{unread} AND {condition}", why) for condition, why in (_no_event() if unread else ())),

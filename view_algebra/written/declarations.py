@@ -305,12 +305,12 @@ def _key_format(primary: tuple[str, ...], options: Found, default: KeyFormat, re
     match value.lower():
         case "none" | "json" | "avro" | "protobuf" as known:
             return cast("KeyFormat", known)
-        case "string" | "int" | "long" as only if len(primary) == 1:
+        case "string" | "short" | "int" | "long" | "float" | "double" as only if len(primary) == 1:
             return cast("KeyFormat", only)
-        case "string" | "int" | "long" as only:
+        case "string" | "short" | "int" | "long" | "float" | "double" as only:
             report(Wrong(place, f"key_format '{only}' for several columns", "Write key_format 'json'."))
         case _:
-            known_formats = "'json', 'string', 'int', 'long', 'avro', 'protobuf' or 'none'"
+            known_formats = "'json', 'string', 'short', 'int', 'long', 'float', 'double', 'avro', 'protobuf' or 'none'"
             report(Wrong(place, f"key_format {value!r}", f"Write {known_formats}."))
     return "none"
 

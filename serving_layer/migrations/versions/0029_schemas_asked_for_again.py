@@ -23,5 +23,11 @@ def upgrade() -> None:
         schema="lamina",
     )
     op.alter_column("schema", "ask_again", server_default=None, schema="lamina")
+    op.alter_column(
+        "schema",
+        "kind",
+        comment="AVRO, PROTOBUF or JSON; NULL if the registry had none with the id; ABOVE for all ids above `text`",
+        schema="lamina",
+    )
     op.drop_constraint("schema_pkey", "schema", schema="lamina")
     op.create_primary_key("schema_pkey", "schema", ["topic", "ask_again", "id"], schema="lamina")
