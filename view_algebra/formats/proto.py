@@ -10,9 +10,9 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +71,18 @@ class Types:
 
         The entries of maps are types within a message as well, and do not count.
         """
-        names, inner = list[str](), self.main.message_type
+        names, written = list[str](), self._messages
         for index in indexes:
-            written = [each for each in inner if not each.options.map_entry]
             if not 0 <= index < len(written):
                 raise NoText(f"the schema has no message {list(indexes)}")
             names.append(written[index].name)
-            inner = written[index].nested_type
+            written = [each for each in written[index].nested_type if not each.options.map_entry]
         return self.named(self._full(".".join(names)))
+
+    @cached_property
+    def _messages(self) -> Sequence[Any]:
+        """The messages that are not within another: listed once, since a file may have thousands."""
+        return list(self.main.message_type)
 
     def names(self) -> list[str]:
         """The full names of the messages that are not within another."""
@@ -99,20 +103,34 @@ def types_of(schema: Schema) -> Types:
 @lru_cache(maxsize=1_000)
 def _compiled(schema: Schema) -> Types | str:
     """The types of a schema, or the reason why it has none."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
     from google.protobuf.descriptor_pool import DescriptorPool
 
+    described = _described(schema)
+    if isinstance(described, str):
+        return described
     pool, main = DescriptorPool(), None
     try:
-        for main in _files(schema):
+        for main in FileDescriptorSet.FromString(described).file:
             pool.Add(main)
-    except NoText as reason:
-        return str(reason)
     except TypeError as error:
         return f"the schema is not one of Protobuf: {error}"
     return Types(pool, main)
 
 
-def _files(schema: Schema) -> Iterator[Any]:
+@cache
+def _described(schema: Schema) -> bytes | str:
+    """What protoc makes of a schema, or the reason why it makes nothing: kept of every schema, of which it runs once.
+
+    Schemas are kept in whole as long as records may name them, and what is made of one is not longer.
+    """
+    try:
+        return _files(schema)
+    except NoText as reason:
+        return str(reason)
+
+
+def _files(schema: Schema) -> bytes:
     """The descriptors of the files of a schema, each behind those that it imports."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
@@ -130,7 +148,7 @@ def _files(schema: Schema) -> Iterator[Any]:
     for name in (*texts, main):
         if not _NAME.fullmatch(name):
             raise NoText(f"the schema is not one of Protobuf: a file cannot be called {name[:200]!r}")
-    yield from FileDescriptorSet.FromString(_protoc(main, texts, described.SerializeToString())).file
+    return _protoc(main, texts, described.SerializeToString())
 
 
 def _of_descriptor(text: str) -> Sequence[Any]:

@@ -28,6 +28,9 @@ FIELDS = 2_000_000
 """Fields of all messages within a value. A message takes two bytes, and has each of its fields in JSON: a value of
 1 MB could take gigabytes."""
 
+MOST_TYPES = 10_000
+"""Types of messages whose readers are at hand: each takes some kB, and is made in a quarter of a millisecond."""
+
 _DEEPEST = 100
 """Types within one another that message indexes may name."""
 
@@ -123,7 +126,7 @@ def message_of(schema: Schema, message: str | Sequence[int] | None) -> Any:
     return GetMessageClass(types.named(names[0]))
 
 
-@lru_cache(maxsize=1_000)
+@lru_cache(maxsize=MOST_TYPES)
 def _of_message(schema: Schema, message: str | tuple[int, ...] | None) -> Callable[[bytes], str]:
     """Reads a message of a schema; raises `NoText` if a value is none."""
     import orjson
