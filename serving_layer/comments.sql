@@ -14,7 +14,7 @@ COMMENT ON VIEW lamina.freshness IS
 COMMENT ON VIEW lamina.freshness_met IS
   'Per view with fresh_within: the share of the minutes of the last hour and day in which it was met.';
 COMMENT ON VIEW lamina.offsets IS
-  'Per view and partition: every record from first_offset on and below next_offset is counted. Read it in one transaction of REPEATABLE READ with the view.';
+  'Per view and partition: every record from first_offset on and below next_offset is counted, or in quarantine. Read it in one transaction of REPEATABLE READ with the view.';
 COMMENT ON VIEW lamina.generations IS
   'Per view: its tables, and the one that readers read (published).';
 COMMENT ON VIEW lamina.bad_records IS
@@ -28,4 +28,4 @@ COMMENT ON VIEW lamina.provenance IS
 COMMENT ON VIEW lamina.previews IS
   'Per preview and view: whether it is served, and how fresh it is.';
 COMMENT ON VIEW lamina.preview_offsets IS
-  'Per view of a preview and partition: the offsets between which every record is counted.';
+  'Per view of a preview and partition: the offsets between which every record is counted, or in quarantine.';

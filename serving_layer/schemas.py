@@ -92,15 +92,10 @@ class KeptSchemas:
     def learn(self, topic: str, ask_again: int, ids: Collection[str], *, patient: bool = True) -> Answers:
         """Asks the registry for those of the ids that are not kept, and keeps its answers; gives all that are kept.
 
-        A schema that is kept under another number is not asked for: schemas never change. patient: waits some seconds
-        for a schema that the registry does not have yet. Raises `RegistryAway`.
+        One that is kept under another number is asked for, too: another registry may have had another schema with its
+        id. patient: waits some seconds for a schema that the registry does not have yet. Raises `RegistryAway`.
         """
-        answers = self.of(topic)
-        unknown = set(ids) - answers.get(ask_again, NO_SCHEMAS).keys()
-        known = {id: found for each in answers.values() for id, found in each.items() if found and id in unknown}
-        if known:
-            self.database.retrying(partial(keep, topic=topic, ask_again=ask_again, found=known))
-        missing = sorted(unknown - known.keys())
+        missing = sorted(set(ids) - self.of(topic).get(ask_again, NO_SCHEMAS).keys())
         for some in (missing[place : place + AT_A_TIME] for place in range(0, len(missing), AT_A_TIME)):
             if self.registry is None:
                 raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")

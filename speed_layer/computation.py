@@ -70,7 +70,7 @@ class Computation:
     def decoded_otherwise(self) -> Sequence[Decoding]:
         """How older versions decode records by a registry's schemas, if not as the source does that is declared."""
         now = Decoding.of(self.source)
-        return [by for by in decodings(self.sources) if by.needs_registry and by != now]
+        return [by for by in decodings(self.sources) if by.needs_registry and not by.names_schemas_as(now)]
 
     @classmethod
     def of_all(cls, readings: Sequence[tuple[Source, Sequence[CellTable]]]) -> Computation:

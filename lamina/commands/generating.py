@@ -67,7 +67,7 @@ def _dbt_project(output: Output, to: Path, database: str | None) -> dict[str, by
         output.tell(f"{to} gets no {dbt.PROJECT}: no deployment is found here. --database URL names its database.")
         return {}
     output.tell(f"{to} begins a dbt project: models go to schema {dbt.MODELS_SCHEMA}, the password is ${dbt.VARIABLE}")
-    return {name: text.encode() for name, text in dbt.beginning(address).items()}
+    return {name: text.encode() for name, text in dbt.beginning(address).items() if not (to / name).exists()}
 
 
 def _made(kind: str, catalog: Catalog, database: str | None) -> dict[str, bytes]:

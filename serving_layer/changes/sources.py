@@ -8,6 +8,7 @@ import view_algebra
 from serving_layer.changes.known import Change, Known, other_settings, sql_diff
 from serving_layer.changes.views import declared_alike
 from view_algebra.compiled import ASK_AGAIN, Catalog, Source, View
+from view_algebra.formats import DECODERS, Decoding
 from view_algebra.language.starts import EARLIEST, start_of
 
 
@@ -15,14 +16,15 @@ def read_anew(before: Catalog, after: Catalog) -> set[str]:
     """The sources that are declared as they were, read otherwise by this Lamina, and feed cells that are computed.
 
     One parse feeds all cells of a source. It goes on as deployed while all of them do; else all of them are computed
-    anew, with those that share another such source.
+    anew, with those that share another such source. One whose records are decoded by our code does not go on once that
+    has changed, since what it would read from now on is not what was counted.
     """
     otherwise = {
         name
         for name, new in after.sources.items()
         if (old := before.sources.get(name)) and old.sql == new.sql and not old.reads_as(new)
     }
-    anew: set[str] = set()
+    anew = {name for name in otherwise if (by := Decoding.of(before.sources[name])) and by.version != DECODERS}
     while more := {
         source
         for view in after.views.values()

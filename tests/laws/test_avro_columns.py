@@ -116,6 +116,46 @@ def test_a_column_is_what_its_json_says(engines: Engines, type: str, tmp_path: P
     assert read == texts(engines, f"x {type}, missing {type}", values, tmp_path / "records"), "as few as are at hand"
 
 
+def nested(levels: int) -> dict[str, Any]:
+    """Records in records, each of which also has a number."""
+    inner: Any = "int"
+    for level in range(levels):
+        fields = [{"name": "n", "type": "int"}, {"name": "inner", "type": inner}]
+        inner = {"type": "record", "name": f"r{level}", "fields": fields}
+    return dict(inner)
+
+
+UNREAD: dict[str, tuple[Any, bytes]] = {
+    "short decimal": (decimal(2), b"\x04\x01\x02"),
+    "long decimal": (decimal(2), b"\xa0\x1f" + b"\x01" * 2_000),
+    "decimal of many digits behind the point": (decimal(900), b"\x04\x01\x02"),
+    "decimal of half a digit": ({**logical("bytes", "decimal"), "precision": 9, "scale": 1.5}, b"\x04\x01\x02"),
+    "scale of a temperature": ({"type": "long", "scale": "celsius"}, b"\x02"),
+    "uuid of four bytes": ({**logical("fixed", "uuid"), "type": "fixed", "name": "u", "size": 4}, b"\x01\x02\x03\x04"),
+    "long key": ({"type": "map", "values": "int"}, b"\x02" + b"\xc0\xa9\x07" + b"k" * 60_000 + b"\x02\x00"),
+    "list in a list": ({"type": "array", "items": {"type": "array", "items": "string"}}, b"\x02\x02\x02a\x00\x00"),
+    "nested": (nested(90), b"\x02" * 91),
+    "too deep": (nested(150), b"\x02" * 151),
+    "null or bytes": (["null", "bytes"], b"\x02\x04\x00\xff"),
+    "boolean that is none": ("boolean", b"\x02"),
+}
+"""Kinds of fields that no column reads, each with a value."""
+
+
+def test_a_field_that_is_not_declared_decides_alike_both_ways(engines: Engines) -> None:
+    values = []
+    for id, (kind, written) in enumerate(UNREAD.values(), 1):
+        fields = [{"name": "x", "type": "long"}, {"name": "unread", "type": kind}]
+        schema = {"type": "record", "name": "whole", "fields": fields}
+        engines.schemas[str(id)] = Schema("AVRO", json.dumps(schema))
+        values.append(in_frame(id, b"\x0e" + written))
+    direct = directly([DirectColumn("x", "x", "BIGINT")], {}, engines.schemas, values, [None] * len(values)).numbers
+    assert {0, 4, 7, 8, 10} <= set(direct), "what JSON cannot refuse is read directly"
+    read = texts(engines, "x BIGINT, missing INT", values)
+    assert read == texts(engines, "x BIGINT, missing INT, more ARRAY<INT>", values)
+    assert [row[1] for row in read].count("7") >= 6
+
+
 def texts(engines: Engines, columns: str, values: list[bytes], few: Path | None = None) -> list[tuple[str, ...]]:
     """Of each value why it is bad, or the texts of its two columns.
 

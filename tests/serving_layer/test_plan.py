@@ -13,7 +13,7 @@ from serving_layer.changes.known import Measured
 from view_algebra import Catalog, compile_catalog
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
-from view_algebra.formats import Decoding
+from view_algebra.formats import DECODERS, Decoding
 
 USERS = "CREATE TABLE users (id INT PRIMARY KEY, name STRING) USING kafka OPTIONS (topic 'users', format 'json');"
 EVENTS = "CREATE TABLE events (k STRING, n BIGINT) USING kafka OPTIONS (topic 'events', format 'json');"
@@ -308,3 +308,15 @@ def test_a_refused_break_names_all_options_that_the_catalog_needs() -> None:
     with pytest.raises(LaminaError) as raised:
         check_allowed([breaks, drops], prune=True)
     assert "--prune" not in raised.value.way_out
+
+
+def test_a_source_whose_decoders_have_changed_is_read_anew() -> None:
+    files = {"events.sql": EVENTS.replace("'json'", "'avro'"), "sums.sql": SUMS}
+    after = compile_catalog(files)
+    old = after.sources["events"]
+    assert f'"version": {DECODERS}' in old.parse
+    was = replace(old, parse=old.parse.replace(f'"version": {DECODERS}', f'"version": {DECODERS - 1}'))
+    sums = replace(after.views["sums"], version="as it was read then")
+    before = replace(after, sources={"events": was}, views={"sums": sums})
+    changes = compare(before, after, Known(counted={"events": 1_000}))
+    assert {each.name: each.action for each in changes} == {"events": "update", "sums": "reprocess"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, Protocol
 
@@ -92,7 +92,7 @@ class Decoding:
     """How records are decoded: the formats of their values and of their keys, None where Spark SQL reads them.
 
     options: those of the format of values. columns: those that may be read without JSON: all of a source, or none.
-    ask_again: the number of the answers of a registry that count.
+    ask_again: the number of the answers of a registry that count. version: that of the decoders, as `DECODERS`.
     """
 
     values: str | None
@@ -100,6 +100,7 @@ class Decoding:
     options: tuple[tuple[str, str], ...] = ()
     columns: tuple[DirectColumn, ...] = ()
     ask_again: int = 0
+    version: int = DECODERS
 
     @classmethod
     def declared(cls, source: _Declared, columns: Sequence[DirectColumn] = ()) -> Decoding | None:
@@ -132,7 +133,7 @@ class Decoding:
 
         Of what it says, `$` is escaped, because Spark puts settings in for `${…}`, in comments, too.
         """
-        return f"{_COMMENT}{json.dumps({'version': DECODERS, **asdict(self)})}\n".replace("$", "\\u0024")
+        return f"{_COMMENT}{json.dumps(asdict(self))}\n".replace("$", "\\u0024")
 
     @property
     def values_name_schemas(self) -> bool:
@@ -143,6 +144,10 @@ class Decoding:
     def needs_registry(self) -> bool:
         """True if values, or keys, name schemas that only a registry can tell."""
         return self.keys is not None or self.values_name_schemas
+
+    def names_schemas_as(self, other: Decoding | None) -> bool:
+        """True if the same records name the same schemas for both, whatever columns they read."""
+        return other is not None and replace(self, columns=()) == replace(other, columns=())
 
     def schemas(self, answers: Answers) -> Schemas:
         """The schemas by which records are read."""
@@ -164,6 +169,7 @@ def _decoding(told: str) -> Decoding:
         options,
         tuple(DirectColumn(*each) for each in found["columns"]),
         found["ask_again"],
+        found["version"],
     )
 
 

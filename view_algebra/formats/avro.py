@@ -26,6 +26,9 @@ KIND = "AVRO"
 MOST_WITHOUT_A_BYTE = 1_000
 """Values that a record may consist of without a byte: records in records double them, level by level."""
 
+MOST_LEVELS = 100
+"""Types within each other. A record is read by functions that call each other level by level."""
+
 MOST_DIGITS = 1_000
 """Digits behind the point of a decimal, each of which is written out."""
 
@@ -68,7 +71,8 @@ def _of_schema(schema: Schema) -> Callable[[bytes], str]:
     writer: Any = None
     is_alone, mistake = False, None
     try:
-        is_alone = not isinstance(parsed(schema), dict)
+        whole = parsed(schema)
+        is_alone = not (isinstance(whole, dict) and "fields" in whole)
         writer = read_strictly(replace(schema, text=_in_record(schema.text)) if is_alone else schema)
     except NoText as reason:
         mistake = str(reason)
@@ -104,9 +108,9 @@ def parsed(schema: Schema, named: dict[str, Any] | None = None, as_read: Callabl
     try:
         for text in [text for _, text in schema.references] + [schema.text]:
             found = fastavro.parse_schema((as_read or _marked)(json.loads(text)), named)
-        _check_ends(found, named, (), set())
+        _check(found, named)
     except RecursionError:
-        raise NoText("the schema is nested too deep") from None
+        raise NoText(_TOO_DEEP) from None
     except (SchemaParseException, ValueError, KeyError, TypeError, AttributeError) as error:
         raise NoText(f"the schema is not one of Avro: {type(error).__name__}: {error}") from None
     return found
@@ -165,26 +169,41 @@ def _strict(schema: Any) -> Any:
     return schema
 
 
-def _check_ends(schema: Any, named: Mapping[str, Any], within: tuple[str, ...], checked: set[str]) -> None:
-    """Raises `NoText` for a record that contains itself, and for a list that a few bytes could make endless.
+def _check(schema: Any, named: Mapping[str, Any]) -> None:
+    """Raises `NoText` for a schema whose values could have no end, or could be a long text of a few bytes."""
+    _levels(schema, named, (), {})
+    without_a_byte: dict[str, int] = {}
+    for each in (schema, *named.values()):
+        _check_sizes(each, named, without_a_byte)
 
-    within: the records around it. checked: the names of types that have been looked at.
+
+def _levels(schema: Any, named: Mapping[str, Any], within: tuple[str, ...], known: dict[str, int]) -> int:
+    """How many types are within each other; raises `NoText` if a record contains itself, or if they are too many.
+
+    within: the records around it. known: what has been found of types with a name.
     """
     kind = schema["type"] if isinstance(schema, dict) else schema
-    if isinstance(kind, str) and kind in within:
-        raise NoText(f"the schema is recursive: {kind} contains itself")
-    if kind == "array" and _without_a_byte(schema["items"], named):
-        raise NoText("the schema has an array of values that take no byte, which may have no end")
-    if kind in ("record", "error") and _without_a_byte(schema, named) > MOST_WITHOUT_A_BYTE:
-        raise NoText(f"the schema has a record of more than {MOST_WITHOUT_A_BYTE:,} values that take no byte")
-    if isinstance(schema, dict) and not 0 <= schema.get("scale", 0) <= MOST_DIGITS:
-        raise NoText(f"the schema has a decimal with {schema['scale']} digits behind the point")
-    around = (*within, schema["name"]) if kind in ("record", "error") else within
-    for each in _inner(schema, named, checked):
-        _check_ends(each, named, around, checked)
+    is_record = kind in ("record", "error")
+    name: str | None = schema["name"] if is_record else kind if isinstance(kind, str) else None
+    if name in within:
+        raise NoText(f"the schema is recursive: {name} contains itself")
+    if name in known:
+        return known[name]
+    around = (*within, str(name)) if is_record else within
+    if len(around) > MOST_LEVELS:
+        raise NoText(_TOO_DEEP)
+    levels = 1 + max((_levels(each, named, around, known) for each in _inner(schema, named)), default=0)
+    if levels > MOST_LEVELS:
+        raise NoText(_TOO_DEEP)
+    if name is not None:
+        known[name] = levels
+    return levels
 
 
-def _inner(schema: Any, named: Mapping[str, Any], checked: set[str]) -> Sequence[Any]:
+_TOO_DEEP = f"the schema has more than {MOST_LEVELS} types within each other"
+
+
+def _inner(schema: Any, named: Mapping[str, Any]) -> Sequence[Any]:
     """The types that a type is made of."""
     kind = schema["type"] if isinstance(schema, dict) else schema
     match kind:
@@ -198,18 +217,30 @@ def _inner(schema: Any, named: Mapping[str, Any], checked: set[str]) -> Sequence
             return [schema["items"]]
         case "map":
             return [schema["values"]]
-    if kind not in named or kind in checked:
-        return []
-    checked.add(kind)
-    return [named[kind]]
+    return [named[kind]] if kind in named else []
 
 
-def _without_a_byte(schema: Any, named: Mapping[str, Any], known: dict[str, int] | None = None) -> int:
+def _check_sizes(schema: Any, named: Mapping[str, Any], known: dict[str, int]) -> None:
+    """Looks at a type and at what is written in place in it. known: see `_without_a_byte`."""
+    kind = schema["type"] if isinstance(schema, dict) else schema
+    if kind == "array" and _without_a_byte(schema["items"], named, known):
+        raise NoText("the schema has an array of values that take no byte, which may have no end")
+    if kind in ("record", "error") and _without_a_byte(schema, named, known) > MOST_WITHOUT_A_BYTE:
+        raise NoText(f"the schema has a record of more than {MOST_WITHOUT_A_BYTE:,} values that take no byte")
+    if isinstance(schema, dict) and schema.get("logicalType") == f"{OWN}decimal":
+        scale = schema.get("scale", 0)
+        if type(scale) is not int or not 0 <= scale <= MOST_DIGITS:
+            raise NoText(f"the schema has a decimal of scale {scale!r}, and not from 0 to {MOST_DIGITS:,}")
+    for each in _inner(schema, {}):
+        if not (isinstance(each, dict) and each.get("name") in named):  # which has its own turn
+            _check_sizes(each, named, known)
+
+
+def _without_a_byte(schema: Any, named: Mapping[str, Any], known: dict[str, int]) -> int:
     """How many values a value of a type consists of that takes no byte; 0 if it takes any.
 
     known: what has been found of types with a name, which others may have many times.
     """
-    known = {} if known is None else known
     kind = schema["type"] if isinstance(schema, dict) else schema
     match kind:
         case "null":
@@ -217,15 +248,13 @@ def _without_a_byte(schema: Any, named: Mapping[str, Any], known: dict[str, int]
         case "fixed":
             return int(schema["size"] == 0)
         case "record" | "error":
-            parts = [_without_a_byte(each["type"], named, known) for each in schema["fields"]]
-            return 1 + sum(parts) if all(parts) else 0
+            if schema["name"] not in known:
+                parts = [_without_a_byte(each["type"], named, known) for each in schema["fields"]]
+                known[schema["name"]] = 1 + sum(parts) if all(parts) else 0
+            return known[schema["name"]]
         case dict():
             return _without_a_byte(kind, named, known)
-    if isinstance(kind, str) and kind in named:
-        if kind not in known:
-            known[kind] = _without_a_byte(named[kind], named, known)
-        return known[kind]
-    return 0
+    return _without_a_byte(named[kind], named, known) if isinstance(kind, str) and kind in named else 0
 
 
 def _marked(schema: Any) -> Any:

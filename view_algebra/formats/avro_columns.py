@@ -4,7 +4,8 @@ A `long` that is declared BIGINT, or a `string` that is declared STRING, is the 
 most fields of most topics are like that. So a record is read directly if each declared column is of a type of `TYPES`,
 and its field of a kind that fits. Everything else is left to JSON, whose rules then decide: another kind, a number that
 is too large, a time beyond the calendar, a text that Postgres cannot store, a datum that is none.
-`tests/laws/test_formats.py` reads the same records both ways.
+So is a record with a field that is not declared if its JSON might be none, as that of a decimal of thousands of digits.
+`tests/laws/test_avro_columns.py` reads the same records both ways.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ TYPES = re.compile(r"(?:BOOLEAN|INT|BIGINT|DOUBLE|STRING|DATE|TIMESTAMP|DECIMAL\
 
 Column = Callable[[Sequence[Any]], "tuple[pa.Array, pa.Array | None]"]
 """Makes an array of the values of a field, and one that is true of those that are left to JSON; None if none is."""
+
+MOST_BYTES = 1_000_000
+"""A larger datum is read by its JSON, of which Spark's reader has limits of its own."""
+
+MOST_BYTES_OF_A_DECIMAL, MOST_DIGITS_BEHIND = 100, 300
+"""Spark's reader of JSON takes numbers of at most 1,000 digits."""
 
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """The days of the years 0001 to 9999, since 1970."""
@@ -116,6 +123,8 @@ def _of_schema(
         return Directly([], [])
     rows, of_rows = [], []
     for datum, number in zip(data, numbers, strict=True):
+        if len(datum) > MOST_BYTES:
+            continue
         stream = io.BytesIO(datum)
         try:
             row: Any = fastavro.schemaless_reader(stream, plan.bare, None)
@@ -132,12 +141,11 @@ def _of_rows(plan: _Plan, columns: Sequence[DirectColumn], rows: Sequence[Any], 
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    try:
-        made = [column([row.get(each.field) for row in rows]) for column, each in zip(plan.made, columns, strict=True)]
-    except (pa.ArrowException, OverflowError):  # for a number of more than 64 bits, which no other record is to feel
-        alone = [([row], [number]) for row, number in zip(rows, numbers, strict=True)] if len(rows) > 1 else []
-        return _together(columns, [_of_rows(plan, columns, *each) for each in alone])
+    made = [column([row.get(each.field) for row in rows]) for column, each in zip(plan.made, columns, strict=True)]
     arrays, left = [array for array, _ in made], [left for _, left in made if left is not None]
+    left += [
+        pa.array([len(row[name] or b"") > MOST_BYTES_OF_A_DECIMAL for row in rows], pa.bool_()) for name in plan.unread
+    ]
     if not any(pc.any(each).as_py() for each in left):
         return Directly(arrays, numbers)
     kept = pc.invert(_any_of(left))
@@ -146,10 +154,14 @@ def _of_rows(plan: _Plan, columns: Sequence[DirectColumn], rows: Sequence[Any], 
 
 
 class _Plan(NamedTuple):
-    """How data of a schema are read: the schema without logical types, and what makes each column."""
+    """How data of a schema are read: the schema without logical types, and what makes each column.
+
+    unread: the fields of decimals that no column reads.
+    """
 
     bare: Any
     made: Sequence[Column]
+    unread: Sequence[str]
 
 
 @lru_cache(maxsize=1_000)
@@ -162,7 +174,44 @@ def _plan(schema: Schema, columns: tuple[DirectColumn, ...]) -> _Plan | None:
     except (NoText, KeyError, TypeError):
         return None
     made = [_column(fields.get(each.field, "null"), each.type, named) for each in columns]
-    return None if None in made else _Plan(bare, [each for each in made if each is not None])
+    unread = {name: kind for name, kind in fields.items() if name not in {each.field for each in columns}}
+    decimals = [name for name, kind in unread.items() if _is_decimal(kind)]
+    if None in made or not all(_has_json(unread[name], named) for name in unread.keys() - set(decimals)):
+        return None
+    return _Plan(bare, [each for each in made if each is not None], decimals)
+
+
+def _is_decimal(kind: Any) -> bool:
+    """True of decimals, which may also be null, with so many digits behind the point that any of them has JSON."""
+    alone = [each for each in (kind if isinstance(kind, list) else [kind]) if each != "null"]
+    return len(alone) == 1 and isinstance(alone[0], dict) and _is_short_decimal(alone[0])
+
+
+def _is_short_decimal(kind: Mapping[str, Any]) -> bool:
+    is_decimal = kind["type"] in ("bytes", "fixed") and kind.get("logicalType") == f"{OWN}decimal"
+    return is_decimal and kind.get("scale", 0) <= MOST_DIGITS_BEHIND
+
+
+def _has_json(kind: Any, named: Mapping[str, Any]) -> bool:
+    """True if every value of this kind in a datum of at most `MOST_BYTES` has JSON, and Spark reads it."""
+    if isinstance(kind, list):
+        return all(_has_json(each, named) for each in kind)
+    if isinstance(kind, str):
+        return _has_json(named[kind], named) if kind in named else True
+    match kind["type"]:
+        case dict() | list():
+            return _has_json(kind["type"], named)
+        case "record" | "error":
+            return all(_has_json(each["type"], named) for each in kind["fields"])
+        case "array":
+            return _has_json(kind["items"], named)
+        case "map":  # Spark's reader takes no key of more than 50,000 characters
+            return False
+        case "bytes" | "fixed" if kind.get("logicalType") == f"{OWN}decimal":
+            return kind["type"] == "fixed" and kind["size"] <= MOST_BYTES_OF_A_DECIMAL and _is_short_decimal(kind)
+        case "fixed" if kind.get("logicalType") == f"{OWN}uuid":
+            return bool(kind["size"] == 16)
+    return True
 
 
 def _bare(schema: Any) -> Any:

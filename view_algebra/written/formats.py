@@ -37,9 +37,9 @@ def asked_again(format_: str, key_format: KeyFormat, options: Found, report: Rep
     value, place = options[ASK_AGAIN]
     names_schemas = key_format in DECODED_KEYS or (_is_decoded(format_) and "schema" not in options)
     if not names_schemas:
-        report(Wrong(place, f"{ASK_AGAIN} without records that name schemas of a registry", "Leave it out."))
-    elif not re.fullmatch(r"[1-9]\d{0,5}", value):
-        report(Wrong(place, f"{ASK_AGAIN} {value!r}", f"Write a whole number from 1, for example {ASK_AGAIN} '1'."))
+        report(Wrong(place, f"{ASK_AGAIN} needs records that name schemas of a registry", "Leave it out."))
+    elif not re.fullmatch("[1-9][0-9]{0,5}", value):
+        report(Wrong(place, f"{ASK_AGAIN} {value!r} is not a whole number from 1", f"Write it as {ASK_AGAIN} '1'."))
     else:
         return {ASK_AGAIN: options[ASK_AGAIN]}
     return {}
