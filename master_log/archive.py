@@ -45,7 +45,7 @@ from master_log.registry import NO_REGISTRY, KnownSchemas
 from master_log.summaries import HELD, LOST, PARSED_BY, REPLACED, START, TAILS, TOPIC_ID
 from master_log.tails import Differs, Tails, to_json
 from view_algebra.compiled import LOG_TIME, Source
-from view_algebra.formats import Decoding
+from view_algebra.formats import Decoding, frames
 from view_algebra.formats.interface import NO_ANSWERS
 from view_algebra.language.quoting import spark_path, spark_text
 
@@ -299,7 +299,7 @@ class MasterLog:
         by, answers = Decoding.of(source), NO_ANSWERS
         if by is not None and by.needs_registry:
             answers = self._schemas.of(source.topic)
-            if unknown := named_schemas(raw, by) - by.schemas(answers).keys():
+            if unknown := frames.missing(named_schemas(raw, by), by.schemas(answers)):
                 answers = self._schemas.learn(source.topic, by.ask_again, unknown)
         return parsed(raw, source, answers)
 

@@ -486,7 +486,11 @@ schema = Table(
         "ask_again", Integer, primary_key=True, comment="the number in OPTIONS of the sources that count the answer"
     ),
     Column("id", Text, primary_key=True, comment="the number, or the UUID, that the registry has for it"),
-    Column("kind", Text, comment="AVRO, PROTOBUF or JSON; NULL if the registry had none with the id"),
+    Column(
+        "kind",
+        Text,
+        comment="AVRO, PROTOBUF or JSON; NULL if the registry had none with the id; ABOVE for all ids above `text`",
+    ),
     Column("text", Text),
     Column("references", JSONB, comment="names and texts of the schemas that it names, in order"),
     _now("kept_at"),

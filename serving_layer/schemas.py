@@ -7,16 +7,16 @@ an id is kept as well, since it decides that a record is bad. A source with anot
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, func, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Connection, func, insert, select
 
 from master_log.registry import Registry, RegistryAway
+from serving_layer import cells
 from serving_layer.bookkeeping import bad_count, schema
 from serving_layer.database import Database
 from serving_layer.deployed import sources
@@ -26,23 +26,40 @@ from view_algebra.formats.interface import NO_SCHEMAS, Answers, Schema, Schemas
 AT_A_TIME = 100
 """Schemas that are asked for before those are kept that were found."""
 
+MOST_LACKED = 500
+"""Schemas of a topic that the registry may lack. A producer of random ids has more, and each takes a row and time."""
+
+MARGIN = 1_000_000
+"""Ids above the greatest known one that are still asked for: registries count up."""
+
 
 def kept(connection: Connection, topic: str) -> Answers:
     """The schemas of a topic."""
     answers: dict[int, dict[str, Schema | None]] = {}
     for row in connection.execute(select(schema).where(schema.c.topic == topic)):
-        found = row.kind and Schema(row.kind, row.text, tuple((name, text) for name, text in row.references))
+        found = row.kind and Schema(row.kind, row.text, tuple((name, text) for name, text in row.references or ()))
         answers.setdefault(row.ask_again, {})[row.id] = found
     return answers
 
 
 def keep(connection: Connection, topic: str, ask_again: int, found: Schemas) -> None:
-    """Keeps schemas; what was kept before stays."""
-    for id, each in found.items():
+    """Keeps schemas, also that some are lacked. An id that is decided stays as it is: another process may have kept it.
+
+    If too many are lacked, all above those that are known are.
+    """
+    cells.run(connection, "LOCK TABLE lamina.schema IN SHARE ROW EXCLUSIVE MODE")
+    answers = kept(connection, topic)
+    mine = dict(answers.get(ask_again, NO_SCHEMAS))
+    new: dict[str, Schema | None] = {id: found[id] for id in frames.missing(found, mine)}
+    mine |= new
+    if frames.ABOVE not in mine and list(mine.values()).count(None) > MOST_LACKED:
+        every = [id for each in (*answers.values(), mine) for id, one in each.items() if one and id.isdigit()]
+        new[frames.ABOVE] = Schema("ABOVE", str(max(map(int, every), default=0) + MARGIN))
+    for id, each in new.items():
         row: dict[str, Any] = {"topic": topic, "ask_again": ask_again, "id": id}
         if each is not None:
             row |= {"kind": each.kind, "text": each.text, "references": [list(pair) for pair in each.references]}
-        connection.execute(insert(schema).values(row).on_conflict_do_nothing())
+        connection.execute(insert(schema).values(row))
 
 
 @dataclass(frozen=True)
@@ -72,9 +89,14 @@ def listed(connection: Connection, names: Collection[str] = ()) -> list[Listed]:
         mine = (schema.c.topic == source.topic, schema.c.ask_again == by.ask_again)
         order = (func.length(schema.c.id), schema.c.id)
         for row in connection.execute(select(schema).where(*mine).order_by(*order)):
-            count = 0 if row.kind else bad.get(row.id, 0)
-            found.append(Listed(name, row.ask_again, row.id, row.kind, row.kept_at, count))
+            id, kind = (f"above {row.text}", None) if row.id == frames.ABOVE else (row.id, row.kind)
+            found.append(Listed(name, row.ask_again, id, kind, row.kept_at, 0 if kind else bad.get(row.id, 0)))
     return found
+
+
+def _lowest(ids: Collection[str]) -> Sequence[str]:
+    """Some of the ids that are asked for first: a made-up one is likely to be greater than those of schemas."""
+    return sorted(ids, key=lambda each: (len(each), each))[:AT_A_TIME]
 
 
 @dataclass(frozen=True)
@@ -95,10 +117,11 @@ class KeptSchemas:
         One that is kept under another number is asked for, too: another registry may have had another schema with its
         id. patient: waits some seconds for a schema that the registry does not have yet. Raises `RegistryAway`.
         """
-        missing = sorted(set(ids) - self.of(topic).get(ask_again, NO_SCHEMAS).keys())
-        for some in (missing[place : place + AT_A_TIME] for place in range(0, len(missing), AT_A_TIME)):
+        answers = self.of(topic)
+        while missing := frames.missing(ids, answers.get(ask_again, NO_SCHEMAS)):
             if self.registry is None:
                 raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
-            found = self.registry.schemas(some, patient=patient)
+            found = self.registry.schemas(_lowest(missing), patient=patient)
             self.database.retrying(partial(keep, topic=topic, ask_again=ask_again, found=found))
-        return self.of(topic)
+            answers = self.of(topic)
+        return answers

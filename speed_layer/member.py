@@ -350,7 +350,7 @@ class Member:
 
     def _learn(self, by: Decoding | None, ids: set[str]) -> bool:
         """Learns schemas that records name; False if all of them are known. Others of its run are not kept waiting."""
-        unknown = set() if by is None else ids - by.schemas(self._answers).keys()
+        unknown = set() if by is None else frames.missing(ids, by.schemas(self._answers))
         if by is not None and unknown:
             learn, patient = self._parts.schemas.learn, not self.shares
             self._answers = learn(self.source.topic, by.ask_again, unknown, patient=patient)

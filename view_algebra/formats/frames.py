@@ -6,6 +6,7 @@ value; newer ones write its id or its UUID into a header of the record instead.
 
 from __future__ import annotations
 
+import math
 import re
 import uuid
 from collections.abc import Iterable
@@ -30,8 +31,12 @@ OF_KEY = "the key: "
 _UNKNOWN = "the schema {} is not known yet"
 _IS_UNKNOWN = re.compile(f"(?:{OF_KEY})?{_UNKNOWN.format('([0-9a-f-]+)')}")
 
+ABOVE = "above"
+"""In place of the id of a schema: the registry is not asked for numbers above the schema's text."""
+
 _LACKED = "the registry had no schema {}"
-_IS_LACKED = re.compile(f"(?:{OF_KEY})?{_LACKED.format('([0-9a-f-]+)')}: .*")
+_NOT_ASKED = "the registry lacked too many schemas to be asked for one above {}"
+_IS_LACKED = re.compile(f"(?:{OF_KEY})?(?:{_LACKED.format('([0-9a-f-]+)')}|{_NOT_ASKED.format('[0-9]+')}): .*")
 
 IS_UNKNOWN = f"%s RLIKE '^{_IS_UNKNOWN.pattern}$'"
 """The condition, in Spark SQL over the reason why a record is bad, that it names a schema that is to be asked for."""
@@ -68,13 +73,32 @@ def _instead(frame: bytes, length: int) -> str:
 def schema_of(id: str, schemas: Schemas, kind: str) -> Schema:
     """The schema with an id, which must be of this kind; raises `NoText` if it is not known, or of another kind."""
     if id not in schemas:
-        raise NoText(_UNKNOWN.format(id))
+        is_asked = missing([id], schemas)
+        raise NoText(_UNKNOWN.format(id) if is_asked else f"{_NOT_ASKED.format(_bound(schemas))}: {_WAY_OUT}")
     schema = schemas[id]
     if schema is None:
-        raise NoText(f"{_LACKED.format(id)}: if it has by now, raise {ASK_AGAIN} in OPTIONS and apply")
+        raise NoText(f"{_LACKED.format(id)}: {_WAY_OUT}")
     if schema.kind != kind:
         raise NoText(f"the schema {id} is {schema.kind}, not {kind}")
     return schema
+
+
+_WAY_OUT = f"if it has by now, raise {ASK_AGAIN} in OPTIONS and apply"
+
+
+def missing(ids: Iterable[str], schemas: Schemas) -> set[str]:
+    """The ids for which the registry is to be asked.
+
+    >>> missing(["7", "8", "900"], {"7": None, ABOVE: Schema("ABOVE", "100")})
+    {'8'}
+    """
+    bound = _bound(schemas)
+    return {id for id in ids if id not in schemas and not (id.isdigit() and int(id) > bound)}
+
+
+def _bound(schemas: Schemas) -> float:
+    bound = schemas.get(ABOVE)
+    return math.inf if bound is None else int(bound.text)
 
 
 def unknown(reasons: Iterable[str]) -> set[str]:
@@ -87,10 +111,10 @@ def unknown(reasons: Iterable[str]) -> set[str]:
 
 
 def lacked(reason: str) -> str | None:
-    """The id of the schema that the registry lacked, by the reason why a record is bad; None for any other reason.
+    """The id of the schema that the registry lacked, or ABOVE, by the reason why a record is bad; None for others.
 
     >>> lacked("the registry had no schema 17: if it has by now, …"), lacked("not Avro: …")
     ('17', None)
     """
     found = _IS_LACKED.fullmatch(reason)
-    return None if found is None else found[1]
+    return None if found is None else found[1] or ABOVE

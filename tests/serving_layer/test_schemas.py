@@ -1,0 +1,78 @@
+"""Schemas of a registry: what is kept is decided once, for every layer, however many ids a producer makes up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import pytest
+
+from master_log.registry import Registry
+from serving_layer.database import Database
+from serving_layer.schemas import MARGIN, MOST_LACKED, KeptSchemas, keep
+from tests.serving_layer.world import World
+from view_algebra.formats import frames
+from view_algebra.formats.interface import NoText, Schema, Schemas
+
+LONG, TEXT = Schema("AVRO", '"long"'), Schema("AVRO", '"string"')
+
+
+@dataclass(frozen=True)
+class Having(Registry):
+    """A registry that has these schemas, and remembers what it was asked for."""
+
+    has: dict[str, Schema] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def schemas(self, ids: Collection[str], *, patient: bool = True) -> dict[str, Schema | None]:
+        self.asked.extend(ids)
+        return {id: self.has.get(id) for id in ids}
+
+
+def schemas_of(database: Database, has: dict[str, Schema]) -> KeptSchemas:
+    return KeptSchemas(database, Having([], has))
+
+
+def asked(schemas: KeptSchemas) -> list[str]:
+    assert isinstance(schemas.registry, Having)
+    return schemas.registry.asked
+
+
+def reason(id: str, schemas: Schemas) -> str:
+    with pytest.raises(NoText) as raised:
+        frames.schema_of(id, schemas, "AVRO")
+    return str(raised.value)
+
+
+def test_an_id_that_the_registry_lacked_has_a_schema_for_those_who_ask_again(world: World) -> None:
+    schemas = schemas_of(world.database, {"1": LONG})
+    assert schemas.learn("t", 0, ["1", "2"]) == {0: {"1": LONG, "2": None}}
+    now = schemas_of(world.database, {"2": TEXT})
+    assert now.learn("t", 0, ["1", "2"]) == {0: {"1": LONG, "2": None}}
+    assert now.learn("t", 1, ["1", "2"]) == {0: {"1": LONG, "2": None}, 1: {"1": LONG, "2": TEXT}}
+    assert asked(now) == ["2"]
+    assert now.learn("another", 0, ["2"]) == {0: {"2": TEXT}}
+
+
+def test_a_producer_of_random_ids_fills_no_table_and_hides_no_schema(world: World) -> None:
+    schemas = schemas_of(world.database, {"7": LONG, "123456": TEXT, "3000000000": LONG})
+    made_up = [str(2_000_000_000 + number) for number in range(20_000)]
+    known = schemas.learn("t", 0, ["7", *made_up])[0]
+    assert len(known) < MOST_LACKED + 200
+    assert len(asked(schemas)) == len(known) - 1
+    told = f"the registry lacked too many schemas to be asked for one above {MARGIN + 7}: "
+    way_out = "if it has by now, raise ask_again in OPTIONS and apply"
+    assert reason(made_up[-1], known) == told + way_out
+    assert reason("3000000000", known) == told + way_out
+    assert schemas.learn("t", 0, made_up) == {0: known}
+    assert frames.schema_of("123456", schemas.learn("t", 0, ["123456", "3000000000"])[0], "AVRO") == TEXT
+    assert schemas.learn("t", 1, ["3000000000"])[1] == {"3000000000": LONG}
+
+
+def test_a_schema_that_another_process_finds_after_it_was_decided_changes_nothing(world: World) -> None:
+    schemas = schemas_of(world.database, {})
+    schemas.learn("t", 0, ["5", *map(str, range(2_000_000_000, 2_000_001_000))])
+    known = schemas.of("t")
+    with world.database.begin() as connection:
+        keep(connection, "t", 0, {"5": LONG, "3000000000": LONG})
+    assert schemas.of("t") == known
