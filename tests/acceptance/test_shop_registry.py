@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -12,12 +12,11 @@ from typing import Any
 
 from batch_layer.verify import verify
 from lamina.catalogs import catalog_files
-from lamina.services.processes import free_port
 from master_log.login import Address
 from serving_layer.receipts import Receipt
 from tests import fix_shop as shop
 from tests.fix_lamina import CommandLine, Deployed, one
-from tests.fix_registry import SchemaRegistry, framed, in_frame, started
+from tests.fix_registry import SchemaRegistry, framed, in_frame
 from view_algebra.formats.interface import Schema
 from view_algebra.formats.protobuf import message_of
 
@@ -83,10 +82,9 @@ def filled(registry: SchemaRegistry, prefix: str) -> Mapping[str, int]:
 
 
 def test_a_shop_in_avro_and_protobuf_shows_the_rows_of_the_shop_also_when_the_registry_is_gone(
-    deployed: Deployed, lamina: CommandLine, tmp_path: Path
+    deployed: Deployed, lamina: CommandLine, registry_started: Callable[[], SchemaRegistry], tmp_path: Path
 ) -> None:
-    home, port, kept = deployed.deployment.settings.home, free_port(), tmp_path / "registry"
-    registry = started(home, port, kept)
+    registry = registry_started()
     settings = replace(deployed.deployment.settings, schema_registry=(Address(registry.url),))
     deployed.deployment.settings = settings
     lamina = replace(lamina, environment={**lamina.environment, "LAMINA_SCHEMA_REGISTRY": registry.url})
@@ -116,7 +114,7 @@ def test_a_shop_in_avro_and_protobuf_shows_the_rows_of_the_shop_also_when_the_re
         for source in ("customers", "goods", "payments", "rates"):
             deployed.wait_for(source)
         assert deployed.progress("orders") == reached
-        registry = started(home, port, kept)
+        registry = registry_started()
         by_iban = message(newer, SECOND_PAYMENT, order_id=99, iban="DE02", ts=at("03-01 09:00"), reference="no 99")
         deployed.send("payments", by_iban)
         _send_bad(deployed, ids)

@@ -49,9 +49,10 @@ def store_killed(stage: Stage, dice: random.Random) -> None:
     """The object storage is killed under a rebuild or an archive run, and started again."""
     command = dice.choice(("archive", "rebuild"))
     process = stage.start(command)
-    stage.wait(dice.uniform(0, 25))
+    stage.until(lambda: not process.running or "archived" in process.log.read_text(), "the store is written to")
+    stage.wait(dice.uniform(0, 15))
     kill(_services(stage), "s3")
-    stage.wait(dice.uniform(0, 20))
+    stage.wait(dice.choice((2, 10, 60)))
     _services(stage).start()
     stage.end(process)
     stage.insist(command)
