@@ -8,7 +8,6 @@ import view_algebra
 from serving_layer.changes.known import Change, Known, other_settings, sql_diff
 from serving_layer.changes.views import declared_alike
 from view_algebra.compiled import ASK_AGAIN, Catalog, Source, View
-from view_algebra.formats import DECODERS, Decoding
 from view_algebra.language.starts import EARLIEST, start_of
 
 
@@ -19,6 +18,8 @@ def read_anew(before: Catalog, after: Catalog) -> set[str]:
     anew, with those that share another such source. One whose records are decoded by our code does not go on once that
     has changed, since what it would read from now on is not what was counted.
     """
+    from view_algebra.formats import DECODERS, Decoding
+
     otherwise = {
         name
         for name, new in after.sources.items()
