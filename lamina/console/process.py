@@ -17,7 +17,7 @@ from lamina.services.processes import Running
 from view_algebra.errors import LaminaError
 
 PORT = 8765
-"""The port, where it is free; else any other."""
+"""The port of the first start, where it is free; else any other. Later starts keep it, for bookmarks and scrapes."""
 
 START_SECONDS = 30.0
 """Seconds that the console may take to listen."""
@@ -62,13 +62,21 @@ class ConsoleProcess:
         with processes.locked(self.home / "console.lock", patience=START_SECONDS):
             if address := self.address():
                 return address
-            listen = f"127.0.0.1:{processes.free_port(PORT)}"
+            port = processes.free_port(self._port())
+            (self.home / "console.port").write_text(str(port))
+            listen = f"127.0.0.1:{port}"
             words = ["console", "--listen", listen]
             running = processes.spawn_command(words, home=self.home, log=self.log, marker=self.mark, alone=alone)
             began = time.monotonic()
             while running.alive() and self.find() is None and time.monotonic() < began + START_SECONDS:
                 time.sleep(0.02)  # until it has its command line
         return f"http://{listen}/"
+
+    def _port(self) -> int:
+        """The port of the last start."""
+        with suppress(OSError, ValueError):
+            return int((self.home / "console.port").read_text())
+        return PORT
 
     def expect(self) -> None:
         """Returns when it listens. Raises LaminaError, with the end of its log, if it ends, or does not for long."""

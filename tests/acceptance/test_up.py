@@ -93,4 +93,5 @@ def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(
     assert "Kafka and Postgres have stopped" in stopped.err
     assert speed.find() is None
     assert ConsoleProcess(home).find() is None
+    assert where["console"] == f"http://127.0.0.1:{(home / 'console.port').read_text()}/", "the next start has its port"
     assert here("down").err == f"nothing was running in {home}\n"
