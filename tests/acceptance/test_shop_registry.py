@@ -10,6 +10,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
 from batch_layer.verify import verify
 from lamina.catalogs import catalog_files
 from master_log.login import Address
@@ -99,7 +103,7 @@ def test_a_shop_in_avro_and_protobuf_shows_the_rows_of_the_shop_also_when_the_re
         _wait(deployed)
         assert told(deployed) == shop.BEFORE_CUSTOMERS | NESTED_BEFORE
         lamina("ingest", "customers", str(shop.EXAMPLE / "data" / "customers.jsonl"))
-        _send_suppliers(deployed, ids)
+        _send_suppliers(deployed, registry)
         _wait(deployed)
         assert told(deployed) == shop.WITH_CUSTOMERS | NESTED_BEFORE
         assert deployed.rows("SELECT id, name FROM suppliers") == [(1, "Ada")]
@@ -150,11 +154,19 @@ def _wait(deployed: Deployed) -> None:
         deployed.wait_for(source)
 
 
-def _send_suppliers(deployed: Deployed, ids: Mapping[str, int]) -> None:
-    for row in ({"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}):
-        event = framed(ids["suppliers-value"], CHANGE, {"op": "c", "before": None, "after": row})
-        deployed.send("suppliers", (framed(ids["suppliers-key"], ROW_KEY, {"id": row["id"]}), event))
-    deployed.send("suppliers", (framed(ids["suppliers-key"], ROW_KEY, {"id": 2}), None))
+def _send_suppliers(deployed: Deployed, registry: SchemaRegistry) -> None:
+    """Change events, by the serializers that most producers use."""
+    client, topic = SchemaRegistryClient({"url": registry.url}), deployed.topic("suppliers")
+    of_key, of_value = (AvroSerializer(client, json.dumps(schema)) for schema in (ROW_KEY, CHANGE))
+
+    def record(id: int, event: dict[str, Any] | None) -> tuple[bytes | None, bytes | None]:
+        key = of_key({"id": id}, SerializationContext(topic, MessageField.KEY))
+        return key, of_value(event, SerializationContext(topic, MessageField.VALUE))
+
+    rows: list[dict[str, Any]] = [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}]
+    for row in rows:
+        deployed.send("suppliers", record(row["id"], {"op": "c", "before": None, "after": row}))
+    deployed.send("suppliers", record(2, None))
 
 
 def _send_changes(deployed: Deployed, ids: Mapping[str, int], second: int) -> None:
