@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 from view_algebra.compiled import ASK_AGAIN
 from view_algebra.formats import avro, avro_columns, csv, protobuf, raw
-from view_algebra.formats.avro_columns import Directly
+from view_algebra.formats.avro_columns import Reader
 from view_algebra.formats.interface import (
     DECODED,
     NO_SCHEMAS,
@@ -45,7 +45,7 @@ class Format:
     read: Callable[[Declared], Read]
     options: Mapping[str, str] = field(default_factory=dict)
     decoder: Callable[[Mapping[str, str], Schemas], Decoder] | None = None
-    directly: Callable[..., Directly] | None = None
+    directly: Reader | None = None
 
 
 FORMATS: Mapping[str, Format] = {

@@ -49,6 +49,12 @@ class Directly(NamedTuple):
     numbers: Sequence[int]
 
 
+Reader = Callable[
+    [Sequence[DirectColumn], Mapping[str, str], Schemas, Sequence[bytes | None], Sequence[bytes | None]], Directly
+]
+"""Reads records directly: into columns, by the options of their format and the known schemas, of values and headers."""
+
+
 def directly(
     columns: Sequence[DirectColumn],
     options: Mapping[str, str],
