@@ -50,15 +50,22 @@ def opened(brokers: Brokers, source: Source, catalog: Catalog, tell: Callable[[s
 
 
 def told_of_begin(brokers: Brokers, sources: Iterable[Source]) -> list[str]:
-    """The lines of `plan` that say at which offsets new sources begin; none if the brokers do not answer.
+    """The lines of `plan` that say at which offsets new sources begin, and which topics `apply` would create.
 
-    Raises LaminaError if the topic of one of them has no such place.
+    None if the brokers do not answer. Raises LaminaError if the topic of one of them has no such place.
     """
     told: list[str] = []
-    asked = [source for source in sources if start_of(source.start) != EARLIEST]
-    for source in asked if asked and brokers.listening() else ():
-        if brokers.topic_id(source.topic) is not None:
+    asked = list(sources)
+    there: Mapping[str, str] | None = None
+    with suppress(LaminaError):  # not everybody may describe a topic
+        there = brokers.topic_ids(*(source.topic for source in asked)) if asked and brokers.listening() else None
+    if there is None:
+        return told
+    for source in asked:
+        if source.topic in there:
             begin(brokers, source, told.append)
+        else:
+            told.append(f"{source.name}: there is no topic {source.topic}; `lamina apply` creates it")
     return told
 
 

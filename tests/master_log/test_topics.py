@@ -79,6 +79,14 @@ def test_partitions_that_an_existing_topic_does_not_have_are_reported(brokers: B
     assert topics.told_of(brokers, [catalog.sources["a"]]) == []
 
 
+def test_a_topic_that_apply_would_create_is_told_by_plan(brokers: Brokers, topic: Topic) -> None:
+    name = topic()
+    there, missing = declared(name, None).sources, declared(f"{name}_misspelt", None).sources
+    assert topics.told_of_begin(brokers, there.values()) == []
+    [told] = topics.told_of_begin(brokers, missing.values())
+    assert told == f"a: there is no topic {name}_misspelt; `lamina apply` creates it"
+
+
 WEEK = {"retention.ms": "604800000"}
 
 MAY_LOSE = [
