@@ -65,34 +65,40 @@ def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
 @lru_cache(maxsize=1_000)
 def _of_schema(schema: Schema) -> Callable[[bytes], str]:
     """Reads a datum of a schema; raises `NoText` if it is none, or has more than one."""
-    import fastavro
     import orjson
 
-    writer: Any = None
-    is_alone, mistake = False, None
     try:
         whole = parsed(schema)
         is_alone = not (isinstance(whole, dict) and "fields" in whole)
-        writer = read_strictly(replace(schema, text=_in_record(schema.text)) if is_alone else schema)
+        read = reader_of(replace(schema, text=_in_record(schema.text)) if is_alone else schema)
     except NoText as reason:
-        mistake = str(reason)
+        return _never(str(reason))
 
     def decode(datum: bytes) -> str:
-        if mistake is not None:
-            raise NoText(mistake)
-        stream = io.BytesIO(datum)
+        value = read(datum)
         try:
-            value: Any = fastavro.schemaless_reader(stream, writer, None)
-            text = orjson.dumps(value[_ALONE] if is_alone else value).decode()
-        except EOFError:
-            raise NoText("not Avro: the value ends too early") from None
-        except (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, AttributeError) as error:
-            raise NoText(f"not Avro: {str(error) or type(error).__name__}") from None
-        if stream.tell() != len(datum):
-            raise NoText(f"not Avro: {len(datum) - stream.tell()} bytes follow the datum")
-        return text
+            return orjson.dumps(value[_ALONE] if is_alone else value).decode()
+        except _MISTAKES as error:
+            raise _no_datum(error) from None
 
     return decode
+
+
+def _never(mistake: str) -> Callable[[bytes], str]:
+    """Reads no datum, for a mistake in the schema."""
+
+    def decode(_: bytes) -> str:
+        raise NoText(mistake)
+
+    return decode
+
+
+_MISTAKES = (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, AttributeError)
+"""What reading a value that is no datum raises, besides EOFError."""
+
+
+def _no_datum(error: Exception) -> NoText:
+    return NoText(f"not Avro: {str(error) or type(error).__name__}")
 
 
 def parsed(schema: Schema, named: dict[str, Any] | None = None, as_read: Callable[[Any], Any] | None = None) -> Any:
@@ -116,14 +122,32 @@ def parsed(schema: Schema, named: dict[str, Any] | None = None, as_read: Callabl
     return found
 
 
-def read_strictly(schema: Schema, as_read: Callable[[Any], Any] | None = None) -> Any:
-    """The schema by which fastavro reads what its writer may have written, and nothing else; as `parsed` gives it."""
+def reader_of(schema: Schema, as_read: Callable[[Any], Any] | None = None) -> Callable[[bytes], Any]:
+    """The reader of a schema's data; raises what `parsed` raises, which says what `as_read` is.
+
+    It gives the value of a datum. It raises `NoText` for what no writer writes, and if more follows the datum.
+    """
+    import fastavro
+
     named: dict[str, Any] = {}
     writer = parsed(schema, named, as_read)
     for each in (writer, *named.values()):
         _strict(each)
     _teach_fastavro()
-    return writer
+
+    def read(datum: bytes) -> Any:
+        stream = io.BytesIO(datum)
+        try:
+            value = fastavro.schemaless_reader(stream, writer, None)
+        except EOFError:
+            raise NoText("not Avro: the value ends too early") from None
+        except _MISTAKES as error:
+            raise _no_datum(error) from None
+        if stream.tell() != len(datum):
+            raise NoText(f"not Avro: {len(datum) - stream.tell()} bytes follow the datum")
+        return value
+
+    return read
 
 
 _ALONE = "datum"
@@ -178,7 +202,7 @@ def _check(schema: Any, named: Mapping[str, Any]) -> None:
 
 
 def _levels(schema: Any, named: Mapping[str, Any], within: tuple[str, ...], known: dict[str, int]) -> int:
-    """How many types are within each other; raises `NoText` if a record contains itself, or if they are too many.
+    """The number of types within each other; raises `NoText` if a record contains itself, or if they are too many.
 
     within: the records around it. known: what has been found of types with a name.
     """

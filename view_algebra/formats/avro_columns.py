@@ -10,14 +10,13 @@ So is a record with a field that is not declared if its JSON might be none, as t
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from view_algebra.formats import frames
-from view_algebra.formats.avro import KIND, OWN, parsed, read_strictly
+from view_algebra.formats.avro import KIND, OWN, parsed, reader_of
 from view_algebra.formats.interface import DirectColumn, NoText, Schema, Schemas
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def directly(
 ) -> Directly:
     """Reads the records that can be read directly; which these are depends on no other record."""
     by_schema = _by_schema(options, schemas, values, headers)
-    return _together(columns, [_of_schema(schema, tuple(columns), *data) for schema, data in by_schema.items()])
+    return _together(columns, [_of_schema(tuple(columns), *each) for each in by_schema])
 
 
 def _together(columns: Sequence[DirectColumn], parts: Sequence[Directly]) -> Directly:
@@ -99,45 +98,38 @@ def arrow_type(type: str) -> pa.DataType:
 
 def _by_schema(
     options: Mapping[str, str], schemas: Schemas, values: Sequence[bytes | None], headers: Sequence[bytes | None]
-) -> dict[Schema, tuple[list[bytes], list[int]]]:
-    """The data of each schema, and the numbers of their records; those without a schema are in none."""
+) -> Iterable[tuple[Schema, list[bytes], list[int]]]:
+    """Each schema, its data, and the numbers of their records; those without a schema are in none."""
     only = Schema(KIND, options["schema"]) if "schema" in options else None
-    found: dict[Schema, tuple[list[bytes], list[int]]] = {}
+    found: dict[str, tuple[Schema, list[bytes], list[int]]] = {}
     for number, (value, header) in enumerate(zip(values, headers, strict=True)):
         if value is None:
             continue
-        schema, datum = only, value
-        if schema is None:
-            try:
-                id, _, datum = frames.unframed(value, header)
-                schema = frames.schema_of(id, schemas, KIND)
-            except NoText:
-                continue
-        data, numbers = found.setdefault(schema, ([], []))
+        try:
+            id, _, datum = ("", b"", value) if only is not None else frames.unframed(value, header)
+            if id not in found:
+                found[id] = (only or frames.schema_of(id, schemas, KIND), [], [])
+        except NoText:
+            continue
+        _, data, numbers = found[id]
         data.append(datum)
         numbers.append(number)
-    return found
+    return found.values()
 
 
 def _of_schema(
-    schema: Schema, columns: tuple[DirectColumn, ...], data: Sequence[bytes], numbers: Sequence[int]
+    columns: tuple[DirectColumn, ...], schema: Schema, data: Sequence[bytes], numbers: Sequence[int]
 ) -> Directly:
     """Reads the data of one schema."""
-    import fastavro
-
     if (plan := _plan(schema, columns)) is None:
         return Directly([], [])
     rows, of_rows = [], []
     for datum, number in zip(data, numbers, strict=True):
-        if len(datum) > MOST_BYTES:
-            continue
-        stream = io.BytesIO(datum)
-        try:
-            row: Any = fastavro.schemaless_reader(stream, plan.bare, None)
-        except (EOFError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError, AttributeError):
-            continue
-        if stream.tell() == len(datum):
-            rows.append(row)
+        if len(datum) <= MOST_BYTES:
+            try:
+                rows.append(plan.read(datum))
+            except NoText:
+                continue
             of_rows.append(number)
     return _of_rows(plan, columns, rows, of_rows)
 
@@ -154,29 +146,29 @@ def _of_rows(plan: _Plan, columns: Sequence[DirectColumn], rows: Sequence[Any], 
     ]
     if not any(pc.any(each).as_py() for each in left):
         return Directly(arrays, numbers)
-    kept = pc.invert(_any_of(left))
+    kept = pc.invert(reduce(pc.or_, left))
     of_kept = [number for number, is_kept in zip(numbers, kept.to_pylist(), strict=True) if is_kept]
     return Directly([each.filter(kept) for each in arrays], of_kept)
 
 
 class _Plan(NamedTuple):
-    """How data of a schema are read: the schema without logical types, and what makes each column.
+    """The reading of a schema: of a datum, its logical types left out, and the maker of each column.
 
     unread: the fields of decimals that no column reads.
     """
 
-    bare: Any
+    read: Callable[[bytes], Any]
     made: Sequence[Column]
     unread: Sequence[str]
 
 
 @lru_cache(maxsize=1_000)
 def _plan(schema: Schema, columns: tuple[DirectColumn, ...]) -> _Plan | None:
-    """How data of the schema become these columns; None if some field is of a kind that does not fit."""
+    """The reading of a schema into these columns; None if some field is of a kind that does not fit."""
     named: dict[str, Any] = {}
     try:
         fields = {each["name"]: each["type"] for each in parsed(schema, named)["fields"]}
-        bare = read_strictly(schema, _bare)
+        read = reader_of(schema, _bare)
     except (NoText, KeyError, TypeError):
         return None
     made = [_column(fields.get(each.field, "null"), each.type, named) for each in columns]
@@ -184,7 +176,7 @@ def _plan(schema: Schema, columns: tuple[DirectColumn, ...]) -> _Plan | None:
     decimals = [name for name, kind in unread.items() if _is_decimal(kind)]
     if None in made or not all(_has_json(unread[name], named) for name in unread.keys() - set(decimals)):
         return None
-    return _Plan(bare, [each for each in made if each is not None], decimals)
+    return _Plan(read, [each for each in made if each is not None], decimals)
 
 
 def _is_decimal(kind: Any) -> bool:
@@ -233,7 +225,7 @@ def _bare(schema: Any) -> Any:
 
 
 def _column(kind: Any, type: str, named: Mapping[str, Any]) -> Column | None:
-    """What makes a column of this type of a field of this kind; None if it does not fit."""
+    """The maker of a column of this type, of a field of this kind; None if it does not fit."""
     if isinstance(kind, list):
         kinds = [each for each in kind if each != "null"]
         return _column(kinds[0] if kinds else "null", type, named) if len(kinds) <= 1 else None
@@ -338,12 +330,3 @@ def _outside(numbers: pa.Array, first: int, last: int) -> pa.Array:
     import pyarrow.compute as pc
 
     return pc.fill_null(pc.or_(pc.less(numbers, first), pc.greater(numbers, last)), False)
-
-
-def _any_of(conditions: Sequence[pa.Array]) -> pa.Array:
-    import pyarrow.compute as pc
-
-    found = conditions[0]
-    for each in conditions[1:]:
-        found = pc.or_(found, each)
-    return found
