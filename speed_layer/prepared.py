@@ -135,8 +135,7 @@ class Prepared:
     def _write(self, few: pa.Table, but: pa.Table | None = None) -> None:
         left_out = set() if but is None else {(row["partition"], row["offset"]) for row in but.to_pylist()}
         records = (each for each in rows_of(few) if (each["partition"], each["offset"]) not in left_out)
-        written = as_json(records)
-        self._file.write_bytes(hashlib.sha256(written).hexdigest().encode() + written)
+        self._file.write_bytes(file_of(records))
 
 
 def today() -> date:
@@ -200,9 +199,10 @@ def reading(session: SparkSession, file: Path, topic: str, decoded: Sequence[Dec
     return times.select(lit(topic).alias("topic"), "*").coalesce(1)
 
 
-def as_json(records: Iterable[dict[str, Any]]) -> bytes:
-    """Records as Spark reads them in JSON."""
-    return json.dumps(list(records), default=_plain).encode()
+def file_of(records: Iterable[dict[str, Any]]) -> bytes:
+    """The file of raw records: a digest, and the records in JSON, as Spark reads it."""
+    written = json.dumps(list(records), default=_plain).encode()
+    return hashlib.sha256(written).hexdigest().encode() + written
 
 
 def _plain(value: Any) -> str:
@@ -211,7 +211,7 @@ def _plain(value: Any) -> str:
 
 
 def rows_of(few: pa.Table) -> Iterator[dict[str, Any]]:
-    """Raw records as `reading` takes them."""
+    """Raw records as `file_of` takes them."""
     if few.num_rows == 0:
         return
     columns = {name: few[name] for name in few.column_names if name != "topic"}

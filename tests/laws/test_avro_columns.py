@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -167,8 +166,7 @@ def texts(engines: Engines, columns: str, values: list[bytes], few: Path | None 
         records = engines.spark.table("records")
     else:
         at_hand = few_of(raw_records(engines.spark, [raw_of(value, number) for number, value in enumerate(values)]))
-        written = prepared.as_json(prepared.rows_of(decoded_few(at_hand, [source], {0: engines.schemas})))
-        few.write_bytes(hashlib.sha256(written).hexdigest().encode() + written)
+        few.write_bytes(prepared.file_of(prepared.rows_of(decoded_few(at_hand, [source], {0: engines.schemas}))))
         records = parsed(prepared.reading(engines.spark, few, "t", decodings([source])), source)
     of_good = [f"CASE WHEN kafka_error IS NULL THEN CAST({name} AS STRING) END" for name in ("x", "missing")]
     return list(map(tuple, records.orderBy("kafka_offset").selectExpr("kafka_error", *of_good).collect()))
