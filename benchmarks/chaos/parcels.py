@@ -5,7 +5,6 @@ So a record that is read by another schema than the one that wrote it is another
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lamina.services.processes import free_port
-from tests.fix_registry import SchemaRegistry, in_frame, started, url_at
+from tests.fix_registry import SchemaRegistry, framed, started, url_at
 
 SUBJECT = "chaos_parcels-value"
 
@@ -40,13 +39,9 @@ def schema(version: int) -> dict[str, Any]:
     return found
 
 
-def framed(version: int, row: dict[str, Any]) -> bytes:
+def written(version: int, row: dict[str, Any]) -> bytes:
     """A row as a producer writes it, whose registry numbers the versions from 1."""
-    import fastavro
-
-    datum, by = io.BytesIO(), schema(version)
-    fastavro.schemaless_writer(datum, fastavro.parse_schema(by), row)
-    return in_frame(version, datum.getvalue())
+    return framed(version, schema(version), row)
 
 
 @dataclass
@@ -67,7 +62,7 @@ class Registry:
 
     @property
     def url(self) -> str:
-        """Where it is asked."""
+        """Its address, under which it is also asked while it is away."""
         return url_at(self.port)
 
     def add(self, version: int) -> None:

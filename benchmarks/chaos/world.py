@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from benchmarks.chaos.parcels import framed
+from benchmarks.chaos.parcels import written
 
 Row = Mapping[str, Any]
 
@@ -276,7 +276,7 @@ class World:
             if dice.random() < 0.05 and (source, name) != ("parcels", "id"):  # which may not be null
                 row[name] = None
         if source == "parcels":
-            return Record(framed(self.versions, row), row)
+            return Record(written(self.versions, row), row)
         said = {name: value for name, value in row.items() if value is not None or dice.random() < 0.5}
         return Record(json.dumps(_nested(said), default=_json).encode(), row)
 
