@@ -49,7 +49,7 @@ def opened(brokers: Brokers, source: Source, catalog: Catalog, tell: Callable[[s
     return Topic(id, brokers.earliest(source.topic), begin(brokers, source, tell))
 
 
-def told_of_begin(brokers: Brokers, sources: Iterable[Source]) -> list[str]:
+def told_of_new(brokers: Brokers, sources: Iterable[Source]) -> list[str]:
     """The lines of `plan` that say at which offsets new sources begin, and which topics `apply` would create.
 
     None if the brokers do not answer. Raises LaminaError if the topic of one of them has no such place.

@@ -82,8 +82,8 @@ def test_partitions_that_an_existing_topic_does_not_have_are_reported(brokers: B
 def test_a_topic_that_apply_would_create_is_told_by_plan(brokers: Brokers, topic: Topic) -> None:
     name = topic()
     there, missing = declared(name, None).sources, declared(f"{name}_misspelt", None).sources
-    assert topics.told_of_begin(brokers, there.values()) == []
-    [told] = topics.told_of_begin(brokers, missing.values())
+    assert topics.told_of_new(brokers, there.values()) == []
+    [told] = topics.told_of_new(brokers, missing.values())
     assert told == f"a: there is no topic {name}_misspelt; `lamina apply` creates it"
 
 
