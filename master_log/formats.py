@@ -80,10 +80,11 @@ def key_of(
         return None
     text = str(parts[0]) if len(parts) == 1 else json.dumps(parts, default=str, ensure_ascii=False)
     if (number := _NUMBERS.get(source.key_format)) is not None:
+        is_fraction = number in (">f", ">d")
         try:
-            return struct.pack(number, (float if number in ">f>d" else int)(text))
+            return struct.pack(number, (float if is_fraction else int)(text))
         except (ValueError, OverflowError, struct.error):
-            is_whole = "" if number in ">f>d" else "whole "
+            is_whole = "" if is_fraction else "whole "
             raise LaminaError(
                 f"{source.name}: {keys[0]} is {text}, and its key_format is '{source.key_format}'",
                 way_out=f"Send a {is_whole}number of {struct.calcsize(number)} bytes.",

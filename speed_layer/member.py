@@ -350,11 +350,11 @@ class Member:
 
     def _learn(self, by: Decoding | None, ids: set[str]) -> bool:
         """Learns schemas that records name; False if all of them are known. Others of its run are not kept waiting."""
-        unknown = set() if by is None else frames.missing(ids, by.schemas(self._answers))
-        if by is not None and unknown:
-            learn, patient = self._parts.schemas.learn, not self.shares
-            self._answers = learn(self.source.topic, by.ask_again, unknown, patient=patient)
-        return bool(unknown)
+        if by is None or not (unknown := frames.missing(ids, by.schemas(self._answers))):
+            return False
+        learn, patient = self._parts.schemas.learn, not self.shares
+        self._answers = learn(self.source.topic, by.ask_again, unknown, patient=patient)
+        return True
 
     def _later(self, reached: LogTimes, computed: Computed) -> LogTimes:
         topic = self.source.topic

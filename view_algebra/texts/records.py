@@ -163,10 +163,11 @@ def parse_text(
     elif values is not None:
         raw = values.records
     of_envelope += "".join(f"\n    {name}," for name in [*given, *([FRAMED] if encodings.framed else ())])
+    directly = f"\n      WHEN {DIRECT} IS NOT NULL THEN {DIRECT}" if direct else ""
     parsed = f"""
   SELECT
     * EXCEPT (kafka_read),
-    CASE{f"{chr(10)}      WHEN {DIRECT} IS NOT NULL THEN {DIRECT}" if direct else ""}
+    CASE{directly}
       WHEN {_is_read_again(columns, row, decoding)}
       THEN {_again(columns, row, decoding)}
       ELSE kafka_read
