@@ -94,7 +94,7 @@ class Cluster:
         return [each for each in known if each["state"] == "ALIVE"]
 
     def tasks(self) -> int:
-        """How many tasks executors have finished since the cluster was started, by what they log."""
+        """The number of tasks that executors have finished since the cluster was started, by their logs."""
         return sum(log.read_text().count(": Finished task ") for log in self.home.glob("worker-*/app-*/*/stderr"))
 
     def wait_for(self, condition: Callable[[], bool], what: str) -> None:

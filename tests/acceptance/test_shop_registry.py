@@ -170,7 +170,7 @@ def _send_suppliers(deployed: Deployed, registry: SchemaRegistry) -> None:
 
 
 def _send_changes(deployed: Deployed, ids: Mapping[str, int], second: int) -> None:
-    """What changes in the shop's own test; the order is of another schema."""
+    """The changes of `AFTER_CHANGES`; the order is of another schema."""
     one, two = (framed(ids["customers-key"], CUSTOMER_KEY, {"id": id}) for id in (1, 2))
     older = {"id": 2, "city": "Ulm", "moved_at": at("02-01 00:00")}
     deployed.send("customers", (one, None), (two, framed(ids["customers-value"], CUSTOMER, older)))

@@ -160,7 +160,7 @@ def _is_direct(column: DirectColumn) -> bool:
 
 @lru_cache(maxsize=1_000)
 def _decoding(told: str) -> Decoding:
-    """What a text's first line says."""
+    """The decoding that a text's first line names."""
     found = json.loads(told)
     options = tuple((name, value) for name, value in found["options"])
     return Decoding(

@@ -120,7 +120,7 @@ def _compiled(schema: Schema) -> Types | str:
 
 @cache
 def _described(schema: Schema) -> bytes | str:
-    """What protoc makes of a schema, or the reason why it makes nothing: kept of every schema, of which it runs once.
+    """The output of protoc for a schema, or the reason why there is none: kept of every schema, so that it runs once.
 
     Schemas are kept in whole as long as records may name them, and what is made of one is not longer.
     """
