@@ -297,7 +297,7 @@ class Deployment:
         changes = self._plan(catalog)
         self._tell_of_topics(catalog, changes, "create", "update")
         new = [catalog.sources[each.name] for each in changes if each.kind == "source" and each.action == "create"]
-        for line in topics_of.told_of_new(self.brokers, new):
+        for line in topics_of.told_of_new(self.brokers, new) if new else ():
             self.tell(line)
         return changes
 

@@ -22,6 +22,7 @@ from serving_layer import alarms as alarms_of
 from serving_layer import progress
 from serving_layer.alarms import Limits, Topic, alarms
 from serving_layer.amounts import size
+from serving_layer.deployed import JsonFields, json_fields, sources
 from serving_layer.previews import PreviewedView
 from serving_layer.readers import unguarded
 from serving_layer.rebuilds import STEPS
@@ -29,9 +30,8 @@ from serving_layer.status import QueryStatus, Status, status
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
-    from master_log.kafka import Brokers, Undecided
+    from master_log.kafka import Brokers, Retention, Undecided
     from master_log.undeclared import Undeclared
-    from view_algebra.compiled import Source
 
 T = TypeVar("T")
 
@@ -87,12 +87,23 @@ def _told(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
     undecided: list[Undecided] = []
     with suppress(LaminaError):
         undecided = brokers.undecided(ends)
+    retentions = _retentions(brokers, topics)
     found = {}
     for topic in topics:
         of_topic = [each for each in undecided if each.at.topic == topic]
-        found[topic] = Topic(Offsets.of(topic, ends.on(topic)), Offsets.of(topic, earliest.on(topic)), None, of_topic)
+        kept = retentions.get(topic)
+        found[topic] = Topic(Offsets.of(topic, ends.on(topic)), Offsets.of(topic, earliest.on(topic)), kept, of_topic)
+    return found
+
+
+def _retentions(brokers: Brokers, topics: Sequence[str]) -> dict[str, Retention]:
+    """Those that we may ask for."""
+    with suppress(LaminaError):
+        return brokers.retentions(topics)
+    found = {}
+    for topic in topics:
         with suppress(LaminaError):
-            found[topic] = replace(found[topic], retention=brokers.retention(topic))
+            found[topic] = brokers.retention(topic)
     return found
 
 
@@ -163,48 +174,54 @@ def undeclared(opened: Deployment, of: Collection[str] | None = None) -> dict[st
     A field that another source of the topic declares is left out, unless it may be a mistyped column of this one. A
     sample that is taken when somebody looks costs the speed layer nothing. of: these sources; None for all.
     """
-    sources = {name: each for name, each in opened.deployed().sources.items() if each.format == "json"}
-    of_topic: dict[str, set[str]] = {}
-    for source in sources.values():
-        of_topic.setdefault(source.topic, set()).update(_fields(source))
+    opened.require_installed()
+    with opened.database.begin() as connection:
+        declared = json_fields(connection)
+    asked = {name: each for name, each in declared.items() if of is None or name in of}
     with suppress(LaminaError):
-        asked = {name: source for name, source in sources.items() if of is None or name in of}
-        newest = opened.brokers.newest(list({source.topic for source in asked.values()}), SAMPLE)
-        if all(_is_declared(source, newest[source.topic]) for source in asked.values()):
+        newest = opened.brokers.newest(list({each.topic for each in asked.values()}), SAMPLE)
+        if all(_is_declared(each, newest[each.topic]) for each in asked.values()):
             return {}
-        from master_log.undeclared import in_sample
-        from master_log.values import columns
-
-        found = {
-            name: [
-                each
-                for each in in_sample(columns(source), newest[source.topic])
-                if each.meant or each.field not in of_topic[source.topic]
-            ]
-            for name, source in asked.items()
-        }
-        return {name: fields for name, fields in found.items() if fields}
+        return _in_samples(opened, declared, {name: newest[each.topic] for name, each in asked.items()})
     return {}
 
 
-def _fields(source: Source) -> set[str]:
-    return {source.field(column.name) for column in source.columns}
-
-
-def _is_declared(source: Source, values: Iterable[bytes | None]) -> bool:
+def _is_declared(fields: JsonFields, values: Iterable[bytes | None]) -> bool:
     """True if the records have no field that the source does not declare, as their names alone say.
 
     To look into nested fields takes the compiler's types, which would be a quarter of the command's start.
     """
-    declared = _fields(source)
-    if any("<" in column.spark for column in source.columns):
+    if not fields.flat:
         return False
     for value in values:
         with suppress(ValueError, RecursionError):
             record = json.loads(value or b"")
-            if isinstance(record, dict) and not record.keys() <= declared:
+            if isinstance(record, dict) and not record.keys() <= fields.names:
                 return False
     return True
+
+
+def _in_samples(
+    opened: Deployment, declared: Mapping[str, JsonFields], samples: Mapping[str, Sequence[bytes | None]]
+) -> dict[str, list[Undeclared]]:
+    """The fields in samples of sources that neither these declare nor, but for mistyped ones, others of the topic."""
+    from master_log.undeclared import in_sample
+    from master_log.values import columns
+
+    of_topic: dict[str, set[str]] = {}
+    for each in declared.values():
+        of_topic.setdefault(each.topic, set()).update(each.names)
+    with opened.database.begin() as connection:
+        known = sources(connection)
+    found = {
+        name: [
+            each
+            for each in in_sample(columns(known[name]), sample)
+            if each.meant or each.field not in of_topic[declared[name].topic]
+        ]
+        for name, sample in samples.items()
+    }
+    return {name: fields for name, fields in found.items() if fields}
 
 
 def _meanwhile(what: Callable[[], T]) -> Callable[[], T]:

@@ -7,6 +7,7 @@ With `client` and `producer`, the only place that speaks to brokers directly (ka
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -167,12 +168,12 @@ class Brokers:
         megabyte at the most, or its newest record.
         """
         starts: dict[KafkaTopicPartition, tuple[int, int]] = {}
-        for topic in topics:
-            ends, begins = self.latest(topic), self.earliest(topic)
-            share = -(-records // max(1, len(ends)))
-            for at, end in ends.items():
-                if begins[at] < end:
-                    starts[KafkaTopicPartition(at.topic, at.partition)] = (max(begins[at], end - share), end)
+        ends, begins = self.latest(*topics), self.earliest(*topics)
+        partitions = Counter(at.topic for at in ends)
+        for at, end in ends.items():
+            if begins[at] < end:
+                share = -(-records // partitions[at.topic])
+                starts[KafkaTopicPartition(at.topic, at.partition)] = (max(begins[at], end - share), end)
         found: dict[str, list[Any]] = {topic: [] for topic in topics}
         if not starts:
             return found
@@ -262,6 +263,10 @@ class Brokers:
 
     def retention(self, topic: str) -> Retention:
         """How long the topic keeps records and how large they may be."""
+        return self.retentions([topic])[topic]
+
+    def retentions(self, topics: Sequence[str]) -> dict[str, Retention]:
+        """The same of several topics, asked for together."""
         names = (
             "retention.ms",
             "retention.bytes",
@@ -270,12 +275,14 @@ class Brokers:
             "delete.retention.ms",
             "message.timestamp.type",
         )
-        asked = [ConfigResource(ConfigResourceType.TOPIC, topic, dict.fromkeys(names))]
-        answer = self._ask(lambda client: client.describe_configs(asked, config_filter="all"))
-        found: dict[str, Any] = answer["topic"][topic]
+        asked = [ConfigResource(ConfigResourceType.TOPIC, topic, dict.fromkeys(names)) for topic in topics]
+        answer = self._ask(lambda client: client.describe_configs(asked, config_filter="all")) if asked else {}
+        return {topic: self._retention(topic, answer["topic"][topic]) for topic in topics}
+
+    def _retention(self, topic: str, found: Mapping[str, Any]) -> Retention:
         if not found:
             raise self._no_topic(topic)
-        value = {name: str(found[name]["value"]) for name in names}
+        value = {name: str(setting["value"]) for name, setting in found.items()}
         milliseconds, size = int(value["retention.ms"]), int(value["retention.bytes"])
         deletes = "delete" in value["cleanup.policy"]  # else neither limit applies
         return Retention(

@@ -10,15 +10,13 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from pydantic import TypeAdapter
 from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert
 
 from serving_layer.bookkeeping import definition
+from serving_layer.compiled_json import dumped, loaded
 from view_algebra.compiled import ON_BAD_FIELD, Catalog, Source, View
 from view_algebra.errors import LaminaError
-
-_CATALOG = TypeAdapter(Catalog)
 
 
 def of(catalog: Catalog, name: str) -> Catalog:
@@ -37,7 +35,7 @@ def keep(connection: Connection, catalog: Catalog) -> dict[str, str]:
     """Keeps the definition of every view of a catalog, and gives their ids."""
     found = {}
     for name in catalog.views:
-        texts = _CATALOG.dump_python(of(catalog, name), mode="json")
+        texts = dumped(of(catalog, name))
         found[name] = _fingerprint(texts)
         values = insert(definition).values(id=found[name], view=name, texts=texts)
         connection.execute(values.on_conflict_do_nothing())
@@ -56,7 +54,7 @@ def get(connection: Connection, id: str, name: str) -> Catalog:
             evidence=f"wanted definition {id}, known of this view are {', '.join(known) or 'none'}",
             way_out="Verify it where it was made: in its own deployment, or in one restored from a backup of it.",
         )
-    return _CATALOG.validate_python(texts)
+    return loaded(Catalog, texts)
 
 
 def _bare_source(source: Source) -> Source:

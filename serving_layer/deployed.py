@@ -5,16 +5,16 @@ So a newer Lamina goes on with the texts that an older one has made. Whether it 
 
 from __future__ import annotations
 
-from pydantic import TypeAdapter
+from dataclasses import dataclass
+
 from sqlalchemy import Connection, delete, func, insert, select
 
 import view_algebra
 from serving_layer import definitions
 from serving_layer.bookkeeping import compiled, declaration, view
-from view_algebra.compiled import Catalog, Source, View
+from serving_layer.compiled_json import dumped, loaded
+from view_algebra.compiled import Catalog, Source, View, fields_of
 from view_algebra.errors import LaminaError
-
-_SOURCE, _VIEW = TypeAdapter(Source), TypeAdapter(View)
 
 
 def deployed(connection: Connection) -> Catalog:
@@ -25,8 +25,8 @@ def deployed(connection: Connection) -> Catalog:
     if not rows:
         return _of_before(connection)
     return Catalog(
-        sources={row.name: _SOURCE.validate_python(row.texts) for row in rows if row.kind == "source"},
-        views={row.name: _VIEW.validate_python(row.texts) for row in rows if row.kind == "view"},
+        sources={row.name: loaded(Source, row.texts) for row in rows if row.kind == "source"},
+        views={row.name: loaded(View, row.texts) for row in rows if row.kind == "view"},
     )
 
 
@@ -35,7 +35,29 @@ def sources(connection: Connection) -> dict[str, Source]:
     if not _has_texts(connection):
         return {}
     found = select(compiled.c.name, compiled.c.texts).where(compiled.c.kind == "source")
-    return {row.name: _SOURCE.validate_python(row.texts) for row in connection.execute(found)}
+    return {row.name: loaded(Source, row.texts) for row in connection.execute(found)}
+
+
+@dataclass(frozen=True)
+class JsonFields:
+    """The fields that a source declares of its records. flat: none of them has fields of its own."""
+
+    topic: str
+    names: frozenset[str]
+    flat: bool
+
+
+def json_fields(connection: Connection) -> dict[str, JsonFields]:
+    """Those of each deployed source of JSON, by a quarter of the work that `sources` is."""
+    if not _has_texts(connection):
+        return {}
+    found = select(compiled.c.name, compiled.c.texts).where(compiled.c.kind == "source")
+    declared = {}
+    for name, texts in connection.execute(found.where(compiled.c.texts["format"].astext == "json")):
+        renamed, columns = fields_of(texts["properties"]), texts["columns"]
+        names = frozenset(renamed.get(column["name"], column["name"]) for column in columns)
+        declared[name] = JsonFields(texts["topic"], names, all("<" not in column["spark"] for column in columns))
+    return declared
 
 
 def kinds_of_sources(connection: Connection) -> dict[str, str]:
@@ -65,8 +87,8 @@ def state(connection: Connection) -> tuple[object, ...]:
 
 def keep(connection: Connection, catalog: Catalog) -> None:
     """Makes this the catalog that is deployed."""
-    of_sources = [("source", name, _SOURCE.dump_python(each, mode="json")) for name, each in catalog.sources.items()]
-    of_views = [("view", name, _VIEW.dump_python(each, mode="json")) for name, each in catalog.views.items()]
+    of_sources = [("source", name, dumped(each)) for name, each in catalog.sources.items()]
+    of_views = [("view", name, dumped(each)) for name, each in catalog.views.items()]
     said = definitions.keep(connection, catalog)
     connection.execute(delete(compiled))
     rows = [

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from pydantic import TypeAdapter
 from sqlalchemy import Connection, delete, insert, select, text
 from sqlalchemy.exc import DBAPIError
 
@@ -21,6 +20,7 @@ from serving_layer import generations, lookup, progress, rebuilds, registry, ren
 from serving_layer.bookkeeping import generation, preview, previewed
 from serving_layer.cells import run
 from serving_layer.changes import check_allowed, compare
+from serving_layer.compiled_json import dumped, loaded
 from serving_layer.database import has_readers, wait_shortly_for_readers
 from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
@@ -31,8 +31,6 @@ from view_algebra.language.quoting import postgres_name, postgres_text, quoted
 
 OURS = ("lamina", "cells", "realtime", "analytics", "spark", "iceberg", "public", "information_schema")
 """Schemas that no preview is called after, and those that begin with `pg_`."""
-
-_VIEW, _SOURCES = TypeAdapter(View), TypeAdapter(dict[str, Source])
 
 
 @dataclass(frozen=True)
@@ -167,8 +165,8 @@ def get(connection: Connection, name: str) -> Catalog:
             way_out=f"`lamina apply --preview {name}` makes it of a catalog.",
         )
     rows = connection.execute(select(previewed).where(previewed.c.preview == name).order_by(previewed.c.position))
-    found = {row.view: _VIEW.validate_python(row.texts) for row in rows}
-    return Catalog(sources=_SOURCES.validate_python(sources), views=found)
+    found = {row.view: loaded(View, row.texts) for row in rows}
+    return Catalog(sources={source: loaded(Source, each) for source, each in sources.items()}, views=found)
 
 
 def made_of(connection: Connection, name: str) -> dict[str, Generation]:
@@ -202,12 +200,12 @@ def _read(connection: Connection) -> list[Generation]:
 
 
 def _record(connection: Connection, name: str, catalog: Catalog, made_of: Mapping[str, Generation]) -> None:
-    sources = _SOURCES.dump_python(dict(catalog.sources), mode="json")
+    sources = {source: dumped(each) for source, each in catalog.sources.items()}
     connection.execute(delete(preview).where(preview.c.name == name))
     connection.execute(insert(preview).values(name=name, sources=sources))
     for position, (of, each) in enumerate(catalog.views.items()):
         places = sorted(made_of[of].places.values()) if of in made_of else []
-        values = {"position": position, "texts": _VIEW.dump_python(each, mode="json"), "places": places}
+        values = {"position": position, "texts": dumped(each), "places": places}
         connection.execute(insert(previewed).values(preview=name, view=of, **values))
 
 

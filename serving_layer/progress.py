@@ -135,20 +135,17 @@ def read(connection: Connection, names: Sequence[str]) -> Offsets:
 
 def of_each(connection: Connection, names: Collection[str]) -> dict[str, Offsets]:
     """The progress of each of these queries."""
-    rows = connection.execute(
-        select(progress.c.query, progress.c.topic, progress.c.partition, progress.c.next_offset).where(
-            progress.c.query.in_(names)
-        )
-    )
-    found: dict[str, dict[TopicPartition, int]] = {}
-    for name, topic, partition, offset in rows:
-        found.setdefault(name, {})[TopicPartition(topic, partition)] = offset
-    return {name: Offsets(offsets) for name, offsets in found.items()}
+    return _offsets_of_each(connection, names, "next_offset")
 
 
 def starts(connection: Connection, names: Sequence[str]) -> Offsets:
     """The first offsets that Lamina answers for."""
     return _offsets(connection, names, "start_offset")
+
+
+def starts_of_each(connection: Connection, names: Collection[str]) -> dict[str, Offsets]:
+    """The first offsets that Lamina answers for, of each of these queries."""
+    return _offsets_of_each(connection, names, "start_offset")
 
 
 def begins(connection: Connection, topic: str) -> Offsets:
@@ -317,3 +314,15 @@ def _offsets(connection: Connection, names: Sequence[str], column: str) -> Offse
         select(progress.c.topic, progress.c.partition, progress.c[column]).where(progress.c.query.in_(names))
     )
     return Offsets({TopicPartition(topic, partition): offset for topic, partition, offset in rows})
+
+
+def _offsets_of_each(connection: Connection, names: Collection[str], column: str) -> dict[str, Offsets]:
+    rows = connection.execute(
+        select(progress.c.query, progress.c.topic, progress.c.partition, progress.c[column]).where(
+            progress.c.query.in_(names)
+        )
+    )
+    found: dict[str, dict[TopicPartition, int]] = {}
+    for name, topic, partition, offset in rows:
+        found.setdefault(name, {})[TopicPartition(topic, partition)] = offset
+    return {name: Offsets(offsets) for name, offsets in found.items()}

@@ -170,6 +170,13 @@ def counted(connection: Connection, source: str) -> int:
     return int(connection.execute(total.where(bad_count.c.source == source)).scalar_one())
 
 
+def counted_by_source(connection: Connection) -> tuple[Counter[str], Counter[str]]:
+    """By source, how many records have gone to quarantine; and how many of them count, without a field."""
+    sums = func.sum(bad_count.c.records), func.sum(bad_count.c.records).filter(bad_count.c.error.startswith(NULLED))
+    rows = connection.execute(select(bad_count.c.source, *sums).group_by(bad_count.c.source)).all()
+    return Counter({name: int(all) for name, all, _ in rows}), Counter({name: int(some or 0) for name, _, some in rows})
+
+
 def with_bad_fields(connection: Connection, source: str) -> int:
     """How many of them count, with NULL for a field that could not be read."""
     total = select(func.coalesce(func.sum(bad_count.c.records), 0)).where(bad_count.c.error.startswith(NULLED))

@@ -11,7 +11,6 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from pydantic import TypeAdapter
 from sqlalchemy import Connection, delete, func, insert, literal, select, text, update
 
 from serving_layer import cells, versions
@@ -29,13 +28,12 @@ from serving_layer.bookkeeping import (
     version,
     view,
 )
+from serving_layer.compiled_json import dumped, loaded
 from serving_layer.database import wait_shortly_for_readers
 from serving_layer.sides import Side, needed, place_of, placed, places
 from view_algebra.compiled import Catalog, Check, View, stem
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_name, quoted
-
-_VIEW = TypeAdapter(View)
 
 _LITERAL = r"'(?:[^']|'')*'"
 
@@ -193,9 +191,9 @@ def _rename_realtime(connection: Connection, old: str, new: str) -> None:
 def _move_versions(connection: Connection, names: Mapping[str, str]) -> None:
     """What is kept to return to, of these views and of those that read them."""
     for row in connection.execute(select(version)).all():
-        compiled = renamed_view(_VIEW.validate_python(row.texts), names)
+        compiled = renamed_view(loaded(View, row.texts), names)
         same = (version.c.view == row.view) & (version.c.version == row.version)
-        values = {"view": compiled.name, "texts": _VIEW.dump_python(compiled, mode="json")}
+        values = {"view": compiled.name, "texts": dumped(compiled)}
         connection.execute(update(version).where(same).values(values))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,9 +12,14 @@ from sqlalchemy import Connection, select, text
 
 from serving_layer import alarms, lookup, previews, progress, quarantine, skipping, standbys
 from serving_layer.alarms import Limits, Topic
-from serving_layer.bookkeeping import generation, proof, rebuild, view
+from serving_layer.bookkeeping import generation, rebuild, view
 from serving_layer.previews import PreviewedView
 from view_algebra.language.quoting import quoted
+
+_FRESHNESS = text("SELECT view, seconds_behind, fresh_within FROM lamina.freshness")
+_NEWEST_PROOFS = text(
+    "SELECT DISTINCT ON (view) view, cells, differing FROM lamina.proof ORDER BY view, proved_at DESC"
+)
 
 
 @dataclass(frozen=True)
@@ -82,15 +88,8 @@ def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) 
     live = {each.id: each for each in lookup.find(connection, generation.c.dropped_at.is_(None))}
     last = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).mappings().one_or_none()
     return Status(
-        views=[
-            _view(connection, row, live.get(published.get(row.name, -1)))
-            for row in connection.execute(select(view).order_by(view.c.position)).all()
-        ],
-        queries=[
-            _query(connection, query, topics.get(name), problems[name])
-            for name, query in progress.queries(connection).items()
-            if name in problems
-        ],
+        views=_views(connection, {name: live[id] for name, id in published.items() if id in live}),
+        queries=_queries(connection, topics, problems),
         generations=[
             {"view": each.view, "generation": each.id, "state": each.state, "published": published.get(each.view) == id}
             for id, each in live.items()
@@ -102,41 +101,76 @@ def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) 
     )
 
 
-def _view(connection: Connection, row: Any, now: lookup.Generation | None) -> ViewStatus:
-    served = f"SELECT count(*) FROM analytics.{quoted(row.name)}"
-    rows = connection.execute(text(served)).scalar_one() if row.served else None
-    behind, target = connection.execute(
-        text("SELECT seconds_behind, fresh_within FROM lamina.freshness WHERE view = :name"), {"name": row.name}
-    ).one()
-    if now is None:
-        return ViewStatus(row.name, row.kind, rows, None, behind if row.kind == "derived" else None, None, None, target)
-    provisional = sum(
-        connection.execute(text(f"SELECT count(*) FROM {place} WHERE touched >= {now.id}")).scalar_one()
-        for place in now.places.values()
-    )
-    proved = connection.execute(
-        select(proof).where(proof.c.view == row.name).order_by(proof.c.proved_at.desc()).limit(1)
-    ).one_or_none()
-    said = f"{proved.cells:,} cells compared, {proved.differing:,} differ" if proved else None
-    return ViewStatus(row.name, row.kind, rows, now.id, behind, provisional, said, target)
+def _views(connection: Connection, shown: Mapping[str, lookup.Generation]) -> list[ViewStatus]:
+    """Every view, by the generation that it is read from."""
+    views = connection.execute(select(view).order_by(view.c.position)).all()
+    rows = _counts(connection, {each.name: [f"analytics.{quoted(each.name)}"] for each in views if each.served})
+    touched = {
+        name: [f"{place} WHERE touched >= {each.id}" for place in each.places.values()] for name, each in shown.items()
+    }
+    provisional = _counts(connection, touched)
+    freshness = {row.view: row for row in connection.execute(_FRESHNESS)}
+    proofs = {
+        row.view: f"{row.cells:,} cells compared, {row.differing:,} differ"
+        for row in connection.execute(_NEWEST_PROOFS)
+        if row.view in shown
+    }
+    return [
+        ViewStatus(
+            view=each.name,
+            kind=each.kind,
+            rows=rows.get(each.name),
+            generation=shown[each.name].id if each.name in shown else None,
+            freshness=freshness[each.name].seconds_behind if each.name in shown or each.kind == "derived" else None,
+            provisional=provisional.get(each.name),
+            proof=proofs.get(each.name),
+            fresh_within=freshness[each.name].fresh_within,
+        )
+        for each in views
+    ]
 
 
-def _query(connection: Connection, query: progress.Query, topic: Topic | None, problems: list[str]) -> QueryStatus:
-    reached = progress.read(connection, [query.name])
-    bad_fields = quarantine.with_bad_fields(connection, query.name)
-    gone = alarms.silent(connection, query)
-    return QueryStatus(
-        query=query.name,
-        topic=query.topic,
-        begins=str(progress.starts(connection, [query.name]).positive),
-        progress=str(reached),
-        lag=None if topic is None else alarms.lag(topic.end, reached),
-        committed_at=query.committed_at,
-        quarantined=quarantine.counted(connection, query.name) - bad_fields,
-        bad_fields=bad_fields,
-        skipped=sum(at.topic == query.topic for at, _ in skipping.read(connection)),
-        duplicates=query.duplicates,
-        conflicts=query.conflicts,
-        writer=query.writer if gone is None else f"{query.writer}, gone for {alarms.age(gone)}",
-        problem="; ".join(problems) or None,
-    )
+def _counts(connection: Connection, among: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """For each name, the rows of what stands after FROM, all counted in one statement."""
+    parts = [
+        f"SELECT {number} AS number, count(*) AS rows FROM {each}"
+        for number, several in enumerate(among.values())
+        for each in several
+    ]
+    found = dict.fromkeys(among, 0)
+    names = list(among)
+    for number, rows in connection.exec_driver_sql(" UNION ALL ".join(parts)) if parts else ():
+        found[names[number]] += rows
+    return found
+
+
+def _queries(
+    connection: Connection, topics: Mapping[str, Topic], problems: Mapping[str, list[str]]
+) -> list[QueryStatus]:
+    """The queries of which it is known what is wrong with them."""
+    starts, reached = progress.starts_of_each(connection, problems), progress.of_each(connection, problems)
+    bad, bad_fields = quarantine.counted_by_source(connection)
+    skipped = Counter(at.topic for at, _ in skipping.read(connection))
+    return [
+        QueryStatus(
+            query=name,
+            topic=each.topic,
+            begins=str(starts[name].positive),
+            progress=str(reached[name]),
+            lag=alarms.lag(topics[name].end, reached[name]) if name in topics else None,
+            committed_at=each.committed_at,
+            quarantined=bad[name] - bad_fields[name],
+            bad_fields=bad_fields[name],
+            skipped=skipped[each.topic],
+            duplicates=each.duplicates,
+            conflicts=each.conflicts,
+            writer=_writer(each, alarms.silent(connection, each)),
+            problem="; ".join(problems[name]) or None,
+        )
+        for name, each in progress.queries(connection).items()
+        if name in problems
+    ]
+
+
+def _writer(query: progress.Query, silent: float | None) -> str | None:
+    return query.writer if silent is None else f"{query.writer}, gone for {alarms.age(silent)}"

@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from pydantic import TypeAdapter
 from sqlalchemy import Connection, Select, delete, func, insert, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from serving_layer import cells, lookup
 from serving_layer.bookkeeping import cell_table, compiled, generation, generation_cells, publication, version
+from serving_layer.compiled_json import dumped, loaded
 from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
 from view_algebra.compiled import Catalog, CellTable, Source, View
 from view_algebra.errors import LaminaError
-
-_VIEW, _SOURCES = TypeAdapter(View), TypeAdapter(dict[str, Source])
 
 
 @dataclass(frozen=True)
@@ -96,8 +94,8 @@ def keep(connection: Connection, views: Iterable[View], catalog: Catalog, *, ane
     """
     alone(connection)
     for each in (view for view in views if view.cell_tables):
-        sources = {table.source: catalog.sources[table.source] for table in each.cell_tables}
-        texts = {"texts": _VIEW.dump_python(each, mode="json"), "sources": _SOURCES.dump_python(sources, mode="json")}
+        sources = {table.source: dumped(catalog.sources[table.source]) for table in each.cell_tables}
+        texts = {"texts": dumped(each), "sources": sources}
         statement = upsert(version).values(view=each.name, version=each.version, **texts)
         key = [version.c.view, version.c.version]
         statement = (
@@ -111,7 +109,10 @@ def keep(connection: Connection, views: Iterable[View], catalog: Catalog, *, ane
 def stored(connection: Connection) -> list[Version]:
     """The versions that are kept beside the deployed catalog; what is deployed now may be among them."""
     rows = connection.execute(select(version).order_by(version.c.view, version.c.version))
-    return [Version(_VIEW.validate_python(row.texts), _SOURCES.validate_python(row.sources)) for row in rows]
+    return [
+        Version(loaded(View, row.texts), {name: loaded(Source, each) for name, each in row.sources.items()})
+        for row in rows
+    ]
 
 
 def get(connection: Connection, name: str, wanted: str) -> Version:

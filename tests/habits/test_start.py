@@ -24,10 +24,10 @@ HEAVY = {
 
 LOADED = {
     "lamina.cli": set(),
-    "lamina.deployment": {"pydantic", "sqlalchemy"},
-    "lamina.statuses": {"pydantic", "sqlalchemy"},
+    "lamina.deployment": {"sqlalchemy"},
+    "lamina.statuses": {"sqlalchemy"},
     "lamina.receipts": {"sqlalchemy"},
-    "serving_layer.registry": {"pydantic", "sqlalchemy"},
+    "serving_layer.registry": {"sqlalchemy"},
 }
 """What is loaded by a command at its start, and what of the heavy packages that takes along."""
 

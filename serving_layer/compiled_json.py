@@ -1,0 +1,33 @@
+"""Compiled sources, views and catalogs as the JSON that the database keeps of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+
+def dumped(compiled: object) -> Any:
+    """A source, a view or a catalog as JSON."""
+    return _adapter(type(compiled)).dump_python(compiled, mode="json")
+
+
+def loaded(kind: type[T], json: object) -> T:
+    """The source, view or catalog that `dumped` gave this JSON."""
+    validated: T = _adapter(kind).validate_python(json)
+    return validated
+
+
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
+
+
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    """Made when it is first used, which takes 20 ms: most commands need none."""
+    if kind not in _ADAPTERS:
+        from pydantic import TypeAdapter
+
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
