@@ -67,6 +67,11 @@ class Column:
         """The values that it had."""
         return self.field.seen
 
+    @property
+    def looks_like_a_time(self) -> bool:
+        """True if it is a text, and most of its values are written as times are in some country."""
+        return self.kind.name == "STRING" and 2 * self.seen.texts["like a time"] > self.seen.values
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -140,7 +145,11 @@ def proposal(
         proposed,
         key_format=_key_format(columns, proposed, sample, as_table=as_table, is_file=is_file),
     )
-    view, select, order = _view(columns, name, sample, event_time, as_table=as_table)
+    row_key = proposed if as_table else ()
+    shown = [
+        each for each in columns if (each.name,) != row_key
+    ]  # by its key, each row of a table would be counted alone
+    view, select, order = _view(shown or columns, name, sample, event_time, as_table=as_table)
     files = {f"sources/{name}.sql": source, f"views/{view}.sql": select}
     return Proposal(name, view, topic, files, columns, event_time.name if event_time else None, proposed, order)
 

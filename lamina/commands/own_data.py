@@ -24,12 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Looked:
-    """Records that were looked at: where they are, and the options by which a file of them is read."""
+    """Records that were looked at: where they are, and the options by which a file of them is read.
+
+    of_texts: they are in a file of CSV or TSV, in which every value is a text.
+    """
 
     sample: Sample
     place: str
     topic: str | None
     told: Sequence[str] = ()
+    of_texts: bool = False
 
 
 @command()
@@ -104,6 +108,7 @@ def _looked_at(
     written: Written,
     most: int,
 ) -> list[_Looked]:
+    from master_log.files import format_of
     from master_log.sampling import of_file, of_topic
 
     told = ["--format", file_format] if file_format else []
@@ -114,7 +119,9 @@ def _looked_at(
         if Path(file).is_dir():
             raise LaminaError(f"{file} is a folder", way_out="Name a file in it.")
         with waiting(output.tell, f"{file} is looked at"):
-            found.append(_Looked(of_file(file, file_format, most, written=written)[1], file, None, told))
+            of_texts = format_of(file, file_format) in ("csv", "tsv")
+            sample = of_file(file, file_format, most, written=written)[1]
+            found.append(_Looked(sample, file, None, told, of_texts))
     if topics:
         with deployment(output) as opened:
             for topic in topics:
@@ -170,6 +177,11 @@ def _tell(output: Output, looked: _Looked, made: Proposal, catalog: Path) -> Non
         output.tell(f"{sample.deletions:,} more have no value: in a table (--table), they delete a row")
     for path in made.files:
         output.tell(f"{catalog / path} written")
+    if looked.of_texts and (times := [each.name for each in made.columns if each.looks_like_a_time]):
+        output.tell(
+            f"{' and '.join(times)} may be times, and stay texts unless you say how they are written:"
+            " lamina init --force --timestamp-format '%d/%m/%Y %H:%M'"
+        )
     output.table(("column", "type"), [(each.name, each.kind.spark) for each in made.columns])
     output.text("\nnext:\n" + "\n".join(f"  {each}" for each in following))
 
