@@ -9,6 +9,7 @@ import json
 import ssl
 import time
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
@@ -73,7 +74,17 @@ class Registry:
             if missing := [id for id, schema in found.items() if schema is None]:
                 time.sleep(pause)
                 found |= {id: self._schema(id) for id in missing}
+        if None in found.values() and self._is_empty():
+            raise RegistryAway("it has no subject at all: it has not loaded its schemas, or shows us none")
         return found
+
+    def _is_empty(self) -> bool:
+        """True if addresses answer, and none of them has a subject: no record was written with such a registry."""
+        listed = []
+        for address in self.addresses:
+            with suppress(OSError, HTTPException, ValueError):
+                listed.append(json.loads(_given(address, "/subjects") or b"null"))
+        return bool(listed) and all(each == [] for each in listed)
 
     def _schema(self, id: str) -> Schema | None:
         found = self._asked(f"/schemas/{'guids' if '-' in id else 'ids'}/{id}")
@@ -146,20 +157,27 @@ NO_REGISTRY: KnownSchemas = _NoRegistry()
 
 
 def _answer(address: Address, path: str) -> _Answer | None:
+    given = _given(address, path)
+    if given is None:
+        return None
+    try:
+        return _Answer.model_validate(_object(given))
+    except ValidationError:
+        _no_registry(given)
+
+
+def _given(address: Address, path: str) -> bytes | None:
+    """The bytes that an address answers; None if it says that there is no such thing."""
     asked = Request(f"{address.url}{path}", headers=address.headers)  # noqa: S310 (settings allow http and https)
     try:
         with _opener(address).open(asked, timeout=ANSWER_SECONDS) as answered:
-            given = answered.read(LONGEST + 1)
+            given: bytes = answered.read(LONGEST + 1)
+            return given
     except HTTPError as error:
         with error:
             if error.code == _NOT_FOUND and _object(error.read(LONGEST)).get("error_code") in _NO_SUCH:
                 return None
         raise
-    found = _object(given)
-    try:
-        return _Answer.model_validate(found)
-    except ValidationError:
-        _no_registry(given)
 
 
 def _storable(text: str) -> str:

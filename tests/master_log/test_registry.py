@@ -25,6 +25,7 @@ UNKNOWN = {"error_code": 40403, "message": "Schema not found"}
 
 ANSWERS: dict[str, tuple[int, str | dict[str, Any]]] = {
     "/v7/schemas/ids/1": (200, ORDER_WITH_PLACE),
+    "/v7/subjects": (200, '["geo/place", "orders-value"]'),
     "/v7/subjects/geo%2Fplace/versions/3": (200, PLACE),
     "/v7/schemas/ids/2": (404, UNKNOWN),
     "/v7/schemas/ids/3": (200, "<html>Log in, please</html>"),
@@ -104,7 +105,16 @@ def test_schemas_are_given_with_those_that_they_name(asked: tuple[Asked, str]) -
 def test_a_schema_that_is_not_there_is_asked_for_again_before_it_is_none(asked: tuple[Asked, str]) -> None:
     asked[0].paths.clear()
     assert of_url(f"http://{asked[1]}").schemas({"2"}) == {"2": None}
-    assert asked[0].paths == ["/v7/schemas/ids/2"] * 3
+    assert asked[0].paths == [*["/v7/schemas/ids/2"] * 3, "/v7/subjects"]
+
+
+def test_a_registry_without_any_subject_is_waited_for(
+    asked: tuple[Asked, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ANSWERS, "/v7/subjects", (200, "[]"))
+    with pytest.raises(RegistryAway) as raised:
+        of_url(f"http://{asked[1]}").schemas({"2"})
+    assert "it has no subject at all" in raised.value.evidence
 
 
 @pytest.mark.parametrize(
