@@ -206,6 +206,16 @@ def test_a_setting_is_a_change() -> None:
     }
 
 
+def test_a_view_over_a_new_source_alone_reads_what_the_topic_of_that_holds() -> None:
+    once = EVENTS.replace("events (", "events_once (").replace("n BIGINT", "n BIGINT, UNIQUE (k)")
+    sums = SUMS.replace("FROM events", "FROM events_once")
+    change = planned(Known(counted={"events": 600}), events=once, sums=sums)["sums"]
+    assert change.effect == (
+        "new cells: sources (events_once is new, events goes); what topic events holds for events_once is read;"
+        " the old version is served meanwhile; events_once is read up to its end before the move"
+    )
+
+
 def test_a_view_that_is_new_to_history_is_computed_before_it_is_served() -> None:
     most = "CREATE VIEW most AS SELECT max(n) AS n FROM events;"
     change = planned(Known(counted={"events": 600}, measured=Measured(7, 1_200, 240.0)), most=most)["most"]
