@@ -146,9 +146,8 @@ def proposal(
         key_format=_key_format(columns, proposed, sample, as_table=as_table, is_file=is_file),
     )
     row_key = proposed if as_table else ()
-    shown = [
-        each for each in columns if (each.name,) != row_key
-    ]  # by its key, each row of a table would be counted alone
+    # By its key, each row of a table would be counted alone.
+    shown = [each for each in columns if (each.name,) != row_key]
     view, select, order = _view(shown or columns, name, sample, event_time, as_table=as_table)
     files = {f"sources/{name}.sql": source, f"views/{view}.sql": select}
     return Proposal(name, view, topic, files, columns, event_time.name if event_time else None, proposed, order)

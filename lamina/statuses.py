@@ -97,14 +97,10 @@ def _told(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
 
 
 def _retentions(brokers: Brokers, topics: Sequence[str]) -> dict[str, Retention]:
-    """Those that we may ask for."""
+    """The retention of each topic that we may describe."""
     with suppress(LaminaError):
         return brokers.retentions(topics)
-    found = {}
-    for topic in topics:
-        with suppress(LaminaError):
-            found[topic] = brokers.retention(topic)
-    return found
+    return {}
 
 
 def _limits(opened: Deployment) -> Limits:
@@ -178,6 +174,8 @@ def undeclared(opened: Deployment, of: Collection[str] | None = None) -> dict[st
     with opened.database.begin() as connection:
         declared = json_fields(connection)
     asked = {name: each for name, each in declared.items() if of is None or name in of}
+    if not asked:
+        return {}
     with suppress(LaminaError):
         newest = opened.brokers.newest(list({each.topic for each in asked.values()}), SAMPLE)
         if all(_is_declared(each, newest[each.topic]) for each in asked.values()):
@@ -204,7 +202,10 @@ def _is_declared(fields: JsonFields, values: Iterable[bytes | None]) -> bool:
 def _in_samples(
     opened: Deployment, declared: Mapping[str, JsonFields], samples: Mapping[str, Sequence[bytes | None]]
 ) -> dict[str, list[Undeclared]]:
-    """The fields in samples of sources that neither these declare nor, but for mistyped ones, others of the topic."""
+    """The fields in samples that their sources do not declare.
+
+    What another source of the topic declares is left out, unless it may be a mistyped column.
+    """
     from master_log.undeclared import in_sample
     from master_log.values import columns
 
@@ -220,6 +221,7 @@ def _in_samples(
             if each.meant or each.field not in of_topic[declared[name].topic]
         ]
         for name, sample in samples.items()
+        if name in known  # an apply may have dropped it meanwhile
     }
     return {name: fields for name, fields in found.items() if fields}
 

@@ -263,10 +263,13 @@ class Brokers:
 
     def retention(self, topic: str) -> Retention:
         """How long the topic keeps records and how large they may be."""
-        return self.retentions([topic])[topic]
+        found = self.retentions([topic])
+        if topic not in found:
+            raise self._no_topic(topic)
+        return found[topic]
 
     def retentions(self, topics: Sequence[str]) -> dict[str, Retention]:
-        """The same of several topics, asked for together."""
+        """The retention of each topic that is there and may be described, in one request."""
         names = (
             "retention.ms",
             "retention.bytes",
@@ -277,22 +280,7 @@ class Brokers:
         )
         asked = [ConfigResource(ConfigResourceType.TOPIC, topic, dict.fromkeys(names)) for topic in topics]
         answer = self._ask(lambda client: client.describe_configs(asked, config_filter="all")) if asked else {}
-        return {topic: self._retention(topic, answer["topic"][topic]) for topic in topics}
-
-    def _retention(self, topic: str, found: Mapping[str, Any]) -> Retention:
-        if not found:
-            raise self._no_topic(topic)
-        value = {name: str(setting["value"]) for name, setting in found.items()}
-        milliseconds, size = int(value["retention.ms"]), int(value["retention.bytes"])
-        deletes = "delete" in value["cleanup.policy"]  # else neither limit applies
-        return Retention(
-            milliseconds=milliseconds if deletes and milliseconds >= 0 else None,
-            bytes=size if deletes and size >= 0 else None,
-            compacted="compact" in value["cleanup.policy"],
-            record_bytes=int(value["max.message.bytes"]),
-            deletions=int(value["delete.retention.ms"]),
-            from_arrival=value["message.timestamp.type"] == "LogAppendTime",
-        )
+        return {topic: _retention(found) for topic, found in answer.get("topic", {}).items() if found}
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str] | None = None) -> bool:
         """Creates the topic and waits until it can be read and written; False, and nothing done, when it exists."""
@@ -411,3 +399,18 @@ class Brokers:
             f"{topic}: there is no such topic at {self.bootstrap_servers}",
             way_out="Create the topic, or correct OPTIONS (topic '…') in the source's declaration.",
         )
+
+
+def _retention(settings: Mapping[str, Any]) -> Retention:
+    """The retention that a topic's settings give."""
+    value = {name: str(setting["value"]) for name, setting in settings.items()}
+    milliseconds, size = int(value["retention.ms"]), int(value["retention.bytes"])
+    deletes = "delete" in value["cleanup.policy"]  # else neither limit applies
+    return Retention(
+        milliseconds=milliseconds if deletes and milliseconds >= 0 else None,
+        bytes=size if deletes and size >= 0 else None,
+        compacted="compact" in value["cleanup.policy"],
+        record_bytes=int(value["max.message.bytes"]),
+        deletions=int(value["delete.retention.ms"]),
+        from_arrival=value["message.timestamp.type"] == "LogAppendTime",
+    )

@@ -38,11 +38,11 @@ _NOT_FOUND, _NO_SUCH = 404, (40401, 40402, 40403)
 class RegistryAway(LaminaError):
     """The registry does not answer, or not as a schema registry does."""
 
-    def __init__(self, evidence: str) -> None:
+    def __init__(self, evidence: str, way_out: str = "Start it, or correct LAMINA_SCHEMA_REGISTRY.") -> None:
         super().__init__(
             "the schema registry gives no answer",
             evidence=evidence,
-            way_out="Start it, or correct LAMINA_SCHEMA_REGISTRY. The source then continues.",
+            way_out=f"{way_out} The source then continues.",
         )
 
 
@@ -74,17 +74,18 @@ class Registry:
             if missing := [id for id, schema in found.items() if schema is None]:
                 time.sleep(pause)
                 found |= {id: self._schema(id) for id in missing}
-        if None in found.values() and self._is_empty():
-            raise RegistryAway("it has no subject at all: it has not loaded its schemas, or shows us none")
+        if found and not any(found.values()) and self._is_empty():
+            raise RegistryAway(
+                f"it has no schema {', '.join(sorted(found)[:5])}, and lists no subject",
+                "Wait until it has loaded its schemas, let its user list the subjects, or correct"
+                " LAMINA_SCHEMA_REGISTRY; if the record is at fault, `lamina skip` skips it.",
+            )
         return found
 
     def _is_empty(self) -> bool:
-        """True if addresses answer, and none of them has a subject: no record was written with such a registry."""
-        listed = []
-        for address in self.addresses:
-            with suppress(OSError, HTTPException, ValueError):
-                listed.append(json.loads(_given(address, "/subjects") or b"null"))
-        return bool(listed) and all(each == [] for each in listed)
+        """True if an address lists no subjects, and no other lists any: nobody has written records with its schemas."""
+        listed = [_subjects(address) for address in self.addresses]
+        return [] in listed and not any(listed)
 
     def _schema(self, id: str) -> Schema | None:
         found = self._asked(f"/schemas/{'guids' if '-' in id else 'ids'}/{id}")
@@ -157,22 +158,29 @@ NO_REGISTRY: KnownSchemas = _NoRegistry()
 
 
 def _answer(address: Address, path: str) -> _Answer | None:
-    given = _given(address, path)
-    if given is None:
+    body = _body(address, path)
+    if body is None:
         return None
     try:
-        return _Answer.model_validate(_object(given))
+        return _Answer.model_validate(_object(body))
     except ValidationError:
-        _no_registry(given)
+        _no_registry(body)
 
 
-def _given(address: Address, path: str) -> bytes | None:
+def _subjects(address: Address) -> Any:
+    """The subjects that an address lists; None if it lists none for another reason than that it has none."""
+    with suppress(OSError, HTTPException, ValueError):
+        return json.loads(_body(address, "/subjects") or b"null")
+    return None
+
+
+def _body(address: Address, path: str) -> bytes | None:
     """The bytes that an address answers; None if it says that there is no such thing."""
     asked = Request(f"{address.url}{path}", headers=address.headers)  # noqa: S310 (settings allow http and https)
     try:
         with _opener(address).open(asked, timeout=ANSWER_SECONDS) as answered:
-            given: bytes = answered.read(LONGEST + 1)
-            return given
+            body: bytes = answered.read(LONGEST + 1)
+            return body
     except HTTPError as error:
         with error:
             if error.code == _NOT_FOUND and _object(error.read(LONGEST)).get("error_code") in _NO_SUCH:

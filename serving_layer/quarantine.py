@@ -174,7 +174,9 @@ def counted_by_source(connection: Connection) -> tuple[Counter[str], Counter[str
     """By source, how many records have gone to quarantine; and how many of them count, without a field."""
     sums = func.sum(bad_count.c.records), func.sum(bad_count.c.records).filter(bad_count.c.error.startswith(NULLED))
     rows = connection.execute(select(bad_count.c.source, *sums).group_by(bad_count.c.source)).all()
-    return Counter({name: int(all) for name, all, _ in rows}), Counter({name: int(some or 0) for name, _, some in rows})
+    return Counter({name: int(total) for name, total, _ in rows}), Counter(
+        {name: int(nulled or 0) for name, _, nulled in rows}
+    )
 
 
 def with_bad_fields(connection: Connection, source: str) -> int:

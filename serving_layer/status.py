@@ -10,11 +10,13 @@ from typing import Any
 
 from sqlalchemy import Connection, select, text
 
-from serving_layer import alarms, lookup, previews, progress, quarantine, skipping, standbys
+from serving_layer import alarms, cells, lookup, previews, progress, quarantine, skipping, standbys
 from serving_layer.alarms import Limits, Topic
 from serving_layer.bookkeeping import generation, rebuild, view
 from serving_layer.previews import PreviewedView
 from view_algebra.language.quoting import quoted
+
+COUNTS_AT_ONCE = 20
 
 _FRESHNESS = text("SELECT view, seconds_behind, fresh_within FROM lamina.freshness")
 _NEWEST_PROOFS = text(
@@ -131,23 +133,26 @@ def _views(connection: Connection, shown: Mapping[str, lookup.Generation]) -> li
 
 
 def _counts(connection: Connection, among: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """For each name, the rows of what stands after FROM, all counted in one statement."""
-    parts = [
+    """For each name, the rows of what stands after FROM, in statements of some counts each.
+
+    Postgres holds the memory of all counts of a statement until its end.
+    """
+    names, found = list(among), dict.fromkeys(among, 0)
+    counts = [
         f"SELECT {number} AS number, count(*) AS rows FROM {each}"
         for number, several in enumerate(among.values())
         for each in several
     ]
-    found = dict.fromkeys(among, 0)
-    names = list(among)
-    for number, rows in connection.exec_driver_sql(" UNION ALL ".join(parts)) if parts else ():
-        found[names[number]] += rows
+    for start in range(0, len(counts), COUNTS_AT_ONCE):
+        for row in cells.run(connection, " UNION ALL ".join(counts[start : start + COUNTS_AT_ONCE])):
+            found[names[row.number]] += row.rows
     return found
 
 
 def _queries(
     connection: Connection, topics: Mapping[str, Topic], problems: Mapping[str, list[str]]
 ) -> list[QueryStatus]:
-    """The queries of which it is known what is wrong with them."""
+    """The queries of deployed sources, with their problems."""
     starts, reached = progress.starts_of_each(connection, problems), progress.of_each(connection, problems)
     bad, bad_fields = quarantine.counted_by_source(connection)
     skipped = Counter(at.topic for at, _ in skipping.read(connection))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class _Looked:
     """Records that were looked at: where they are, and the options by which a file of them is read.
 
-    of_texts: they are in a file of CSV or TSV, in which every value is a text.
+    of_texts: the file is CSV or TSV, where every value is a text.
     """
 
     sample: Sample
@@ -179,8 +179,8 @@ def _tell(output: Output, looked: _Looked, made: Proposal, catalog: Path) -> Non
         output.tell(f"{catalog / path} written")
     if looked.of_texts and (times := [each.name for each in made.columns if each.looks_like_a_time]):
         output.tell(
-            f"{' and '.join(times)} may be times, and stay texts unless you say how they are written:"
-            " lamina init --force --timestamp-format '%d/%m/%Y %H:%M'"
+            f"text columns that may hold times: {', '.join(times)}; to read them as times, repeat this command with"
+            " --force and --timestamp-format, for example '%d/%m/%Y %H:%M'"
         )
     output.table(("column", "type"), [(each.name, each.kind.spark) for each in made.columns])
     output.text("\nnext:\n" + "\n".join(f"  {each}" for each in following))

@@ -146,12 +146,9 @@ def _reprocessed(change: Change, why: str, new: View, after: Catalog, known: Kno
     elif measured is not None and seconds is not None:
         time = f", about {duration(seconds)} at the rate of rebuild {measured.rebuild}"
     unread = sorted(new.fed_by - known.counted.keys())
-    held = [f"what topic {after.sources[name].topic} holds for {name}" for name in unread]
-    if records or not held:
-        read = ", and ".join([f"{records:,} records are read{time}", *held])
-    else:
-        read = f"{', and '.join(held)} is read"
-    effect = f"new cells: {why}; {read}"
+    read = [f"{records:,} records are read{time}"] if records or not unread else []
+    read += [f"all records of topic {after.sources[name].topic} are read for {name}" for name in unread]
+    effect = f"new cells: {why}; {', and '.join(read)}"
     return replace(change, action="reprocess", effect=effect, records=records, seconds=seconds)
 
 

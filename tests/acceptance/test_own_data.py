@@ -148,11 +148,11 @@ def test_the_first_view_of_a_table_does_not_count_each_row_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    states = [{"station": f"S{n % 4}", "city": ["Rome", "Oslo"][n % 2], "free": n} for n in range(40)]
+    states = [{"station": f"S{n % 4}", "place": "ROPQTU"[n % 6], "free": n} for n in range(40)]
     Path("docks.jsonl").write_text("\n".join(map(json.dumps, states)))
     init("docks.jsonl", "--table", "--key", "station")
     [view] = Path("catalog", "views").iterdir()
-    assert view.name == "docks_per_city.sql"
+    assert view.name == "docks_per_place.sql"
 
 
 def test_texts_that_may_be_times_are_named_with_the_option_that_reads_them(
@@ -161,13 +161,13 @@ def test_texts_that_may_be_times_are_named_with_the_option_that_reads_them(
     monkeypatch.chdir(tmp_path)
     Path("rides.csv").write_text("id,started\n" + "\n".join(f"{n},{n}.10.2026 05:01" for n in range(1, 20)))
     said = init("rides.csv").stderr
-    assert "started may be times, and stay texts" in said
+    assert "text columns that may hold times: started" in said
     assert "--timestamp-format" in said
     again = init("rides.csv", "--force", "--timestamp-format", "%d.%m.%Y %H:%M")
-    assert "may be times" not in again.stderr
+    assert "may hold times" not in again.stderr
     assert "TIMESTAMP" in again.stdout
     Path("rides.jsonl").write_text('{"started": "1.10.2026 05:01"}\n{"started": "2.10.2026 05:01"}')
-    assert "may be times" not in init("rides.jsonl", "--name", "others").stderr, "the option is for CSV"
+    assert "may hold times" not in init("rides.jsonl", "--name", "others").stderr, "the option is for CSV"
 
 
 def test_nothing_of_a_catalog_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

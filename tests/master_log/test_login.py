@@ -34,6 +34,9 @@ from tests.fix_services import quick_java
 from tests.fix_stack import broker_properties, kafka_configs, services_of
 from view_algebra.errors import LaminaError
 
+pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in.*ssl.SSLSocket")
+"""kafka-python leaves its sockets to the collector, which closes them as part of any of these tests."""
+
 USER, PASSWORD = "lamina", 'se"cr\\et'
 """What would end a text of Java's login module, were it not quoted."""
 
@@ -118,7 +121,7 @@ def broker(run_home: Path, variables: dict[str, str], authority: Authority, issu
     yield Listeners(started[0].address, outside, certificate, token, compose, restart)
     kafka.stop(started[0].process)
     shutil.rmtree(home, ignore_errors=True)
-    gc.collect()  # as part of the last test, which expects the warnings, and whose frame no longer holds the clients
+    gc.collect()  # as part of the last test, whose frame no longer holds the clients
 
 
 def test_brokers_that_ask_for_a_login_are_read_from_by_all_of_lamina(
@@ -149,7 +152,6 @@ def test_brokers_that_ask_for_a_login_are_read_from_by_all_of_lamina(
         _only_the_producer_of_the_deployment_comes_in_from_outside(broker, run_home, login, deployed.topic("events"))
 
 
-@pytest.mark.filterwarnings("ignore:Exception ignored in.*ssl.SSLSocket")  # kafka-python leaves them to the collector
 def test_certificates_and_tokens_are_renewed_without_a_restart(
     broker: Listeners,
     settings: Settings,

@@ -114,7 +114,21 @@ def test_a_registry_without_any_subject_is_waited_for(
     monkeypatch.setitem(ANSWERS, "/v7/subjects", (200, "[]"))
     with pytest.raises(RegistryAway) as raised:
         of_url(f"http://{asked[1]}").schemas({"2"})
-    assert "it has no subject at all" in raised.value.evidence
+    assert "it has no schema 2, and lists no subject" in raised.value.evidence
+    assert "lamina skip" in raised.value.way_out
+    known = of_url(f"http://{asked[1]}").schemas({"2", "00000000-0000-0000-0000-000000000007"})
+    assert known["2"] is None, "it has other schemas, whatever it lists"
+
+
+@pytest.mark.parametrize("answer", [(200, '["orders-value"]'), (200, "{}"), (200, "<html>"), (500, "broken")])
+def test_a_registry_that_does_not_say_that_it_is_empty_is_believed(
+    asked: tuple[Asked, str], monkeypatch: pytest.MonkeyPatch, answer: tuple[int, str]
+) -> None:
+    monkeypatch.setitem(ANSWERS, "/v7/subjects", answer)
+    monkeypatch.setitem(ANSWERS, "/v8/subjects", (200, "[]" if answer[1].startswith("[") else "{}"))
+    monkeypatch.setitem(ANSWERS, "/v8/schemas/ids/2", (404, UNKNOWN))
+    other = asked[1].replace("/v7", "/v8")
+    assert of_url(f"http://{other},http://{asked[1]}").schemas({"2"}) == {"2": None}
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def test_a_view_over_a_new_source_alone_reads_what_the_topic_of_that_holds() -> 
     sums = SUMS.replace("FROM events", "FROM events_once")
     change = planned(Known(counted={"events": 600}), events=once, sums=sums)["sums"]
     assert change.effect == (
-        "new cells: sources (events_once is new, events goes); what topic events holds for events_once is read;"
+        "new cells: sources (events_once is new, events goes); all records of topic events are read for events_once;"
         " the old version is served meanwhile; events_once is read up to its end before the move"
     )
 
