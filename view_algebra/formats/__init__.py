@@ -58,7 +58,7 @@ FORMATS: Mapping[str, Format] = {
 }
 """The formats besides `json`, which needs no reading before, and `debezium-json`, which is JSON in an envelope."""
 
-DECODERS = 2
+DECODERS = 3
 """The version of all decoders: raised when the JSON that one of them gives of any bytes changes."""
 
 

@@ -8,7 +8,43 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import Any
 
+from view_algebra.formats.interface import NoText, Schema
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Of the JSON of one value, about. Each record in a list has the names of its fields there, and takes one byte in Avro
+and two in Protobuf: a value of 1 MB could have gigabytes."""
+
+_OF_A_BYTE = 1_000
+"""Bytes of JSON that a byte of a value has at most, besides the names that its schema has."""
+
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (UTC, as all times here are)
+
+
+def text(value: Any, datum: bytes, schema: Schema) -> str:
+    """The JSON of the value that a datum of a schema is; raises `NoText` if it would be too long."""
+    import orjson
+
+    names = len(schema.text) + sum(len(text) for _, text in schema.references)
+    if (len(datum) + _OF_A_BYTE) * (names + _OF_A_BYTE) > MOST_BYTES and _is_too_long(value):
+        raise NoText(f"its JSON would be longer than {MOST_BYTES:,} bytes")
+    return orjson.dumps(value).decode()
+
+
+def _is_too_long(value: Any) -> bool:
+    left, rest = MOST_BYTES, [value]
+    while rest and left >= 0:
+        match rest.pop():
+            case dict() as fields:
+                left -= sum(map(len, fields)) + 6 * len(fields)
+                rest += fields.values()
+            case list() as items:
+                left -= len(items)
+                rest += items
+            case str() as written:
+                left -= len(written)
+            case _:
+                left -= 10
+    return left < 0
 
 
 def instant(per_second: int, zone: str) -> Callable[[int], str]:

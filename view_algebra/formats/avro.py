@@ -29,7 +29,7 @@ MOST_WITHOUT_A_BYTE = 1_000
 MOST_LEVELS = 100
 """Types within each other. A record is read by functions that call each other level by level."""
 
-MOST_DIGITS = 1_000
+MOST_DIGITS = 300
 """Digits behind the point of a decimal, each of which is written out."""
 
 
@@ -65,8 +65,6 @@ def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
 @lru_cache(maxsize=1_000)
 def _of_schema(schema: Schema) -> Callable[[bytes], str]:
     """Reads a datum of a schema; raises `NoText` if it is none, or has more than one."""
-    import orjson
-
     try:
         whole = parsed(schema)
         is_alone = not (isinstance(whole, dict) and "fields" in whole)
@@ -77,7 +75,7 @@ def _of_schema(schema: Schema) -> Callable[[bytes], str]:
     def decode(datum: bytes) -> str:
         value = read(datum)
         try:
-            return orjson.dumps(value[_ALONE] if is_alone else value).decode()
+            return as_json.text(value[_ALONE] if is_alone else value, datum, schema)
         except _MISTAKES as error:
             raise _no_datum(error) from None
 
