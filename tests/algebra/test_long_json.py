@@ -9,26 +9,31 @@ from typing import Any
 import fastavro
 import pytest
 
-from view_algebra.formats import avro, protobuf
+from view_algebra.formats import avro, avro_columns, protobuf
 from view_algebra.formats.as_json import MOST_BYTES
-from view_algebra.formats.interface import Decoder, NoText
+from view_algebra.formats.interface import Decoder, DirectColumn, NoText
 
 NAME = "n" * 1_000
 MANY = MOST_BYTES // len(NAME) + 1
 FEW = MANY // 4
 
 
+ITEM = {"type": "record", "name": "item", "fields": [{"name": NAME, "type": "boolean"}]}
+LIST: dict[str, Any] = {
+    "type": "record",
+    "name": "list",
+    "fields": [{"name": "id", "type": "long"}, {"name": "items", "type": {"type": "array", "items": ITEM}}],
+}
+
+
+def in_avro(items: int) -> bytes:
+    datum = io.BytesIO()
+    fastavro.schemaless_writer(datum, LIST, {"id": 7, "items": [{NAME: True}] * items})
+    return datum.getvalue()
+
+
 def of_avro() -> tuple[Decoder, Any]:
-    item = {"type": "record", "name": "item", "fields": [{"name": NAME, "type": "boolean"}]}
-    field = {"name": "items", "type": {"type": "array", "items": item}}
-    schema: dict[str, Any] = {"type": "record", "name": "list", "fields": [field]}
-
-    def written(items: int) -> bytes:
-        datum = io.BytesIO()
-        fastavro.schemaless_writer(datum, schema, {"items": [{NAME: True}] * items})
-        return datum.getvalue()
-
-    return avro.decoder({"schema": json.dumps(schema)}, {}), written
+    return avro.decoder({"schema": json.dumps(LIST)}, {}), in_avro
 
 
 def of_protobuf() -> tuple[Decoder, Any]:
@@ -43,3 +48,9 @@ def test_a_value_whose_json_would_be_too_long_is_bad(made: Any) -> None:
     assert len(written(MANY)) < 1_000_000
     with pytest.raises(NoText, match=f"its JSON would be longer than {MOST_BYTES:,} bytes"):
         decoder(written(MANY), None)
+
+
+def test_it_is_bad_also_where_no_column_is_read_from_its_list() -> None:
+    columns, values = [DirectColumn("id", "id", "BIGINT")], [in_avro(FEW), in_avro(MANY)]
+    read = avro_columns.directly(columns, {"schema": json.dumps(LIST)}, {}, values, [None, None])
+    assert read.numbers == [0], "the other is read by its JSON, and so is bad"

@@ -8,24 +8,30 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from view_algebra.formats.interface import NoText, Schema
+from view_algebra.formats.interface import NoText
 
 MOST_BYTES = 64 * 1024 * 1024
 """Of the JSON of one value, about. Each record in a list has the names of its fields there, and takes one byte in Avro
 and two in Protobuf: a value of 1 MB could have gigabytes."""
 
 _OF_A_BYTE = 1_000
-"""Bytes of JSON that a byte of a value has at most, besides the names that its schema has."""
+"""Bytes of JSON that a byte of a value has at most, besides names; and values that take no byte."""
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (UTC, as all times here are)
 
 
-def text(value: Any, datum: bytes, schema: Schema) -> str:
-    """The JSON of the value that a datum of a schema is; raises `NoText` if it would be too long."""
+def surely_short(names: int) -> int:
+    """Bytes up to which a datum has no JSON that is too long, whatever it holds. names: the length of all names that
+    its schema has.
+    """
+    return max(0, MOST_BYTES // (names + _OF_A_BYTE) - _OF_A_BYTE)
+
+
+def text(value: Any, datum: bytes, names: int) -> str:
+    """The JSON of the value that a datum is; raises `NoText` if it would be too long. names: as `surely_short` says."""
     import orjson
 
-    names = len(schema.text) + sum(len(text) for _, text in schema.references)
-    if (len(datum) + _OF_A_BYTE) * (names + _OF_A_BYTE) > MOST_BYTES and _is_too_long(value):
+    if len(datum) > surely_short(names) and _is_too_long(value):
         raise NoText(f"its JSON would be longer than {MOST_BYTES:,} bytes")
     return orjson.dumps(value).decode()
 

@@ -71,15 +71,34 @@ def _of_schema(schema: Schema) -> Callable[[bytes], str]:
         read = reader_of(replace(schema, text=_in_record(schema.text)) if is_alone else schema)
     except NoText as reason:
         return _never(str(reason))
+    names = length_of_names(schema)
 
     def decode(datum: bytes) -> str:
         value = read(datum)
         try:
-            return as_json.text(value[_ALONE] if is_alone else value, datum, schema)
+            return as_json.text(value[_ALONE] if is_alone else value, datum, names)
         except _MISTAKES as error:
             raise _no_datum(error) from None
 
     return decode
+
+
+def length_of_names(schema: Schema) -> int:
+    """The length of the names of all fields that a schema has, and of the symbols of its enums."""
+    texts = [schema.text, *(text for _, text in schema.references)]
+    return sum(_length_of_names(json.loads(text)) for text in texts)
+
+
+def _length_of_names(schema: Any) -> int:
+    match schema:
+        case list():
+            return sum(map(_length_of_names, schema))
+        case {"type": "enum", "symbols": symbols}:
+            return max(map(len, symbols), default=0)
+        case dict():
+            inner = [schema.get(part) for part in ("type", "fields", "items", "values")]
+            return len(schema.get("name", "")) + sum(map(_length_of_names, inner))
+    return 0
 
 
 def _never(mistake: str) -> Callable[[bytes], str]:

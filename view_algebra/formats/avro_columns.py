@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from view_algebra.formats import frames
-from view_algebra.formats.avro import KIND, OWN, parsed, reader_of
+from view_algebra.formats import as_json, frames
+from view_algebra.formats.avro import KIND, OWN, length_of_names, parsed, reader_of
 from view_algebra.formats.interface import DirectColumn, NoText, Schema, Schemas
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ Column = Callable[[Sequence[Any]], "tuple[pa.Array, pa.Array | None]"]
 """Makes an array of the values of a field, and one that is true of those that are left to JSON; None if none is."""
 
 MOST_BYTES = 1_000_000
-"""A larger datum is read by its JSON, of which Spark's reader has limits of its own."""
+"""A larger datum is read by its JSON, of which Spark's reader has limits of its own; as are those whose JSON may be too
+long."""
 
 MOST_BYTES_OF_A_DECIMAL, MOST_DIGITS_BEHIND = 100, 300
 """Spark's reader of JSON takes numbers of at most 1,000 digits."""
@@ -124,8 +125,9 @@ def _of_schema(
     if (plan := _plan(schema, columns)) is None:
         return Directly([], [])
     rows, of_rows = [], []
+    most = min(MOST_BYTES, as_json.surely_short(length_of_names(schema)))
     for datum, number in zip(data, numbers, strict=True):
-        if len(datum) <= MOST_BYTES:
+        if len(datum) <= most:
             try:
                 rows.append(plan.read(datum))
             except NoText:

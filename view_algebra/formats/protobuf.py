@@ -135,11 +135,12 @@ def _of_message(schema: Schema, message: str | tuple[int, ...] | None) -> Callab
     except NoText as reason:
         return partial(_refuse, str(reason))
     parse, convert = written.FromString, _of_type(written.DESCRIPTOR, {})
+    names = len(schema.text) + sum(len(text) for _, text in schema.references)
     is_none = f"not Protobuf: not a message of type {written.DESCRIPTOR.full_name}"
 
     def decode(value: bytes) -> str:
         try:
-            return as_json.text(convert(parse(value), [FIELDS]), value, schema)
+            return as_json.text(convert(parse(value), [FIELDS]), value, names)
         except DecodeError:
             raise NoText(is_none) from None
         except TypeError:  # Python has bytes of it
