@@ -193,6 +193,7 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
         "spark.python.daemon.module": "batch_layer.python_workers",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.ui.liveUpdate.period": "0",  # else `speed_layer/jobs.py` sees a task ten seconds after it began
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.ansi.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
