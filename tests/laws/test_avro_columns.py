@@ -137,6 +137,7 @@ UNREAD: dict[str, tuple[Any, bytes]] = {
     "too deep": (nested(150), b"\x02" * 151),
     "null or bytes": (["null", "bytes"], b"\x02\x04\x00\xff"),
     "boolean that is none": ("boolean", b"\x02"),
+    "decimal of too many digits behind the point": (decimal(900), b"\x04\x01\x02"),
 }
 """Kinds of fields that no column reads, each with a value."""
 

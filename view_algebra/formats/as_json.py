@@ -11,8 +11,8 @@ from typing import Any
 from view_algebra.formats.interface import NoText
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Of the JSON of one value, about. Each record in a list has the names of its fields there, and takes one byte in Avro
-and two in Protobuf: a value of 1 MB could have gigabytes."""
+"""Bytes of the JSON of one value, about. Each record in a list has the names of its fields there, and takes one byte in
+Avro and two in Protobuf: a value of 1 MB could have gigabytes."""
 
 _OF_A_BYTE = 1_000
 """Bytes of JSON that a byte of a value has at most, besides names; and values that take no byte."""

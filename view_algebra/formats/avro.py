@@ -84,7 +84,7 @@ def _of_schema(schema: Schema) -> Callable[[bytes], str]:
 
 
 def length_of_names(schema: Schema) -> int:
-    """The length of the names of all fields that a schema has, and of the symbols of its enums."""
+    """The length of all names that a schema has, and of the longest symbol of each of its enums."""
     texts = [schema.text, *(text for _, text in schema.references)]
     return sum(_length_of_names(json.loads(text)) for text in texts)
 

@@ -29,7 +29,7 @@ Column = Callable[[Sequence[Any]], "tuple[pa.Array, pa.Array | None]"]
 """Makes an array of the values of a field, and one that is true of those that are left to JSON; None if none is."""
 
 MOST_BYTES = 1_000_000
-"""A larger datum is read by its JSON, of which Spark's reader has limits of its own; as are those whose JSON may be too
+"""A larger datum is read by its JSON, of which Spark's reader has limits of its own. So is one whose JSON may be too
 long."""
 
 MOST_BYTES_OF_A_DECIMAL, MOST_DIGITS_BEHIND = 100, 300
@@ -125,9 +125,8 @@ def _of_schema(
     if (plan := _plan(schema, columns)) is None:
         return Directly([], [])
     rows, of_rows = [], []
-    most = min(MOST_BYTES, as_json.surely_short(length_of_names(schema)))
     for datum, number in zip(data, numbers, strict=True):
-        if len(datum) <= most:
+        if len(datum) <= plan.most_bytes:
             try:
                 rows.append(plan.read(datum))
             except NoText:
@@ -156,12 +155,13 @@ def _of_rows(plan: _Plan, columns: Sequence[DirectColumn], rows: Sequence[Any], 
 class _Plan(NamedTuple):
     """The reading of a schema: of a datum, its logical types left out, and the maker of each column.
 
-    unread: the fields of decimals that no column reads.
+    unread: the fields of decimals that no column reads. most_bytes: a larger datum is read by its JSON.
     """
 
     read: Callable[[bytes], Any]
     made: Sequence[Column]
     unread: Sequence[str]
+    most_bytes: int
 
 
 @lru_cache(maxsize=1_000)
@@ -178,7 +178,8 @@ def _plan(schema: Schema, columns: tuple[DirectColumn, ...]) -> _Plan | None:
     decimals = [name for name, kind in unread.items() if _is_decimal(kind)]
     if None in made or not all(_has_json(unread[name], named) for name in unread.keys() - set(decimals)):
         return None
-    return _Plan(read, [each for each in made if each is not None], decimals)
+    most_bytes = min(MOST_BYTES, as_json.surely_short(length_of_names(schema)))
+    return _Plan(read, [each for each in made if each is not None], decimals, most_bytes)
 
 
 def _is_decimal(kind: Any) -> bool:
