@@ -11,9 +11,10 @@ from master_log import durable, refusals
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.tails import Tails
-from serving_layer import log_catalog, progress, rebuilds, skipping
-from serving_layer.database import Database
-from serving_layer.waiting import waiting
+from serving_layer.narration.waiting import waiting
+from serving_layer.postgres import log_catalog
+from serving_layer.postgres.database import Database
+from serving_layer.promise import progress, rebuilds, skipping
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 

@@ -20,11 +20,13 @@ from batch_layer.oracle import Oracle, State
 from batch_layer.stalls import Watching, Work, unwatched
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
-from serving_layer import definitions, history, keys, progress, views
-from serving_layer.database import Connection, Database
-from serving_layer.deployed import deployed
-from serving_layer.history import Compared, History, Made, Moved, Shown
-from serving_layer.keys import Key
+from serving_layer.catalog import definitions
+from serving_layer.catalog.deployed import deployed
+from serving_layer.postgres.database import Connection, Database
+from serving_layer.promise import history, progress
+from serving_layer.promise.history import Compared, History, Made, Moved, Shown
+from serving_layer.readers import keys, views
+from serving_layer.readers.keys import Key
 from view_algebra.compiled import Catalog, View
 from view_algebra.errors import LaminaError
 

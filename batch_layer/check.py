@@ -26,10 +26,13 @@ from master_log.archive import MasterLog
 from master_log.causes import SPARK_ERRORS, interrupted_at_once
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets, Skipped
-from serving_layer import definitions, history, lookup, previews, progress, skipping, views
-from serving_layer.database import Connection, Database, PostgresError, is_away, unreadable_time
-from serving_layer.deployed import deployed
-from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
+from serving_layer.catalog import definitions, lookup
+from serving_layer.catalog.deployed import deployed
+from serving_layer.change import previews
+from serving_layer.postgres.database import Connection, Database, PostgresError, is_away, unreadable_time
+from serving_layer.promise import history, progress, skipping
+from serving_layer.promise.overwriting import DOUBLE_TOLERANCE, ROUNDING
+from serving_layer.readers import views
 from view_algebra.compiled import JSON_TIMES, SHORTENED, Catalog, View
 from view_algebra.errors import LaminaError
 from view_algebra.language.clock import NOW_IN_SPARK

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from serving_layer import checks, courtesy, lookup, proof, rebuilds
-from serving_layer.checks import Verdict
-from serving_layer.database import Connection, Database
-from serving_layer.deployed import deployed
-from serving_layer.lookup import Generation
-from serving_layer.trials import Trial
+from serving_layer.catalog import lookup
+from serving_layer.catalog.deployed import deployed
+from serving_layer.catalog.lookup import Generation
+from serving_layer.change import checks
+from serving_layer.change.checks import Verdict
+from serving_layer.change.trials import Trial
+from serving_layer.postgres import courtesy
+from serving_layer.postgres.database import Connection, Database
+from serving_layer.promise import proof, rebuilds
 from view_algebra.errors import Blocked
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from serving_layer import loading
-from serving_layer.cells import kept_since
-from serving_layer.copying import csv
+from serving_layer.postgres.cells import kept_since
+from serving_layer.postgres.copying import csv
+from serving_layer.promise import loading
 from view_algebra.compiled import CellTable, Source
 from view_algebra.language.quoting import spark_name
 

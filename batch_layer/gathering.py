@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from master_log.offsets import Offsets
-from serving_layer import duplicates, quarantine, skipping
-from serving_layer.database import Connection, Database
-from serving_layer.duplicates import Found
-from serving_layer.quarantine import Bad
+from serving_layer.postgres.database import Connection, Database
+from serving_layer.promise import duplicates, quarantine, skipping
+from serving_layer.promise.duplicates import Found
+from serving_layer.promise.quarantine import Bad
 from view_algebra.compiled import Source
 
 if TYPE_CHECKING:

@@ -14,11 +14,13 @@ from batch_layer.gathering import Gathered, Passed, gather, write
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
 from master_log.tails import Tails
-from serving_layer import generations, lookup, progress, rebuilds, registry
-from serving_layer.database import Connection, Database
-from serving_layer.deployed import deployed
-from serving_layer.lookup import Generation
-from serving_layer.rebuilds import Scheduler
+from serving_layer.catalog import lookup
+from serving_layer.catalog.deployed import deployed
+from serving_layer.catalog.lookup import Generation
+from serving_layer.change import registry
+from serving_layer.postgres.database import Connection, Database
+from serving_layer.promise import generations, progress, rebuilds
+from serving_layer.promise.rebuilds import Scheduler
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
 

@@ -15,10 +15,11 @@ from batch_layer.gathering import Passed, write
 from batch_layer.gathering import gather as gathered_of
 from batch_layer.rebuild import BatchLayer
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import lookup, progress, rebuilds, versions
-from serving_layer.database import Connection
-from serving_layer.deployed import deployed
-from serving_layer.waiting import waiting
+from serving_layer.catalog import lookup, versions
+from serving_layer.catalog.deployed import deployed
+from serving_layer.narration.waiting import waiting
+from serving_layer.postgres.database import Connection
+from serving_layer.promise import progress, rebuilds
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 

@@ -13,10 +13,11 @@ from batch_layer.compute import counting
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.reading import within
-from serving_layer import definitions, progress
-from serving_layer.database import Database
-from serving_layer.deployed import deployed
-from serving_layer.keys import Key
+from serving_layer.catalog import definitions
+from serving_layer.catalog.deployed import deployed
+from serving_layer.postgres.database import Database
+from serving_layer.promise import progress
+from serving_layer.readers.keys import Key
 from view_algebra.compiled import Source, View
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import spark_name

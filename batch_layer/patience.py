@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from serving_layer import readers, views
-from serving_layer.database import READER_PATIENCE_MS, Connection, Database, PostgresError, is_lock_timeout
-from serving_layer.readers import Holder
+from serving_layer.postgres.database import READER_PATIENCE_MS, Connection, Database, PostgresError, is_lock_timeout
+from serving_layer.readers import rights, views
+from serving_layer.readers.rights import Holder
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ def patiently(
             if not is_lock_timeout(error) or time.monotonic() > deadline:
                 raise
         with database.begin() as connection:
-            found = readers.in_the_way(connection)
+            found = rights.in_the_way(connection)
         if not told:
             tell("\n".join(["waiting for readers that hold a view in an open transaction", *map(str, found)]))
         told, milliseconds = True, _next(milliseconds, found)
@@ -66,7 +66,7 @@ def settle(database: Database) -> bool:
         if views.settle(database, patience_ms=round(milliseconds)):
             return True
         with database.begin() as connection:
-            milliseconds = _next(milliseconds, readers.in_the_way(connection))
+            milliseconds = _next(milliseconds, rights.in_the_way(connection))
         time.sleep(AGAIN_SECONDS)
     return False
 

@@ -10,8 +10,10 @@ from batch_layer.checking import checked
 from batch_layer.patience import patiently
 from batch_layer.rebuild import BatchLayer
 from batch_layer.reprocess import begun, computed
-from serving_layer import lookup, previews, rebuilds, registry, trials
-from serving_layer.database import Connection
+from serving_layer.catalog import lookup
+from serving_layer.change import previews, registry, trials
+from serving_layer.postgres.database import Connection
+from serving_layer.promise import rebuilds
 from view_algebra.compiled import Catalog
 
 

@@ -17,8 +17,8 @@ USED = (
     "pyarrow.csv",
     "pyspark.sql.pandas.serializers",
     "pyspark.sql.pandas.types",
-    "serving_layer.copying",
-    "serving_layer.loading",
+    "serving_layer.postgres.copying",
+    "serving_layer.promise.loading",
 )
 """What every worker would import by itself."""
 

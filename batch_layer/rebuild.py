@@ -21,31 +21,20 @@ from master_log.causes import SPARK_ERRORS, cause
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.tails import Tails
-from serving_layer import (
-    checks,
-    courtesy,
-    dropping,
-    generations,
-    indexes,
-    loading,
-    lookup,
-    overwriting,
-    progress,
-    proof,
-    rebuilds,
-    registry,
-    trials,
-    versions,
-    views,
-)
-from serving_layer.checks import Verdict
-from serving_layer.database import Connection, Database, PostgresAway, PostgresError
-from serving_layer.deployed import deployed
-from serving_layer.lookup import Generation
-from serving_layer.proof import Proof
-from serving_layer.rebuilds import Scheduler
-from serving_layer.trials import Trial
-from serving_layer.waiting import waited_for, waiting
+from serving_layer.catalog import lookup, versions
+from serving_layer.catalog.deployed import deployed
+from serving_layer.catalog.lookup import Generation
+from serving_layer.change import checks, registry, trials
+from serving_layer.change.checks import Verdict
+from serving_layer.change.trials import Trial
+from serving_layer.narration.waiting import waited_for, waiting
+from serving_layer.postgres import courtesy
+from serving_layer.postgres.database import Connection, Database, PostgresAway, PostgresError
+from serving_layer.promise import generations, loading, overwriting, progress, proof, rebuilds
+from serving_layer.promise.proof import Proof
+from serving_layer.promise.rebuilds import Scheduler
+from serving_layer.readers import views
+from serving_layer.upkeep import dropping, indexes
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 

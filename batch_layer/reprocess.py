@@ -18,26 +18,18 @@ from batch_layer.checking import checked
 from batch_layer.new_sources import Behind
 from batch_layer.patience import AGAIN_SECONDS, READERS_SECONDS_AT_ONCE, patiently
 from batch_layer.rebuild import BatchLayer
-from serving_layer import (
-    courtesy,
-    generations,
-    lookup,
-    progress,
-    proof,
-    rebuilds,
-    registry,
-    renames,
-    trials,
-    versions,
-    views,
-)
-from serving_layer.changes import Change, check_allowed
-from serving_layer.checks import Verdict
-from serving_layer.database import Connection, PostgresAway, PostgresError, is_lock_timeout
-from serving_layer.deployed import deployed
-from serving_layer.lookup import Generation
-from serving_layer.proof import Proof
-from serving_layer.queries import End, Topic
+from serving_layer.catalog import lookup, versions
+from serving_layer.catalog.deployed import deployed
+from serving_layer.catalog.lookup import Generation
+from serving_layer.change import registry, renames, trials
+from serving_layer.change.changes import Change, check_allowed
+from serving_layer.change.checks import Verdict
+from serving_layer.postgres import courtesy
+from serving_layer.postgres.database import Connection, PostgresAway, PostgresError, is_lock_timeout
+from serving_layer.promise import generations, progress, proof, rebuilds
+from serving_layer.promise.proof import Proof
+from serving_layer.promise.queries import End, Topic
+from serving_layer.readers import views
 from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import Blocked, LaminaError
 

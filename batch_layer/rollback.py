@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from batch_layer.patience import READERS_SECONDS_AT_ONCE, patiently
-from serving_layer import dependents, dropping, lookup, overwriting, rollbacks
-from serving_layer.database import Connection, Database
+from serving_layer.catalog import lookup
+from serving_layer.change import rollbacks
+from serving_layer.postgres.database import Connection, Database
+from serving_layer.promise import overwriting
+from serving_layer.readers import dependents
+from serving_layer.upkeep import dropping
 
 
 def roll_back(database: Database, name: str, tell: Callable[[str], None]) -> tuple[int, int]:

@@ -19,12 +19,14 @@ from batch_layer.stalls import Watching, Work, unwatched
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange
-from serving_layer import definitions, progress, receipts
-from serving_layer.copying import Rows, batches
-from serving_layer.database import Database
-from serving_layer.deployed import deployed
-from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
-from serving_layer.receipts import Digest, Receipt
+from serving_layer.catalog import definitions
+from serving_layer.catalog.deployed import deployed
+from serving_layer.postgres.copying import Rows, batches
+from serving_layer.postgres.database import Database
+from serving_layer.promise import progress
+from serving_layer.promise.overwriting import DOUBLE_TOLERANCE, ROUNDING
+from serving_layer.readers import receipts
+from serving_layer.readers.receipts import Digest, Receipt
 from view_algebra.compiled import JSON_TIMES, Catalog, CellTable, View
 from view_algebra.errors import LaminaError
 from view_algebra.language.guards import ZERO

@@ -15,8 +15,8 @@ import click
 from benchmarks.common import Figure, analyst, benchmark, catch_up, deployment
 from lamina.deployment import Deployment
 from lamina.render import Output
-from serving_layer.cells import copy
-from serving_layer.copying import Rows
+from serving_layer.postgres.cells import copy
+from serving_layer.postgres.copying import Rows
 
 AT_MOST, FEWER_AT_MOST = 1.1, 0.5
 """Of the time that raw rows take: where there are about as many cells as orders, and where there are fewer."""

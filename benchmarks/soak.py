@@ -21,7 +21,7 @@ from benchmarks import events
 from benchmarks.common import Figure, benchmark, deployment, percentile, speed_layer
 from lamina.deployment import Deployment
 from lamina.render import Output
-from serving_layer import progress
+from serving_layer.promise import progress
 
 EVERY = 0.5
 """Seconds between two micro-batches."""

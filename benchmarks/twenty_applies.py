@@ -41,7 +41,7 @@ from lamina.deployment import Deployment
 from lamina.render import Output
 from lamina.services import folders
 from master_log.kafka import Brokers
-from serving_layer import dropping
+from serving_layer.upkeep import dropping
 
 Catalog = dict[str, str]
 

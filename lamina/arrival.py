@@ -6,7 +6,7 @@ import time
 
 from lamina.deployment import Deployment
 from master_log.offsets import Offsets
-from serving_layer import progress
+from serving_layer.promise import progress
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 

@@ -76,7 +76,7 @@ def interrupt_engines_too() -> None:
     def listen() -> None:
         while number := os.read(heard, 1):
             if number[0] in INTERRUPTS and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-                if "serving_layer.database" in sys.modules:
+                if "serving_layer.postgres.database" in sys.modules:
                     _cancel_postgres()
                 if "pyspark" in sys.modules:
                     threading.Thread(target=_cancel_spark, name="cancelling", daemon=True).start()
@@ -86,7 +86,7 @@ def interrupt_engines_too() -> None:
 
 def _cancel_postgres() -> None:
     """Ends the statements of Postgres."""
-    from serving_layer import database
+    from serving_layer.postgres import database
 
     database.cancel()
 

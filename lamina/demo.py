@@ -40,9 +40,9 @@ from lamina.render import Output, cell
 from lamina.services.embedded import Embedded
 from lamina.settings import Settings
 from lamina.statuses import read, seconds
-from serving_layer import progress
-from serving_layer.analyst import select
-from serving_layer.waiting import waiting
+from serving_layer.narration.waiting import waiting
+from serving_layer.promise import progress
+from serving_layer.readers.analyst import select
 from view_algebra.errors import LaminaError
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "online_retail"

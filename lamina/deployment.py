@@ -17,28 +17,19 @@ from lamina import topics as topics_of
 from lamina.services import folders
 from lamina.settings import Settings
 from master_log.offsets import Offsets, Skipped, TopicPartition
-from serving_layer import (
-    checks,
-    dropping,
-    indexes,
-    install,
-    previews,
-    progress,
-    readers,
-    rebuilds,
-    registry,
-    skipping,
-    views,
-)
-from serving_layer.changes import Change, check_allowed
-from serving_layer.checks import Verdict
-from serving_layer.database import Database, login_of, with_login
-from serving_layer.deployed import deployed, is_anything_deployed, sources
-from serving_layer.limits import superusers_script
-from serving_layer.previews import PreviewedView
-from serving_layer.proof import Proof
-from serving_layer.quarantine import BadRecord
-from serving_layer.waiting import waiting
+from serving_layer.catalog.deployed import deployed, is_anything_deployed, sources
+from serving_layer.change import checks, previews, registry
+from serving_layer.change.changes import Change, check_allowed
+from serving_layer.change.checks import Verdict
+from serving_layer.change.previews import PreviewedView
+from serving_layer.narration.waiting import waiting
+from serving_layer.postgres.database import Database, login_of, with_login
+from serving_layer.promise import progress, rebuilds, skipping
+from serving_layer.promise.proof import Proof
+from serving_layer.promise.quarantine import BadRecord
+from serving_layer.readers import rights, views
+from serving_layer.readers.limits import superusers_script
+from serving_layer.upkeep import dropping, indexes, install
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
 
@@ -50,7 +41,7 @@ if TYPE_CHECKING:
     from batch_layer.stalls import Watching
     from master_log.archive import MasterLog
     from master_log.kafka import Brokers
-    from serving_layer.schemas import KeptSchemas
+    from serving_layer.promise.schemas import KeptSchemas
     from speed_layer.layer import SpeedLayer
     from speed_layer.parts import Patience
 
@@ -103,7 +94,7 @@ class Deployment:
     def schemas(self) -> KeptSchemas:
         """The schemas that records are written with."""
         from master_log.registry import Registry
-        from serving_layer.schemas import KeptSchemas
+        from serving_layer.promise.schemas import KeptSchemas
 
         addresses = self.settings.schema_registry
         return KeptSchemas(self.database, Registry(addresses) if addresses else None)
@@ -225,7 +216,7 @@ class Deployment:
 
     def install(self) -> None:
         """Makes the database a serving layer, or brings it to this version; says what only a superuser may do."""
-        with readers.named(self.database, "Lamina cannot be installed while a reader holds what it renews"):
+        with rights.named(self.database, "Lamina cannot be installed while a reader holds what it renews"):
             done = install.install(
                 self.database,
                 analyst_password=login_of(self.settings.analyst)[1],
@@ -237,7 +228,7 @@ class Deployment:
             if part.startswith(install.SETTINGS_OF):
                 self.tell(f"{part} were reset to Lamina's")
         with self.database.begin() as connection:
-            if lacking := readers.unguarded(connection):
+            if lacking := rights.unguarded(connection):
                 self.tell(
                     f"{'; '.join(lacking)}. Only a superuser can change that. To be run by one in this database:"
                     f"\n\n{superusers_script().strip()}\n"
@@ -253,7 +244,7 @@ class Deployment:
                 way_out="Set it to postgresql://analyst:password@host:5432/database.",
             )
         with self.database.begin() as connection:
-            readers.set_password(connection, role, password)
+            rights.set_password(connection, role, password)
         return role
 
     def make_login(self, name: str, connections: int | None = None) -> tuple[str, bool]:
@@ -261,7 +252,7 @@ class Deployment:
         self.require_installed()
         password = secrets.token_urlsafe(24)
         with self.database.begin() as connection:
-            new = readers.make_login(connection, name, views.ANALYST, password, connections)
+            new = rights.make_login(connection, name, views.ANALYST, password, connections)
         return with_login(self.settings.analyst or self.settings.postgres, name, password), new
 
     def is_deployed(self) -> bool:
@@ -353,7 +344,7 @@ class Deployment:
             topics = {name: topics_of.opened(self.brokers, catalog.sources[name], catalog, self.tell) for name in new}
             self._tell_of_topics(catalog, planned, "update")
             target = Target(files, catalog, topics, prune=prune, allow_break=allow_break)
-            with readers.named(self.database, "A reader holds a view that this change renews"):
+            with rights.named(self.database, "A reader holds a view that this change renews"):
                 changes = self._deploy(target, planned)
         dropping.drop_unused(self.database)
         with waiting(self.tell, "the indexes that views ask for are built"):
@@ -405,7 +396,7 @@ class Deployment:
         """Hands a view back to the generation before the one it is read from; gives (from, to)."""
         from batch_layer import rollback
 
-        with readers.named(self.database, "A reader holds a view that the rollback renews"):
+        with rights.named(self.database, "A reader holds a view that the rollback renews"):
             return rollback.roll_back(self.database, view, self.tell)
 
     def run_ids(self, id: int | None = None) -> dict[str, str]:
@@ -422,7 +413,7 @@ class Deployment:
         self.require_installed()
         catalog = self._compiled(files)
         reprocess.end_what_a_dead_apply_left(self.batch)
-        with readers.named(self.database, f"A reader holds a view of the preview {name}"):
+        with rights.named(self.database, f"A reader holds a view of the preview {name}"):
             preview(self.batch, name, catalog)
         dropping.drop_unused(self.database)
         with self.database.begin() as connection:
@@ -431,7 +422,7 @@ class Deployment:
     def drop_preview(self, name: str) -> None:
         """Ends a preview; what was computed for it alone is dropped."""
         self.require_installed()
-        with readers.named(self.database, f"A reader holds a view of the preview {name}"):
+        with rights.named(self.database, f"A reader holds a view of the preview {name}"):
             self.database.retrying(lambda connection: previews.drop(connection, name))
         dropping.drop_unused(self.database)
 

@@ -16,9 +16,10 @@ from lamina.services import processes
 from lamina.services.embedded import Addresses, Embedded
 from lamina.services.processes import Running
 from lamina.settings import Settings
-from serving_layer import alarms, progress
-from serving_layer.database import Database
-from serving_layer.waiting import waiting
+from serving_layer.monitoring import alarms
+from serving_layer.narration.waiting import waiting
+from serving_layer.postgres.database import Database
+from serving_layer.promise import progress
 from view_algebra.errors import LaminaError
 
 STOP_SECONDS = 60.0

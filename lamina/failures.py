@@ -20,7 +20,7 @@ def in_our_words(error: Exception) -> LaminaError | None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from serving_layer.database import REFUSALS, is_away, is_read_only, lacks_rights
+    from serving_layer.postgres.database import REFUSALS, is_away, is_read_only, lacks_rights
 
     if isinstance(error, REFUSALS):
         said = str(getattr(error, "orig", None) or error).strip()

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 from lamina import __version__
 from lamina.settings import LineageReceiver, Settings
-from serving_layer.checks import Verdict
-from serving_layer.proof import Proof
+from serving_layer.change.checks import Verdict
+from serving_layer.promise.proof import Proof
 from view_algebra.compiled import Catalog, View
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ from lamina.deployment import Deployment
 from lamina.failures import told
 from lamina.services import folders
 from master_log.archive import Maintained
-from serving_layer import history, indexes
-from serving_layer.dropping import forget_dropped
-from serving_layer.quarantine import trim
-from serving_layer.vacuuming import vacuum
+from serving_layer.promise import history
+from serving_layer.promise.quarantine import trim
+from serving_layer.upkeep import indexes
+from serving_layer.upkeep.dropping import forget_dropped
+from serving_layer.upkeep.vacuuming import vacuum
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 

@@ -1,4 +1,4 @@
-"""`lamina metrics`: the numbers of `serving_layer/metrics.py` for Prometheus, with what only the brokers know.
+"""`lamina metrics`: the numbers of `serving_layer.monitoring.metrics` for Prometheus, and those of the brokers.
 
 The alert rules, the Grafana board and the table in docs/metrics.md are made from the same list, by
 `python -m lamina.metrics`.
@@ -23,9 +23,9 @@ from lamina.deployment import Deployment
 from lamina.statuses import LITTLE_ROOM, free_bytes
 from master_log.kafka import Brokers
 from master_log.offsets import TopicPartition
-from serving_layer import progress
-from serving_layer.database import PostgresError, is_away
-from serving_layer.metrics import METRICS, Alert, Metric, Sample, read
+from serving_layer.monitoring.metrics import METRICS, Alert, Metric, Sample, read
+from serving_layer.postgres.database import PostgresError, is_away
+from serving_layer.promise import progress
 from view_algebra.errors import LaminaError
 
 UP = (

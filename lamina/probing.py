@@ -24,8 +24,8 @@ from master_log.causes import SPARK_ERRORS, cause
 from master_log.decoding import decoded
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from master_log.reading import kafka_range
-from serving_layer import skipping
-from serving_layer.database import Connection as Session
+from serving_layer.postgres.database import Connection as Session
+from serving_layer.promise import skipping
 from speed_layer.computation import Computation
 from speed_layer.jobs import Jobs
 from speed_layer.member import computation_of

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TextIO
 from lamina.failures import of_view
 from lamina.render import Output
 from master_log.offsets import brief
-from serving_layer.analyst import Statement, select
-from serving_layer.receipts import Receipt
-from serving_layer.waiting import waiting
+from serving_layer.narration.waiting import waiting
+from serving_layer.readers.analyst import Statement, select
+from serving_layer.readers.receipts import Receipt
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_text
 

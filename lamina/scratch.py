@@ -10,9 +10,9 @@ from pathlib import Path
 
 from lamina.services import folders, postgres
 from lamina.services.access import keep_private
-from serving_layer import install
-from serving_layer.cells import run
-from serving_layer.database import Database
+from serving_layer.postgres.cells import run
+from serving_layer.postgres.database import Database
+from serving_layer.upkeep import install
 
 TEMPLATE = "installed"
 """The database that all others are copies of."""

@@ -25,7 +25,7 @@ from lamina.services.embedded import Embedded
 from master_log.client_options import with_options
 from master_log.login import Address, Login
 from master_log.properties import properties
-from serving_layer.limits import Limits
+from serving_layer.readers.limits import Limits
 from view_algebra.errors import LaminaError
 
 FILE = "lamina.toml"

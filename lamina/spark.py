@@ -32,7 +32,7 @@ from lamina.services.jars import jars
 from lamina.services.java import QUICK_COLLECTOR, QUICK_COMPILER, archive_options, java_home
 from lamina.settings import Settings
 from master_log import stores
-from serving_layer import log_catalog
+from serving_layer.postgres import log_catalog
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:

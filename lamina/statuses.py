@@ -18,15 +18,15 @@ from lamina.deployment import Deployment
 from lamina.embedded import SpeedProcess
 from lamina.render import Output
 from master_log.offsets import Offsets, brief
-from serving_layer import alarms as alarms_of
-from serving_layer import progress
-from serving_layer.alarms import Limits, Topic, alarms
-from serving_layer.amounts import size
-from serving_layer.deployed import JsonFields, json_fields, sources
-from serving_layer.previews import PreviewedView
-from serving_layer.readers import unguarded
-from serving_layer.rebuilds import STEPS
-from serving_layer.status import QueryStatus, Status, status
+from serving_layer.catalog.deployed import JsonFields, json_fields, sources
+from serving_layer.change.previews import PreviewedView
+from serving_layer.monitoring import alarms as alarms_of
+from serving_layer.monitoring.alarms import Limits, Topic, alarms
+from serving_layer.monitoring.status import QueryStatus, Status, status
+from serving_layer.narration.amounts import size
+from serving_layer.promise import progress
+from serving_layer.promise.rebuilds import STEPS
+from serving_layer.readers.rights import unguarded
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ def show(output: Output, opened: Deployment) -> None:
         output.tell(line)
     with opened.database.begin() as connection:
         for each in unguarded(connection):
-            output.tell(f"{each}: a superuser changes that with serving_layer/superuser.sql")
+            output.tell(f"{each}: a superuser changes that with serving_layer/readers/superuser.sql")
     _alarm(output, found.alarms)
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from batch_layer.checking import verdicts
 from lamina import lineage
 from lamina.deployment import Deployment
-from serving_layer import proof
-from serving_layer.rebuilds import GIVEN_UP, Scheduler
+from serving_layer.promise import proof
+from serving_layer.promise.rebuilds import GIVEN_UP, Scheduler
 from view_algebra.errors import LaminaError
 
 

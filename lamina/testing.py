@@ -42,14 +42,16 @@ from master_log.decoding import given_as_json
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.reading import parsed
-from serving_layer import duplicates, generations, progress, registry, views
-from serving_layer.database import Connection, Database, PostgresError, first_line
-from serving_layer.deployed import deployed
-from serving_layer.duplicates import Found
-from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
-from serving_layer.queries import Topic
-from serving_layer.rebuilds import Scheduler
-from serving_layer.waiting import waiting
+from serving_layer.catalog.deployed import deployed
+from serving_layer.change import registry
+from serving_layer.narration.waiting import waiting
+from serving_layer.postgres.database import Connection, Database, PostgresError, first_line
+from serving_layer.promise import duplicates, generations, progress
+from serving_layer.promise.duplicates import Found
+from serving_layer.promise.micro_batch import MicroBatch, Outcome, commit, maintained
+from serving_layer.promise.queries import Topic
+from serving_layer.promise.rebuilds import Scheduler
+from serving_layer.readers import views
 from speed_layer.computation import Computation
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog, Source, View

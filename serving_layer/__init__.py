@@ -4,6 +4,6 @@ In: cells, with the range of offsets they were computed from. Out: SQL views in 
 every committed transaction: the cells of a live generation are the cells of all records below progress.
 
 Four schemas: `lamina` (bookkeeping), `cells` (a table per generation of a view version), `realtime` (the
-realtime views of building generations), `analytics` (what analysts see). `micro_batch.py`, `generations.py` and
-`overwriting.py` hold every transaction that the promise depends on.
+realtime views of building generations), `analytics` (what analysts see). The rooms, from the top down: `monitoring`,
+`upkeep`, `change`, `promise` beside `readers`, `catalog`, `postgres`, `narration`; imports point down.
 """

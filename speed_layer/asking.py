@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from master_log.log_times import LogTimes
 from master_log.offsets import Offsets
-from serving_layer import progress
-from serving_layer.database import Connection
+from serving_layer.postgres.database import Connection
+from serving_layer.promise import progress
 from speed_layer.jobs import Jobs
 from speed_layer.member import Reached, computation_of
 from speed_layer.parts import Parts

@@ -13,10 +13,10 @@ import pyarrow.compute
 
 from master_log.log_times import RAW_LOG_TIME
 from master_log.reading import named_in, parsed, selected
-from serving_layer.cells import Staged
-from serving_layer.copying import Rows, batches
-from serving_layer.duplicates import Found, come_twice, in_order
-from serving_layer.quarantine import Bad, bad_among
+from serving_layer.postgres.cells import Staged
+from serving_layer.postgres.copying import Rows, batches
+from serving_layer.promise.duplicates import Found, come_twice, in_order
+from serving_layer.promise.quarantine import Bad, bad_among
 from view_algebra import fuse, rows
 from view_algebra.compiled import CellTable, Fused, Source
 from view_algebra.formats import Decoding, decodings

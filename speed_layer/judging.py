@@ -15,9 +15,9 @@ from master_log.client import KafkaAway
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from master_log.reading import StopsAt
 from master_log.registry import RegistryAway
-from serving_layer import progress, rebuilds, skipping
-from serving_layer.database import PostgresError, first_line, is_away
-from serving_layer.progress import Fenced
+from serving_layer.postgres.database import PostgresError, first_line, is_away
+from serving_layer.promise import progress, rebuilds, skipping
+from serving_layer.promise.progress import Fenced
 from speed_layer.continuity import MISSING_SECONDS, CannotGoOn, check_topic, in_doubt
 from speed_layer.endless import Endless, Hang, Search
 from speed_layer.member import Member, StartAgain, names_maintained

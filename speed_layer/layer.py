@@ -24,10 +24,13 @@ from py4j.protocol import Py4JError
 from master_log.client import KafkaAway
 from master_log.groups import Groups
 from master_log.offsets import Offsets
-from serving_layer import freshness, phases, progress, rebuilds, versions
-from serving_layer.database import PostgresError, first_line, is_away
-from serving_layer.deployed import state
-from serving_layer.progress import Fenced
+from serving_layer.catalog import versions
+from serving_layer.catalog.deployed import state
+from serving_layer.monitoring import freshness
+from serving_layer.postgres import phases
+from serving_layer.postgres.database import PostgresError, first_line, is_away
+from serving_layer.promise import progress, rebuilds
+from serving_layer.promise.progress import Fenced
 from speed_layer.asking import ASKED_AT_ONCE, ASKED_EVERY, Asking, reached
 from speed_layer.heartbeat import heartbeat
 from speed_layer.judging import LONGEST_WAIT, Judge, halvings_after

@@ -26,12 +26,13 @@ from master_log.log_times import LogTimes
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
 from master_log.reading import Unreadable, kafka_range, unreadable
 from master_log.tails import Tails
-from serving_layer import duplicates, progress, skipping, versions
-from serving_layer.database import Connection, PostgresAway, PostgresError, session_of
-from serving_layer.duplicates import Found
-from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
-from serving_layer.phases import Timer
-from serving_layer.quarantine import TRIM_AFTER, trim
+from serving_layer.catalog import versions
+from serving_layer.postgres.database import Connection, PostgresAway, PostgresError, session_of
+from serving_layer.postgres.phases import Timer
+from serving_layer.promise import duplicates, progress, skipping
+from serving_layer.promise.duplicates import Found
+from serving_layer.promise.micro_batch import MicroBatch, Outcome, commit, maintained
+from serving_layer.promise.quarantine import TRIM_AFTER, trim
 from speed_layer.computation import Computation, Computed
 from speed_layer.continuity import check_id, check_tails, check_topic
 from speed_layer.jobs import Jobs

@@ -12,8 +12,8 @@ from master_log.causes import SPARK_ERRORS
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from master_log.registry import KnownSchemas
-from serving_layer.database import Database
-from serving_layer.phases import Phases
+from serving_layer.postgres.database import Database
+from serving_layer.postgres.phases import Phases
 from speed_layer.computation import Computation
 from speed_layer.jobs import Jobs
 from speed_layer.prepared import Prepared, reads_our_files

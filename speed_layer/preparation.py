@@ -1,9 +1,9 @@
 """What a version of a view costs Spark once, spent before the version is opened.
 
 A statement that Spark has not run before takes it seconds: to plan, and to compile what it writes for it. Where a
-version is announced (`serving_layer.registry.announce`), its statements run over one micro-batch, beside those that are
-committed, and what they give is thrown away. So the first micro-batch that feeds the version is as fast as any. Where
-it is small, it runs the very statements that were prepared.
+version is announced (`serving_layer.change.registry.announce`), its statements run over one micro-batch, beside those
+that are committed, and what they give is thrown away. So the first micro-batch that feeds the version is as fast as
+any. Where it is small, it runs the very statements that were prepared.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from serving_layer import duplicates, versions
-from serving_layer.database import Connection, Database, PostgresError
-from serving_layer.duplicates import Found
+from serving_layer.catalog import versions
+from serving_layer.postgres.database import Connection, Database, PostgresError
+from serving_layer.promise import duplicates
+from serving_layer.promise.duplicates import Found
 from speed_layer.computation import Computation
 from speed_layer.jobs import SETTLES_WITHIN, Jobs
 from speed_layer.prepared import Prepared, few_of

@@ -31,9 +31,9 @@ import pyarrow.compute as pc
 from master_log.decoding import decoded_fields
 from master_log.log_times import RAW_LOG_TIME
 from master_log.reading import parsed, selected
-from serving_layer.copying import batches
-from serving_layer.duplicates import Found
-from serving_layer.quarantine import bad_among
+from serving_layer.postgres.copying import batches
+from serving_layer.promise.duplicates import Found
+from serving_layer.promise.quarantine import bad_among
 from speed_layer.computation import Computation, Computed, gathered, ids_of, together
 from view_algebra.formats import Decoding, decodings
 from view_algebra.language.quoting import spark_text

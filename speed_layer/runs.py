@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from master_log.fetching import LeaderChanged
 from master_log.offsets import OffsetRange
-from serving_layer.database import is_away
+from serving_layer.postgres.database import is_away
 from speed_layer.judging import LONGEST_WAIT, Judge, said
 from speed_layer.parts import Parts
 from speed_layer.query import Query

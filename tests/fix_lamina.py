@@ -25,7 +25,7 @@ from lamina.deployment import Deployment
 from lamina.services.java import QUICK_COMPILER
 from lamina.settings import Settings
 from master_log.offsets import Offsets
-from serving_layer import progress
+from serving_layer.promise import progress
 from tests.lent_spark import lent, taken_back
 
 PATIENCE = 120.0

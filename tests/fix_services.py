@@ -28,8 +28,8 @@ from lamina.services.embedded import Addresses, Embedded
 from lamina.services.jars import jars, resolve
 from lamina.services.java import QUICK_COMPILER, archive_options, java_home
 from lamina.settings import Settings
-from serving_layer.database import Database
-from serving_layer.install import install
+from serving_layer.postgres.database import Database
+from serving_layer.upkeep.install import install
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RUNS = REPOSITORY / ".lamina" / "tests"

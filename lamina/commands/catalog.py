@@ -18,7 +18,7 @@ from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
     from lamina.testing import Compared
-    from serving_layer.changes import Change
+    from serving_layer.change.changes import Change
 
 
 @command()
@@ -71,7 +71,7 @@ def apply(
     of every view that has not changed. An apply of the same catalog then only moves the views.
     """
     from lamina.catalogs import catalog_files
-    from serving_layer.changes import WouldDrop
+    from serving_layer.change.changes import WouldDrop
 
     if preview is not None or drop:
         if prune or allow_break or first:

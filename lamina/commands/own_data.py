@@ -13,7 +13,7 @@ import click
 from lamina.commands.command import command, deployment, with_catalog, with_format
 from lamina.render import Output
 from lamina.settings import catalog_folder
-from serving_layer.waiting import waiting
+from serving_layer.narration.waiting import waiting
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:

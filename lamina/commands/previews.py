@@ -10,10 +10,10 @@ import click
 
 from lamina.commands.command import Different, command, deployment
 from lamina.render import Output, cell
-from serving_layer.waiting import waiting
+from serving_layer.narration.waiting import waiting
 
 if TYPE_CHECKING:
-    from serving_layer.differences import Difference
+    from serving_layer.change.differences import Difference
 
 _CELLS = {
     "own": "computed for the preview",
@@ -52,7 +52,8 @@ def diff(output: Output, view: str, against: str, key: tuple[str, ...]) -> None:
 
     All rows are compared, in one snapshot. Exits 0 if they are equal, and 3 if they differ.
     """
-    from serving_layer import courtesy, differences
+    from serving_layer.change import differences
+    from serving_layer.postgres import courtesy
 
     with deployment(output) as opened:
         opened.require_installed()

@@ -14,7 +14,7 @@ from lamina.failures import told
 from lamina.render import Output
 from lamina.settings import Settings
 from master_log.offsets import brief
-from serving_layer.waiting import waiting
+from serving_layer.narration.waiting import waiting
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def sql(output: Output, query: str, limit: int | None) -> None:
     """Run one SELECT as the analyst, read-only."""
     from lamina.statuses import behind_of
-    from serving_layer.analyst import select
-    from serving_layer.database import PostgresError
+    from serving_layer.postgres.database import PostgresError
+    from serving_layer.readers.analyst import select
 
     settings = Settings.read()
     with waiting(output.tell, "Postgres is asked"):

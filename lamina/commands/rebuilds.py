@@ -12,7 +12,7 @@ from lamina.render import Output
 
 if TYPE_CHECKING:
     from lamina.deployment import Deployment
-    from serving_layer.checks import Verdict
+    from serving_layer.change.checks import Verdict
 
 
 def with_rebuild(function: Callable[..., None]) -> Callable[..., None]:
@@ -55,7 +55,7 @@ def seal(output: Output, views: Sequence[str], leap: bool, key: str | None, due:
     Prints the rebuild's id and its views. Where none is due, nothing begins.
     """
     from lamina import steps
-    from serving_layer.rebuilds import Scheduler
+    from serving_layer.promise.rebuilds import Scheduler
 
     with deployment(output) as opened:
         opened.require_installed()
@@ -189,7 +189,7 @@ def rollback(output: Output, view: str) -> None:
 
 
 def _running(opened: Deployment, id: int | None) -> int:
-    from serving_layer import rebuilds
+    from serving_layer.promise import rebuilds
 
     opened.require_installed()
     with opened.database.begin() as connection:

@@ -14,7 +14,7 @@ import click
 from lamina.commands.command import command, deployment, known, with_format
 from lamina.failures import told
 from lamina.render import Output
-from serving_layer.waiting import waiting
+from serving_layer.narration.waiting import waiting
 
 if TYPE_CHECKING:
     from lamina.deployment import Deployment
@@ -185,7 +185,7 @@ def schemas(output: Output, sources: Sequence[str]) -> None:
     first record with it came. Such records are bad. Once the registry has the schema, raise ask_again in OPTIONS of
     the source; `lamina apply` then counts them.
     """
-    from serving_layer.schemas import listed
+    from serving_layer.promise.schemas import listed
 
     with deployment(output) as opened:
         opened.require_installed()
@@ -259,7 +259,7 @@ def maintain(output: Output, sources: Sequence[str]) -> None:
 def export(output: Output, view: str, to: str) -> None:
     """Write all rows of a view to a file or a topic."""
     from master_log.export import export as write
-    from serving_layer.analyst import selected
+    from serving_layer.readers.analyst import selected
     from view_algebra.language.quoting import quoted
 
     with deployment(output) as opened:

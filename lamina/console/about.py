@@ -12,12 +12,14 @@ from lamina import receipts, statuses
 from lamina.console.charts import MOST_ROWS, drawn, stacked
 from lamina.console.lineage import Named, graph
 from lamina.deployment import Deployment
-from serving_layer import definitions, keys, particulars
-from serving_layer.alarms import Topic
-from serving_layer.analyst import Forbidden, Statement, answer, cost, select
-from serving_layer.database import login_of
-from serving_layer.particulars import Minute
-from serving_layer.phases import PHASES
+from serving_layer.catalog import definitions
+from serving_layer.monitoring import particulars
+from serving_layer.monitoring.alarms import Topic
+from serving_layer.monitoring.particulars import Minute
+from serving_layer.postgres.database import login_of
+from serving_layer.postgres.phases import PHASES
+from serving_layer.readers import keys
+from serving_layer.readers.analyst import Forbidden, Statement, answer, cost, select
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
 from view_algebra.explain import explain, origins

@@ -32,10 +32,10 @@ from lamina.failures import told
 from lamina.metrics import registry
 from lamina.render import cell
 from lamina.statuses import seconds
-from serving_layer.alarms import age
-from serving_layer.amounts import size
-from serving_layer.analyst import Statement
-from serving_layer.overview import MOST_BAD
+from serving_layer.monitoring.alarms import age
+from serving_layer.monitoring.overview import MOST_BAD
+from serving_layer.narration.amounts import size
+from serving_layer.readers.analyst import Statement
 from view_algebra.errors import LaminaError
 
 LONGEST_FORM = 200_000

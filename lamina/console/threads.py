@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from serving_layer.analyst import Statement
+from serving_layer.readers.analyst import Statement
 
 T = TypeVar("T")
 

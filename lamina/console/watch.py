@@ -24,9 +24,9 @@ from lamina.failures import in_our_words
 from master_log.client import KafkaAway
 from master_log.offsets import Offsets
 from master_log.undeclared import Undeclared
-from serving_layer.alarms import age
-from serving_layer.database import PostgresError, is_away
-from serving_layer.overview import Overview, Source, View, overview
+from serving_layer.monitoring.alarms import age
+from serving_layer.monitoring.overview import Overview, Source, View, overview
+from serving_layer.postgres.database import PostgresError, is_away
 from view_algebra.errors import LaminaError
 
 log = logging.getLogger("lamina.console")

@@ -7,7 +7,7 @@ from typing import Any
 
 from lamina.generating.shown import SCHEMA, Address, description, loaded_at
 from lamina.generating.yaml_text import yaml
-from serving_layer.sides import relations
+from serving_layer.readers.sides import relations
 from view_algebra.compiled import Catalog, Check, Column, View
 from view_algebra.language.quoting import postgres_name
 

@@ -30,7 +30,7 @@ from psycopg2 import sql
 from lamina.services import access, processes
 from lamina.services.access import let_through
 from lamina.services.processes import Owner, Running, free_port, spawn, tail
-from serving_layer.limits import CONNECTIONS_OF_A_PERSON, superusers_script
+from serving_layer.readers.limits import CONNECTIONS_OF_A_PERSON, superusers_script
 from view_algebra.errors import LaminaError
 
 START_SECONDS = 120.0

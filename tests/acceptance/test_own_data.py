@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from lamina.arrival import wait_until_counted
 from lamina.cli import lamina as program
-from serving_layer import progress
+from serving_layer.promise import progress
 from tests.fix_lamina import CommandLine, Deployed
 from tests.master_log.test_guessing import AFTER, SCHEMAS, SECONDS, change
 from view_algebra.errors import LaminaError

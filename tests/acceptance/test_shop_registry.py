@@ -17,7 +17,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from batch_layer.verify import verify
 from lamina.catalogs import catalog_files
 from master_log.login import Address
-from serving_layer.receipts import Receipt
+from serving_layer.readers.receipts import Receipt
 from tests import fix_shop as shop
 from tests.fix_lamina import CommandLine, Deployed, one
 from tests.fix_registry import SchemaRegistry, framed, in_frame

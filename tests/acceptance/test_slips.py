@@ -19,12 +19,12 @@ import pytest
 from click.testing import CliRunner
 from click.testing import Result as Ran
 
-import serving_layer.waiting
+import serving_layer.narration.waiting
 from lamina.cli import lamina as program
 from lamina.deployment import Deployment
 from lamina.settings import Settings
-from serving_layer import progress
-from serving_layer.waiting import waiting
+from serving_layer.narration.waiting import waiting
+from serving_layer.promise import progress
 from tests.fix_catalogs import EVENTS, PLACES, TOTALS
 from tests.fix_lamina import CommandLine
 from tests.fix_stack import services_of
@@ -140,8 +140,8 @@ def test_records_that_nobody_counts_yet_are_told_beside_the_answer(here: Here, t
 
 
 def test_a_wait_that_is_long_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving_layer.waiting, "PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(serving_layer.waiting, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(serving_layer.narration.waiting, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(serving_layer.narration.waiting, "AGAIN_SECONDS", 0.01)
     said: list[str] = []
     again = threading.Event()
 
@@ -161,7 +161,7 @@ def test_a_wait_that_is_long_says_what_it_waits_for(monkeypatch: pytest.MonkeyPa
     assert said[2] == "comparing … (0 s by now, views compared: 2)"
     quick = len(said)
     with monkeypatch.context() as patient:
-        patient.setattr(serving_layer.waiting, "PATIENCE_SECONDS", 60.0)
+        patient.setattr(serving_layer.narration.waiting, "PATIENCE_SECONDS", 60.0)
         with waiting(tell, "nothing"):
             pass
     assert len(said) == quick, "who does not wait is told nothing"

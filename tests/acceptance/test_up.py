@@ -21,8 +21,8 @@ from lamina.embedded import SpeedProcess
 from lamina.render import Output
 from lamina.services.postgres import person
 from lamina.settings import Settings
-from serving_layer import progress
-from serving_layer.database import Database
+from serving_layer.postgres.database import Database
+from serving_layer.promise import progress
 from tests.fix_catalogs import EVENTS, TOTALS
 from tests.fix_lamina import CommandLine
 

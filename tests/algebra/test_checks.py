@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
-from serving_layer.changes import Known, compare
+from serving_layer.change.changes import Known, compare
 from tests.algebra.refusals import EVENTS
 from view_algebra import Refused, View, compile_catalog
 

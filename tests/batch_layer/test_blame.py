@@ -15,7 +15,7 @@ from batch_layer.stalls import Watching, Work, unwatched
 from lamina.blame import show
 from lamina.render import Output
 from master_log.offsets import OffsetRange, Offsets
-from serving_layer import history
+from serving_layer.promise import history
 from tests.fix_catalogs import CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed
 from view_algebra.errors import LaminaError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from serving_layer import lookup
-from serving_layer.checks import Verdict
+from serving_layer.catalog import lookup
+from serving_layer.change.checks import Verdict
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one
 from view_algebra.errors import Blocked

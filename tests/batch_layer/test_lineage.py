@@ -18,7 +18,7 @@ import pytest
 from lamina import steps
 from lamina.lineage import PATIENCE
 from lamina.settings import LineageReceiver
-from serving_layer.rebuilds import Scheduler
+from serving_layer.promise.rebuilds import Scheduler
 from tests.fix_catalogs import EVENTS, HOURLY, PLACES, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed
 

@@ -13,8 +13,8 @@ from py4j.protocol import Py4JError
 from batch_layer import archiving
 from lamina.maintenance import maintain
 from master_log.archive import Archived, Maintained, MasterLog
-from serving_layer import lookup
-from serving_layer.alarms import Limits, of_rebuilds
+from serving_layer.catalog import lookup
+from serving_layer.monitoring.alarms import Limits, of_rebuilds
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed, Killed, one
 from view_algebra.compiled import Source

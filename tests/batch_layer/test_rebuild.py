@@ -14,9 +14,11 @@ from batch_layer.rollback import roll_back
 from batch_layer.verify import verify
 from lamina.failures import in_our_words
 from lamina.statuses import read_alarms
-from serving_layer import lookup, progress, rebuilds, rollbacks
-from serving_layer.rebuilds import Scheduler
-from serving_layer.receipts import Receipt
+from serving_layer.catalog import lookup
+from serving_layer.change import rollbacks
+from serving_layer.promise import progress, rebuilds
+from serving_layer.promise.rebuilds import Scheduler
+from serving_layer.readers.receipts import Receipt
 from speed_layer import judging
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, USERS, event
 from tests.fix_lamina import CommandLine, Deployed, one

@@ -13,7 +13,7 @@ from batch_layer.check import check
 from batch_layer.verify import Verified, verify
 from lamina.receipts import show
 from lamina.render import Output
-from serving_layer.receipts import Receipt
+from serving_layer.readers.receipts import Receipt
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one
 from view_algebra.errors import LaminaError

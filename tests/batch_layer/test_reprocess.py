@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 
 from batch_layer import new_sources
 from master_log.offsets import Offsets
-from serving_layer import lookup, rebuilds
-from serving_layer.bookkeeping import generation
+from serving_layer.catalog import lookup
+from serving_layer.postgres.bookkeeping import generation
+from serving_layer.promise import rebuilds
 from speed_layer.computation import Computation
 from speed_layer.member import Member
 from speed_layer.prepared import Prepared

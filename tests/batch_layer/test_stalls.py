@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from serving_layer import versions
+from serving_layer.catalog import versions
 from tests.fix_lamina import CommandLine, Deployed
 from tests.speed_layer.test_endless import idles
 from tests.speed_layer.test_endless import impatient as impatient_speed

@@ -24,7 +24,7 @@ from lamina.services.processes import port_is_free
 from lamina.settings import Settings
 from lamina.statuses import read
 from master_log.tails import HEADER
-from serving_layer.skipping import SKIPPED
+from serving_layer.promise.skipping import SKIPPED
 from speed_layer.continuity import CannotGoOn
 from tests.fix_catalogs import EVENTS
 from tests.fix_lamina import Deployed

@@ -31,8 +31,9 @@ from lamina.console.process import ConsoleProcess
 from lamina.console.server import Console
 from lamina.deployment import Deployment
 from lamina.metrics import EVERY
-from serving_layer import alarms, analyst
-from serving_layer.phases import PHASES
+from serving_layer.monitoring import alarms
+from serving_layer.postgres.phases import PHASES
+from serving_layer.readers import analyst
 from tests.deployment.chromium import PROGRAM, chromium
 from tests.fix_lamina import PATIENCE, Deployed
 

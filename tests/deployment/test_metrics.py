@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lamina.deployment import Deployment
 from lamina.metrics import EVERY, FILES, Numbers, document, registry
-from serving_layer.rebuilds import STEPS
+from serving_layer.promise.rebuilds import STEPS
 from tests.fix_lamina import Deployed
 from tests.fix_services import REPOSITORY
 

@@ -16,7 +16,7 @@ from lamina.settings import Settings
 from lamina.statuses import tables_of
 from master_log.files import MOST_OF_A_LINE, Line, lines, seekable
 from master_log.judging import Rules
-from serving_layer.receipts import Receipt
+from serving_layer.readers.receipts import Receipt
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError
 

@@ -27,7 +27,7 @@ LOADED = {
     "lamina.deployment": {"sqlalchemy"},
     "lamina.statuses": {"sqlalchemy"},
     "lamina.receipts": {"sqlalchemy"},
-    "serving_layer.registry": {"sqlalchemy"},
+    "serving_layer.change.registry": {"sqlalchemy"},
 }
 """What is loaded by a command at its start, and what of the heavy packages that takes along."""
 

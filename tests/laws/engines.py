@@ -28,7 +28,7 @@ from master_log import log_times
 from master_log.decoding import decoded
 from master_log.log_times import LogTimes
 from master_log.offsets import TopicPartition
-from serving_layer.copying import with_infinities
+from serving_layer.postgres.copying import with_infinities
 from view_algebra import SPARK_FUNCTIONS, Catalog, CellTable, Fused, Source, View, fuse, rows
 from view_algebra.compiled import JSON_TIMES
 from view_algebra.formats import Decoding

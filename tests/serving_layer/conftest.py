@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from serving_layer.database import Database
-from serving_layer.install import install
+from serving_layer.postgres.database import Database
+from serving_layer.upkeep.install import install
 from tests.serving_layer.world import World, assert_invariant
 
 

@@ -9,14 +9,16 @@ from sqlalchemy import text
 
 from master_log.kafka import Retention, Undecided
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import alarms as needing
-from serving_layer import freshness, generations, progress, quarantine, queries, rebuilds, registry
-from serving_layer.alarms import Limits, alarms
-from serving_layer.copying import Rows
-from serving_layer.deployed import deployed
-from serving_layer.overview import overview
-from serving_layer.quarantine import Bad
-from serving_layer.rebuilds import Scheduler
+from serving_layer.catalog.deployed import deployed
+from serving_layer.change import registry
+from serving_layer.monitoring import alarms as needing
+from serving_layer.monitoring import freshness
+from serving_layer.monitoring.alarms import Limits, alarms
+from serving_layer.monitoring.overview import overview
+from serving_layer.postgres.copying import Rows
+from serving_layer.promise import generations, progress, quarantine, queries, rebuilds
+from serving_layer.promise.quarantine import Bad
+from serving_layer.promise.rebuilds import Scheduler
 from tests.serving_layer.world import World, empty
 from view_algebra import LaminaError, compile_catalog
 

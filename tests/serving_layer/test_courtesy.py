@@ -8,8 +8,8 @@ import sys
 import pytest
 from sqlalchemy import Connection, text
 
-from serving_layer import courtesy
-from serving_layer.database import Database
+from serving_layer.postgres import courtesy
+from serving_layer.postgres.database import Database
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there is it known how nice a process is")

@@ -9,11 +9,14 @@ import pytest
 from sqlalchemy import text
 
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import dropping, generations, history, loading, lookup, progress, registry, rollbacks
-from serving_layer.bookkeeping import generation
-from serving_layer.database import Database
-from serving_layer.micro_batch import Outcome
-from serving_layer.queries import Topic
+from serving_layer.catalog import lookup
+from serving_layer.change import registry, rollbacks
+from serving_layer.postgres.bookkeeping import generation
+from serving_layer.postgres.database import Database
+from serving_layer.promise import generations, history, loading, progress
+from serving_layer.promise.micro_batch import Outcome
+from serving_layer.promise.queries import Topic
+from serving_layer.upkeep import dropping
 from tests.serving_layer.world import FILES, World, assert_invariant, landing, shown
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError

@@ -7,8 +7,10 @@ from sqlalchemy import insert
 
 from batch_layer.rebuild import BatchLayer
 from master_log.kafka import Brokers
-from serving_layer import alarms, generations, lookup, rebuilds
-from serving_layer.bookkeeping import checked
+from serving_layer.catalog import lookup
+from serving_layer.monitoring import alarms
+from serving_layer.postgres.bookkeeping import checked
+from serving_layer.promise import generations, rebuilds
 from tests.serving_layer.world import World
 
 OWN = "ALTER VIEW sums ADD CONSTRAINT named CHECK (k IS NOT NULL);"

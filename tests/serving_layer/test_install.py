@@ -17,11 +17,11 @@ from sqlalchemy.exc import OperationalError
 
 from lamina.deployment import Deployment
 from lamina.settings import Settings
-from serving_layer import database as database_module
-from serving_layer.database import Database
-from serving_layer.install import install, installed, migrations, pending
-from serving_layer.limits import Limits
-from serving_layer.readers import Holder, in_the_way
+from serving_layer.postgres import database as database_module
+from serving_layer.postgres.database import Database
+from serving_layer.readers.limits import Limits
+from serving_layer.readers.rights import Holder, in_the_way
+from serving_layer.upkeep.install import install, installed, migrations, pending
 from tests.fix_services import Services
 from tests.serving_layer.world import FILES, World
 from view_algebra.errors import LaminaError

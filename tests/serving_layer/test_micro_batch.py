@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import text
 
 from master_log.offsets import Offsets
-from serving_layer import progress, quarantine
-from serving_layer.analyst import select
-from serving_layer.copying import Rows
-from serving_layer.database import SessionLost, is_away
-from serving_layer.micro_batch import Outcome
-from serving_layer.progress import Fenced
-from serving_layer.quarantine import Bad
+from serving_layer.postgres.copying import Rows
+from serving_layer.postgres.database import SessionLost, is_away
+from serving_layer.promise import progress, quarantine
+from serving_layer.promise.micro_batch import Outcome
+from serving_layer.promise.progress import Fenced
+from serving_layer.promise.quarantine import Bad
+from serving_layer.readers.analyst import select
 from tests.fix_services import Services
 from tests.serving_layer.world import World, assert_invariant, shown
 from view_algebra import compile_catalog

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from serving_layer import dropping, generations, lookup, overwriting, rollbacks
-from serving_layer.bookkeeping import generation
+from serving_layer.catalog import lookup
+from serving_layer.change import rollbacks
+from serving_layer.postgres.bookkeeping import generation
+from serving_layer.promise import generations, overwriting
+from serving_layer.upkeep import dropping
 from tests.serving_layer.world import World, shown
 
 

@@ -7,9 +7,9 @@ from importlib.metadata import version
 
 import pytest
 
-from serving_layer import definitions
-from serving_layer.changes import NOTHING, Change, Known, check_allowed, compare
-from serving_layer.changes.known import Measured
+from serving_layer.catalog import definitions
+from serving_layer.change.change import Measured
+from serving_layer.change.changes import NOTHING, Change, Known, check_allowed, compare
 from view_algebra import Catalog, compile_catalog
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError

@@ -10,8 +10,11 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from master_log.offsets import Offsets
-from serving_layer import differences, dropping, generations, lookup, previews, progress, rebuilds, registry, rollbacks
-from serving_layer.differences import ColumnDifference, Difference, Example
+from serving_layer.catalog import lookup
+from serving_layer.change import differences, previews, registry, rollbacks
+from serving_layer.change.differences import ColumnDifference, Difference, Example
+from serving_layer.promise import generations, progress, rebuilds
+from serving_layer.upkeep import dropping
 from tests.serving_layer.test_versions import BY_KEY, TOTAL, left, reading, rows
 from tests.serving_layer.world import FILES, PARTITIONS, World, landing
 from view_algebra import compile_catalog

@@ -20,10 +20,14 @@ from hypothesis.stateful import (
 from sqlalchemy import text
 
 from master_log.offsets import Offsets
-from serving_layer import cells, dropping, generations, lookup, progress, rollbacks
-from serving_layer.database import Database
-from serving_layer.micro_batch import MicroBatch, Outcome
-from serving_layer.progress import Fenced
+from serving_layer.catalog import lookup
+from serving_layer.change import rollbacks
+from serving_layer.postgres import cells
+from serving_layer.postgres.database import Database
+from serving_layer.promise import generations, progress
+from serving_layer.promise.micro_batch import MicroBatch, Outcome
+from serving_layer.promise.progress import Fenced
+from serving_layer.upkeep import dropping
 from tests.serving_layer.world import World, assert_invariant, landing
 from view_algebra.errors import LaminaError
 

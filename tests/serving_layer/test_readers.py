@@ -14,12 +14,15 @@ from sqlalchemy import event, text
 from sqlalchemy.exc import OperationalError
 
 from lamina.services import postgres
-from serving_layer import dropping, generations, lookup, overwriting, progress, readers, rebuilds, views
-from serving_layer.analyst import select, selected
-from serving_layer.database import Database, is_away, with_login
-from serving_layer.install import install, pending
-from serving_layer.limits import Limits
-from serving_layer.micro_batch import Outcome
+from serving_layer.catalog import lookup
+from serving_layer.postgres.database import Database, is_away, with_login
+from serving_layer.promise import generations, overwriting, progress, rebuilds
+from serving_layer.promise.micro_batch import Outcome
+from serving_layer.readers import rights, views
+from serving_layer.readers.analyst import select, selected
+from serving_layer.readers.limits import Limits
+from serving_layer.upkeep import dropping
+from serving_layer.upkeep.install import install, pending
 from tests.fix_services import Services
 from tests.serving_layer.world import World
 from view_algebra.errors import LaminaError
@@ -66,7 +69,7 @@ def test_all_that_an_analyst_may_do_is_known(world: World, services: Services) -
     with as_superuser.begin() as connection:
         savepoint = connection.begin_nested()
         connection.execute(text("REVOKE pg_monitor, pg_read_all_stats FROM lamina; SET LOCAL ROLE lamina"))
-        assert [each.partition(",")[0] for each in readers.unguarded(connection)] == [
+        assert [each.partition(",")[0] for each in rights.unguarded(connection)] == [
             "readers may take advisory locks and make large objects",
             "Lamina does not see the sessions of other roles",
         ]
@@ -74,7 +77,7 @@ def test_all_that_an_analyst_may_do_is_known(world: World, services: Services) -
     as_superuser.close()
     postgres.guard(services.database_url(name, "postgres"))
     with world.database.begin() as connection:
-        assert readers.unguarded(connection) == []
+        assert rights.unguarded(connection) == []
     with psycopg2.connect(services.database_url(name, "postgres")) as superuser, superuser.cursor() as cursor:
         cursor.execute(EVERYBODY)
         found = "".join(f"{what}\n" for (what,) in cursor.fetchall())
@@ -128,7 +131,7 @@ AGAINST_THE_OTHERS = [
 def test_settings_that_a_reader_gave_the_shared_login_are_an_alarm_and_reset(world: World, services: Services) -> None:
     name = str(world.database.url.database)
     with world.database.begin() as connection:
-        assert readers.alarms(connection, "analyst") == []
+        assert rights.alarms(connection, "analyst") == []
     superuser = psycopg2.connect(services.database_url(name, "postgres"))
     superuser.autocommit = True
     superuser.cursor().execute("ALTER ROLE analyst SET log_min_duration_statement = '1s'")  # no reader may
@@ -138,7 +141,7 @@ def test_settings_that_a_reader_gave_the_shared_login_are_an_alarm_and_reset(wor
         for statement in AGAINST_THE_OTHERS:
             reader.cursor().execute(statement.format(here=name))
         with world.database.begin() as connection:
-            [alarm] = readers.alarms(connection, "analyst")
+            [alarm] = rights.alarms(connection, "analyst")
             [part] = pending(connection, Limits())
         changed = "TimeZone, search_path, default_transaction_read_only, statement_timeout"
         assert part == f"settings of the role analyst ({changed})"
@@ -149,7 +152,7 @@ def test_settings_that_a_reader_gave_the_shared_login_are_an_alarm_and_reset(wor
         )
         install(world.database)
         with world.database.begin() as connection:
-            assert (readers.alarms(connection, "analyst"), pending(connection, Limits())) == ([], [])
+            assert (rights.alarms(connection, "analyst"), pending(connection, Limits())) == ([], [])
         other = psycopg2.connect(services.database_url(name, "analyst"))
         with other.cursor() as cursor:
             cursor.execute("SHOW search_path")
@@ -161,7 +164,7 @@ def test_settings_that_a_reader_gave_the_shared_login_are_an_alarm_and_reset(wor
         other.close()
         reader.cursor().execute(f"ALTER ROLE analyst IN DATABASE {name} RESET ALL")
         with world.database.begin() as connection:
-            [alarm] = readers.alarms(connection, "analyst")
+            [alarm] = rights.alarms(connection, "analyst")
         assert "default_transaction_read_only = the default" in alarm
         install(world.database)
     finally:
@@ -177,7 +180,7 @@ def test_the_login_of_a_person_reads_views_and_cannot_change_the_shared_role(wor
     try:
         for password, new in (("first", True), ("second", False)):
             with world.database.begin() as connection:
-                assert readers.make_login(connection, "Ann O'Neill", "analyst", password) is new
+                assert rights.make_login(connection, "Ann O'Neill", "analyst", password) is new
             url = with_login(services.database_url(name), "Ann O'Neill", password)
             login = psycopg2.connect(url)
             login.autocommit = True
@@ -208,7 +211,7 @@ def test_the_login_of_a_person_reads_views_and_cannot_change_the_shared_role(wor
                 pytest.raises(LaminaError, match="cannot be the login of a reader"),
                 world.database.begin() as connection,
             ):
-                readers.make_login(connection, taken, "analyst", "mine")
+                rights.make_login(connection, taken, "analyst", "mine")
     finally:
         with world.database.begin() as connection:
             if connection.execute(text("""SELECT to_regrole('"Ann O''Neill"') IS NOT NULL""")).scalar_one():
@@ -458,7 +461,7 @@ def test_a_reader_that_locks_the_catalog_is_named(world: World, services: Servic
         cursor.execute("SET TRANSACTION READ WRITE")
         cursor.execute("DROP OWNED BY CURRENT_USER")  # which revokes nothing: it is not the one who granted it
     with world.database.begin() as connection:
-        [holder] = readers.in_the_way(connection)
+        [holder] = rights.in_the_way(connection)
     assert (holder.role, holder.reads) == ("analyst", False)
     reader.rollback()
     reader.close()

@@ -6,8 +6,11 @@ import psycopg2
 import psycopg2.errors
 import pytest
 
-from serving_layer import dropping, lookup, registry, renames, rollbacks, views
-from serving_layer.micro_batch import Outcome
+from serving_layer.catalog import lookup
+from serving_layer.change import registry, renames, rollbacks
+from serving_layer.promise.micro_batch import Outcome
+from serving_layer.readers import views
+from serving_layer.upkeep import dropping
 from tests.serving_layer.test_versions import BY_KEY, MANY, OF_MANY, TOTAL, left, of_many, reading, rows
 from tests.serving_layer.world import FILES, World, shown
 from view_algebra import compile_catalog

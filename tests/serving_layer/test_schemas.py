@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from master_log.registry import Registry
-from serving_layer.database import Database
-from serving_layer.schemas import MARGIN, MOST_LACKED, KeptSchemas, keep
+from serving_layer.postgres.database import Database
+from serving_layer.promise.schemas import MARGIN, MOST_LACKED, KeptSchemas, keep
 from tests.serving_layer.world import World
 from view_algebra.formats import frames
 from view_algebra.formats.interface import NoText, Schema, Schemas

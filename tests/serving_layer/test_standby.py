@@ -26,12 +26,13 @@ from lamina.receipts import line_of
 from lamina.services import postgres
 from lamina.services.processes import Running, free_port, spawn
 from lamina.settings import Settings
-from serving_layer import alarms, dropping, standbys
-from serving_layer.alarms import Limits
-from serving_layer.analyst import select
-from serving_layer.database import Database, PostgresError
-from serving_layer.install import install
-from serving_layer.receipts import Receipt
+from serving_layer.monitoring import alarms, standbys
+from serving_layer.monitoring.alarms import Limits
+from serving_layer.postgres.database import Database, PostgresError
+from serving_layer.readers.analyst import select
+from serving_layer.readers.receipts import Receipt
+from serving_layer.upkeep import dropping
+from serving_layer.upkeep.install import install
 from tests.fix_services import Services, new_home, remove_home
 from tests.serving_layer.world import World, assert_invariant, shown
 from view_algebra.errors import LaminaError

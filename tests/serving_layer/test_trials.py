@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from serving_layer import checks, lookup, registry, trials
-from serving_layer.deployed import deployed
+from serving_layer.catalog import lookup
+from serving_layer.catalog.deployed import deployed
+from serving_layer.change import checks, registry, trials
 from tests.serving_layer.world import FILES, World
 from view_algebra import compile_catalog
 

@@ -7,8 +7,8 @@ import time
 import pytest
 from sqlalchemy import text
 
-from serving_layer import lookup
-from serving_layer.vacuuming import LEAST_DEAD, vacuum
+from serving_layer.catalog import lookup
+from serving_layer.upkeep.vacuuming import LEAST_DEAD, vacuum
 from tests.serving_layer.world import World
 
 GROUPS = 2 * LEAST_DEAD

@@ -18,22 +18,15 @@ from batch_layer import patience, reprocess, rollback
 from batch_layer.rebuild import BatchLayer
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import (
-    dropping,
-    generations,
-    indexes,
-    lookup,
-    progress,
-    rebuilds,
-    registry,
-    rollbacks,
-    versions,
-    views,
-)
-from serving_layer.bookkeeping import generation
-from serving_layer.database import is_lock_timeout, session_of
-from serving_layer.deployed import deployed
-from serving_layer.queries import End, Topic
+from serving_layer.catalog import lookup, versions
+from serving_layer.catalog.deployed import deployed
+from serving_layer.change import registry, rollbacks
+from serving_layer.postgres.bookkeeping import generation
+from serving_layer.postgres.database import is_lock_timeout, session_of
+from serving_layer.promise import generations, progress, rebuilds
+from serving_layer.promise.queries import End, Topic
+from serving_layer.readers import views
+from serving_layer.upkeep import dropping, indexes
 from tests.fix_services import Services
 from tests.serving_layer.world import FILES, World, assert_invariant, empty, shown
 from view_algebra import Catalog, compile_catalog

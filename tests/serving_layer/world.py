@@ -14,13 +14,15 @@ from sqlalchemy import Connection, text
 
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from master_log.tails import Tails
-from serving_layer import generations, loading, lookup, progress, rebuilds, registry
-from serving_layer.bookkeeping import generation
-from serving_layer.cells import Staged
-from serving_layer.copying import Rows
-from serving_layer.database import Database
-from serving_layer.micro_batch import MicroBatch, Outcome, commit
-from serving_layer.queries import Topic
+from serving_layer.catalog import lookup
+from serving_layer.change import registry
+from serving_layer.postgres.bookkeeping import generation
+from serving_layer.postgres.cells import Staged
+from serving_layer.postgres.copying import Rows
+from serving_layer.postgres.database import Database
+from serving_layer.promise import generations, loading, progress, rebuilds
+from serving_layer.promise.micro_batch import MicroBatch, Outcome, commit
+from serving_layer.promise.queries import Topic
 from view_algebra import compile_catalog
 from view_algebra.compiled import CellTable
 
@@ -240,7 +242,7 @@ def landing(to: Offsets, queries: Iterable[str], tails: Tails | None = None) -> 
 
 def maintained(connection: Connection, query: str) -> set[str]:
     """The tables of cells that a query maintains now."""
-    from serving_layer.micro_batch import maintained as fed
+    from serving_layer.promise.micro_batch import maintained as fed
 
     return {each.cell_table for each in fed(connection, query)}
 

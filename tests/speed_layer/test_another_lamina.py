@@ -10,8 +10,8 @@ import pytest
 
 from lamina import topics as topics_of
 from lamina.deployment import Deployment
-from serving_layer import registry
-from serving_layer.deployed import deployed as deployed_catalog
+from serving_layer.catalog.deployed import deployed as deployed_catalog
+from serving_layer.change import registry
 from tests.fix_lamina import Deployed
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog, CellTable, View

@@ -10,8 +10,8 @@ from pyspark.sql.functions import udf
 
 from batch_layer.compute import counting
 from master_log.reading import parsed, selected
-from serving_layer.copying import Rows
-from serving_layer.duplicates import Found
+from serving_layer.postgres.copying import Rows
+from serving_layer.promise.duplicates import Found
 from speed_layer.computation import Computation
 from view_algebra import compile_catalog
 

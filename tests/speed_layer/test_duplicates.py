@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from serving_layer import dropping
+from serving_layer.upkeep import dropping
 from tests.fix_lamina import CommandLine, Deployed, one
 from view_algebra.errors import LaminaError
 

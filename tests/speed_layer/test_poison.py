@@ -13,7 +13,7 @@ from kafka.errors import InvalidTimestampError
 
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
 from master_log.reading import Unreadable
-from serving_layer.skipping import SKIPPED
+from serving_layer.promise.skipping import SKIPPED
 from speed_layer.continuity import CannotGoOn
 from speed_layer.jobs import Jobs
 from speed_layer.parts import TooLong

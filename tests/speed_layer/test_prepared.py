@@ -12,8 +12,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from serving_layer.copying import Rows
-from serving_layer.duplicates import Found
+from serving_layer.postgres.copying import Rows
+from serving_layer.promise.duplicates import Found
 from speed_layer.computation import Computation, Computed
 from speed_layer.prepared import STATELESS, Prepared, few_of, operators
 from tests.fix_catalogs import EVENTS, TOTALS, event

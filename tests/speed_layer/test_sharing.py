@@ -14,7 +14,7 @@ from master_log.client import unreachable
 from master_log.fetching import Epochs, LeaderChanged
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import progress
+from serving_layer.promise import progress
 from speed_layer.member import Member
 from speed_layer.run import AT_ONCE
 from tests.fix_lamina import PATIENCE, Deployed

@@ -15,8 +15,8 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, Ne
 from kafka.errors import InvalidTimestampError
 
 from lamina.statuses import read
-from serving_layer import progress
-from serving_layer.progress import Fenced
+from serving_layer.promise import progress
+from serving_layer.promise.progress import Fenced
 from speed_layer.continuity import CannotGoOn
 from speed_layer.layer import writer
 from speed_layer.run import Run

@@ -1,0 +1,74 @@
+"""What the SELECT of a view meant when it was deployed: all that the oracle needs, under one id, kept for ever.
+
+A receipt names it. So it can be verified when the view was changed, rolled back or dropped long ago.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, select
+from sqlalchemy.dialects.postgresql import insert
+
+from serving_layer.catalog.compiled_json import dumped, loaded
+from serving_layer.postgres.bookkeeping import definition
+from view_algebra.compiled import ON_BAD_FIELD, Catalog, Source, View
+from view_algebra.errors import LaminaError
+
+
+def of(catalog: Catalog, name: str) -> Catalog:
+    """The catalog of one view and of all that it reads; what the rows of the view do not depend on is empty."""
+    view = catalog.views[name]
+    wanted = {name}
+    for each in reversed(list(catalog.views.values())):  # each comes after those it reads
+        wanted |= set(each.reads) if each.name in wanted else set()
+    return Catalog(
+        sources={source: _bare_source(catalog.sources[source]) for source in sorted(view.sources)},
+        views={each.name: _bare_view(each) for each in catalog.views.values() if each.name in wanted},
+    )
+
+
+def keep(connection: Connection, catalog: Catalog) -> dict[str, str]:
+    """Keeps the definition of every view of a catalog, and gives their ids."""
+    found = {}
+    for name in catalog.views:
+        texts = dumped(of(catalog, name))
+        found[name] = _fingerprint(texts)
+        values = insert(definition).values(id=found[name], view=name, texts=texts)
+        connection.execute(values.on_conflict_do_nothing())
+    return found
+
+
+def get(connection: Connection, id: str, name: str) -> Catalog:
+    """The definition with this id, of a view."""
+    texts = connection.execute(
+        select(definition.c.texts).where(definition.c.id == id, definition.c.view == name)
+    ).scalar()
+    if texts is None:
+        known = connection.execute(select(definition.c.id).where(definition.c.view == name)).scalars().all()
+        raise LaminaError(
+            f"The SELECT of {name} that the receipt names was never deployed here",
+            evidence=f"wanted definition {id}, known of this view are {', '.join(known) or 'none'}",
+            way_out="Verify it where it was made: in its own deployment, or in one restored from a backup of it.",
+        )
+    return loaded(Catalog, texts)
+
+
+def _bare_source(source: Source) -> Source:
+    columns = tuple(replace(column, comment=None) for column in source.columns)
+    properties = {name: value for name, value in source.properties.items() if name == ON_BAD_FIELD}  # of what is read
+    return replace(source, columns=columns, comment=None, properties=properties, sql="")
+
+
+def _bare_view(view: View) -> View:
+    columns = tuple(replace(column, comment=None) for column in view.columns)
+    nothing: dict[str, Any] = {"properties": {}, "lineage": (), "cell_tables": (), "checks": ()}
+    nothing |= {"unique": (), "never_null": (), "additive": ()}
+    return replace(view, columns=columns, comment=None, sql="", select="", final="", **nothing)
+
+
+def _fingerprint(texts: object) -> str:
+    return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()[:16]

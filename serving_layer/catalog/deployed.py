@@ -1,0 +1,122 @@
+"""What the deployed catalog was compiled to: speed layer, rebuilds and checks run from here, and compile nothing.
+
+So a newer Lamina goes on with the texts that an older one has made. Whether it would make others is `plan`'s to say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, func, insert, select
+
+import view_algebra
+from serving_layer.catalog import definitions
+from serving_layer.catalog.compiled_json import dumped, loaded
+from serving_layer.postgres.bookkeeping import compiled, declaration, view
+from view_algebra.compiled import Catalog, Source, View, fields_of
+from view_algebra.errors import LaminaError
+
+
+def deployed(connection: Connection) -> Catalog:
+    """The catalog that was applied last, as it was compiled then."""
+    if not _has_texts(connection):
+        return _of_before(connection)
+    rows = connection.execute(select(compiled).order_by(compiled.c.position, compiled.c.name)).all()
+    if not rows:
+        return _of_before(connection)
+    return Catalog(
+        sources={row.name: loaded(Source, row.texts) for row in rows if row.kind == "source"},
+        views={row.name: loaded(View, row.texts) for row in rows if row.kind == "view"},
+    )
+
+
+def sources(connection: Connection) -> dict[str, Source]:
+    """The deployed sources as they were compiled; none where a Lamina kept no texts, or nothing is installed."""
+    if not _has_texts(connection):
+        return {}
+    found = select(compiled.c.name, compiled.c.texts).where(compiled.c.kind == "source")
+    return {row.name: loaded(Source, row.texts) for row in connection.execute(found)}
+
+
+@dataclass(frozen=True)
+class JsonFields:
+    """The fields that a source declares of its records. flat: none of them has fields of its own."""
+
+    topic: str
+    names: frozenset[str]
+    flat: bool
+
+
+def json_fields(connection: Connection) -> dict[str, JsonFields]:
+    """The declared fields of each deployed source of JSON, without validating its texts."""
+    if not _has_texts(connection):
+        return {}
+    found = select(compiled.c.name, compiled.c.texts).where(compiled.c.kind == "source")
+    declared = {}
+    for name, texts in connection.execute(
+        found.where(func.coalesce(compiled.c.texts["format"].astext, "json") == "json")
+    ):
+        renamed, columns = fields_of(texts["properties"]), texts["columns"]
+        names = frozenset(renamed.get(column["name"], column["name"]) for column in columns)
+        declared[name] = JsonFields(texts["topic"], names, all("<" not in column["spark"] for column in columns))
+    return declared
+
+
+def kinds_of_sources(connection: Connection) -> dict[str, str]:
+    """The deployed sources, each a `stream` or a `table`."""
+    if not _has_texts(connection):
+        return {}
+    found = select(compiled.c.name, compiled.c.texts["kind"].astext.label("of")).where(compiled.c.kind == "source")
+    return {row.name: row.of for row in connection.execute(found)}
+
+
+def _has_texts(connection: Connection) -> bool:
+    """Is there the table of compiled texts, which a Lamina before it has not made?"""
+    return connection.execute(select(func.to_regclass(str(compiled)))).scalar() is not None
+
+
+def is_anything_deployed(connection: Connection) -> bool:
+    """Was a catalog applied to this database, in which Lamina is installed?"""
+    return connection.execute(select(declaration.c.path).limit(1)).scalar() is not None
+
+
+def state(connection: Connection) -> tuple[object, ...]:
+    """What is another after each `apply` that changed something, and after each rollback to another version."""
+    applied = connection.execute(select(func.max(declaration.c.applied_at), func.count())).one()
+    versions = connection.execute(select(view.c.name, view.c.version).order_by(view.c.name)).all()
+    return (*applied, *versions)
+
+
+def keep(connection: Connection, catalog: Catalog) -> None:
+    """Makes this the catalog that is deployed."""
+    of_sources = [("source", name, dumped(each)) for name, each in catalog.sources.items()]
+    of_views = [("view", name, dumped(each)) for name, each in catalog.views.items()]
+    said = definitions.keep(connection, catalog)
+    connection.execute(delete(compiled))
+    rows = [
+        {
+            "kind": kind,
+            "name": name,
+            "position": position,
+            "texts": texts,
+            "definition": said[name] if kind == "view" else None,
+        }
+        for position, (kind, name, texts) in enumerate((*of_sources, *of_views))
+    ]
+    if rows:
+        connection.execute(insert(compiled), rows)
+
+
+def _of_before(connection: Connection) -> Catalog:
+    """The catalog of a Lamina that kept no texts: compiled anew, where that gives the versions that are registered."""
+    files = {row.path: row.sql for row in connection.execute(select(declaration.c.path, declaration.c.sql))}
+    catalog = view_algebra.compile_catalog(files)
+    registered = {row.name: row.version for row in connection.execute(select(view.c.name, view.c.version))}
+    other = [name for name, each in catalog.views.items() if registered.get(name) != each.version]
+    if other:
+        raise LaminaError(
+            f"This Lamina compiles {other[0]} differently from the one that deployed it, which stored no texts",
+            evidence=f"version {catalog.views[other[0]].version}, deployed is {registered.get(other[0])}",
+            way_out="Run the Lamina that deployed it; or drop the view, and declare it again with this one.",
+        )
+    return catalog

@@ -1,0 +1,241 @@
+"""Which generations there are, what each was opened with, and which of them each view is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, any_, func, select, text
+
+from master_log.offsets import Cut, Offsets, TopicPartition
+from master_log.tails import Tails
+from serving_layer.postgres.bookkeeping import (
+    cell_table,
+    cut,
+    generation,
+    generation_cells,
+    preview,
+    previewed,
+    publication,
+    rebuild,
+    view,
+)
+from view_algebra.errors import LaminaError
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A generation of a view: its tables of cells by the query that feeds them, and where the cells are now.
+
+    since: when the groups begin that it keeps; None where it keeps all. was_shown: readers have read it, also where it
+    was withdrawn since.
+    """
+
+    id: int
+    view: str
+    version: str
+    state: str
+    rebuild: int | None
+    since: datetime | None
+    was_shown: bool
+    tables: Mapping[str, str]
+    places: Mapping[str, str]
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The queries that feed it, in the order of locking."""
+        return tuple(sorted(set(self.tables.values())))
+
+
+def get(connection: Connection, id: int) -> Generation:
+    """The generation with this id."""
+    found = find(connection, generation.c.id == id)
+    if not found:
+        raise LaminaError(f"There is no generation {id}", way_out="`lamina status` lists the generations.")
+    return found[0]
+
+
+def find(connection: Connection, *where: object) -> list[Generation]:
+    """The generations for which all conditions hold, oldest first."""
+    rows = connection.execute(select(generation).where(*where).order_by(generation.c.id)).all()  # type: ignore[arg-type]
+    tables: dict[int, dict[str, str]] = {row.id: {} for row in rows}
+    places: dict[int, dict[str, str]] = {row.id: {} for row in rows}
+    for id, name, fed_by, place in connection.execute(
+        select(generation_cells.c.generation, cell_table.c.name, cell_table.c.query, generation_cells.c.place)
+        .join(cell_table, cell_table.c.name == generation_cells.c.cell_table)
+        .where(generation_cells.c.generation.in_(tables))
+        .order_by(cell_table.c.name)
+    ):
+        tables[id][name], places[id][name] = fed_by, place
+    return [
+        Generation(
+            row.id,
+            row.view,
+            row.version,
+            row.state,
+            row.rebuild,
+            row.since,
+            row.shown_at is not None,
+            tables[row.id],
+            places[row.id],
+        )
+        for row in rows
+    ]
+
+
+def cut_of(connection: Connection, id: int, query: str) -> Cut:
+    """The cut at which a generation was opened, for one of the queries that feed it."""
+    rows = connection.execute(
+        select(cut.c.topic, cut.c.partition, cut.c.offset).where(cut.c.generation == id, cut.c.query == query)
+    )
+    return Offsets({TopicPartition(topic, partition): offset for topic, partition, offset in rows})
+
+
+def tails_of(connection: Connection, id: int, query: str) -> Tails:
+    """What stood last below the cut of a generation in Kafka, for one of the queries that feed it."""
+    rows = connection.execute(
+        select(cut.c.topic, cut.c.partition, cut.c.tail).where(cut.c.generation == id, cut.c.query == query)
+    )
+    return {TopicPartition(topic, partition): tail for topic, partition, tail in rows if tail is not None}
+
+
+def published(connection: Connection) -> dict[str, int]:
+    """The generation that each view is read from."""
+    return {row.view: row.generation for row in connection.execute(select(publication))}
+
+
+def sizes(connection: Connection) -> dict[str, int]:
+    """The bytes that the cells take, with their indexes, that each view is read from."""
+    size = func.sum(func.pg_total_relation_size(func.to_regclass(generation_cells.c.place)))
+    by_view = select(publication.c.view, size).join(
+        generation_cells, generation_cells.c.generation == publication.c.generation
+    )
+    return {view: int(bytes or 0) for view, bytes in connection.execute(by_view.group_by(publication.c.view))}
+
+
+def sparks(connection: Connection) -> dict[str, str]:
+    """The version of Spark that computed what each view is read from, where it is known.
+
+    An older Lamina's database has no column of it, which a row as JSON leaves open.
+    """
+    asked = text(
+        "SELECT g.view, to_jsonb(g) ->> 'spark' AS spark"
+        " FROM lamina.publication AS p JOIN lamina.generation AS g ON g.id = p.generation"
+    )
+    return {row.view: row.spark for row in connection.execute(asked) if row.spark is not None}
+
+
+def previews(connection: Connection) -> list[str]:
+    """The names of the previews there are."""
+    if connection.execute(select(func.to_regclass(str(preview)))).scalar() is None:  # an older Lamina's database
+        return []
+    return list(connection.execute(select(preview.c.name).order_by(preview.c.name)).scalars())
+
+
+def previewed_views(connection: Connection) -> dict[str, tuple[str, ...]]:
+    """The previews that have a view of each name."""
+    found: dict[str, tuple[str, ...]] = {}
+    if previews(connection):
+        for row in connection.execute(select(previewed.c.view, previewed.c.preview).order_by(previewed.c.preview)):
+            found[row.view] = (*found.get(row.view, ()), row.preview)
+    return found
+
+
+def previewed_sources(connection: Connection) -> dict[str, tuple[str, ...]]:
+    """The previews of which each source feeds a view."""
+    found: dict[str, set[str]] = {}
+    if previews(connection):
+        fed_by = func.jsonb_path_query(previewed.c.texts, "$.cell_tables[*].source").op("#>>")(text("'{}'"))
+        for source, preview_name in connection.execute(select(fed_by, previewed.c.preview)):
+            found.setdefault(source, set()).add(preview_name)
+    return {source: tuple(sorted(names)) for source, names in found.items()}
+
+
+def of_previews(connection: Connection) -> set[int]:
+    """The generations that views of previews are made of. They are found by their places, which a hand-over exchanges:
+    a preview reads one table all along, as every reader does.
+    """
+    if not previews(connection):
+        return set()
+    made_of = select(generation_cells.c.generation).join(
+        previewed, generation_cells.c.place == any_(previewed.c.places)
+    )
+    return set(connection.execute(made_of).scalars())
+
+
+def shown_before(connection: Connection, view_name: str, now: int) -> list[Generation]:
+    """The live generations of a view that come before `now`, which shows it; oldest first.
+
+    Those that were handed over before it was, in the order in which each was shown last: what was rolled back from,
+    and is not what was shown when `now` took over, comes further down. What was held back, or has only been previewed,
+    was never shown.
+    """
+    first, last = generation.c.shown_at, func.coalesce(generation.c.shown_until, generation.c.shown_at)
+    newest = select(first).where(generation.c.id == now).scalar_subquery()
+    live = (generation.c.view == view_name, generation.c.state == "live", generation.c.id != now)
+    ids = select(generation.c.id).where(*live, first < newest).order_by(last, first, generation.c.id)
+    return [get(connection, id) for id in connection.execute(ids).scalars().all()]
+
+
+def before_published(connection: Connection, view_name: str) -> tuple[Generation, Generation]:
+    """The generation that a view is read from, and the newest live one before it."""
+    now = published(connection).get(view_name)
+    if now is None:
+        raise LaminaError(
+            f"{view_name} has no generation that is read",
+            evidence="a derived view has none: it is read from the views below it; a new one waits for its rebuild",
+            way_out="`lamina status` lists the views with their generations; name one that has one.",
+        )
+    older = shown_before(connection, view_name, now)
+    if not older:
+        raise LaminaError(
+            f"{view_name} has no older live generation to roll back to",
+            evidence=f"it is read from generation {now}",
+            way_out="keep_generations says how many stay live after a rebuild (TBLPROPERTIES of the view, default 1).",
+        )
+    return get(connection, now), older[-1]
+
+
+def of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> list[Generation]:
+    """The generations that a rebuild has opened: those that are not retired, or all."""
+    still = () if retired else (generation.c.state != "retired",)
+    return find(connection, generation.c.rebuild == id, *still)
+
+
+def held(connection: Connection) -> dict[int, list[Generation]]:
+    """What rebuilds hold back, by rebuild: generations of the declared version, later than the one that is read. What
+    was read and rolled back from is not among it.
+    """
+    waiting = dict[int, list[Generation]]()
+    ended = select(rebuild.c.id).where(rebuild.c.state == "held")
+    for each in newer(connection, find(connection, generation.c.rebuild.in_(ended), generation.c.state != "retired")):
+        if each.rebuild is not None and not each.was_shown:
+            waiting.setdefault(each.rebuild, []).append(each)
+    return waiting
+
+
+def newer(connection: Connection, some: Iterable[Generation]) -> list[Generation]:
+    """Those of the version that is declared now which are later than the one that is read."""
+    now = published(connection)
+    declared = {(row.name, row.version) for row in connection.execute(select(view.c.name, view.c.version))}
+    return [each for each in some if (each.view, each.version) in declared and each.id > now.get(each.view, 0)]
+
+
+def of_view(connection: Connection, id: int, view: str) -> Generation:
+    """The generation that a rebuild has opened of one view."""
+    found = [each for each in of_rebuild(connection, id) if each.view == view]
+    if not found:
+        raise LaminaError(
+            f"Rebuild {id} has no generation of {view}",
+            way_out="`lamina status` shows which views it rebuilds.",
+        )
+    return found[0]
+
+
+def left_by_failures(connection: Connection) -> list[Generation]:
+    """The generations of failed rebuilds that are not retired, and were never handed over."""
+    failed = select(rebuild.c.id).where(rebuild.c.state == "failed")
+    now = published(connection)
+    left = find(connection, generation.c.rebuild.in_(failed), generation.c.state != "retired")
+    return [each for each in left if not each.was_shown and each.id > now.get(each.view, 0)]

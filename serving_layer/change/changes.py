@@ -1,0 +1,173 @@
+"""What a changed catalog would do, declaration by declaration: in words, and as a difference of the SQL.
+
+Nothing is asked here. What is known of the database beside its catalog is a value (`Known`), so that 200 views are
+compared in one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from serving_layer.change import renames
+from serving_layer.change.change import Change, Known
+from serving_layer.change.source_change import read_anew, source_change
+from serving_layer.change.view_change import breaks, view_change, words_of_postgres
+from view_algebra.compiled import Catalog, View
+from view_algebra.errors import LaminaError
+
+__all__ = ["NOTHING", "Change", "Known", "WouldDrop", "breaks", "check_allowed", "chosen", "compare"]
+
+NOTHING = Catalog(sources={}, views={})
+
+
+def compare(before: Catalog, after: Catalog, known: Known) -> list[Change]:
+    """A change for each declaration of the two catalogs: sources first, then views in the order of their reading."""
+    if said := renames.wanted(before, after):
+        return _with_renames(said, before, after, known)
+    anew = read_anew(before, after)
+    changes = [source_change(name, before, after, anew, known) for name in sorted({*before.sources, *after.sources})]
+    names = [*after.views, *(name for name in before.views if name not in after.views)]
+    changes += [view_change(name, before, after, anew, known) for name in names]
+    return [_with_quotes(_with_readers(change, after, known), after) for change in changes]
+
+
+def _with_renames(said: Mapping[str, str], before: Catalog, after: Catalog, known: Known) -> list[Change]:
+    """The changes as they would be had the renamed views always had their new names, and the renames."""
+    names = {old: new for new, old in said.items()}
+    as_now = replace(
+        known,
+        kept={(names.get(view, view), version): id for (view, version), id in known.kept.items()},
+        others={names.get(view, view): readers for view, readers in known.others.items()},
+        giving_way={names.get(view, view): readers for view, readers in known.giving_way.items()},
+    )
+    served = renames.renamed(before, names)
+    changes = [_after_the_rename(each, served, after) for each in compare(served, after, as_now)]
+    beside = any(change.action == "reprocess" for change in changes)
+    anew = "cells are computed anew in the same apply: apply the rename alone, then the rest" if beside else None
+    return [
+        _rename(each, old, _why_not_renamed(each.name, said, before, after, known) or anew, after, as_now)
+        if each.kind == "view" and (old := said.get(each.name)) is not None
+        else each
+        for each in changes
+    ]
+
+
+def _after_the_rename(change: Change, before: Catalog, after: Catalog) -> Change:
+    """A rename computes nothing: what is new waits for a rebuild, unless a view that is served reads it."""
+    if change.action != "reprocess" or change.name in before.views:
+        return change
+    if any(name in before.views and change.name in _below(name, after) for name in after.views):
+        return change
+    return replace(change, action="create", effect=f"served after `lamina rebuild {change.name}`: a rename comes first")
+
+
+def _why_not_renamed(new: str, said: Mapping[str, str], before: Catalog, after: Catalog, known: Known) -> str | None:
+    """Why a view keeps its name: also where a preview has it, of which the cells are known by the name."""
+    for name in (said[new], new):
+        for preview in known.previewed.get(name, ()):
+            return f"the preview {preview} has {name}; `lamina apply --preview {preview} --drop`, or wait for its end"
+    return renames.why_not(said[new], new, said, before, after)
+
+
+def _rename(change: Change, old: str, why: str | None, after: Catalog, known: Known) -> Change:
+    if why is not None or change.action == "refuse":
+        return replace(change, action="refuse", effect=f"it is not renamed from {old}: {why or change.effect}")
+    gone = f"{old} would be another view" if old in after.views else f"the name {old} would go"
+    change = replace(change, action="update", effect=f"renamed from {old}: its cells stay")
+    return _with_readers(replace(change, breaks=(gone, *change.breaks)), after, known)
+
+
+class WouldDrop(LaminaError):
+    """The catalog lacks declarations that are deployed: what is not in it would be dropped."""
+
+
+def check_allowed(changes: Sequence[Change], *, prune: bool, allow_break: bool = False) -> None:
+    """Raises unless all changes may be made.
+
+    `prune`: what the catalog no longer declares may be dropped. `allow_break`: readers may lose columns.
+    """
+    refused = [change for change in changes if change.action == "refuse"]
+    if refused:
+        raise LaminaError(
+            "This change of the catalog is not applied",
+            evidence=_listed(refused),
+            way_out="Change what each line names; or declare it under a new name, apply, and drop the old one.",
+        )
+    dropped = [change for change in changes if change.action == "drop"]
+    breaking = [change for change in changes if change.breaks]
+    if breaking and not allow_break:
+        too = (
+            f" --prune`, which drops {', '.join(each.name for each in dropped)}, too."
+            if dropped and not prune
+            else "`."
+        )
+        raise LaminaError(
+            "Readers would lose columns or names that they may use; nothing was changed",
+            evidence="\n".join(f"{each.name}: {', '.join(each.breaks)}{_read_by(each)}" for each in breaking),
+            way_out=f"Keep these, or change the readers first; then `lamina apply --allow-break{too}",
+        )
+    if dropped and not prune:
+        raise WouldDrop(
+            "This catalog would drop what is deployed; nothing was changed",
+            evidence=_listed(dropped),
+            way_out="A deployment holds one catalog, and what is not in it is dropped. Name the catalog that declares"
+            " these, too; or drop them: `lamina apply --prune`.",
+        )
+
+
+def chosen(before: Catalog, after: Catalog, changes: Iterable[Change], stored: Iterable[View] = ()) -> Catalog:
+    """The catalog that is deployed from now on: the new one, but for what goes on as it was.
+
+    `stored` are views of other versions that are kept: a version is computed in one way, whoever compiles it again.
+    """
+    kept = {(change.kind, change.name) for change in changes if change.action == "keep"}
+    known = {(view.name, view.version): view for view in (*stored, *before.views.values())}
+    return Catalog(
+        sources={n: before.sources[n] if ("source", n) in kept else each for n, each in after.sources.items()},
+        views={
+            n: replace(before.views[n], checks=each.checks)
+            if ("view", n) in kept
+            else _over_its_cells(known.get((n, each.version)), each)
+            for n, each in after.views.items()
+        },
+    )
+
+
+def _below(name: str, catalog: Catalog) -> set[str]:
+    """The views that a view reads, directly or through others."""
+    reads = set(catalog.views[name].reads)
+    return reads.union(*(_below(each, catalog) for each in reads))
+
+
+def _with_readers(change: Change, after: Catalog, known: Known) -> Change:
+    """A change of a view with the views that read it, and the relations of others that do."""
+    if change.kind != "view" or change.action in ("create", "keep", "nothing"):
+        return change
+    ours = sorted(name for name, each in after.views.items() if change.name in each.reads)
+    gone = known.giving_way.get(change.name, ())
+    return replace(change, dependents=(*ours, *known.others.get(change.name, ()), *gone))
+
+
+def _with_quotes(change: Change, after: Catalog) -> Change:
+    """A change of a view, which warns of columns that are functions to Postgres."""
+    view = after.views.get(change.name) if change.kind == "view" else None
+    names = () if view is None else words_of_postgres(view.columns)
+    if not names or change.action in ("nothing", "keep", "refuse"):
+        return change
+    quoted = " and ".join(f'"{name}"' for name in names)
+    effect = f"{change.effect}; readers have to quote {quoted}: without quotes, Postgres gives them its own value"
+    return replace(change, effect=effect)
+
+
+def _over_its_cells(old: View | None, new: View) -> View:
+    """A view of the version that is deployed goes on with the cells as they are computed: they are one thing."""
+    return new if old is None or old.version != new.version else replace(new, cell_tables=old.cell_tables)
+
+
+def _listed(changes: Iterable[Change]) -> str:
+    return "\n".join(f"{change.kind} {change.name}: {change.effect}" for change in changes)
+
+
+def _read_by(change: Change) -> str:
+    return f" (read by {', '.join(change.dependents)})" if change.dependents else ""

@@ -1,0 +1,250 @@
+"""Checks of views: conditions that a new generation meets before readers see it, and that live views go on meeting.
+
+A check reads a view as its readers would. For generations that are not handed over yet, the views over them are made
+as temporary ones, in a transaction that is rolled back: nobody else sees them, and nothing is left of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg2 import errors
+from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy.exc import DataError, ProgrammingError
+
+from serving_layer.catalog import lookup
+from serving_layer.catalog.deployed import deployed
+from serving_layer.catalog.lookup import Generation
+from serving_layer.change.trials import Trial
+from serving_layer.postgres.bookkeeping import checked
+from serving_layer.postgres.cells import create, run
+from serving_layer.postgres.database import first_line
+from serving_layer.readers import views
+from serving_layer.readers.sides import placed, relations
+from serving_layer.readers.views import reached
+from view_algebra.compiled import Catalog, CellTable, Check, View
+from view_algebra.language.quoting import quoted
+
+EXAMPLES = 5
+"""How many of the rows that fail a check are kept with its result."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How many rows of a view (or keys, or the view as a whole) fail a check, and the first of those."""
+
+    view: str
+    check: str
+    counts: str
+    blocks: bool
+    failing: int
+    examples: list[dict[str, Any]]
+
+    @property
+    def blocked(self) -> bool:
+        """Is what was checked to be kept from readers?"""
+        return self.blocks and self.failing > 0
+
+    @property
+    def result(self) -> str:
+        """`passes`, `warns` or `FAILS`."""
+        return "passes" if not self.failing else "FAILS" if self.blocks else "warns"
+
+    @property
+    def sentence(self) -> str:
+        """Names the view, the check, how much fails it, and the first of that.
+
+        >>> print(Verdict("v", "a_is_there", "row", True, 2, [{"a": None}, {"a": None}]).sentence)
+        v: its check a_is_there fails for 2 rows, the first {"a": null}
+        """
+        what = f"{self.view}: its check {self.check}"
+        if not self.failing:
+            return f"{what} passes"
+        first = json.dumps(self.examples[0], ensure_ascii=False) if self.examples else ""
+        if self.counts == "whole":
+            return f"{what} fails: {first}"
+        return f"{what} fails for {self.failing:,} {self.counts}{'s' * (self.failing > 1)}, the first {first}"
+
+
+def of_trial(connection: Connection, trial: Trial, name: str) -> list[Verdict]:
+    """Runs the checks of one view that are about what a trial changes, as if it had come true.
+
+    In one snapshot (REPEATABLE READ).
+    """
+    view, affects = trial.catalog.views[name], affected(trial.catalog, trial.changed)
+    todo = [check for check in view.checks if concerns(check, affects)]
+    if not todo:
+        return []
+    tried = connection.begin_nested()
+    try:
+        made = _made(connection, trial, trial.new.union(*(check.reads for check in todo)))
+        return [_verdict(connection, view, check, made) for check in todo]
+    finally:
+        tried.rollback()
+
+
+def of_live(connection: Connection, catalog: Catalog, names: Iterable[str]) -> list[Verdict]:
+    """Runs the checks of these views as their readers read them now; nothing has changed against what is published."""
+    return [
+        _verdict(connection, catalog.views[name], check, frozenset())
+        for name in names
+        for check in catalog.views[name].checks
+    ]
+
+
+def affected(catalog: Catalog, changed: Iterable[str]) -> dict[str, frozenset[str]]:
+    """For each view, which of the changed ones its rows are made of: itself, and those that it reads."""
+    found: dict[str, frozenset[str]] = {}
+    wanted = frozenset(changed)
+    for name, view in catalog.views.items():
+        found[name] = (wanted & {name}).union(*(found[read] for read in view.reads))
+    return found
+
+
+def concerns(check: Check, affects: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The changed views that a check is about."""
+    return frozenset[str]().union(*(affects[read] for read in check.reads))
+
+
+def held_back(connection: Connection, catalog: Catalog, rebuild: int, new: Sequence[Generation]) -> set[str]:
+    """The views of a rebuild that have not passed all checks that block.
+
+    A check that was not run has not been passed.
+    """
+    affects = affected(catalog, [each.view for each in new])
+    passed = {(each.view, each.check) for each in results(connection, rebuild) if not each.failing}
+    failed = [check for view, check in _blocking(catalog) if (view, check.name) not in passed]
+    return set[str]().union(*(concerns(check, affects) for check in failed))
+
+
+def held_together(catalog: Catalog, new: Sequence[Generation], held: Iterable[str]) -> set[str]:
+    """What is held back, and what was only checked together with that.
+
+    A check of several new generations says nothing about one of them beside an old one of another.
+    """
+    affects, together = affected(catalog, [each.view for each in new]), set(held)
+    while True:
+        wider = together.union(*(about for about in _about(catalog, affects) if about & together))
+        if wider == together:
+            return together
+        together = wider
+
+
+def _about(catalog: Catalog, affects: Mapping[str, frozenset[str]]) -> list[frozenset[str]]:
+    return [concerns(check, affects) for _, check in _blocking(catalog)]
+
+
+def _blocking(catalog: Catalog) -> Iterator[tuple[str, Check]]:
+    return ((view.name, check) for view in catalog.views.values() for check in view.checks if check.blocks)
+
+
+def record(connection: Connection, verdicts: Sequence[Verdict], rebuild: int | None) -> None:
+    """Keeps what was found, in place of what an earlier rebuild, or an earlier run over the live views, has found.
+
+    What a rebuild is held for stays as long as it is.
+    """
+    others = lookup.held(connection).keys() - {rebuild}
+    of_rebuilds = checked.c.rebuild.is_not(None) & checked.c.rebuild.not_in(others)
+    for each in verdicts:
+        same_kind = checked.c.rebuild.is_(None) if rebuild is None else of_rebuilds
+        connection.execute(delete(checked).where(checked.c.view == each.view, checked.c.name == each.check, same_kind))
+        values = {**vars(each), "rebuild": rebuild}
+        connection.execute(insert(checked).values(name=values.pop("check"), **values))
+
+
+def results(connection: Connection, rebuild: int | None) -> list[Verdict]:
+    """The last results: those of a rebuild, or of the live views."""
+    of = checked.c.rebuild == rebuild if rebuild is not None else checked.c.rebuild.is_(None)
+    rows = connection.execute(select(checked).where(of).order_by(checked.c.id))
+    return [Verdict(row.view, row.name, row.counts, row.blocks, row.failing, row.examples) for row in rows]
+
+
+def replace_live(connection: Connection, verdicts: Sequence[Verdict]) -> None:
+    """Replaces what was found of live views by verdicts on the generations that readers read from now on."""
+    known = {(each.view, each.check) for each in results(connection, None)}
+    record(connection, [each for each in verdicts if (each.view, each.check) in known], None)
+
+
+def blocking(connection: Connection, rebuild: int, held: Sequence[str]) -> Iterator[tuple[Verdict, list[str]]]:
+    """What the checks of a rebuild have found that keeps some of these views from readers, and which of them."""
+    catalog = deployed(connection)
+    affects = affected(catalog, held)
+    found = {(each.view, each.check): each for each in results(connection, rebuild) if each.blocked}
+    for view, check in _blocking(catalog):
+        if (view, check.name) in found and (about := concerns(check, affects)):
+            yield found[view, check.name], sorted(about)
+
+
+def forget(connection: Connection, catalog: Catalog) -> None:
+    """Forgets the results of checks that a catalog no longer declares as they were."""
+    for row in connection.execute(select(checked.c.id, checked.c.view, checked.c.name, checked.c.blocks)).all():
+        view = catalog.views.get(row.view)
+        declared = {(check.name, check.blocks) for check in view.checks} if view else set()
+        if (row.name, row.blocks) not in declared:
+            connection.execute(delete(checked).where(checked.c.id == row.id))
+
+
+def _made(connection: Connection, trial: Trial, wanted: Iterable[str]) -> frozenset[str]:
+    """Makes temporary views of what is wanted, and of all that these read, where it would not be what it is; names."""
+    views, made = trial.catalog.views, set[str]()
+    reads = {name: view.reads for name, view in views.items()}
+    needed = {each for name in wanted for each in reached(name, reads)}
+    affects = affected(trial.catalog, trial.changed | trial.new)
+    for name in (name for name in views if name in needed and affects[name]):
+        view = views[name]
+        where = {(name, t.name): trial.places.get(t.name) or _empty(connection, t) for t in view.cell_tables}
+        body = _over(placed(view.final, where), made)
+        columns = ", ".join(quoted(column.name) for column in view.columns)
+        run(connection, f"CREATE TEMPORARY VIEW {quoted(name)} ({columns}) AS\n{body}")
+        made.add(name)
+    return frozenset(made)
+
+
+def _empty(connection: Connection, table: CellTable) -> str:
+    """A temporary table of cells without any; gives its place."""
+    place = f"pg_temp.{quoted(table.name)}"
+    create(connection, table.cells, place)
+    return place
+
+
+def _verdict(connection: Connection, view: View, check: Check, made: Iterable[str]) -> Verdict:
+    failing = _published(connection, _over(check.failing, made))
+    examples: list[dict[str, Any]] = []
+    try:
+        with connection.begin_nested():
+            count = run(connection, f"SELECT count(*) FROM (\n{failing}\n) AS failing").scalar_one()
+            if count:
+                first = f"SELECT to_jsonb(failing) FROM (\n{failing}\n) AS failing LIMIT {EXAMPLES}"
+                examples = list(run(connection, first).scalars())
+    except (DataError, ProgrammingError) as error:  # of this check alone: the others are run, and other views go on
+        if isinstance(error.orig, (errors.UndefinedTable, errors.UndefinedColumn)):
+            raise  # which is no author's mistake
+        return Verdict(view.name, check.name, "whole", check.blocks, 1, [{"error": first_line(error)}])
+    return Verdict(view.name, check.name, check.counts, check.blocks, count, examples)
+
+
+def _over(text: str, made: Iterable[str]) -> str:
+    """The text over the temporary views that were made."""
+    return _replaced(text, "analytics", {name: f"pg_temp.{quoted(name)}" for name in made}.get)
+
+
+def _published(connection: Connection, text: str) -> str:
+    """The text over the views as they are read now; one that nobody can read yet has no rows."""
+    served = views.served(connection)
+
+    def read(name: str) -> str:
+        called = quoted(name)
+        return f"analytics.{called}" if name in served else f"(SELECT * FROM pg_temp.{called} WHERE false)"
+
+    return _replaced(text, "published", read)
+
+
+def _replaced(text: str, schema: str, by: Callable[[str], str | None]) -> str:
+    """The text with the relations of a schema that it reads replaced, where `by` has something in their place."""
+    for start, end, name in relations(text, schema):
+        if (other := by(name)) is not None:
+            text = text[:start] + other + text[end:]
+    return text

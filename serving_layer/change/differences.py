@@ -1,0 +1,246 @@
+"""The rows of a deployed view beside those of the same view in a preview, in one snapshot.
+
+Where both say by which columns their groups are told apart, a row of the one meets the row of the other that has the
+same key; else rows meet only where they are equal in all columns that both have. A multiset of rows is compared: a row
+that is there twice meets two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from serving_layer.catalog import lookup
+from serving_layer.catalog.deployed import deployed
+from serving_layer.change import previews
+from serving_layer.postgres.cells import run
+from serving_layer.promise.overwriting import differs
+from serving_layer.readers import views
+from serving_layer.readers.keys import group_columns
+from view_algebra.compiled import Catalog
+from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import quoted
+
+EXAMPLES = 5
+"""How many rows, or pairs of rows, that differ are shown."""
+
+_DOUBLES = ("double precision", "real")
+_NUMBERS = ("smallint", "integer", "bigint", "numeric", *_DOUBLES)
+
+
+@dataclass(frozen=True)
+class ColumnDifference:
+    """A column that differs: its type on each side (None: it lacks there), and in how many pairs of rows it does.
+
+    differing is None for a column that one side lacks, and where rows were compared as a whole.
+    """
+
+    column: str
+    here: str | None
+    there: str | None
+    differing: int | None
+
+
+@dataclass(frozen=True)
+class Example:
+    """Two rows of one key that differ; or a row that one side lacks, and None."""
+
+    here: dict[str, Any] | None
+    there: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`here` is the deployed view, `there` the preview's. key: None where rows were compared as a whole.
+
+    same: rows of both that are equal in the columns that both have. differing: pairs of rows of one key that are not.
+    """
+
+    view: str
+    against: str
+    key: list[str] | None
+    rows_here: int
+    rows_there: int
+    only_here: int
+    only_there: int
+    same: int
+    differing: int
+    columns: list[ColumnDifference]
+    examples: list[Example]
+
+    @property
+    def equal(self) -> bool:
+        """Have both the same columns, and the same rows?"""
+        return not (self.only_here or self.only_there or self.differing or self.columns)
+
+
+def between(connection: Connection, name: str, preview: str, key: Sequence[str] = ()) -> Difference:
+    """Compares a view with that of a preview; in a snapshot of its own, both are of the same records."""
+    before, after = deployed(connection), previews.get(connection, preview)
+    _check_served(connection, name, preview, after)
+    types = [_types(connection, schema, name) for schema in ("analytics", preview)]
+    common = [column for column in types[0] if column in types[1]]
+    keyed = list(key) if key else _key(name, before, after, common)
+    if unknown := [column for column in keyed or () if column not in common]:
+        raise LaminaError(
+            f"{name} has no column {unknown[0]} on both sides",
+            evidence=f"columns of both: {', '.join(common) or 'none'}",
+            way_out="Name some of these with --key, or none.",
+        )
+    sides = _sides(name, preview, common, *types)
+    by = None if keyed is None else [_numbered(common.index(column)) for column in keyed]
+    if by is not None and _repeated(connection, sides, by):
+        if key:
+            raise LaminaError(
+                f"Several rows of {name} have the same {', '.join(key)}",
+                evidence="what rows are told apart by has each value once, on each side",
+                way_out="Name more columns with --key, or none: then whole rows are compared.",
+            )
+        keyed = by = None
+    tolerant = [all(of[column] in _DOUBLES for of in types) for column in common]
+    groups = _by_row(sides, len(common)) if by is None else _by_key(sides, by, tolerant)
+    counted = run(connection, f"{groups} {_counts(common if keyed is not None else [])}").mappings().one()
+    found = _columns(types[0], types[1], dict(counted) if keyed is not None else {}, common)
+    examples = _examples(connection, groups) if counted["apart"] else []
+    numbers = {name: int(counted[name]) for name in _COUNTED}
+    return Difference(name, preview, keyed, **numbers, columns=found, examples=examples)
+
+
+_COUNTED = ("rows_here", "rows_there", "only_here", "only_there", "same", "differing")
+
+
+def _check_served(connection: Connection, name: str, preview: str, after: Catalog) -> None:
+    served = views.served(connection)
+    if name not in after.views or name not in served:
+        both = [each for each in after.views if each in served]
+        where = "analytics" if name in after.views else f"the preview {preview}" if name in served else "either"
+        raise LaminaError(
+            f"There is nothing to compare: {name} is not in {where}",
+            evidence=f"in both: {', '.join(both) or 'none'}; previews: {', '.join(lookup.previews(connection))}",
+            way_out="Name a view that both have.",
+        )
+
+
+def _types(connection: Connection, schema: str, name: str) -> dict[str, str]:
+    """The columns of a view, and their types without precision."""
+    asked = text(
+        "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute"
+        " WHERE attrelid = to_regclass(:view) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+    )
+    view = f"{quoted(schema)}.{quoted(name)}"
+    return {row[0]: row[1] for row in connection.execute(asked, {"view": view})}
+
+
+def _key(name: str, before: Catalog, after: Catalog, common: Sequence[str]) -> list[str] | None:
+    """What the rows of both are told apart by: a table's key, or the columns that no aggregate is in."""
+    keys = [_key_of(name, catalog) for catalog in (before, after)]
+    if None in keys or any(column not in common for key in keys for column in key or ()) or keys[0] != keys[1]:
+        return None
+    return keys[0]
+
+
+def _key_of(name: str, catalog: Catalog) -> list[str] | None:
+    if (source := catalog.sources.get(name)) is not None:
+        return sorted(source.unique)
+    view = catalog.views[name]
+    return sorted(group_columns(view)) if any(each.aggregates for each in view.lineage) else None
+
+
+def _sides(name: str, preview: str, common: Sequence[str], here: Mapping[str, str], there: Mapping[str, str]) -> str:
+    """Both views as one relation, over the columns that both have, by number, and the row as JSON."""
+    selects = []
+    for schema, side in (("analytics", "old"), (preview, "new")):
+        listed = [f"{_compared(c, here[c], there[c])} AS {_numbered(n)}" for n, c in enumerate(common)]
+        columns = ", ".join([*listed, 'to_jsonb(shown) AS "Row"', f"'{side}' AS {_SIDE}"])
+        selects.append(f"SELECT {columns} FROM {quoted(schema)}.{quoted(name)} AS shown")
+    return " UNION ALL ".join(selects)
+
+
+_SIDE = '"Side"'
+
+
+def _numbered(number: int) -> str:
+    return f'"Column_{number}"'
+
+
+def _compared(column: str, here: str, there: str) -> str:
+    """A column of two types is compared as a number where both are numbers, else as a text."""
+    if here == there or (here in _DOUBLES and there in _DOUBLES):
+        return quoted(column)
+    return f"{quoted(column)}::{'numeric' if here in _NUMBERS and there in _NUMBERS else 'text'}"
+
+
+def _repeated(connection: Connection, sides: str, by: Sequence[str]) -> bool:
+    twice = f"SELECT FROM ({sides}) AS sides GROUP BY {', '.join([*by, _SIDE])} HAVING count(*) > 1"
+    return bool(run(connection, f"SELECT EXISTS ({twice})").scalar_one())
+
+
+def _by_key(sides: str, by: Sequence[str], tolerant: Sequence[bool]) -> str:
+    """A group for each key: how many rows each side has, what they are, and whether each column differs.
+
+    tolerant: of each column, whether it is of doubles, whose last digits depend on the order of sums.
+    """
+    told = [f"{differs(_numbered(n), '', tolerant=each)} AS {_flag(n)}" for n, each in enumerate(tolerant)]
+    either = " OR ".join(_flag(number) for number in range(len(told))) or "false"
+    columns = ", ".join([*_COUNTS, *_ROWS, *told])
+    grouped = f"SELECT {columns} FROM sides GROUP BY {', '.join(by) or '()'} HAVING count(*) > 0"
+    compared = f'SELECT *, n = 1 AND o = 1 AND ({either}) AS "Differs" FROM ({grouped}) AS grouped'
+    return f"WITH sides AS ({sides}), groups AS ({compared})"
+
+
+def _by_row(sides: str, columns: int) -> str:
+    """A group for each row that is another, with how many of it each side has."""
+    by = ", ".join(_numbered(number) for number in range(columns)) or _SIDE
+    grouped = f'SELECT {", ".join([*_COUNTS, *_ROWS])}, false AS "Differs" FROM sides GROUP BY {by}'
+    return f"WITH sides AS ({sides}), groups AS ({grouped})"
+
+
+_COUNTS = (f"count(*) FILTER (WHERE {_SIDE} = 'old') AS o", f"count(*) FILTER (WHERE {_SIDE} = 'new') AS n")
+_ROWS = tuple(f'(array_agg("Row") FILTER (WHERE {_SIDE} = \'{side}\'))[1] AS "Row_{side}"' for side in ("old", "new"))
+
+
+def _flag(number: int) -> str:
+    return f'"Differs_{number}"'
+
+
+def _counts(columns: Sequence[str]) -> str:
+    """How many rows there are of each kind; of each column, in how many pairs of rows it differs."""
+    each = [f"count(*) FILTER (WHERE n = 1 AND o = 1 AND {_flag(i)}) AS {_flag(i)}" for i in range(len(columns))]
+    named = {
+        "rows_here": "coalesce(sum(o), 0)",
+        "rows_there": "coalesce(sum(n), 0)",
+        "only_here": "coalesce(sum(greatest(o - n, 0)), 0)",
+        "only_there": "coalesce(sum(greatest(n - o, 0)), 0)",
+        "same": 'coalesce(sum(least(n, o)) FILTER (WHERE NOT "Differs"), 0)',
+        "differing": 'count(*) FILTER (WHERE "Differs")',
+        "apart": 'count(*) FILTER (WHERE "Differs" OR n <> o)',
+    }
+    return f"SELECT {', '.join([*(f'{value} AS {name}' for name, value in named.items()), *each])} FROM groups"
+
+
+def _columns(
+    here: Mapping[str, str], there: Mapping[str, str], counted: Mapping[str, Any], common: Sequence[str]
+) -> list[ColumnDifference]:
+    found = []
+    for column in [*here, *(each for each in there if each not in here)]:
+        both = column in common
+        rows = int(counted[f"Differs_{common.index(column)}"]) if both and counted else None
+        if not both or here[column] != there[column] or rows:
+            found.append(ColumnDifference(column, here.get(column), there.get(column), rows))
+    return found
+
+
+def _examples(connection: Connection, groups: str) -> list[Example]:
+    """Pairs that differ first, then rows that one side lacks."""
+    first = f'WHERE "Differs" OR n <> o ORDER BY "Differs" DESC LIMIT {EXAMPLES}'
+    rows = run(connection, f'{groups} SELECT n, o, "Differs", "Row_old", "Row_new" FROM groups {first}').mappings()
+    return [
+        Example(
+            row["Row_old"] if row["Differs"] or row["o"] > row["n"] else None,
+            row["Row_new"] if row["Differs"] or row["n"] > row["o"] else None,
+        )
+        for row in rows
+    ]

@@ -1,0 +1,274 @@
+"""Previews: the views of a catalog in a schema of their own, beside the deployed ones, over live cells.
+
+A view of which the version is deployed, or kept, is made of the cells that are there; of any other version a generation
+is computed and fed, as before a move (`registry.py`), and nothing moves. What a preview reads is known by its places:
+a hand-over leaves these where they are. So a preview goes on through rebuilds, rollbacks and other catalogs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, insert, select, text
+from sqlalchemy.exc import DBAPIError
+
+from serving_layer.catalog import lookup, versions
+from serving_layer.catalog.compiled_json import dumped, loaded
+from serving_layer.catalog.deployed import deployed
+from serving_layer.catalog.lookup import Generation
+from serving_layer.change import registry, renames
+from serving_layer.change.changes import check_allowed, compare
+from serving_layer.postgres.bookkeeping import generation, preview, previewed
+from serving_layer.postgres.cells import run
+from serving_layer.postgres.database import has_readers, wait_shortly_for_readers
+from serving_layer.promise import generations, progress, rebuilds
+from serving_layer.readers import views
+from serving_layer.readers.sides import moved, placed
+from view_algebra.compiled import Catalog, Source, View
+from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import postgres_name, postgres_text, quoted
+
+OURS = ("lamina", "cells", "realtime", "analytics", "spark", "iceberg", "public", "information_schema")
+"""Schemas that no preview is called after, and those that begin with `pg_`."""
+
+
+@dataclass(frozen=True)
+class PreviewedView:
+    """A view of a preview. cells: `own`, `shared` with the deployed view, `none` of a derived view, or `retired`."""
+
+    preview: str
+    view: str
+    version: str
+    cells: str
+    made_at: datetime
+
+
+def check_name(connection: Connection, name: str) -> None:
+    """Raises unless a preview may have this name: it is a schema's, and there is none of others."""
+    if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", name) or postgres_name(name) != name:
+        raise LaminaError(
+            f"{name!r} cannot be the name of a preview",
+            evidence="It is the name of a schema, as SQL has it without quotes: a-z, 0-9 and _, no digit first, at most"
+            " 63 characters, no reserved word.",
+            way_out="Name it after its purpose or a branch: `--preview dev`, `--preview fix_1234`.",
+        )
+    if name in OURS or name.startswith("pg_"):
+        raise LaminaError(
+            f"{name} cannot be the name of a preview",
+            evidence="The schema is Lamina's or Postgres' own.",
+            way_out="Choose another name: `--preview dev`.",
+        )
+    there = connection.execute(text("SELECT FROM pg_namespace WHERE nspname = :name"), {"name": name}).one_or_none()
+    if there is not None and name not in lookup.previews(connection):
+        raise LaminaError(
+            f"{name} cannot be the name of a preview: another schema has it",
+            evidence=f"The schema {name} exists, and no preview is called {name}.",
+            way_out="Choose another name; Lamina never touches a schema that it did not make.",
+        )
+
+
+def compiled(connection: Connection, catalog: Catalog) -> Catalog:
+    """What a preview of a catalog serves: what would be deployed by it. Refused where it has a source that is new."""
+    before = deployed(connection)
+    if new := sorted(catalog.sources.keys() - before.sources.keys()):
+        raise LaminaError(
+            f"{', '.join(new)} cannot be previewed: no source is deployed by that name",
+            evidence="A preview reads what the deployed sources have counted; a source that is new is read once it is"
+            " applied.",
+            way_out="Add the source to the catalog that is deployed, and `lamina apply` that; then preview.",
+        )
+    if said := renames.wanted(before, catalog):
+        new_name, old = next(iter(said.items()))
+        raise LaminaError(
+            f"{new_name} cannot be previewed as another name of {old}",
+            evidence=f"It says 'renamed_from' = '{old}', and a rename moves the cells to the new name.",
+            way_out="Apply the rename alone, then preview the rest; or preview it without the property.",
+        )
+    known = replace(registry.known(connection), others={})  # who read deployed views: these stay as they are
+    check_allowed(compare(before, catalog, known), prune=True, allow_break=True)
+    planned = registry.planned(connection, catalog)
+    for name, source in planned.sources.items():
+        if source.ids and source.parse != before.sources[name].parse:
+            raise LaminaError(
+                f"{name} cannot be previewed with other columns: its events count once",
+                evidence="Which record of an event counts is decided for all views together, among the records that are"
+                " good as the source is deployed.",
+                way_out="Apply the source with its new columns; then preview views of them.",
+            )
+    return planned
+
+
+def lacking(connection: Connection, catalog: Catalog) -> list[View]:
+    """The views of a compiled catalog of which no generation of that version is live: they are to be computed."""
+    there = versions.readable(connection, catalog)
+    return [view for name, view in catalog.views.items() if view.cell_tables and name not in there]
+
+
+def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str, int] | None = None) -> None:
+    """Makes a preview of a catalog, or renews it, in one transaction; `ready` are generations that it was computed.
+
+    What readers may wait for, the renewal of views, is waited for shortly (`wait_shortly_for_readers`).
+    """
+    progress.lock(connection, progress.queries(connection))
+    if ready is None and name in lookup.previews(connection):
+        rebuilds.refuse_beside_apply(connection)  # which may move a view to what an earlier one was computed
+    check_name(connection, name)
+    catalog = compiled(connection, catalog)
+    computed = {of: lookup.get(connection, id) for of, id in (ready or {}).items()}
+    made_of = versions.readable(connection, catalog) | computed
+    for each in (each for each in catalog.views.values() if each.cell_tables):
+        of = made_of.get(each.name)
+        if of is None or (of.version, of.state) != (each.version, "live"):
+            raise LaminaError(
+                f"The cells of {each.name} are not computed yet",
+                evidence=f"version {each.version} has no live generation",
+                way_out="Make the preview again: what was computed was for another catalog.",
+            )
+    declared = deployed(connection).views
+    kept = (each for each in catalog.views.values() if each.name not in declared or declared[each.name] != each)
+    versions.keep(connection, kept, catalog, anew=False)
+    before = _places(connection, name)
+    _withdraw(connection, name)
+    _record(connection, name, catalog, made_of)
+    run(connection, f"CREATE SCHEMA IF NOT EXISTS {quoted(name)}")
+    run(connection, f"GRANT USAGE ON SCHEMA {quoted(name)} TO {views.ANALYST}")
+    for each in catalog.views.values():
+        _create(connection, name, each, catalog, made_of.get(each.name))
+    _retire_unread(connection, before)
+
+
+def drop(connection: Connection, name: str) -> None:
+    """Ends a preview: its views and its schema go, and what was computed for it alone is retired."""
+    if name not in lookup.previews(connection):
+        raise LaminaError(
+            f"There is no preview named {name}",
+            evidence="previews: " + (", ".join(lookup.previews(connection)) or "none"),
+            way_out="`lamina status` lists the previews.",
+        )
+    progress.lock(connection, progress.queries(connection))
+    rebuilds.refuse_beside_apply(connection)  # which may move a view to what was computed for the preview
+    before = _places(connection, name)
+    _withdraw(connection, name)
+    with _refused_where_read(name):
+        run(connection, f"DROP SCHEMA IF EXISTS {quoted(name)}")
+    _retire_unread(connection, before)
+
+
+def get(connection: Connection, name: str) -> Catalog:
+    """The catalog that a preview serves."""
+    sources = connection.execute(select(preview.c.sources).where(preview.c.name == name)).scalar()
+    if sources is None:
+        raise LaminaError(
+            f"There is no preview named {name}",
+            evidence="previews: " + (", ".join(lookup.previews(connection)) or "none"),
+            way_out=f"`lamina apply --preview {name}` makes it of a catalog.",
+        )
+    rows = connection.execute(select(previewed).where(previewed.c.preview == name).order_by(previewed.c.position))
+    found = {row.view: loaded(View, row.texts) for row in rows}
+    return Catalog(sources={source: loaded(Source, each) for source, each in sources.items()}, views=found)
+
+
+def made_of(connection: Connection, name: str) -> dict[str, Generation]:
+    """The live generation that each view with cells of a preview is made of."""
+    read = {place for places in _places(connection, name).values() for place in places}
+    return {each.view: each for each in _read(connection) if read.issuperset(each.places.values())}
+
+
+def listed(connection: Connection) -> list[PreviewedView]:
+    """The views of all previews, and whose their cells are."""
+    shown = set(lookup.published(connection).values())
+    theirs = {place: each.id in shown for each in _read(connection) for place in each.places.values()}
+    rows = connection.execute(
+        select(previewed, preview.c.made_at).join(preview).order_by(preview.c.name, previewed.c.position)
+    )
+    found: dict[tuple[str, str], PreviewedView] = {}
+    for row in rows:
+        below = [found[row.preview, each].cells for each in row.texts["reads"]]
+        if "retired" in below or any(place not in theirs for place in row.places):
+            cells = "retired"
+        else:
+            cells = "none" if not row.places else "shared" if all(theirs[place] for place in row.places) else "own"
+        found[row.preview, row.view] = PreviewedView(row.preview, row.view, row.texts["version"], cells, row.made_at)
+    return list(found.values())
+
+
+def _read(connection: Connection) -> list[Generation]:
+    """The live generations that previews read."""
+    read = generation.c.id.in_(lookup.of_previews(connection))
+    return lookup.find(connection, read, generation.c.state == "live")
+
+
+def _record(connection: Connection, name: str, catalog: Catalog, made_of: Mapping[str, Generation]) -> None:
+    sources = {source: dumped(each) for source, each in catalog.sources.items()}
+    connection.execute(delete(preview).where(preview.c.name == name))
+    connection.execute(insert(preview).values(name=name, sources=sources))
+    for position, (of, each) in enumerate(catalog.views.items()):
+        places = sorted(made_of[of].places.values()) if of in made_of else []
+        values = {"position": position, "texts": dumped(each), "places": places}
+        connection.execute(insert(previewed).values(preview=name, view=of, **values))
+
+
+def _create(connection: Connection, name: str, each: View, catalog: Catalog, made_of: Generation | None) -> None:
+    """Makes a view of a preview. It raises in a snapshot in which its cells are not kept current."""
+    at = {} if made_of is None else {(each.name, table): place for table, place in made_of.places.items()}
+    body = moved(placed(each.final, at), catalog.views.keys(), name)
+    columns = views.shown_columns(each)
+    listed = ", ".join(quoted(column["name"]) for column in columns)
+    if at:
+        places = ", ".join(postgres_text(place) for place in sorted(at.values()))
+        body = (
+            f"SELECT * FROM (\n{body}\n) AS served ({listed})\nWHERE (SELECT coalesce((\n"
+            "  SELECT true FROM lamina.generation_cells AS c JOIN lamina.generation AS g ON g.id = c.generation\n"
+            f"  WHERE g.state = 'live' AND c.place IN ({places}) HAVING count(*) = {len(at)}),\n"
+            f"  lamina.not_previewed({postgres_text(name)}, {postgres_text(each.name)})))"
+        )
+    view = f"{quoted(name)}.{quoted(each.name)}"
+    run(connection, f"CREATE VIEW {view} ({listed}) AS\n{body}")
+    views.tell_readers(connection, view, each.comment, columns)
+
+
+def _withdraw(connection: Connection, name: str) -> None:
+    """Drops the views of a preview, if there is one, and forgets it; refused while something of others reads one."""
+    wait_shortly_for_readers(connection)
+    there = [f"{quoted(name)}.{quoted(each)}" for each in _places(connection, name)]
+    if there:
+        with _refused_where_read(name):
+            run(connection, f"DROP VIEW IF EXISTS {', '.join(there)}")
+    connection.execute(delete(preview).where(preview.c.name == name))
+
+
+@contextmanager
+def _refused_where_read(name: str) -> Iterator[None]:
+    """Says in our words that others have made something of a preview's views, or in its schema."""
+    try:
+        yield
+    except DBAPIError as error:
+        if not has_readers(error):
+            raise
+        raise LaminaError(
+            f"Others have made something of the preview {name}; nothing was changed",
+            evidence=str(getattr(error.orig, "pgerror", error)).strip(),
+            way_out="Drop what they have made, and repeat the command.",
+        ) from error
+
+
+def _places(connection: Connection, name: str) -> dict[str, list[str]]:
+    rows = connection.execute(select(previewed).where(previewed.c.preview == name).order_by(previewed.c.position))
+    return {row.view: row.places for row in rows}
+
+
+def _retire_unread(connection: Connection, before: Mapping[str, Iterable[str]]) -> None:
+    """Retires what a preview has read, and what nobody reads or may return to without it."""
+    read = {place for places in before.values() for place in places}
+    unread = set(lookup.published(connection).values()) | lookup.of_previews(connection)
+    surplus = [
+        each.id
+        for each in lookup.find(connection, generation.c.state == "live", generation.c.id.not_in(unread))
+        if read & set(each.places.values())
+        and (not each.was_shown or each.id in generations.superseded(connection, each.view))
+    ]
+    generations.retire(connection, surplus)

@@ -1,0 +1,344 @@
+"""The catalog that is deployed: what a changed one would do (`plan`), and doing it (`apply`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+
+from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from serving_layer.catalog import lookup, versions
+from serving_layer.catalog.deployed import deployed, keep
+from serving_layer.change import checks, renames
+from serving_layer.change.change import Measured
+from serving_layer.change.changes import NOTHING, Change, Known, check_allowed, chosen, compare
+from serving_layer.postgres.bookkeeping import (
+    cell_table,
+    declaration,
+    generation,
+    generation_cells,
+    publication,
+    view,
+)
+from serving_layer.postgres.bookkeeping import progress as progress_table
+from serving_layer.postgres.cells import run
+from serving_layer.promise import generations, history, progress, queries, rebuilds
+from serving_layer.promise.queries import End, Topic
+from serving_layer.readers import dependents, views
+from view_algebra.compiled import Catalog, View
+from view_algebra.errors import LaminaError
+
+
+def plan(connection: Connection, catalog: Catalog) -> list[Change]:
+    """What `apply` would do, without doing it; a change with the action `refuse` makes `apply` refuse the whole."""
+    return compare(deployed(connection), catalog, known(connection))
+
+
+def kinds(connection: Connection) -> dict[str, str]:
+    """The deployed views and their kinds: `aggregate`, `row` or `derived`."""
+    return {row.name: row.kind for row in connection.execute(select(view.c.name, view.c.kind))}
+
+
+def with_cells(connection: Connection, names: Iterable[str]) -> list[str]:
+    """The views asked for (all, when none is named) that have cells; an unknown name is refused."""
+    declared = kinds(connection)
+    unknown = sorted(set(names) - set(declared))
+    if unknown:
+        raise LaminaError(
+            f"There is no view named {unknown[0]}",
+            evidence="deployed: " + (", ".join(sorted(declared)) or "none"),
+            way_out="`lamina apply` deploys the views of a catalog.",
+        )
+    wanted = sorted({name for name in (names or declared) if declared[name] != "derived"})
+    if not wanted:
+        raise LaminaError(
+            "There is nothing to rebuild",
+            evidence="derived views hold no cells of their own" if declared else "no view is deployed",
+            way_out="Name a view with cells, or deploy a catalog with `lamina apply`.",
+        )
+    return wanted
+
+
+def plan_of_nothing(catalog: Catalog) -> list[Change]:
+    """The same for a database in which nothing is installed."""
+    return compare(NOTHING, catalog, Known())
+
+
+def announce(connection: Connection, versions_soon: Sequence[View], catalog: Catalog) -> set[str]:
+    """Makes versions known that are opened soon; gives the tables of cells for which busy writers prepare.
+
+    One that is not opened after all is forgotten with those that nobody uses any more.
+    """
+    known = deployed(connection).sources.keys()
+    fed = [each for each in versions_soon if each.fed_by <= known]  # nobody reads a source that is new
+    progress.lock(connection, {source for each in fed for source in each.fed_by})
+    versions.keep(connection, fed, catalog)
+    for each in fed:
+        versions.register(connection, each)
+    busy = {source for each in fed for source in each.fed_by if progress.are_busy(connection, {source})}
+    announced = {name for source in busy for name in versions.announced(connection, source)}
+    soon = {table.name for each in fed for table in each.cell_tables} & announced
+    for name in sorted(soon):
+        versions.note_prepared(connection, name, prepared=False)  # it may have been another writer that had
+    return soon
+
+
+def are_awaited(connection: Connection, names: Collection[str]) -> bool:
+    """Is a busy writer still preparing for any of these tables of cells?"""
+    return progress.are_busy(connection, versions.unprepared(connection, names))
+
+
+def prepare(
+    connection: Connection,
+    catalog: Catalog,
+    changes: Sequence[Change],
+    topics: Mapping[str, Topic],
+    ends: Mapping[str, End],
+    rebuild: int,
+) -> None:
+    """Opens a generation of every version that has to be computed before a catalog can be applied, at one cut.
+
+    Nothing that is declared, served or kept changes by it. A source that is new has its query from now on. The records
+    below its topic's end are computed with the versions; micro-batches go on there, once these are live.
+    """
+    before = deployed(connection)
+    after, opened = _ahead(connection, before, catalog, changes)
+    for name in unread(before, opened):
+        queries.create(connection, name, after.sources[name].topic, _topic(topics, name), ends[name])
+    open_versions(connection, opened, after, rebuild)
+
+
+def _topic(topics: Mapping[str, Topic], name: str) -> Topic:
+    if name not in topics:
+        raise LaminaError(f"{name} was dropped by somebody else meanwhile", way_out="Repeat the command.")
+    return topics[name]
+
+
+def unread(before: Catalog, opened: Iterable[View]) -> set[str]:
+    """The sources of versions that are new: none of the deployed ones, so that nobody reads them yet."""
+    return {source for each in opened for source in each.fed_by} - before.sources.keys()
+
+
+def open_versions(connection: Connection, opened: Sequence[View], catalog: Catalog, rebuild: int) -> None:
+    """Opens a generation of each of these views of a catalog, at one cut."""
+    progress.lock(connection, {source for each in opened for source in each.fed_by})
+    versions.keep(connection, opened, catalog)
+    for each in opened:
+        versions.register(connection, each)
+        generations.open_building(connection, each.name, rebuild=rebuild, of=each)
+
+
+def to_compute(connection: Connection, catalog: Catalog, changes: Sequence[Change]) -> tuple[Catalog, list[View]]:
+    """What is deployed once a catalog is applied, and the versions that have to be computed before it can be."""
+    return _ahead(connection, deployed(connection), catalog, changes)
+
+
+def _ahead(
+    connection: Connection, before: Catalog, catalog: Catalog, changes: Sequence[Change]
+) -> tuple[Catalog, list[View]]:
+    after = chosen(before, catalog, changes, _kept(connection))
+    return after, computed(after, changes, versions.live(connection))
+
+
+def planned(connection: Connection, catalog: Catalog) -> Catalog:
+    """What is deployed once a catalog is applied."""
+    return chosen(deployed(connection), catalog, plan(connection, catalog), _kept(connection))
+
+
+def computed(catalog: Catalog, changes: Iterable[Change], live: Container[tuple[str, str]]) -> list[View]:
+    """The views of which new cells are computed, and with them those that are new: one pass, and served together.
+
+    `live` are the versions that a preview has computed, or that are kept.
+    """
+    wanted = {change.name for change in changes if change.action == "reprocess"}
+    new = {change.name for change in changes if change.kind == "view" and change.action == "create"}
+    new = {name for name in new if (name, catalog.views[name].version) not in live}
+    return [
+        view
+        for name, view in catalog.views.items()
+        if view.cell_tables and (name in wanted or (wanted and name in new))
+    ]
+
+
+def lock(connection: Connection) -> None:
+    """Holds all that a catalog may change until the transaction ends."""
+    # Two first applies have no query in common to wait for.
+    run(connection, f"LOCK TABLE {declaration} IN SHARE ROW EXCLUSIVE MODE")
+    progress.lock(connection, progress.queries(connection))
+
+
+def apply(
+    connection: Connection,
+    files: Mapping[str, str],
+    catalog: Catalog,
+    topics: Mapping[str, Topic],
+    *,
+    prune: bool = False,
+    allow_break: bool = False,
+    ready: Mapping[str, int] | None = None,
+) -> list[Change]:
+    """Deploys a catalog in one transaction; `topics` are those of its new sources, by source name.
+
+    The first view over a new source is live at once, at the earliest offsets the brokers hold. A new view beside a
+    rename is registered, and served when the next rebuild has computed it. A view of another version moves to the
+    generation of it that is `ready`, or that is kept live; all of them in one snapshot of every reader. What is
+    deployed and not in the catalog is dropped with `prune`; without it, such a catalog is refused.
+    Raises NotComputed, before it changes anything, where cells are to be computed first.
+    """
+    lock(connection)
+    if ready is None:
+        rebuilds.refuse_beside_apply(connection)
+        rebuilds.end_dead_apply(connection)
+        retire_the_dead(connection)  # among it the queries that were made for another catalog
+    changes = plan(connection, catalog)
+    check_allowed(changes, prune=prune, allow_break=allow_break)
+    if lacking := [each.name for each in changes if each.action == "reprocess" and each.name not in (ready or {})]:
+        raise _not_computed(lacking[0], catalog.views[lacking[0]].version)
+    before = deployed(connection)
+    before = renames.apply(connection, before, {old: new for new, old in renames.wanted(before, catalog).items()})
+    catalog = chosen(before, catalog, changes, _kept(connection))
+    todo = {(change.kind, change.name): change.action for change in changes}
+    gone = [name for kind, name in todo if kind == "source" and todo[kind, name] == "drop"]
+    for name in gone:
+        queries.forget(connection, name)
+    for name, source in catalog.sources.items():
+        if todo["source", name] == "create" and not progress.starts(connection, [name]):
+            queries.create(connection, name, source.topic, _topic(topics, name))
+    deploy(connection, before, catalog, ready or {})
+    # What is kept to return to and was fed by one of them would stand still.
+    fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(gone))
+    left = lookup.find(connection, generation.c.id.in_(fed), generation.c.state != "retired")
+    generations.retire(connection, [each.id for each in left])
+    connection.execute(delete(declaration))
+    if files:
+        connection.execute(insert(declaration), [{"path": path, "sql": sql} for path, sql in sorted(files.items())])
+    checks.forget(connection, catalog)
+    return changes
+
+
+def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Mapping[str, int]) -> None:
+    """Makes a catalog the one that is deployed, where `before` was; the queries are locked.
+
+    What readers wait for, the renewal of their views, comes last.
+    """
+    moving = _moving(connection, before, catalog, ready)
+    there = catalog.views
+    left = [each for n, each in before.views.items() if n not in there or there[n].version != each.version]
+    versions.keep(connection, left, before)  # to return to, or because a preview reads it
+    keep(connection, catalog)
+    emptied = {n for n, each in before.views.items() if each.cell_tables and n in there and not there[n].cell_tables}
+    views.set_aside(connection, moving.keys() | emptied, catalog)
+    moved = queries.with_history(connection)
+    for position, (name, compiled) in enumerate(catalog.views.items()):
+        _record(connection, compiled, position)
+        old = before.views.get(name)
+        if old is not None and old.version != compiled.version and not compiled.cell_tables:
+            _withdraw_cells(connection, name)
+        if old is None or old.version != compiled.version:
+            versions.register(connection, compiled)
+        if old is None and compiled.cell_tables and name not in moving and not moved & compiled.fed_by:
+            _open_empty(connection, name)
+    generations.hand_over(connection, moving)
+    gone = [name for name in before.views if name not in catalog.views]
+    for name in gone:
+        _withdraw_cells(connection, name)
+    views.serve(connection, but=gone)
+    views.withdraw(connection, gone)
+    connection.execute(delete(view).where(view.c.name.in_(gone)))
+    history.shown(connection, list(catalog.views))
+
+
+def _moving(connection: Connection, before: Catalog, catalog: Catalog, ready: Mapping[str, int]) -> dict[str, int]:
+    """The generation that each view moves to whose version is another than before, or that is ready to be served."""
+    live = versions.live(connection)
+    found = {}
+    for name, compiled in catalog.views.items():
+        old = before.views.get(name)
+        if not compiled.cell_tables or (old is not None and old.version == compiled.version):
+            continue
+        id = ready.get(name, live.get((name, compiled.version)))
+        if id is not None and lookup.get(connection, id).version == compiled.version:
+            found[name] = id
+        elif old is not None:
+            raise _not_computed(name, compiled.version)
+    return found
+
+
+class NotComputed(LaminaError):
+    """A catalog has a view whose cells have to be computed before it can be served."""
+
+
+def _not_computed(name: str, version: str) -> NotComputed:
+    return NotComputed(
+        f"The cells of {name} are not computed yet",
+        evidence=f"version {version} has no live generation",
+        way_out="Apply again: what was computed was for another catalog, or its sources were empty then.",
+    )
+
+
+def retire_the_dead(connection: Connection, *, beside: Iterable[str] = ()) -> None:
+    """Retires what rebuilds and applies that failed have left. beside: queries that the caller locks next: the order of
+    locking is one.
+    """
+    dead = lookup.left_by_failures(connection)
+    progress.lock(connection, {*beside, *(name for each in dead for name in each.queries)})
+    generations.retire(connection, [each.id for each in dead])
+    queries.forget_undeployed(connection)
+
+
+def _kept(connection: Connection) -> list[View]:
+    return [each.view for each in versions.stored(connection)]
+
+
+def known(connection: Connection) -> Known:
+    """What a catalog is compared with, beside the deployed one."""
+    counted = select(
+        progress_table.c.query, func.sum(progress_table.c.next_offset - progress_table.c.start_offset)
+    ).group_by(progress_table.c.query)
+    return Known(
+        counted={name: int(offsets) for name, offsets in connection.execute(counted)},
+        kept=versions.live(connection),
+        measured=Measured(*largest) if (largest := rebuilds.largest(connection)) else None,
+        sizes=lookup.sizes(connection),
+        sparks=lookup.sparks(connection),
+        others=dependents.of_others(connection, giving_way=False),
+        giving_way=dependents.of_others(connection, giving_way=True),
+        previewed=lookup.previewed_views(connection),
+        reading=lookup.previewed_sources(connection),
+    )
+
+
+def _record(connection: Connection, compiled: View, position: int) -> None:
+    values = {
+        "kind": compiled.kind,
+        "version": compiled.version,
+        "position": position,
+        "final": compiled.final,
+        "columns": views.shown_columns(compiled),
+        "comment": compiled.comment,
+        "reads": list(compiled.reads),
+        "keep_generations": int(compiled.properties.get("keep_generations", "1")),
+        "keep_versions": int(compiled.properties.get("keep_versions", "1")),
+        "on_difference": compiled.properties.get("on_difference", "publish"),
+        "retain": compiled.properties.get("retain"),
+        "fresh_within": compiled.properties.get("fresh_within"),
+    }
+    statement = upsert(view).values(name=compiled.name, **values)
+    connection.execute(statement.on_conflict_do_update(index_elements=[view.c.name], set_=values))
+
+
+def _open_empty(connection: Connection, name: str) -> None:
+    """A generation at the first offsets that Lamina answers for: there is nothing below its cut to compute."""
+    new = generations.open_building(connection, name, rebuild=None)
+    for table in new.tables:
+        generations.loaded(connection, new.id, table, attempt=0)
+    generations.go_live(connection, [new.id])
+    generations.hand_over(connection, {name: new.id})
+
+
+def _withdraw_cells(connection: Connection, name: str) -> None:
+    """Ends all generations of a view that has no cells from now on, but for what a preview reads."""
+    connection.execute(delete(publication).where(publication.c.view == name))
+    left = lookup.find(connection, generation.c.view == name, generation.c.state != "retired")
+    for_previews = lookup.of_previews(connection)
+    generations.retire(connection, [each.id for each in left if each.id not in for_previews])

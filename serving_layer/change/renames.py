@@ -1,0 +1,225 @@
+"""A view gets another name and keeps its cells: what is known of it moves to the new name, row by row.
+
+The rows say afterwards what they would say had the view always had its new name; so plan, apply, rollback and rebuilds
+know of no renames. Tables in which cells are keep theirs: they end in the number of a generation, so that a view which
+takes the old name has others. A micro-batch that was computed for the old names finds others, and is computed again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from sqlalchemy import Connection, delete, func, insert, literal, select, text, update
+
+from serving_layer.catalog import versions
+from serving_layer.catalog.compiled_json import dumped, loaded
+from serving_layer.postgres import cells
+from serving_layer.postgres.bookkeeping import (
+    cell_table,
+    checked,
+    generation,
+    generation_cells,
+    history,
+    load,
+    noted,
+    proof,
+    publication,
+    rebuild,
+    version,
+    view,
+)
+from serving_layer.postgres.database import wait_shortly_for_readers
+from serving_layer.readers.sides import Side, needed, place_of, placed, places
+from view_algebra.compiled import Catalog, Check, View, stem
+from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import postgres_name, quoted
+
+_LITERAL = r"'(?:[^']|'')*'"
+
+
+def wanted(before: Catalog, after: Catalog) -> dict[str, str]:
+    """The old name of each view that has a new one; a rename that was applied, or is of nothing here, is none."""
+    said = {name: each.properties.get("renamed_from", "") for name, each in after.views.items()}
+    return {new: old for new, old in said.items() if new not in before.views and old in before.views}
+
+
+def renamed(catalog: Catalog, names: Mapping[str, str]) -> Catalog:
+    """A catalog as though its views had always had their new names; `names` are new ones by old."""
+    views = (renamed_view(each, names) for each in catalog.views.values())
+    return replace(catalog, views={each.name: each for each in views})
+
+
+def renamed_view(compiled: View, names: Mapping[str, str]) -> View:
+    """A compiled view under its new name, and with the new names of what it reads."""
+    name = names.get(compiled.name, compiled.name)
+    tables = {each.name: _table(each.name, compiled.name, name, compiled.version) for each in compiled.cell_tables}
+    declared = re.sub(rf"(?i)(\bVIEW\s+[`\"]?){re.escape(compiled.name)}\b", rf"\g<1>{name}", compiled.sql, count=1)
+    return replace(
+        compiled,
+        name=name,
+        sql=declared,
+        final=_spelled(_spelled(compiled.final, "cells", tables), "analytics", names),
+        reads=tuple(sorted(names.get(each, each) for each in compiled.reads)),
+        cell_tables=tuple(replace(each, name=tables[each.name]) for each in compiled.cell_tables),
+        checks=tuple(_check(each, names) for each in compiled.checks),
+    )
+
+
+def why_not(old: str, new: str, said: Mapping[str, str], before: Catalog, after: Catalog) -> str | None:
+    """Why a view cannot be renamed, where it cannot."""
+    if old in before.sources or new in after.sources:
+        return "a table has the name of its source"
+    if list(said.values()).count(old) > 1:
+        return "another view says that, too"
+    if old in after.views and after.views[old].properties.get("renamed_from") in before.views:
+        return f"{old} is renamed in the same apply: take one step after the other"
+    if before.views[old].version != after.views[new].version:
+        return "its cells would be others: rename it with the SELECT it has, apply, and change it then"
+    if old in after.views and after.views[old].select == before.views[old].select:
+        return f"{old} is declared as it was: leave one of the two out, or the property"
+    return None
+
+
+def way_to_keep(old: View, before: Catalog, after: Catalog) -> str:
+    """The way to keep its cells, where a view that comes is the same but for its name."""
+    for new in after.views.values():
+        alike = (new.select, new.version, new.columns) == (old.select, old.version, old.columns)
+        if new.name not in before.views and alike and not {old.name, new.name} & {*before.sources, *after.sources}:
+            line = f"TBLPROPERTIES ('renamed_from' = '{old.name}')"
+            return f". {new.name} has the same SELECT: to keep the cells under that name, declare it with {line}"
+    return ""
+
+
+def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> Catalog:
+    """Moves all that is known of views to their new names, in the transaction of an apply; gives the catalog of then.
+
+    The queries are locked, so that no micro-batch is in the middle.
+    """
+    if not names:
+        return before
+    versions.alone(connection)  # first, as everybody does who changes tables of cells
+    if (shown := unsettled(connection, names)) is not None:
+        raise LaminaError(
+            "A view cannot be renamed while a transaction from before the last move is open",
+            evidence=f"{shown} is still shown to it as it was",
+            way_out="Apply again when that transaction has ended: `pg_stat_activity` shows who is in one.",
+        )
+    running = select(rebuild.c.id).where(rebuild.c.state == "running").limit(1)
+    if (id := connection.execute(running).scalar()) is not None:
+        raise LaminaError(
+            "A view cannot be renamed while a rebuild runs, because its steps use the view's name",
+            evidence=f"rebuild {id}",
+            way_out=f"Apply again when it has ended, or `lamina step abandon --rebuild {id}`.",
+        )
+    for name, sides in _older(connection).items():  # the others, which nobody needs, may name what is renamed
+        connection.execute(update(view).where(view.c.name == name).values(before=[vars(side) for side in sides]))
+    wait_shortly_for_readers(connection)
+    now = renamed(before, names)
+    for old, new in names.items():
+        _move_cells(connection, before.views[old], new)
+        _move_view(connection, before.views[old], new)
+    for name, compiled in now.views.items():
+        values = {"final": compiled.final, "reads": list(compiled.reads)}
+        connection.execute(update(view).where(view.c.name == name).values(values))
+    _move_versions(connection, names)
+    return now
+
+
+def unsettled(connection: Connection, names: Collection[str]) -> str | None:
+    """A view that older snapshots may still need as it was before the last move, and that is or was made of these."""
+    for name, sides in _older(connection).items():
+        if sides and (name in names or any(old in side.final for side in sides for old in names)):
+            return name
+    return None
+
+
+def _older(connection: Connection) -> dict[str, list[Side]]:
+    """The older sides that a snapshot may still need, by view, of those that are kept."""
+    rows = connection.execute(select(view.c.name, view.c.before).where(func.jsonb_array_length(view.c.before) > 0))
+    return {row.name: needed(connection, row.before) for row in rows.all()}
+
+
+def _move_view(connection: Connection, compiled: View, new: str) -> None:
+    """Its row, with a side for the snapshots in which it is published under the old name; and the analyst's view."""
+    old = compiled.name
+    where = places(connection)
+    row = connection.execute(select(view).where(view.c.name == old)).one()
+    place = place_of(old, where)
+    before = []
+    if place is not None and row.served:
+        # The tables of cells have their new names by now: `final` is placed by these.
+        tables = {t.name: _table(t.name, old, new, compiled.version) for t in compiled.cell_tables}
+        before = [vars(Side({old: place}, placed(_spelled(row.final, "cells", tables), where), row.columns))]
+    if row.served:
+        cells.run(connection, f"ALTER VIEW analytics.{quoted(old)} RENAME TO {quoted(new)}")
+    connection.execute(update(view).where(view.c.name == old).values(name=new, before=before))
+    for table in (generation, publication, proof, checked):
+        connection.execute(update(table).where(table.c.view == old).values(view=new))
+    # What it showed before is known by its old name alone: its values then are not.
+    connection.execute(update(history).where(history.c.view == old).values(view=new, definition=None))
+    connection.execute(update(rebuild).values(views=func.array_replace(rebuild.c.views, old, new)))
+
+
+def _move_cells(connection: Connection, compiled: View, new: str) -> None:
+    """The tables of cells of all versions: copied under their new names, which others refer to, then deleted."""
+    for row in connection.execute(select(cell_table).where(cell_table.c.view == compiled.name)).mappings().all():
+        old, name = row["name"], _table(row["name"], compiled.name, new, row["version"])
+        connection.execute(insert(cell_table).values({**row, "name": name, "view": new}))
+        of_it = generation_cells.c.cell_table == old
+        _rename_realtime(connection, old, name)
+        columns = [literal(name) if c.name == "cell_table" else c for c in generation_cells.c]
+        named = [c.name for c in generation_cells.c]
+        connection.execute(insert(generation_cells).from_select(named, select(*columns).where(of_it)))
+        connection.execute(update(load).where(load.c.cell_table == old).values(cell_table=name))
+        connection.execute(update(noted).where(noted.c.cell_table == old).values(cell_table=name))
+        connection.execute(delete(generation_cells).where(of_it))
+        connection.execute(delete(cell_table).where(cell_table.c.name == old))
+
+
+def _rename_realtime(connection: Connection, old: str, new: str) -> None:
+    """Their names are made of that of the table of cells: what is left of them is found by it, and dropped."""
+    found = text(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r'"
+        " AND relname ~ :pattern"
+    )
+    pattern = f"^{re.escape(old)}_g[0-9]+_[0-9]+$"
+    for name in connection.execute(found, {"pattern": pattern}).scalars().all():
+        cells.run(connection, f"ALTER TABLE realtime.{quoted(name)} RENAME TO {quoted(new + name[len(old) :])}")
+
+
+def _move_versions(connection: Connection, names: Mapping[str, str]) -> None:
+    """What is kept to return to, of these views and of those that read them."""
+    for row in connection.execute(select(version)).all():
+        compiled = renamed_view(loaded(View, row.texts), names)
+        same = (version.c.view == row.view) & (version.c.version == row.version)
+        values = {"view": compiled.name, "texts": dumped(compiled)}
+        connection.execute(update(version).where(same).values(values))
+
+
+def _table(table: str, old: str, new: str, version: str) -> str:
+    """The name of a table of cells under the new name of its view: as the compiler gives it.
+
+    >>> _table("sums_12345678_2", "sums", "totals", "12345678")
+    'totals_12345678_2'
+    """
+    return table if old == new else f"{stem(new)}{table[table.rindex(f'_{version}') :]}"
+
+
+def _spelled(sql: str, schema: str, names: Mapping[str, str]) -> str:
+    """SQL with other names of relations of a schema; what is said in literals stays.
+
+    >>> _spelled("SELECT 'analytics.a' FROM analytics.a, analytics.ab", "analytics", {"a": "b"})
+    "SELECT 'analytics.a' FROM analytics.b, analytics.ab"
+    """
+    by_text = {f"{schema}.{postgres_name(old)}": f"{schema}.{postgres_name(new)}" for old, new in names.items()}
+    if not by_text:
+        return sql
+    relations = "|".join(re.escape(each) for each in sorted(by_text, key=len, reverse=True))
+    return re.sub(rf"{_LITERAL}|\b(?:{relations})(?!\w)", lambda found: by_text.get(found[0], found[0]), sql)
+
+
+def _check(check: Check, names: Mapping[str, str]) -> Check:
+    failing = _spelled(_spelled(check.failing, "analytics", names), "published", names)
+    return replace(check, failing=failing, reads=tuple(sorted(names.get(each, each) for each in check.reads)))

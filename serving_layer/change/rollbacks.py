@@ -1,0 +1,170 @@
+"""The way back: a view returns to the generation before, or to the version before with its SELECT of then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
+
+from sqlalchemy import Connection, select, update
+
+from serving_layer.catalog import lookup, versions
+from serving_layer.catalog.deployed import deployed, state
+from serving_layer.catalog.lookup import Generation
+from serving_layer.catalog.versions import Version
+from serving_layer.change import registry
+from serving_layer.change.changes import breaks
+from serving_layer.postgres.bookkeeping import generation
+from serving_layer.promise import generations, progress
+from view_algebra.compiled import Catalog, Column, View
+from view_algebra.errors import LaminaError, Refused
+
+KEPT = "Apply the previous catalog: the version is kept live, so that nothing is computed."
+KEPT_ABOVE = "Apply the previous catalog: what is kept live of it is not computed again."
+RENAMED = (
+    "Declare its previous SELECT with the new name in it, and apply that: what is kept live is not computed again."
+)
+AS_IT_IS = "Declare its previous SELECT over the source as it is now, and apply that."
+
+
+def roll_back(connection: Connection, name: str) -> tuple[int, int]:
+    """Hands a view back to the newest live generation before the one it is read from; gives (from, to).
+
+    One of another version becomes the declared one again. That is refused where the view would not equal its SELECT,
+    or where another could not go on over it: the previous catalog, applied, brings back all of it.
+    """
+
+    def seen() -> tuple[object, Generation, Generation]:
+        return state(connection), *lookup.before_published(connection, name)
+
+    judged = seen()
+    _refuse(connection, *judged[1:])  # before the lock, since it may compile: micro-batches wait for the lock
+    progress.lock(connection, progress.queries(connection))
+    _, now, before = found = seen()
+    if found != judged:
+        _refuse(connection, now, before)
+    with _in_its_place(connection, before.id):
+        if now.version == before.version:
+            generations.hand_over(connection, {name: before.id})
+        else:
+            catalog = deployed(connection)
+            version = versions.get(connection, name, before.version)
+            views = _in_order({**catalog.views, name: version.view})
+            registry.deploy(connection, catalog, replace(catalog, views=views), {name: before.id})
+    return now.id, before.id
+
+
+@contextmanager
+def _in_its_place(connection: Connection, id: int) -> Iterator[None]:
+    """What is returned to in the block keeps its place among what was shown: from there another step back goes on, and
+    not to what was withdrawn.
+    """
+    this = generation.c.id == id
+    shown_at = connection.execute(select(generation.c.shown_at).where(this)).scalar_one()
+    yield
+    connection.execute(update(generation).where(this).values(shown_at=shown_at))
+
+
+def _refuse(connection: Connection, now: Generation, before: Generation) -> None:
+    if now.version == before.version:
+        return
+    catalog = deployed(connection)
+    version = versions.get(connection, now.view, before.version)
+    for why, evidence, way_out in chain(of_the_version(version, catalog), of_views_above(version.view, catalog)):
+        raise _not_alone(now.view, why, evidence, way_out)
+
+
+def of_the_version(version: Version, catalog: Catalog) -> Iterator[tuple[str, str, str]]:
+    """Why a version cannot be what a deployed catalog declares again, by what it reads: reason, evidence, way out."""
+    old = version.view
+    otherwise = sorted(n for n, source in version.sources.items() if source.parse != catalog.sources[n].parse)
+    if otherwise:
+        unique = any(catalog.sources[name].ids for name in otherwise)  # which is read as it is, whatever is applied
+        evidence = f"version {old.version} reads {', '.join(otherwise)} as it was declared then"
+        yield "its source was declared differently", evidence, AS_IT_IS if unique else KEPT
+    streams = {name for name, source in catalog.sources.items() if source.kind == "stream"}
+    read = {each for check in old.checks for each in check.reads}
+    made_of = ", ".join(sorted((_named(old) | read) - streams - {old.name}))
+    now = {each.properties.get("renamed_from"): name for name, each in catalog.views.items()}
+    if called := sorted(name for name in _named(old) & now.keys() if name not in catalog.views):
+        names = ", ".join(now[name] for name in called)
+        yield f"{', '.join(called)} is called {names} now", "its SELECT of then has the old name", RENAMED
+    elif made_of and not _compiles_to(version, catalog):
+        yield f"{made_of} was another then", f"its SELECT over {made_of} would not be version {old.version} now", KEPT
+
+
+def of_views_above(old: View, catalog: Catalog) -> Iterator[tuple[str, str, str]]:
+    """Why views that are made of this one cannot go on over a version of before."""
+    name = old.name
+    unread = (view for view in catalog.views.values() if name not in view.reads)
+    if through := sorted(view.name for view in unread if name in _named(view)):
+        evidence = f"its SELECT names {name}, and stands over the same source"
+        yield f"{', '.join(through)} is computed of its records", evidence, KEPT_ABOVE
+    on_top = sorted(each for each, view in catalog.views.items() if name in view.reads)
+    as_it_is = f"{', '.join(on_top)} reads it as it is"
+    if on_top and old.sources != catalog.views[name].sources:
+        yield as_it_is, f"version {old.version} is of {', '.join(old.sources)}", KEPT
+    if on_top and (lacking := breaks(catalog.views[name].columns, old.columns)):
+        yield as_it_is, f"in version {old.version} {', '.join(lacking)}", KEPT
+    if on_top and _groups(old) != _groups(catalog.views[name]):
+        yield as_it_is, f"version {old.version} has other groups, by which ties are broken", KEPT
+
+
+def _not_alone(name: str, why: str, evidence: str, way_out: str) -> LaminaError:
+    return LaminaError(f"{name} is not rolled back alone: {why}", evidence=evidence, way_out=way_out)
+
+
+def _named(view: View) -> set[str]:
+    """What the text of a view names; what it names and does not read, it is computed of the records of."""
+    from view_algebra.compile import named_by
+
+    return named_by(view)
+
+
+def _compiles_to(version: Version, catalog: Catalog) -> bool:
+    """Is a version what its SELECT compiles to over the views that are declared now?
+
+    Where it is not, they have changed, or go on over it; or another Lamina compiled it, and nobody can say.
+    """
+    from view_algebra import compile_catalog
+
+    old = version.view
+    declared = {**catalog.views, old.name: old}
+    needed, named = set[str](), {old.name}.union(*(check.reads for check in old.checks))
+    while new := named & declared.keys() - needed:
+        needed |= new
+        named = set[str]().union(*(_named(declared[name]) for name in new))
+    files = {name: source.sql for name, source in catalog.sources.items()}
+    files |= {name: declared[name].sql for name in needed}  # of a table it is the same text
+    files |= {f"{old.name}: {check.name}": check.sql for check in old.checks}
+    try:
+        again = compile_catalog(files, {name: each for name, each in catalog.sources.items() if each.ids})
+    except Refused:
+        return False
+    return _meaning(again.views[old.name]) == _meaning(old)
+
+
+def _meaning(view: View) -> tuple[object, ...]:
+    """All that readers and checks see of a view."""
+    return view.version, view.final, view.columns, [check.failing for check in view.checks]
+
+
+def _in_order(views: Mapping[str, View]) -> dict[str, View]:
+    """The views, each after those it reads."""
+    found: dict[str, View] = {}
+
+    def add(name: str) -> None:
+        if name not in found:
+            for read in views[name].reads:
+                add(read)
+            found[name] = views[name]
+
+    for name in views:
+        add(name)
+    return found
+
+
+def _groups(view: View) -> frozenset[Column]:
+    """The columns that all its tables of cells are kept by."""
+    return frozenset.intersection(*(frozenset(table.keys) for table in view.cell_tables))

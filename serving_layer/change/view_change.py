@@ -1,0 +1,205 @@
+"""What becomes of a view that is declared otherwise, or that is fed or compiled otherwise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import version
+
+from serving_layer.change import renames
+from serving_layer.change.change import Change, Known, other_settings, sql_diff
+from serving_layer.narration.amounts import duration, size
+from view_algebra.compiled import Catalog, Column, View
+
+_OTHER_CHECKS = "its checks changed: they are run before the next hand-over"
+
+
+_OWN_VALUES = (
+    *("user", "current_user", "session_user", "system_user", "current_role", "current_catalog", "current_schema"),
+    *("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"),
+)
+"""Words that are functions to Postgres, also where a table has a column of that name."""
+
+
+def words_of_postgres(columns: Sequence[Column]) -> tuple[str, ...]:
+    """The columns that a reader gets only in quotes: `SELECT user FROM v` gives the reader's own name in each row."""
+    return tuple(column.name for column in columns if column.name in _OWN_VALUES)
+
+
+def breaks(old: Sequence[Column], new: Sequence[Column]) -> tuple[str, ...]:
+    """The columns that a reader by name would miss, or find of another type.
+
+    >>> a, b = Column("a", "BIGINT", "bigint"), Column("b", "STRING", "text")
+    >>> breaks([a, b], [b, Column("a", "INT", "integer"), Column("c", "INT", "integer")])
+    ('column a would be integer and is bigint',)
+    >>> breaks([a, b], [a])
+    ('column b would go',)
+    """
+    types = {column.name: column.postgres for column in new}
+    return tuple(
+        f"column {c.name} would be {types[c.name]} and is {c.postgres}"
+        if c.name in types
+        else f"column {c.name} would go"
+        for c in old
+        if types.get(c.name) != c.postgres
+    )
+
+
+def appends(old: Sequence[Column], new: Sequence[Column]) -> bool:
+    """Does the new shape only add columns at the end? Postgres renews such a view; any other is dropped and made."""
+    return _shape(old) == _shape(new[: len(old)])
+
+
+def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], known: Known) -> Change:
+    """What becomes of a view; `anew` are the sources that are read anew."""
+    old, new = before.views.get(name), after.views.get(name)
+    if new is None and (others := known.others.get(name)):
+        return Change(
+            "view", name, "refuse", f"it is no longer declared, and {', '.join(others)} reads it: drop that first"
+        )
+    dropped_too = _dropped_too(known.giving_way.get(name, ()))
+    if new is None:
+        kept = renames.way_to_keep(before.views[name], before, after)
+        return Change("view", name, "drop", f"it is no longer served; its cells are dropped{dropped_too}{kept}")
+    if old is None:
+        return _new_view(new, after, known)
+    if declared_alike(name, before, after, anew):
+        if old == new:
+            return _with_the_spark(name, known)
+        if old == replace(new, checks=old.checks):
+            return Change("view", name, "update", _OTHER_CHECKS)
+        effect = f"this Lamina would compile it differently ({_what_differs(old, new)}); it stays as deployed"
+        return Change("view", name, "keep", effect)
+    change = Change(
+        "view", name, "update", "", diff=sql_diff(old.sql, new.sql), breaks=breaks(old.columns, new.columns)
+    )
+    if (others := known.others.get(name)) and not appends(old.columns, new.columns):
+        effect = f"its columns would be others, or in another order, and {', '.join(others)} reads it: drop that first"
+        return replace(change, action="refuse", effect=effect)
+    changed = _changed(change, old, new, after, known)
+    return changed if appends(old.columns, new.columns) else replace(changed, effect=f"{changed.effect}{dropped_too}")
+
+
+def _changed(change: Change, old: View, new: View, after: Catalog, known: Known) -> Change:
+    """The change of a view whose readers go on, or give way."""
+    if old.version != new.version:
+        return _new_version(change, old, new, after, known)
+    if (old.final, old.columns, old.comment) != (new.final, new.columns, new.comment):
+        return replace(change, effect="only what is read from the cells changed: served at once")
+    if settings := other_settings(old.properties, new.properties):
+        kept = old.properties.get("retain") == new.properties.get("retain")
+        return replace(change, effect=settings if kept else f"{settings}: groups leave or come with the next rebuild")
+    action, effect = ("update", _OTHER_CHECKS) if old.checks != new.checks else ("nothing", "")
+    return Change("view", new.name, action, effect)  # type: ignore[arg-type]
+
+
+def _dropped_too(names: Sequence[str]) -> str:
+    """What an apply drops, as it reads a view: words after those about the view."""
+    return f"; {', '.join(names)}, of analysts, {'is' if len(names) == 1 else 'are'} dropped with it" if names else ""
+
+
+def _with_the_spark(name: str, known: Known) -> Change:
+    """A view that is declared as it was: its cells go on, also where another Spark computed them."""
+    installed = version("pyspark")
+    if known.sparks.get(name, installed) == installed:
+        return Change("view", name, "nothing", "")
+    effect = (
+        f"its cells were computed by Spark {known.sparks[name]}, and this is Spark {installed}:"
+        f" `lamina rebuild {name}` computes them again, and its proof says what differs"
+    )
+    return Change("view", name, "keep", effect)
+
+
+def _new_view(new: View, after: Catalog, known: Known) -> Change:
+    """Of a source with history, a view is computed from what was counted before it is served."""
+    if (new.name, new.version) in known.kept:
+        return Change("view", new.name, "create", "its cells are live, for a preview: served at once")
+    waits = sorted(known.moved & new.fed_by)
+    if not waits:
+        return Change("view", new.name, "create", "served at once")
+    return _reprocessed(
+        Change("view", new.name, "reprocess", ""), f"{', '.join(waits)} has counted records", new, after, known
+    )
+
+
+def _new_version(change: Change, old: View, new: View, after: Catalog, known: Known) -> Change:
+    if not new.cell_tables:
+        return replace(change, effect="it is read from other views now: served at once, its cells are dropped")
+    if (new.name, new.version) in known.kept:
+        return replace(change, effect="this version of its cells is kept, and live: served at once")
+    change = _reprocessed(change, _why(old, new), new, after, known)
+    cells = known.sizes.get(new.name)
+    sized = "" if cells is None else f", with {size(cells)} of cells,"
+    late = sorted(new.fed_by - known.counted.keys())
+    later = f"; {', '.join(late)} is read up to its end before the move" if late else ""
+    return replace(change, effect=f"{change.effect}; the old version{sized} is served meanwhile{later}", bytes=cells)
+
+
+def _reprocessed(change: Change, why: str, new: View, after: Catalog, known: Known) -> Change:
+    records = sum(known.counted.get(source, 0) for source in new.fed_by)
+    measured = known.measured
+    seconds = None if measured is None else measured.seconds_for(records)
+    time = ""
+    if measured is not None and seconds is None:
+        time = " (no rebuild so far read nearly as many: how long it takes is unknown)"
+    elif measured is not None and seconds is not None:
+        time = f", about {duration(seconds)} at the rate of rebuild {measured.rebuild}"
+    unread = sorted(new.fed_by - known.counted.keys())
+    read = [f"{records:,} records are read{time}"] if records or not unread else []
+    read += [f"all records of topic {after.sources[name].topic} are read for {name}" for name in unread]
+    effect = f"new cells: {why}; {', and '.join(read)}"
+    return replace(change, action="reprocess", effect=effect, records=records, seconds=seconds)
+
+
+def _why(old: View, new: View) -> str:
+    """In what the cells of two versions differ: groups, then partials, then conditions."""
+
+    def names(view: View) -> tuple[set[str], set[str], set[str]]:
+        tables = view.cell_tables
+        keys = {key.name for table in tables for key in table.keys}
+        partials = {partial.column.name for table in tables for partial in table.partials}
+        return keys, partials, {table.source for table in tables}
+
+    said = []
+    for word, was, now in zip(("groups", "partials", "sources"), names(old), names(new), strict=True):
+        found = [f"{name} is new" for name in sorted(now - was)] + [f"{name} goes" for name in sorted(was - now)]
+        said += [f"{word} ({', '.join(found)})"] if found else []
+    if not said and [table.partial for table in old.cell_tables] == [table.partial for table in new.cell_tables]:
+        return "how records are read"
+    return ", ".join(said) or "how they are computed"
+
+
+def declared_alike(name: str, before: Catalog, after: Catalog, anew: set[str]) -> bool:
+    """Is all that a view is made of declared in the same words: the view, and what it names? None is read `anew`?"""
+    old, new = (_declarations(catalog) for catalog in (before, after))
+    seen, todo = {name}, [name]
+    while todo:
+        each = todo.pop()
+        if old[each] != new.get(each) or each in anew:
+            return False
+        named = {word.lower() for word in re.findall(r"\w+", old[each])} & old.keys()
+        todo += named - seen
+        seen |= named
+    return True
+
+
+def _declarations(catalog: Catalog) -> dict[str, str]:
+    sources = {name: source.sql for name, source in catalog.sources.items()}
+    return sources | {name: each.sql for name, each in catalog.views.items()}
+
+
+def _what_differs(old: View, new: View) -> str:
+    """Which texts of a view differ, as a reason to read them."""
+    pairs = list(zip(old.cell_tables, new.cell_tables, strict=False))
+    names = [
+        text for text in ("partial", "cells", "merge") if any(getattr(a, text) != getattr(b, text) for a, b in pairs)
+    ]
+    names += ["other tables of cells"] * (len(old.cell_tables) != len(new.cell_tables))
+    names += [text for text in ("columns", "spelled") if getattr(old, text) != getattr(new, text)]
+    names += ["final"] * (old.final != new.final and old.version == new.version)
+    return ", ".join(names) or "how records are read"
+
+
+def _shape(columns: Sequence[Column]) -> list[tuple[str, str]]:
+    return [(column.name, column.postgres) for column in columns]

@@ -1,0 +1,514 @@
+"""What needs attention. Each alarm is one sentence that ends in the way out; docs/operations.md has a line for each.
+
+Nothing is counted row by row here, so that a health check may ask every few seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, column, exists, func, select, table, text
+
+from master_log.log_times import RAW_LOG_TIME
+from master_log.offsets import Offsets, TopicPartition
+from serving_layer.catalog import lookup
+from serving_layer.catalog.deployed import kinds_of_sources, sources
+from serving_layer.change import checks
+from serving_layer.monitoring import standbys
+from serving_layer.narration import amounts
+from serving_layer.postgres.bookkeeping import archived, query, rebuild, view
+from serving_layer.promise import progress, proof, quarantine, rebuilds, skipping
+from serving_layer.readers import rights
+from serving_layer.readers.views import ANALYST
+from serving_layer.upkeep import indexes
+
+if TYPE_CHECKING:
+    from master_log.kafka import Retention, Undecided
+
+_AGES = table("ages", column("source"), column("heard_age"), schema="lamina")
+
+GONE_AFTER = 30.0
+"""Seconds without a word of a writer: it says every second that it lives (`speed_layer/heartbeat.py`)."""
+
+BEATS_MISSED = 8.0
+"""Seconds after which a word of it is overdue."""
+
+LEFT_AFTER = 3600.0
+"""Seconds since the last step of a scheduler's rebuild: longer than a step takes on any data measured so far."""
+
+ARCHIVES_MISSED = 7200.0
+"""Seconds without an archive run after which two of an hourly schedule are missing."""
+
+
+SNAPSHOT_SECONDS = 3600.0
+"""Seconds that a transaction of somebody else may hold a snapshot."""
+
+NEWEST = 100
+"""Offsets of each partition that are looked at to see whether most of the newest records are bad."""
+
+FEW_BAD = 10
+"""Bad records among them that are no alarm, however few records there are."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as the brokers hold it now; `retention` where they tell it.
+
+    undecided: what open transactions hold back.
+    """
+
+    end: Offsets
+    earliest: Offsets
+    retention: Retention | None = None
+    undecided: Sequence[Undecided] = ()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is too long and too much.
+
+    after: seconds that records may wait without one being counted. rebuild_within: hours between two rebuilds; None
+    where none is expected. bad_an_hour: records that may go to quarantine.
+    """
+
+    after: float = 60.0
+    rebuild_within: float | None = None
+    bad_an_hour: int = 1000
+
+
+def alarms(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> list[str]:
+    """All of them; `topics` by query, without those that the brokers did not answer for."""
+    return [*listed(by_query(connection, topics, limits)), *of_everything(connection, limits)]
+
+
+def of_everything(connection: Connection, limits: Limits) -> list[str]:
+    """What is wrong beside the queries."""
+    return [
+        *of_targets(connection),
+        *of_rebuilds(connection, limits),
+        *of_checks(connection),
+        *rights.alarms(connection, ANALYST),
+        *of_snapshots(connection),
+        *indexes.alarms(connection),
+        *standbys.alarms(connection, limits.after),
+    ]
+
+
+def listed(of_queries: Mapping[str, list[str]]) -> list[str]:
+    """What is wrong with queries, a line each."""
+    return [f"{name}: {problem}" for name, problems in of_queries.items() for problem in problems]
+
+
+def by_query(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> dict[str, list[str]]:
+    """What is wrong with each query of a deployed source; of one that an apply awaits, the apply tells."""
+    found: dict[str, list[str]] = {}
+    kinds = kinds_of_sources(connection)
+    late = (standbys.behind(connection) or 0) > limits.after  # then nothing here says how the queries are now
+    for name, each in progress.queries(connection).items():
+        if name in kinds and (reached := progress.read(connection, [name])):
+            topic = topics.get(name)
+            problems = [each.stopped or (None if late else _standing(connection, each, reached, topic, limits))]
+            if topic is not None:
+                problems.append(_undecided(topic, limits))
+                held, seconds = _held(connection, name)
+                problems += [
+                    _lost(each.name, held, reached, topic),
+                    _unarchived(held, seconds, topic) or _crowded(held, seconds, topic),
+                ]
+                problems.append(_deletions(held, seconds, topic) if kinds[name] == "table" else _compacted(each, topic))
+            problems.append(_bad(connection, each, limits))
+            found[name] = [problem for problem in problems if problem]
+    return found
+
+
+def _standing(
+    connection: Connection, each: progress.Query, reached: Offsets, topic: Topic | None, limits: Limits
+) -> str | None:
+    """The alarm that nobody reads the topic, or nobody reads it fast enough, whatever the reason."""
+    ages = _ages(connection, each.name)
+    if (gone := _silent(each, ages.heard)) is not None:
+        return f"its speed layer ({each.writer}) was last heard of {age(gone)} ago: start it again (`lamina up`)"
+    if topic is None and ages.moved > limits.after:
+        seconds = age(ages.moved)
+        return (
+            f"Kafka does not answer for its topic, and no record was counted for {seconds}: make sure that its brokers"
+            " run"
+        )
+    behind = lag(topic.end, reached) if topic else 0
+    if behind and ages.moved > limits.after:
+        return f"{behind:,} records behind, and none was counted for {age(ages.moved)}{_why(connection, each)}"
+    if behind and ages.waiting and (ages.waited or 0) > limits.after:
+        return (
+            f"{behind:,} records behind, and not fewer for {age(ages.waited)}: the speed layer is slower than the"
+            f" producers (more cores, fewer views of the source, or `lamina rebuild --leap {each.name}`)"
+        )
+    return None
+
+
+def silent(connection: Connection, each: progress.Query) -> float | None:
+    """For how many seconds the writer of a query has said nothing, where that is too long; a leap says nothing."""
+    return _silent(each, _ages(connection, each.name).heard)
+
+
+def _silent(each: progress.Query, heard: float | None) -> float | None:
+    return heard if heard is not None and heard > GONE_AFTER and _reads_on(each) else None
+
+
+def _reads_on(each: progress.Query) -> bool:
+    """Is the writer of a query a speed layer? A leap has it for a while, and a skip for a moment."""
+    return bool(each.writer) and not rebuilds.is_leap(each.writer) and not skipping.is_skip(each.writer)
+
+
+def sources_of(connection: Connection, views: Collection[str]) -> list[str]:
+    """The queries that feed these views, directly or through others."""
+    rows = connection.execute(text("SELECT DISTINCT view, source FROM lamina.offsets ORDER BY source"))
+    return list(dict.fromkeys(source for view, source in rows if view in views))
+
+
+def waits_for(connection: Connection, name: str, *, starting: bool) -> str | None:
+    """What the records of a topic wait for that are not counted; None where they are about to be, or an alarm tells.
+
+    `starting`: a speed layer runs, though it may not have begun to read.
+    """
+    queries = progress.queries(connection)
+    each = queries[name]
+    if each.stopped or rebuilds.is_leap(each.writer) or name not in kinds_of_sources(connection):
+        return None
+    reads_on = _reads_on(each) and silent(connection, each) is None
+    if (reads_on or starting) and _lacks_log_times(connection, name):
+        return "the speed layer reads the log once, for log times of older records"
+    if not reads_on:
+        return "the speed layer is starting" if starting else "no speed layer runs (`lamina up`, or `lamina speed`)"
+    heard = _ages(connection, name).heard
+    if heard is not None and heard > BEATS_MISSED:
+        return f"the speed layer has said nothing for {heard:.0f} s (`lamina status` names its process)"
+    if each.committed_at is None:
+        has_begun = any(other.writer == each.writer and other.committed_at for other in queries.values())
+        return "the speed layer counts its first records" if has_begun else "the speed layer is starting"
+    seen = func.extract("epoch", func.clock_timestamp() - query.c.caught_up_at)
+    late = connection.execute(select(seen).where(query.c.name == name)).scalar()
+    return "the speed layer is catching up" if late is None or late > 2 * progress.WAITS_AFTER else None
+
+
+def _lacks_log_times(connection: Connection, name: str) -> bool:
+    """True if a table's records were counted by a leap, or by a Lamina that stored no log times."""
+    return progress.lacks_log_times(connection, name) and RAW_LOG_TIME in sources(connection)[name].parse
+
+
+def _ages(connection: Connection, name: str) -> Any:
+    """Seconds since the writer was heard of, since progress moved or was at the end, since the backlog shrank."""
+
+    def since(*times: Any) -> Any:
+        return func.extract("epoch", func.clock_timestamp() - func.greatest(*times))
+
+    return connection.execute(
+        select(
+            select(_AGES.c.heard_age).where(_AGES.c.source == name).scalar_subquery().label("heard"),
+            since(query.c.committed_at, query.c.caught_up_at, query.c.created_at).label("moved"),
+            since(query.c.waiting_at).label("waited"),
+            query.c.waiting,
+        ).where(query.c.name == name)
+    ).one()
+
+
+def _why(connection: Connection, each: progress.Query) -> str:
+    if rebuilds.is_leap(each.writer) and rebuilds.leaping(connection):
+        leap = rebuilds.get(connection)
+        return (
+            f": rebuild {leap.id}, a leap, holds its progress, and its last step was `{leap.step}` (continue its"
+            f" steps, or `lamina step abandon --rebuild {leap.id}`)"
+        )
+    if not _reads_on(each):
+        return ": no speed layer runs (`lamina up`, or `lamina speed`)"
+    return f": the log of its speed layer ({each.writer}) says why"
+
+
+def _compacted(each: progress.Query, topic: Topic) -> str | None:
+    if topic.retention is None or not topic.retention.compacted:
+        return None
+    return (
+        f"topic {each.topic} has been compacted since it was deployed: Kafka drops a record of it when a newer one has"
+        " its key, also before it is archived (set its cleanup.policy to delete; `lamina rebuild` says what differs)"
+    )
+
+
+def _held(connection: Connection, name: str) -> tuple[Offsets, float]:
+    """What the log holds of a query, and for how many seconds nothing was added at the longest."""
+    rows = connection.execute(
+        select(archived.c.topic, archived.c.partition, archived.c.held).where(archived.c.query == name)
+    ).all()
+    since = func.coalesce(
+        select(func.min(archived.c.archived_at)).where(archived.c.query == name).scalar_subquery(),
+        select(query.c.created_at).where(query.c.name == name).scalar_subquery(),
+    )
+    seconds = connection.execute(select(func.extract("epoch", func.clock_timestamp() - since))).scalar_one()
+    held = {TopicPartition(topic, partition): offset for topic, partition, offset in rows}
+    return progress.starts(connection, [name]).updated(held), float(seconds)
+
+
+def _lost(name: str, held: Offsets, reached: Offsets, topic: Topic) -> str | None:
+    """The alarm that records left Kafka before they were archived: a rebuild would lack those that were counted."""
+    gone = [(at, held[at], topic.earliest[at]) for at in held if topic.earliest.get(at, 0) > held[at]]
+    if not gone:
+        return None
+    at, kept, present = gone[0]
+    counted = min(reached.get(at, 0), present)
+    if counted <= kept:
+        effect = "no view counts them, and no rebuild can"
+    elif counted < present:
+        effect = f"views count those below {counted}, a rebuild could not"
+    else:
+        effect = "views still count them, a rebuild could not"
+    return (
+        f"records of {at.topic} partition {at.partition} from {kept} to {present} were removed by retention before they"
+        f" were archived: {effect} (`lamina archive {name} --accept-loss` records the loss)"
+    )
+
+
+def _unarchived(held: Offsets, seconds: float, topic: Topic) -> str | None:
+    """The alarm that what is not archived is half as old as Kafka's retention."""
+    keeps = topic.retention.milliseconds if topic.retention else None
+    if keeps is None or held.reaches(topic.end) or seconds < keeps / 2000:
+        return None
+    return (
+        f"nothing was archived for {age(seconds)}, and Kafka keeps records for {age(keeps / 1000)}:"
+        " run `lamina archive`, and see why its schedule does not"
+    )
+
+
+def _undecided(topic: Topic, limits: Limits) -> str | None:
+    """The alarm that a producer has left a transaction open: what comes after it is not read, and yet nothing lags."""
+    waiting = [each for each in topic.undecided if each.seconds > limits.after]
+    if not waiting:
+        return None
+    longest = max(waiting, key=lambda each: (not each.by_record, each.seconds))
+    since = "" if longest.by_record else f" for {age(longest.seconds)}"
+    untold = "; the brokers do not tell since when" if longest.by_record else ""
+    return (
+        f"a producer has had a transaction open{since} in partition {longest.at.partition}{untold}, and"
+        f" nothing from offset {longest.first} on is counted or archived ({longest.offsets:,} offsets by now): see why"
+        " it does not end, or abort it (Kafka's `kafka-transactions.sh`)"
+    )
+
+
+def _crowded(held: Offsets, seconds: float, topic: Topic) -> str | None:
+    """The alarm that Kafka, which drops the oldest records for their size, is halfway to what is not archived.
+
+    Not while the schedule may still be about to run: a burst after a quiet time is new to the archive, too.
+    """
+    keeps = topic.retention.bytes if topic.retention else None
+    if keeps is None or seconds < ARCHIVES_MISSED:
+        return None
+    for at, end in topic.end.items():
+        earliest = topic.earliest.get(at, 0)
+        if earliest and end - held.get(at, 0) > (end - earliest) / 2:
+            return (
+                f"nothing was archived for {age(seconds)}, and of the records that Kafka keeps of partition"
+                f" {at.partition} ({amounts.size(keeps)} at most) more than half are not archived:"
+                " run `lamina archive`, and see why its schedule does not"
+            )
+    return None
+
+
+def _deletions(held: Offsets, seconds: float, topic: Topic) -> str | None:
+    """The alarm that Kafka may drop deletions of a table before they are archived: a rebuild would bring rows back."""
+    kept = topic.retention
+    if kept is None or not kept.compacted or held.reaches(topic.end) or seconds < kept.deletions / 2000:
+        return None
+    return (
+        f"nothing was archived for {age(seconds)}, and Kafka drops deletions from a compacted topic"
+        f" {age(kept.deletions / 1000)} after they came: run `lamina archive`, and see why its schedule does not"
+    )
+
+
+def _bad(connection: Connection, each: progress.Query, limits: Limits) -> str | None:
+    lately = connection.execute(
+        text(
+            "SELECT count(*) FROM (SELECT FROM lamina.quarantine WHERE source = :source"
+            " AND quarantined_at > clock_timestamp() - interval '1 hour' LIMIT :limit) AS lately"
+        ),
+        {"source": each.name, "limit": limits.bad_an_hour + 1},
+    ).scalar_one()
+    if lately > limits.bad_an_hour:
+        many = f"more than {limits.bad_an_hour:,} records"
+    elif quarantine.overflows(connection, each.name):
+        many = "more records than it keeps"
+    elif lately > FEW_BAD and (most := _most_of_the_newest(connection, each)):
+        many = most
+    else:
+        return None
+    some = " (or count without a field)" if quarantine.with_bad_fields(connection, each.name) else ""
+    return (
+        f"{many} went to quarantine{some} within an hour: SELECT * FROM lamina.bad_records"
+        " says why (correct the producer; or correct the declaration, and `lamina apply` counts them, too)"
+    )
+
+
+def _most_of_the_newest(connection: Connection, each: progress.Query) -> str | None:
+    """Says how many of a query's newest offsets are of bad records, if more than half are."""
+    bad, newest = connection.execute(
+        text("""
+            SELECT sum(b.records), sum(least(:newest, p.next_offset - p.start_offset))
+            FROM lamina.progress AS p
+            CROSS JOIN LATERAL (
+                SELECT count(*) AS records FROM lamina.quarantine AS r
+                WHERE r.source = p.query AND r.topic = p.topic AND r.partition = p.partition
+                    AND r."offset" >= p.next_offset - :newest AND r."offset" < p.next_offset
+                    AND r.quarantined_at > clock_timestamp() - interval '1 hour'
+            ) AS b
+            WHERE p.query = :query
+        """),
+        {"query": each.name, "newest": NEWEST},
+    ).one()
+    return f"{bad:,} of its newest {newest:,} records" if bad > FEW_BAD and 2 * bad > newest else None
+
+
+def of_snapshots(connection: Connection) -> list[str]:
+    """The alarm that somebody holds a snapshot for long; our own commands may, and end."""
+    rows = connection.execute(
+        text("""
+            SELECT pid, usename, extract(epoch FROM clock_timestamp() - xact_start)::float8
+            FROM pg_stat_activity
+            WHERE datname = current_database() AND backend_type = 'client backend' AND application_name <> 'lamina'
+                AND backend_xmin IS NOT NULL AND xact_start < clock_timestamp() - make_interval(secs => :seconds)
+            ORDER BY xact_start LIMIT 3
+        """),
+        {"seconds": SNAPSHOT_SECONDS},
+    )
+    return [
+        f"a session of {login} has held a snapshot for {age(seconds)}: until its transaction ends, no vacuum removes"
+        f" rows, and reading becomes slower (`SELECT pg_terminate_backend({pid})` ends it)"
+        for pid, login, seconds in rows
+    ]
+
+
+def of_targets(connection: Connection) -> list[str]:
+    """The views that are further behind than their `fresh_within`, by the age of a source that was never counted."""
+    late = text("""
+        SELECT f.view, coalesce(f.seconds_behind, never.seconds), f.fresh_within, never.sources
+        FROM lamina.freshness AS f
+        CROSS JOIN LATERAL (
+            SELECT string_agg(q.name, ', ' ORDER BY q.name) AS sources,
+                extract(epoch FROM clock_timestamp() - min(q.created_at))::float8 AS seconds
+            FROM (SELECT DISTINCT source FROM lamina.offsets WHERE view = f.view) AS o
+            JOIN lamina.query AS q ON q.name = o.source
+            WHERE f.seconds_behind IS NULL AND greatest(q.newest, q.caught_up_at) IS NULL
+        ) AS never
+        WHERE f.fresh_within < coalesce(f.seconds_behind, never.seconds)
+        ORDER BY f.view
+    """)
+    return [
+        f"{name}: {age(behind)} behind{f', as {never} was never counted' if never else ''}, and its fresh_within is"
+        f" {age(target)}: `lamina status` says whether its sources are read, and how far they lag (a speed layer that"
+        " runs and lags needs more cores or fewer views)"
+        for name, behind, target, never in connection.execute(late)
+    ]
+
+
+def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
+    """What is wrong with the rebuilds that came last, and whether one is overdue."""
+    told: list[str] = []
+    for each in _failed(connection):
+        again = "the same `lamina apply`" if each.key == rebuilds.APPLY else "`lamina rebuild`"
+        told.append(f"rebuild {each.id} failed after step `{each.step}`: {each.error} ({again} begins anew)")
+    newest = _newest(connection)
+    if newest is not None and newest.state == "running" and (left := _left(connection, newest)):
+        command = rebuilds.command(newest.key)
+        on = f"repeat the `lamina {command}` that began it" if command else "continue its steps"
+        told.append(
+            f"rebuild {newest.id} {left} after step `{newest.step}`: {on}, or"
+            f" `lamina step abandon --rebuild {newest.id}`, which loses nothing"
+        )
+    if limits.rebuild_within is not None:
+        since = func.coalesce(rebuilds.scheduled(), select(func.min(query.c.created_at)).scalar_subquery())
+        with_cells = exists().where(view.c.kind != "derived")
+        overdue = select(func.extract("epoch", func.clock_timestamp() - since)).where(with_cells)
+        seconds: Any = connection.execute(overdue).scalar_one_or_none()
+        if seconds is not None and seconds > limits.rebuild_within * 3600:
+            told.append(
+                f"no rebuild has ended well for {age(float(seconds))}: run `lamina rebuild`, and see its schedule"
+            )
+    return told
+
+
+def _failed(connection: Connection) -> Sequence[Any]:
+    """The rebuilds that failed and were not ended by a person, where one of their views has had no other since.
+
+    Of the last hundred: more fail in a row only where nobody looks. Those of previews do not count: whoever makes one
+    is told, and what is deployed waits for none of them.
+    """
+    return connection.execute(
+        text("""
+            WITH lately AS (
+                SELECT * FROM lamina.rebuild WHERE NOT starts_with(coalesce(key, ''), :preview)
+                ORDER BY id DESC LIMIT 100
+            ), tried AS (
+                SELECT id, state, step, key, error, unnest(views) AS view FROM lately
+                WHERE NOT (state = 'failed' AND error = ANY (:by_a_person))
+            ), last AS (
+                SELECT DISTINCT ON (view) * FROM tried
+                WHERE view IN (SELECT name FROM lamina.view WHERE kind <> 'derived')
+                    OR id = (SELECT max(id) FROM lately)
+                ORDER BY view, id DESC
+            )
+            SELECT DISTINCT id, step, key, error FROM last WHERE state = 'failed' ORDER BY id
+        """),
+        {"by_a_person": list(rebuilds.ENDED_BY_A_PERSON), "preview": rebuilds.PREVIEW},
+    ).all()
+
+
+def _newest(connection: Connection) -> Any:
+    """The newest rebuild, whatever became of it; None before the first."""
+    return connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).one_or_none()
+
+
+def of_checks(connection: Connection) -> list[str]:
+    """What holds new generations back, a proof or checks that block, and the checks of live views that failed."""
+    told = []
+    for id, waiting in lookup.held(connection).items():
+        told += [
+            f"{each.sentence}: rebuild {id} holds {_them(held)} back (correct what fails, and `lamina rebuild`; or let"
+            f" {_them(held)} be read, `lamina step hand-over --anyway {' '.join(held)} --rebuild {id}`)"
+            for each, held in checks.blocking(connection, id, [each.view for each in waiting])
+        ]
+        told += [
+            f"{name}: its proof found a difference, and rebuild {id} holds it back (`lamina check {name}` says"
+            f" which is wrong; `lamina step hand-over --anyway {name} --rebuild {id}` lets the new one be read)"
+            for name in proof.held_back(connection, waiting)
+        ]
+    live = [each for each in checks.results(connection, None) if each.blocked]
+    return told + [f"{each.sentence}: readers read that now (`lamina check --live` looks again)" for each in live]
+
+
+def _them(views: Collection[str]) -> str:
+    return "it" if len(views) == 1 else "them"
+
+
+def _left(connection: Connection, newest: Any) -> str | None:
+    """How a running rebuild was left, unless somebody goes on with it; a standby does not see a process' lock."""
+    if newest.lease_until is None:
+        told = newest.error in rebuilds.ENDED_BY_A_PERSON or rebuilds.held_by_a_process(connection)
+        told = told or standbys.behind(connection) is not None
+        return None if told else "died"
+    idle = func.extract("epoch", func.clock_timestamp() - newest.lease_until) + rebuilds.LEASE.total_seconds()
+    seconds = float(connection.execute(select(idle)).scalar_one())
+    return f"was left {age(seconds)} ago" if seconds > LEFT_AFTER else None
+
+
+def lag(end: Offsets, reached: Offsets) -> int:
+    """An upper bound of the records between progress and the end (offsets, which markers take too)."""
+    return sum(max(0, end[at] - reached.get(at, 0)) for at in end)
+
+
+def age(seconds: float) -> str:
+    """A span of time in the largest unit that it has two of.
+
+    >>> age(75), age(7_300), age(9 * 86_400), age(7_000)
+    ('75 s', '2 h', '9 d', '116 min')
+    """
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{seconds:.0f} s"

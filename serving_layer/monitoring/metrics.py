@@ -1,0 +1,348 @@
+"""Numbers for a monitoring system, as a table of data: name, unit in the name, help, labels and the SQL of each.
+
+`read` answers all of them in one statement, which looks at the bookkeeping alone and takes some milliseconds: nothing
+is counted row by row. The lag needs the brokers, and is added by `lamina/metrics.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Connection, text
+
+from serving_layer.postgres.phases import PHASES
+
+
+@dataclass(frozen=True)
+class Alert:
+    """The condition, in PromQL, under which somebody is called, for how long it has to hold, and what to do then."""
+
+    name: str
+    when: str
+    lasts: str
+    way_out: str
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number per set of labels. sql: a SELECT of the labels and the value; empty if the brokers are asked."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+    sql: str = ""
+    kind: Literal["gauge", "counter"] = "gauge"
+    alert: Alert | None = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The value of a metric for one set of labels."""
+
+    metric: str
+    labels: tuple[str, ...]
+    value: float
+
+
+_SHOWN_PLACES = """
+SELECT p.view, c.place
+FROM lamina.publication AS p JOIN lamina.generation_cells AS c ON c.generation = p.generation"""
+
+_OFFSETS = "SELECT query, sum(next_offset - start_offset) AS offsets FROM lamina.progress GROUP BY query"
+
+_BAD = """
+SELECT source, records, starts_with(error, 'counted, with NULL for a field: ') AS counts FROM lamina.bad_count"""
+
+_SKIPPED = """
+SELECT q.name AS source, count(s.topic_id) AS records
+FROM lamina.query AS q LEFT JOIN lamina.skipped AS s ON s.topic_id = q.topic_id GROUP BY q.name"""
+
+_DEPLOYED = {
+    "source": "SELECT name FROM lamina.compiled WHERE kind = 'source'",
+    "view": "SELECT name FROM lamina.view",
+}
+"""Names that a label may have. The bookkeeping keeps the progress of a dropped source, which nobody has to read."""
+
+METRICS: tuple[Metric, ...] = (
+    Metric(
+        "lamina_view_seconds_behind",
+        "Seconds for which a view may lack a record.",
+        ("view",),
+        "SELECT view, seconds_behind FROM lamina.freshness WHERE seconds_behind IS NOT NULL",
+        alert=Alert(
+            "LaminaViewBehind",
+            "lamina_view_seconds_behind > 60",
+            "2m",
+            "Look at the lag and the speed layer of its sources: `lamina status` says what is wrong.",
+        ),
+    ),
+    Metric(
+        "lamina_view_fresh_within_seconds",
+        "Seconds that a view may be behind: its `fresh_within`.",
+        ("view",),
+        "SELECT view, fresh_within FROM lamina.freshness WHERE fresh_within IS NOT NULL",
+        alert=Alert(
+            "LaminaViewMissesTarget",
+            "lamina_view_seconds_behind > lamina_view_fresh_within_seconds"
+            " or lamina_view_fresh_within_seconds unless lamina_view_seconds_behind",
+            "1m",
+            "Look at the lag and the speed layer of its sources: `lamina status` says what is wrong.",
+        ),
+    ),
+    Metric(
+        "lamina_view_fresh_ratio",
+        "Share of the minutes of the last hour and day in which a view was within its `fresh_within`. A minute without "
+        "a speed layer is a miss.",
+        ("view", "span"),
+        "SELECT view, span, met FROM lamina.freshness_met",
+    ),
+    Metric(
+        "lamina_view_cells",
+        "Cells of the published generation, as Postgres estimates them.",
+        ("view",),
+        f"""
+SELECT s.view, sum(greatest(t.reltuples, pg_stat_get_live_tuples(t.oid)))
+FROM ({_SHOWN_PLACES}) AS s JOIN pg_class AS t ON t.oid = to_regclass(s.place) GROUP BY s.view""",
+    ),
+    Metric(
+        "lamina_view_bytes",
+        "Bytes of the published generation, with its indexes.",
+        ("view",),
+        f"SELECT view, sum(pg_total_relation_size(to_regclass(place))) FROM ({_SHOWN_PLACES}) AS s GROUP BY view",
+    ),
+    Metric(
+        "lamina_view_generation_age_seconds",
+        "Seconds since the published generation was handed over.",
+        ("view",),
+        "SELECT view, extract(epoch FROM clock_timestamp() - handed_over_at) FROM lamina.publication",
+    ),
+    Metric(
+        "lamina_view_held",
+        "1 if a new generation is held back from readers by a check or a proof.",
+        ("view",),
+        """
+SELECT v.name, (EXISTS (SELECT FROM lamina.rebuild AS r
+                        WHERE r.id = (SELECT max(id) FROM lamina.rebuild WHERE v.name = ANY (views))
+                          AND r.state = 'held'))::int
+FROM lamina.view AS v WHERE v.kind <> 'derived'""",
+        alert=Alert(
+            "LaminaViewHeld",
+            "lamina_view_held == 1",
+            "0m",
+            "`lamina status` names the check and both ways out.",
+        ),
+    ),
+    Metric(
+        "lamina_proof_compared_cells",
+        "Cells that the newest proof of a view compared.",
+        ("view",),
+        "SELECT DISTINCT ON (view) view, cells FROM lamina.proof ORDER BY view, proved_at DESC",
+    ),
+    Metric(
+        "lamina_proof_differing_cells",
+        "Cells that differed in the newest proof of a view: realtime result against batch result.",
+        ("view",),
+        "SELECT DISTINCT ON (view) view, differing FROM lamina.proof ORDER BY view, proved_at DESC",
+        alert=Alert(
+            "LaminaProofDiffers",
+            "lamina_proof_differing_cells > 0",
+            "0m",
+            "`lamina check VIEW` compares what is served with the SELECT; docs/operations.md lists the causes.",
+        ),
+    ),
+    Metric(
+        "lamina_check_failing",
+        "Rows, keys or views that fail a declared check, by its last result on what readers read.",
+        ("view", "check"),
+        "SELECT view, name, failing FROM lamina.checked WHERE rebuild IS NULL",
+        alert=Alert(
+            "LaminaCheckFails",
+            "lamina_check_failing > 0",
+            "0m",
+            "`lamina check --live VIEW` lists rows that fail.",
+        ),
+    ),
+    Metric(
+        "lamina_source_records_total",
+        "Records of a source below its progress, by outcome. `counted` is an upper bound: markers of transactions take "
+        "offsets, too. `bad_field`: counted, with NULL for a field that could not be read.",
+        ("source", "outcome"),
+        f"""
+SELECT q.name, o.outcome, o.records
+FROM lamina.query AS q
+LEFT JOIN ({_OFFSETS}) AS p ON p.query = q.name
+LEFT JOIN ({_SKIPPED}) AS s ON s.source = q.name
+CROSS JOIN LATERAL (SELECT coalesce(sum(b.records) FILTER (WHERE NOT b.counts), 0) AS bad,
+                           coalesce(sum(b.records) FILTER (WHERE b.counts), 0) AS fields
+                    FROM ({_BAD}) AS b WHERE b.source = q.name) AS b
+CROSS JOIN LATERAL (VALUES ('counted', greatest(0, coalesce(p.offsets, 0) - b.bad - q.duplicates)),
+                           ('bad', b.bad), ('bad_field', b.fields), ('duplicate', q.duplicates),
+                           ('skipped', s.records)) AS o (outcome, records)""",
+        "counter",
+        alert=Alert(
+            "LaminaBadRecords",
+            'increase(lamina_source_records_total{outcome="bad"}[1h]) > 1000',
+            "0m",
+            "`SELECT * FROM lamina.bad_records` says why. Correct the producer; or correct the declaration, and "
+            "`lamina apply` counts them, too.",
+        ),
+    ),
+    Metric(
+        "lamina_source_next_offset",
+        "The offset below which every record of a partition is counted.",
+        ("source", "partition"),
+        "SELECT query, partition::text, next_offset FROM lamina.progress",
+        "counter",
+    ),
+    Metric(
+        "lamina_source_lag_offsets",
+        "Offsets between a source's progress and the end of its topic.",
+        ("source", "partition"),
+        alert=Alert(
+            "LaminaLagGrows",
+            "sum by (source) (lamina_source_lag_offsets) > 0 "
+            "and deriv((sum by (source) (lamina_source_lag_offsets))[15m:1m]) > 0",
+            "15m",
+            "The speed layer is slower than the producers: more cores, fewer views, or `lamina rebuild --leap SOURCE`.",
+        ),
+    ),
+    Metric(
+        "lamina_micro_batch_seconds",
+        "Seconds that a micro-batch of a source takes, by phase: the mean of its newest minute, of the last five.",
+        ("source", "phase"),
+        f"""
+SELECT m.query, p.phase, p.seconds / m.micro_batches
+FROM (SELECT DISTINCT ON (query) * FROM lamina.micro_batch_seconds
+      WHERE minute > clock_timestamp() - interval '5 minutes' ORDER BY query, minute DESC) AS m
+CROSS JOIN LATERAL (VALUES {", ".join(f"('{phase}', m.{phase})" for phase in PHASES)}) AS p (phase, seconds)""",
+    ),
+    Metric(
+        "lamina_source_heard_age_seconds",
+        "Seconds since the speed layer of a source last said that it lives.",
+        ("source",),
+        """
+SELECT source, heard_age FROM lamina.ages WHERE heard_age IS NOT NULL""",
+        alert=Alert(
+            "LaminaSpeedLayerGone",
+            "lamina_source_heard_age_seconds > 30",
+            "0m",
+            "Start the speed layer again: `lamina up`, or `lamina speed`.",
+        ),
+    ),
+    Metric(
+        "lamina_source_stopped",
+        "1 if a source refuses to go on, for a reason that `lamina status` prints.",
+        ("source",),
+        "SELECT name, (stopped IS NOT NULL)::int FROM lamina.query",
+        alert=Alert(
+            "LaminaSourceStopped",
+            "lamina_source_stopped == 1",
+            "0m",
+            "`lamina status` prints the reason and the way out.",
+        ),
+    ),
+    Metric(
+        "lamina_archive_lag_offsets",
+        "Offsets that are counted and not archived yet.",
+        ("source", "partition"),
+        """
+SELECT p.query, p.partition::text, p.next_offset - coalesce(a.held, p.start_offset)
+FROM lamina.progress AS p LEFT JOIN lamina.archived AS a USING (query, topic, partition)""",
+    ),
+    Metric(
+        "lamina_archive_headroom_offsets",
+        "Archived offsets that Kafka still holds: at 0 or below, retention has overtaken the archive.",
+        ("source", "partition"),
+        alert=Alert(
+            "LaminaArchiveOvertaken",
+            "lamina_archive_headroom_offsets < 0",
+            "0m",
+            "Run `lamina archive`, and see why its schedule does not. What is lost is named by `lamina status`.",
+        ),
+    ),
+    Metric(
+        "lamina_archive_age_seconds",
+        "Seconds since the last archive run of a source.",
+        ("source",),
+        "SELECT query, extract(epoch FROM clock_timestamp() - min(archived_at)) FROM lamina.archived GROUP BY query",
+    ),
+    Metric(
+        "lamina_rebuild_seconds",
+        "Seconds that the newest finished rebuild took.",
+        (),
+        """
+SELECT extract(epoch FROM ended_at - started_at) FROM lamina.rebuild
+WHERE state = 'done' ORDER BY id DESC LIMIT 1""",
+    ),
+    Metric(
+        "lamina_rebuild_step_seconds",
+        "Seconds that each step of the newest finished rebuild took, since the step before had ended. `view`: of "
+        "`compute`, and of `prove` if a scheduler proves views one by one.",
+        ("step", "view"),
+        """
+SELECT split_part(s.key, ' ', 1), substr(s.key, strpos(s.key || ' ', ' ') + 1), s.value::float8
+FROM (SELECT seconds FROM lamina.rebuild WHERE state = 'done' ORDER BY id DESC LIMIT 1) AS r
+CROSS JOIN jsonb_each_text(r.seconds) AS s""",
+    ),
+    Metric(
+        "lamina_rebuild_age_seconds",
+        "Seconds since the newest finished rebuild ended.",
+        (),
+        """
+SELECT extract(epoch FROM clock_timestamp() - ended_at) FROM lamina.rebuild
+WHERE state = 'done' ORDER BY id DESC LIMIT 1""",
+        alert=Alert(
+            "LaminaRebuildOverdue",
+            "lamina_rebuild_age_seconds > 2 * 86400",
+            "0m",
+            "Run `lamina rebuild`, and see why its schedule does not.",
+        ),
+    ),
+    Metric(
+        "lamina_rebuild_failed",
+        "1 if the newest rebuild failed.",
+        (),
+        "SELECT (state = 'failed')::int FROM lamina.rebuild ORDER BY id DESC LIMIT 1",
+        alert=Alert(
+            "LaminaRebuildFailed",
+            "lamina_rebuild_failed == 1",
+            "0m",
+            "`lamina status` names the step and the error. `lamina rebuild` begins again.",
+        ),
+    ),
+    Metric(
+        "lamina_oldest_snapshot_seconds",
+        "Age of the oldest transaction of the database that holds a snapshot: while it lasts, no vacuum removes rows.",
+        (),
+        """
+SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0) FROM pg_stat_activity
+WHERE datname = current_database() AND backend_xmin IS NOT NULL AND pid <> pg_backend_pid()""",
+        alert=Alert(
+            "LaminaSlowReader",
+            "lamina_oldest_snapshot_seconds > 3600",
+            "0m",
+            "Find it in pg_stat_activity by the age of xact_start, and end it: `SELECT pg_terminate_backend(pid)`.",
+        ),
+    ),
+)
+
+
+def read(connection: Connection) -> Iterator[Sample]:
+    """The samples of every metric that Postgres knows, of one moment."""
+    for metric, labels, value in connection.execute(text(_STATEMENT)):
+        if value is not None:
+            yield Sample(metric, tuple(labels), float(value))
+
+
+def _branch(metric: Metric) -> str:
+    names = [f"l{number}" for number, _ in enumerate(metric.labels)]
+    labels = f"ARRAY[{', '.join(names)}]::text[]"
+    columns = ", ".join([*names, "value"])
+    known = _DEPLOYED.get(metric.labels[0]) if metric.labels else None
+    deployed = f" WHERE l0 IN ({known})" if known else ""
+    return f"SELECT '{metric.name}', {labels}, value::float8 FROM ({metric.sql}) AS m ({columns}){deployed}"
+
+
+_STATEMENT = "\nUNION ALL\n".join(_branch(metric) for metric in METRICS if metric.sql)

@@ -1,0 +1,107 @@
+"""The state of every view and source in one statement, for a page that asks every second (`overview.sql`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from serving_layer.monitoring.freshness import is_late
+from serving_layer.promise import rebuilds, skipping
+
+MOST_BAD = 10_001
+"""Bad records of the last hour that are counted; one more than the page writes out."""
+
+_STATEMENT = text(Path(__file__).with_name("overview.sql").read_text())
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The newest proof of a view: cells compared, cells that differed, and when."""
+
+    compared: int
+    differing: int
+    at: datetime
+
+
+@dataclass(frozen=True)
+class View:
+    """A view as readers read it. cells: as Postgres estimates them; None for a derived view, and
+    until Postgres has estimated them.
+
+    seconds_behind: for how long it may lack a record of any of its sources. fresh_within: the seconds that it may
+    be behind, if its declaration says so. held: readers do not get a new generation.
+    """
+
+    name: str
+    kind: str
+    sources: tuple[str, ...]
+    seconds_behind: float | None
+    generation: int | None
+    cells: int | None
+    held: bool
+    served: bool
+    fresh_within: float | None
+    proof: Proof | None
+
+    @property
+    def is_late(self) -> bool:
+        """True if it is further behind than it may be."""
+        return is_late(self.seconds_behind, self.fresh_within)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source as its query counts it. next_offsets: by partition. counted: offsets below progress.
+
+    heard_age: seconds since its writer last said that it lives, or committed.
+    """
+
+    name: str
+    topic: str
+    next_offsets: Mapping[int, int]
+    counted: int
+    bad: int
+    bad_lately: int
+    writer: str | None
+    stopped: str | None
+    heard_age: float | None
+
+    @property
+    def is_read(self) -> bool:
+        """True if its writer is a speed layer: a leap writes for a while, and a skip for a moment."""
+        return bool(self.writer) and not rebuilds.is_leap(self.writer) and not skipping.is_skip(self.writer)
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Views, each after those that it reads, and sources by name.
+
+    minutes: of the last hour, oldest first: seconds ago, and how far each source was behind then.
+    """
+
+    views: tuple[View, ...]
+    sources: tuple[Source, ...]
+    minutes: tuple[tuple[float, Mapping[str, float]], ...] = ()
+
+
+def overview(connection: Connection) -> Overview:
+    """Reads all of it in one statement."""
+    read: dict[str, Any] = connection.execute(_STATEMENT, {"most_bad": MOST_BAD}).scalar_one()
+    minutes = tuple((ago, behind) for ago, behind in read["minutes"])
+    return Overview(tuple(map(_view, read["views"])), tuple(map(_source, read["sources"])), minutes)
+
+
+def _view(row: dict[str, Any]) -> View:
+    compared, differing, at = row.pop("compared"), row.pop("differing"), row.pop("proved_at")
+    proof = None if at is None else Proof(compared, differing, datetime.fromisoformat(at))
+    return View(**{**row, "sources": tuple(row["sources"] or ())}, proof=proof)
+
+
+def _source(row: dict[str, Any]) -> Source:
+    offsets = {int(partition): offset for partition, offset in row["next_offsets"].items()}
+    return Source(**{**row, "next_offsets": offsets})

@@ -1,0 +1,235 @@
+"""The bookkeeping of one view, or of one source, for a page about it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, text
+
+from serving_layer.monitoring.freshness import is_late
+from serving_layer.postgres.phases import PHASES
+
+REASONS = 20
+"""Newest reasons for quarantine that are shown."""
+
+_GENERATIONS = text("""
+SELECT g.id, g.version, g.state, p.generation IS NOT NULL AS published, g.rebuild, g.opened_at, g.live_at, g.shown_at,
+       g.retired_at, f.cells AS compared, f.differing, f.against, f.proved_at
+FROM lamina.generation AS g
+LEFT JOIN lamina.publication AS p ON p.generation = g.id
+LEFT JOIN LATERAL (
+  SELECT * FROM lamina.proof WHERE generation = g.id ORDER BY proved_at DESC LIMIT 1
+) AS f ON true
+WHERE g.view = :view
+ORDER BY g.id DESC LIMIT :most
+""")
+
+_PARTITIONS = text("""
+SELECT p.partition, p.start_offset, p.next_offset, coalesce(a.held, p.start_offset) AS archived, a.archived_at
+FROM lamina.progress AS p
+LEFT JOIN lamina.archived AS a USING (query, topic, partition)
+WHERE p.query = :source
+ORDER BY p.partition
+""")
+
+_REASONS = text("""
+SELECT error, records, first, last FROM lamina.bad_count WHERE source = :source ORDER BY last DESC LIMIT :most
+""")
+
+_VIEW = text("""
+SELECT f.seconds_behind, f.fresh_within, f.generation,
+       (SELECT CASE WHEN bool_and(t.reltuples >= 0 OR pg_stat_get_live_tuples(t.oid) > 0)
+                     THEN sum(greatest(t.reltuples, pg_stat_get_live_tuples(t.oid)))::bigint END
+        FROM lamina.generation_cells AS c JOIN pg_class AS t ON t.oid = to_regclass(c.place)
+        WHERE c.generation = f.generation) AS cells,
+       coalesce((SELECT r.state = 'held' FROM lamina.rebuild AS r
+                 WHERE v.name = ANY (r.views) ORDER BY r.id DESC LIMIT 1), false) AS held,
+       p.cells AS compared, p.differing
+FROM lamina.view AS v
+JOIN lamina.freshness AS f ON f.view = v.name
+LEFT JOIN LATERAL (
+  SELECT cells, differing FROM lamina.proof WHERE view = v.name ORDER BY proved_at DESC LIMIT 1
+) AS p ON true
+WHERE v.name = :view
+""")
+
+_SOURCE = text("""
+SELECT q.duplicates, q.conflicts, q.writer, q.stopped,
+       (SELECT coalesce(sum(b.records), 0) FROM lamina.bad_count AS b WHERE b.source = q.name) AS bad
+FROM lamina.query AS q WHERE q.name = :source
+""")
+
+_MINUTES = text("""
+SELECT extract(epoch FROM clock_timestamp() - minute)::float8 AS ago, m.*
+FROM lamina.micro_batch_seconds AS m
+WHERE query = :source AND minute > clock_timestamp() - interval '1 hour'
+ORDER BY minute
+""")
+
+_STEPS = text("""
+SELECT h.at, h.query, h.partitions, h.first, h.next, h.view, h.generation, g.rebuild, r.leap, f.cells, f.differing
+FROM lamina.history AS h
+LEFT JOIN lamina.generation AS g ON g.id = h.generation
+LEFT JOIN lamina.rebuild AS r ON r.id = g.rebuild
+LEFT JOIN LATERAL (
+  SELECT cells, differing FROM lamina.proof
+  WHERE h.view IS NOT NULL AND generation = h.generation ORDER BY proved_at DESC LIMIT 1
+) AS f ON true
+WHERE h.query = ANY (:sources) OR h.view = ANY (:views)
+ORDER BY h.id DESC LIMIT :most
+""")
+
+
+@dataclass(frozen=True)
+class Minute:
+    """The micro-batches of a source in one minute, so many seconds ago, and their mean seconds by phase."""
+
+    ago: float
+    micro_batches: int
+    means: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class ViewParticulars:
+    """A view as readers read it. cells: as Postgres estimates them; None for a derived view.
+
+    compared, differing: cells of its newest proof. generations: the newest ones, dropped ones included, newest first.
+    """
+
+    seconds_behind: float | None
+    fresh_within: float | None
+    generation: int | None
+    cells: int | None
+    held: bool
+    compared: int | None
+    differing: int | None
+    generations: list[Generation]
+
+    @property
+    def is_late(self) -> bool:
+        """True if it is further behind than its `fresh_within`."""
+        return is_late(self.seconds_behind, self.fresh_within)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A row of the history. query: whose progress moved, from `first` below `next` of each of `partitions`.
+
+    view: shows `generation` from now on. rebuild, leap: what made that generation; compared, differing: its proof.
+    """
+
+    at: datetime
+    query: str | None
+    partitions: list[int] | None
+    first: list[int] | None
+    next: list[int] | None
+    view: str | None
+    generation: int | None
+    rebuild: int | None
+    leap: bool | None
+    compared: int | None
+    differing: int | None
+
+    @property
+    def offsets(self) -> str:
+        """The offsets that were counted, the last ones included: `0:1-3 1:7`."""
+        ranges = zip(self.partitions or (), self.first or (), self.next or (), strict=True)
+        return " ".join(f"{at}:{a}" + (f"-{b - 1}" if b - a > 1 else "") for at, a, b in ranges)
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A generation of a view, and its newest proof: cells compared and differing, against which generation."""
+
+    id: int
+    version: str
+    state: str
+    published: bool
+    rebuild: int | None
+    opened_at: datetime
+    live_at: datetime | None
+    shown_at: datetime | None
+    retired_at: datetime | None
+    compared: int | None
+    differing: int | None
+    against: int | None
+    proved_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition of a source: the first offset that counts, progress, and the offset below which it is archived."""
+
+    partition: int
+    start_offset: int
+    next_offset: int
+    archived: int
+    archived_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why records of a source went to quarantine, how many, and when the first and the last did."""
+
+    error: str
+    records: int
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True)
+class SourceParticulars:
+    """All of one source. duplicates: copies of counted records; conflicts: those that differ and come before.
+
+    minutes: those of the last hour that had a micro-batch, oldest first.
+    """
+
+    duplicates: int
+    conflicts: int
+    writer: str | None
+    stopped: str | None
+    bad: int
+    partitions: list[Partition]
+    reasons: list[Reason]
+    minutes: list[Minute]
+
+    @property
+    def counted(self) -> int:
+        """Offsets below progress."""
+        return sum(each.next_offset - each.start_offset for each in self.partitions)
+
+
+def of_view(connection: Connection, view: str, most: int = 50) -> ViewParticulars | None:
+    """Reads in the snapshot of the connection; None if no view has this name."""
+    row = connection.execute(_VIEW, {"view": view}).mappings().one_or_none()
+    generations = connection.execute(_GENERATIONS, {"view": view, "most": most})
+    return None if row is None else ViewParticulars(**row, generations=[Generation(*each) for each in generations])
+
+
+def freshness_met(connection: Connection, view: str) -> list[tuple[str, float]]:
+    """The shares of the last hour and day in which a view was within its `fresh_within`; empty without one."""
+    met = text("SELECT span, met FROM lamina.freshness_met WHERE view = :view ORDER BY span DESC")
+    return [(span, share) for span, share in connection.execute(met, {"view": view})]
+
+
+def of_source(connection: Connection, source: str) -> SourceParticulars | None:
+    """Reads in the snapshot of the connection; None if no query has this name."""
+    given = {"source": source, "most": REASONS}
+    row = connection.execute(_SOURCE, given).mappings().one_or_none()
+    if row is None:
+        return None
+    partitions = [Partition(*each) for each in connection.execute(_PARTITIONS, given)]
+    reasons = [Reason(*each) for each in connection.execute(_REASONS, given)]
+    minutes = [
+        Minute(each["ago"], each["micro_batches"], {name: each[name] / each["micro_batches"] for name in PHASES})
+        for each in connection.execute(_MINUTES, given).mappings()
+    ]
+    return SourceParticulars(**row, partitions=partitions, reasons=reasons, minutes=minutes)
+
+
+def steps(connection: Connection, sources: Collection[str], views: Collection[str], most: int) -> list[Step]:
+    """The newest steps of the history of these sources and views, newest first."""
+    given = {"sources": list(sources), "views": list(views), "most": most}
+    return [Step(*row) for row in connection.execute(_STEPS, given)]

@@ -1,0 +1,87 @@
+"""Tables of cells: how they are named, made, staged into and merged.
+
+A generation's cells are computed into a table of its own, `cells.<cell table>_g<generation>`, and so are its realtime
+tables, `realtime.<cell table>_g<generation>_<n>`. Where the cells of a generation are later is its `place`
+(`lamina.generation_cells`): a hand-over exchanges the places of two generations, cell by cell where they differ, so
+that readers read one table all along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, CursorResult
+
+from serving_layer.postgres.copying import Rows
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Cells on their way into Postgres: one COPY, read by the merges of several tables of cells.
+
+    ddl: the temporary table, made unless it is there. rows: what is copied into it.
+    read: per table of cells, by name, the SELECT of its keys and partials from the temporary table.
+    """
+
+    ddl: str
+    table: str
+    rows: Rows
+    read: Mapping[str, str]
+
+
+def cells_of(cell_table: str, generation: int) -> str:
+    """The qualified name of the table that a generation's cells are computed into."""
+    return f'cells."{cell_table}_g{generation}"'
+
+
+def realtime_of(cell_table: str, generation: int, number: int) -> str:
+    """The qualified name of one of the realtime tables of a generation."""
+    return f'realtime."{cell_table}_g{generation}_{number}"'
+
+
+def create(connection: Connection, ddl: str, name: str) -> None:
+    """Makes a table of cells."""
+    run(connection, ddl.replace("{table}", name))
+
+
+def stage(connection: Connection, staged: Staged) -> None:
+    """Copies cells into a temporary table, which is made where the session has none and is empty after the commit."""
+    run(connection, staged.ddl)
+    copy(connection, staged.table, staged.rows)
+
+
+def copy(connection: Connection, table: str, rows: Rows) -> None:
+    """COPY of rows into `table`, which may be followed by a list of columns."""
+    if rows.size == 0:
+        return
+    cursor = connection.connection.cursor()
+    try:
+        cursor.copy_expert(f"COPY {table} FROM STDIN (FORMAT {rows.format})", rows.file())
+    finally:
+        cursor.close()
+
+
+def kept_since(table: Any, since: datetime | None) -> datetime | None:
+    """From when on cells of a table are kept, by its column `retained`, where groups are from `since`; None for all."""
+    return None if since is None or not table.retained else since - timedelta(microseconds=table.longer)
+
+
+def merge(
+    connection: Connection, statement: str, *, into: str, newest: int, cells: str, since: datetime | None
+) -> None:
+    """Folds `cells` (a table, or a SELECT in parentheses) into the table `into`; `statement` is the compiled merge."""
+    filled = statement.replace("{into}", into).replace("{generation}", str(newest)).replace("{cells}", cells)
+    run(connection, filled.replace("{since}", str(since)))
+
+
+def drop(connection: Connection, name: str) -> None:
+    """Drops a table that no reader knows."""
+    run(connection, f"DROP TABLE IF EXISTS {name}")
+
+
+def run(connection: Connection, statement: str) -> CursorResult[Any]:
+    """Executes a compiled text as it is: its colons and percent signs are not parameters."""
+    return connection.exec_driver_sql(statement, execution_options={"no_parameters": True})

@@ -1,0 +1,395 @@
+"""Generations: opened at a cut, live, retired. Where the batch result meets the realtime one.
+
+The invariant, after every committed transaction of this module and of `micro_batch.py`:
+
+    cells(g) = partial(all records below progress)      for every live generation g
+
+A building generation holds the same in two parts: its cells are those of the records below its cut (the batch
+view, once loaded), its realtime tables those of the records from the cut to progress (the realtime view). Because
+merge is associative and commutative, `go_live` may fold the one into the other in any order.
+
+Readers read one table all along. A hand-over overwrites in it the cells that differ, and keeps what they were in the
+table of the new generation, which from then on holds the one before (`overwriting.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version as version_of_package
+
+from sqlalchemy import Connection, cast, func, insert, select, text, update
+from sqlalchemy.dialects.postgresql import INTERVAL
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from master_log.offsets import Offsets, TopicPartition
+from master_log.tails import Tails
+from serving_layer.catalog.lookup import Generation, find, get, of_previews, published
+from serving_layer.postgres import cells
+from serving_layer.postgres.bookkeeping import (
+    cell_table,
+    cut,
+    generation,
+    generation_cells,
+    publication,
+    query,
+    rebuild,
+    view,
+)
+from serving_layer.postgres.database import Database
+from serving_layer.promise import history, overwriting, progress
+from view_algebra.compiled import View
+from view_algebra.errors import LaminaError
+
+ABSORB_ABOVE = 20_000
+"""Cells. A realtime table with more is absorbed without the lock before a generation goes live: a merge of this many
+takes about 0.2 s, which is how long the query's micro-batches wait."""
+
+
+def open_building(
+    connection: Connection,
+    view_name: str,
+    *,
+    rebuild: int | None,
+    at: Offsets | None = None,
+    tails: Tails | None = None,
+    of: View | None = None,
+) -> Generation:
+    """Opens a generation of the declared version of a view: from now on every micro-batch merges into it, too.
+
+    Its cut is progress, read under the lock of its queries, so that every micro-batch lies wholly below the cut or
+    wholly above it. Only a leap, which has taken the queries over, gives another cut: `at`, and its tails. `of` is
+    another version, whose tables of cells are registered.
+    """
+    declared = select(view.c.version).where(view.c.name == view_name).scalar_subquery()
+    version = declared if of is None else of.version
+    wanted = (cell_table.c.view == view_name, cell_table.c.version == version)
+    tables = {
+        row.name: row for row in connection.execute(select(cell_table).where(*wanted).order_by(cell_table.c.name))
+    }
+    if not tables:
+        raise LaminaError(
+            f"{view_name} has no cells to rebuild",
+            evidence="it is a derived view, or it is not in the catalog that was applied last",
+            way_out="`lamina status` lists the views.",
+        )
+    feeding = sorted({row.query for row in tables.values()})
+    progress.lock(connection, feeding)
+    if of is None:
+        retain = connection.execute(select(view.c.retain).where(view.c.name == view_name)).scalar_one()
+    else:
+        retain = of.properties.get("retain")
+    values = {"view": view_name, "version": next(iter(tables.values())).version, "state": "building"}
+    values |= {"rebuild": rebuild, "since": None if retain is None else _since(connection, feeding, retain)}
+    values |= {"spark": version_of_package("pyspark")}
+    new = connection.execute(insert(generation).values(values).returning(generation.c.id)).scalar_one()
+    for name in feeding:
+        reached, known = progress.known(connection, name)
+        if at is not None:
+            reached, known = reached.updated(_on(reached.topics(), at)), tails or {}
+        _record_cut(connection, new, name, reached, known)
+    for name, row in tables.items():
+        place = cells.cells_of(name, new)
+        cells.create(connection, row.ddl, place)
+        cells.create(connection, row.ddl, cells.realtime_of(name, new, 0))
+        connection.execute(insert(generation_cells).values(generation=new, cell_table=name, place=place))
+    return get(connection, new)
+
+
+def _since(connection: Connection, feeding: Sequence[str], retain: str) -> datetime | None:
+    """Since when a generation that is opened now keeps groups: from a day's beginning (UTC) on.
+
+    By the clock, but never by one that is ahead of the newest record: it would let groups go that are not that old.
+    """
+    newest = select(func.max(query.c.newest)).where(query.c.name.in_(feeding)).scalar_subquery()
+    begins = func.date_trunc("day", func.least(func.now(), newest) - cast(retain, INTERVAL), "UTC")
+    found: datetime | None = connection.execute(select(begins)).scalar_one()
+    return found
+
+
+def keep_all(connection: Connection) -> None:
+    """Lets the generations of views with `retain` keep all groups, however old."""
+    always = datetime(1000, 1, 1, tzinfo=UTC)
+    connection.execute(update(generation).where(generation.c.since.is_not(None)).values(since=always))
+
+
+def absorb(database: Database, id: int) -> None:
+    """Folds the realtime tables of a generation whose batch view is loaded into its cells, until little is left.
+
+    A realtime table is swapped for an empty one under the lock and merged without it: micro-batches go on
+    meanwhile. Repeating it after a crash loses nothing, as a table is merged and forgotten in one transaction.
+    """
+    while database.retrying(lambda connection: _swap(connection, id)):
+        database.retrying(lambda connection: _fold_sealed(connection, id))
+
+
+def go_live(connection: Connection, ids: Sequence[int]) -> None:
+    """Merges what is left in the realtime tables and makes the generations live, under the lock of their queries.
+
+    From this commit on micro-batches merge into the cells in place.
+    """
+    opened = [get(connection, id) for id in sorted(ids)]
+    progress.lock(connection, {name for each in opened for name in each.queries})
+    for each in opened:
+        state = _state(connection, each.id)
+        if state == "live" or _withdrawn(connection, each.view, state):
+            continue
+        if state != "building":
+            raise LaminaError(
+                f"Generation {each.id} of {each.view} was retired", way_out="Start again with `lamina rebuild`."
+            )
+        _fold(connection, each.id, sealed_only=False)
+        connection.execute(
+            update(generation).where(generation.c.id == each.id).values(state="live", live_at=func.clock_timestamp())
+        )
+
+
+def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
+    """Lets each view show the generation given, all at once: the cells that differ are overwritten where readers read.
+
+    Those that `overwriting.note` has noted before; else the generations are compared now, under the lock.
+    """
+    progress.lock(connection, {query for id in to.values() for query in get(connection, id).queries})
+    for name, id in sorted(to.items()):
+        state = _state(connection, id)
+        if _withdrawn(connection, name, state):
+            continue
+        if state != "live":
+            raise LaminaError(
+                f"Generation {id} of {name} is {state} and cannot be read",
+                way_out="Only a live generation can be handed over: run the steps of the rebuild in their order.",
+            )
+        new, now = get(connection, id), published(connection).get(name)
+        declared = connection.execute(select(view.c.version).where(view.c.name == name)).scalar_one()
+        if new.version != declared:
+            raise LaminaError(
+                f"Generation {id} of {name} is of another version than the one that is declared",
+                evidence=f"it is of version {new.version}, declared is {declared}",
+                way_out="`lamina apply` moves a view to another version, with all that is read of it.",
+            )
+        if now is not None and now != id and (old := get(connection, now)).version == new.version:
+            _exchange(connection, new, old)
+        if now != id:
+            at, this = func.clock_timestamp(), update(generation)
+            connection.execute(this.where(generation.c.id == id).values(shown_at=at))
+            if now is not None:
+                connection.execute(this.where(generation.c.id == now).values(shown_until=at))
+        statement = upsert(publication).values(view=name, generation=id)
+        connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=[publication.c.view], set_={"generation": id, "handed_over_at": func.clock_timestamp()}
+            )
+        )
+    history.shown(connection, sorted(to))
+
+
+def _exchange(connection: Connection, new: Generation, old: Generation) -> None:
+    """Lets two live generations of one version change places: where readers read, the new one is from now on."""
+    for name in new.tables:
+        overwriting.exchange(connection, name, new, old)
+        for each, place in ((new, old.places[name]), (old, new.places[name])):
+            connection.execute(_of(each.id, name).values(place=place))
+
+
+def retire(connection: Connection, ids: Sequence[int]) -> None:
+    """Ends the maintenance of generations that no view is read from; their tables are dropped later."""
+    found = [get(connection, id) for id in sorted(ids)]
+    progress.lock(connection, {name for each in found for name in each.queries})
+    for each in found:
+        _state(connection, each.id)
+    # Read only now that their rows are locked: a hand-over or a roll back that came before us has ended.
+    still = {id for id in published(connection).values() if id in ids}
+    if still:
+        raise LaminaError(f"Generation {min(still)} is published", way_out="Hand its view over first.")
+    for each in found:
+        connection.execute(
+            update(generation)
+            .where(generation.c.id == each.id, generation.c.state != "retired")
+            .values(
+                state="retired",
+                retired_at=func.clock_timestamp(),
+            )
+        )
+
+
+def retire_superseded(connection: Connection, names: Iterable[str]) -> None:
+    """Retires what these views keep no longer, but for what a rebuild has still to hand over."""
+    going_on = rebuild.c.state.in_(["running", "held"])
+    to_come = select(generation.c.id).join(rebuild).where(going_on, generation.c.shown_at.is_(None))
+    kept = set(connection.execute(to_come).scalars())
+    retire(connection, [id for name in names for id in superseded(connection, name) if id not in kept])
+
+
+def superseded(connection: Connection, view_name: str) -> list[int]:
+    """The live generations of a view that are kept no longer.
+
+    Kept are the published one and, of its version, the `keep_generations` that were shown last. Of the `keep_versions`
+    that were shown last before it, one generation each is kept. What a preview reads is kept beside these.
+    """
+    now = published(connection).get(view_name)
+    row = connection.execute(select(view).where(view.c.name == view_name)).one_or_none()
+    generations_, versions_ = (
+        (0, 0) if row is None or row.kind == "derived" else (row.keep_generations, row.keep_versions)
+    )
+    declared = None if row is None else row.version
+    live = find(connection, generation.c.view == view_name, generation.c.state == "live", generation.c.id != now)
+    for_previews = of_previews(connection)
+    others = [each for each in live if each.id not in for_previews]
+    shown_until = select(generation.c.id, generation.c.shown_until).where(generation.c.view == view_name)
+    shown = {row.id: row.shown_until for row in connection.execute(shown_until)}
+    others.sort(key=lambda each: (shown[each.id] is not None, shown[each.id], each.id), reverse=True)
+    same = [each.id for each in others if each.version == declared]
+    newest_of = {each.version: each.id for each in reversed(others) if each.version != declared}
+    kept = {*same[:generations_], *sorted(newest_of.values(), key=[each.id for each in others].index)[:versions_]}
+    return [each.id for each in reversed(others) if each.id not in kept]
+
+
+def land(
+    connection: Connection,
+    ids: Sequence[int],
+    fences: Mapping[str, int],
+    to: Mapping[str, tuple[Offsets, Tails]],
+    lost: Container[TopicPartition] = (),
+) -> None:
+    """Ends a leap: goes live, hands over, moves progress to the cut and retires all older generations, all at once.
+
+    `to` has, by query, the cut and its tails. No older generation may stay live: it lacks the records between the old
+    progress and the cut. Progress goes back only in a partition that is among the `lost`, whose end Kafka has lost:
+    every generation that counted it retires.
+    """
+    progress.lock(connection, fences)
+    for name, fence in sorted(fences.items()):
+        progress.check_fence(connection, name, fence)
+        reached = progress.read(connection, [name])
+        if not to[name][0].reaches({at: offset for at, offset in reached.items() if at not in lost}):
+            raise LaminaError(
+                f"The leap of {name} would go back",
+                evidence=f"progress is {reached}, the log ends at {to[name][0]}",
+                way_out="Records were counted meanwhile: run the leap again.",
+            )
+    go_live(connection, ids)
+    leapt = {each.view: each.id for each in (get(connection, id) for id in ids)}
+    hand_over(connection, leapt)
+    older = [each for each in _fed_by(connection, fences) if each.id not in ids]
+    left = {each.view for each in older if each.id in published(connection).values()}
+    if left:
+        raise LaminaError(
+            f"{min(left)} was deployed while the leap ran, and would miss the records leapt over",
+            way_out="Run the leap again: it takes the view with it.",
+        )
+    retire(connection, [each.id for each in older])
+    for name in fences:
+        reached = progress.read(connection, [name])
+        end, tails = to[name]
+        progress.write(connection, name, end, None, tails)
+        history.leapt(connection, name, reached, end, leapt_to=max(ids, default=None), lost=lost)
+
+
+def loaded(connection: Connection, id: int, cell_table_name: str, attempt: int) -> None:
+    """Records that the cells below the cut are complete; refused to an attempt that another one has followed."""
+    noted = connection.execute(
+        update(generation_cells)
+        .where(
+            generation_cells.c.generation == id,
+            generation_cells.c.cell_table == cell_table_name,
+            generation_cells.c.attempt == attempt,
+        )
+        .values(loaded_at=func.clock_timestamp())
+    )
+    if noted.rowcount == 0:
+        raise LaminaError(
+            f"The cells of generation {id} are being loaded by another process",
+            evidence=f"attempt {attempt} at {cell_table_name} was followed by a newer one",
+            way_out="Let the newer one finish.",
+        )
+
+
+def _record_cut(connection: Connection, id: int, query: str, at: Offsets, tails: Tails) -> None:
+    for place, offset in at.items():
+        where = {"topic": place.topic, "partition": place.partition, "offset": offset, "tail": tails.get(place)}
+        connection.execute(insert(cut).values(generation=id, query=query, **where))
+
+
+def _fed_by(connection: Connection, queries: Iterable[str]) -> list[Generation]:
+    """All generations that are not retired and that one of the queries feeds."""
+    fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(list(queries)))
+    return find(connection, generation.c.id.in_(fed), generation.c.state != "retired")
+
+
+def _on(topics: Sequence[str], at: Offsets) -> Offsets:
+    return Offsets({place: offset for place, offset in at.items() if place.topic in topics})
+
+
+def _state(connection: Connection, id: int) -> str:
+    """Its state, which nobody else changes until the transaction ends."""
+    locked = select(generation.c.state).where(generation.c.id == id).with_for_update(key_share=True)
+    return str(connection.execute(locked).scalar_one())
+
+
+def _withdrawn(connection: Connection, view_name: str, state: str) -> bool:
+    """Whether a generation was retired because its view is not declared any more, or has no cells any more."""
+    if state != "retired":
+        return False
+    with_cells = (view.c.name == view_name, view.c.kind != "derived")
+    return connection.execute(select(view.c.name).where(*with_cells)).one_or_none() is None
+
+
+def _swap(connection: Connection, id: int) -> bool:
+    """Gives micro-batches an empty realtime table where the present one has grown large; False when none has."""
+    opened = get(connection, id)
+    progress.lock(connection, opened.queries)
+    if _state(connection, id) != "building":
+        return False
+    swapped = False
+    for name in opened.tables:
+        row = connection.execute(_cells_row(id, name)).one()
+        present = cells.realtime_of(name, id, row.realtime)
+        if row.absorbed < row.realtime:
+            swapped = True
+        elif _has_more_than(connection, present, ABSORB_ABOVE):
+            ddl = connection.execute(select(cell_table.c.ddl).where(cell_table.c.name == name)).scalar_one()
+            cells.create(connection, ddl, cells.realtime_of(name, id, row.realtime + 1))
+            connection.execute(_of(id, name).values(realtime=row.realtime + 1))
+            swapped = True
+    return swapped
+
+
+def _fold_sealed(connection: Connection, id: int) -> None:
+    """Merges what was swapped out, under a lock on each table's row and not on the generation: whoever retires that
+    holds its queries, and must not wait for a merge. What is merged into a retired one, nobody reads.
+    """
+    if get(connection, id).state == "building":
+        _fold(connection, id, sealed_only=True)
+
+
+def _fold(connection: Connection, id: int, *, sealed_only: bool) -> None:
+    """Merges the realtime tables of a generation into its cells: the ones swapped out, or (under the lock) all."""
+    opened = get(connection, id)
+    for name in opened.tables:
+        row = connection.execute(_cells_row(id, name).with_for_update()).one()
+        if row.loaded_at is None:
+            raise LaminaError(
+                f"Generation {id} has no batch view yet",
+                evidence=f"{name} is not loaded",
+                way_out="Compute it first: `lamina step compute`.",
+            )
+        statement = connection.execute(select(cell_table.c.merge).where(cell_table.c.name == name)).scalar_one()
+        end = max(row.absorbed, row.realtime if sealed_only else row.realtime + 1)
+        for number in range(row.absorbed, end):
+            realtime = cells.realtime_of(name, id, number)
+            cells.merge(connection, statement, into=row.place, newest=id, cells=realtime, since=opened.since)
+        # Their tables are dropped later (`dropping.py`): one that pg_dump reads would let the stream wait for its end.
+        connection.execute(_of(id, name).values(absorbed=end))
+
+
+def _cells_row(id: int, name: str):  # type: ignore[no-untyped-def]
+    return select(generation_cells).where(generation_cells.c.generation == id, generation_cells.c.cell_table == name)
+
+
+def _of(id: int, name: str):  # type: ignore[no-untyped-def]
+    return update(generation_cells).where(generation_cells.c.generation == id, generation_cells.c.cell_table == name)
+
+
+def _has_more_than(connection: Connection, table: str, cells_: int) -> bool:
+    counted = connection.execute(text(f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {cells_ + 1}) AS counted"))
+    return bool(counted.scalar_one() > cells_)

@@ -1,0 +1,120 @@
+"""Loading a batch view: the parts of a Spark result, each copied once however often its task is run."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+
+import psycopg2
+from sqlalchemy import Connection, delete, select
+
+from serving_layer.catalog import lookup
+from serving_layer.postgres import cells, courtesy
+from serving_layer.postgres.bookkeeping import cell_table, generation_cells, load
+from serving_layer.postgres.database import CONNECTION
+from serving_layer.promise import generations
+from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import quoted
+
+
+class _Chunks(io.RawIOBase):
+    """A file of CSV that `COPY` reads while it is being produced."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks: Iterator[bytes] = iter(chunks)
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        while not self._left:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return b""
+            self._left = chunk
+        given, self._left = self._left[:size], self._left[size:]
+        return given
+
+
+def prepare(connection: Connection, generation: int, name: str) -> int:
+    """Empties a generation's cells so that they can be loaded (again); gives the number of this attempt."""
+    row = connection.execute(
+        select(generation_cells)
+        .where(generation_cells.c.generation == generation, generation_cells.c.cell_table == name)
+        .with_for_update()
+    ).one_or_none()
+    state = lookup.get(connection, generation).state
+    if row is None or state != "building" or row.absorbed > 0:
+        raise LaminaError(
+            f"Generation {generation} is {state} and its cells are complete",
+            way_out="Compute only a generation that is building; begin another with `lamina rebuild`.",
+        )
+    ddl = connection.execute(select(cell_table.c.ddl).where(cell_table.c.name == name)).scalar_one()
+    if row.attempt:  # the first one finds them empty, and need not wait for who reads all tables, as a backup does
+        cells.drop(connection, row.place)
+        cells.create(connection, ddl, row.place)
+    connection.execute(delete(load).where(load.c.generation == generation, load.c.cell_table == name))
+    connection.execute(
+        generation_cells.update()
+        .where(generation_cells.c.generation == generation, generation_cells.c.cell_table == name)
+        .values(loaded_at=None, attempt=row.attempt + 1)
+    )
+    return int(row.attempt + 1)
+
+
+def not_loaded(connection: Connection, generation: int) -> set[str]:
+    """The tables of cells of a generation that are still to be loaded."""
+    todo = select(generation_cells.c.cell_table).where(
+        generation_cells.c.generation == generation, generation_cells.c.loaded_at.is_(None)
+    )
+    return set(connection.execute(todo).scalars())
+
+
+def load_part(
+    dsn: str, *, generation: int, name: str, attempt: int, part: int, columns: tuple[str, ...], rows: Iterable[bytes]
+) -> int:
+    """Copies one part of a batch view, in a transaction that also records the part; gives the number of cells.
+
+    A part that was loaded by another run of the same task is left as it is, and a task that outlived its attempt (its
+    driver died, and the view is computed again) loads nothing. `rows`: chunks of CSV.
+    """
+    connection = psycopg2.connect(dsn, **CONNECTION)
+    courtesy.backend_stands_back(connection)
+    try:
+        with connection, connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO lamina.load (generation, cell_table, part)"
+                " SELECT generation, cell_table, %s FROM lamina.generation_cells"
+                " WHERE generation = %s AND cell_table = %s AND attempt = %s FOR SHARE"
+                " ON CONFLICT DO NOTHING",
+                (part, generation, name, attempt),
+            )
+            if cursor.rowcount == 0:
+                return 0
+            named = ", ".join(quoted(column) for column in columns)
+            cursor.copy_expert(
+                f"COPY {cells.cells_of(name, generation)} ({named}) FROM STDIN (FORMAT csv)", _Chunks(rows)
+            )
+            return int(cursor.rowcount)
+    finally:
+        connection.close()
+
+
+def complete(connection: Connection, generation: int, name: str, attempt: int, computed: AbstractSet[int]) -> None:
+    """Records that the batch view is whole, and lets the planner know its size.
+
+    `computed`: the parts that have cells, as the tasks reported them. Raises unless exactly these are loaded.
+    """
+    generations.loaded(connection, generation, name, attempt)
+    parts = select(load.c.part).where(load.c.generation == generation, load.c.cell_table == name)
+    there = set(connection.execute(parts).scalars())
+    if there != computed:
+        raise LaminaError(
+            f"The cells of generation {generation} are not complete",
+            evidence=f"{name}: {len(computed)} parts were computed, {len(there)} are loaded;"
+            f" of one kind only: {', '.join(map(str, sorted(there ^ computed)))}",
+            way_out="Compute them again: `lamina step compute`, or begin another with `lamina rebuild`.",
+        )
+    cells.run(connection, f"ANALYZE {cells.cells_of(name, generation)}")

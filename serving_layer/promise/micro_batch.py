@@ -1,0 +1,158 @@
+"""The one transaction of a micro-batch. Every promise of the speed layer is kept here or not at all.
+
+For a micro-batch of the records in `[start, end)`, after `commit` either nothing has changed or: its cells are
+merged into every generation that its query feeds, its bad records are in quarantine, its ids are among those that were
+counted, and progress is `end`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+
+from sqlalchemy import Connection, func, select
+
+from master_log.log_times import LogTimes
+from master_log.offsets import OffsetRange, Offsets
+from master_log.tails import Tails
+from serving_layer.postgres import cells
+from serving_layer.postgres.bookkeeping import cell_table, generation, generation_cells
+from serving_layer.postgres.phases import Timer
+from serving_layer.promise import duplicates, history, progress, quarantine
+from serving_layer.promise.duplicates import Found
+from serving_layer.promise.quarantine import Bad
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """What was computed from the records of one range of offsets of one query.
+
+    cell_tables: the tables of cells it was computed for. newest: the greatest Kafka timestamp in it. tails: what stood
+    last below its end in Kafka, before its records were read. ids: what was found of its ids, where it has any.
+    log_times: those that a table's records have reached below its end. timer: counts the seconds of its phases.
+    """
+
+    query: str
+    fence: int
+    range: OffsetRange
+    cell_tables: frozenset[str]
+    staged: Sequence[cells.Staged]
+    bad: Bad | None
+    newest: datetime | None
+    tails: Tails = field(default_factory=dict)
+    ids: Found | None = None
+    log_times: LogTimes = field(default_factory=dict)
+    timer: Timer = field(default_factory=Timer, compare=False)
+
+
+class Outcome(Enum):
+    """What became of a micro-batch."""
+
+    APPLIED = "applied"
+    SKIPPED = "its records were in Postgres already"
+    OTHER_VERSIONS = "other view versions are registered: compute it again"
+    NOT_CONTIGUOUS = "it does not begin at progress: start again from progress"
+
+
+@dataclass(frozen=True)
+class Fed:
+    """A table of cells of a generation that is not retired: what a query has to maintain.
+
+    newest: the newest generation of the view, which the cells that realtime merges into remember.
+    since: when the groups begin that the generation keeps.
+    """
+
+    cell_table: str
+    generation: int
+    newest: int
+    live: bool
+    place: str
+    realtime: int
+    merge: str
+    since: datetime | None
+
+    @property
+    def target(self) -> str:
+        """Where micro-batches merge: a live generation's cells, a building one's newest realtime table."""
+        if self.live:
+            return self.place
+        return cells.realtime_of(self.cell_table, self.generation, self.realtime)
+
+
+def commit(connection: Connection, batch: MicroBatch) -> Outcome:
+    """Writes the effect of a micro-batch and its progress, both or neither. Raises `Fenced`.
+
+    The cells are copied in first, which depends on nothing: a process that freezes while it sends them holds no lock.
+    Then the lock, as a statement of its own: all that is read after it is what was committed before it.
+    """
+    read: dict[str, str] = {}
+    with batch.timer.phase("stage"):
+        for staged in batch.staged:
+            cells.stage(connection, staged)
+            read |= staged.read
+        quarantine.stage(connection, batch.bad)
+        duplicates.stage(connection, batch.ids)
+    progress.lock(connection, [batch.query])
+    progress.check_fence(connection, batch.query, batch.fence)
+    fed = maintained(connection, batch.query)
+    if {table.cell_table for table in fed} != batch.cell_tables:
+        return Outcome.OTHER_VERSIONS
+    place = contiguity(progress.read(connection, [batch.query]), batch.range)
+    if place is not Outcome.APPLIED:
+        return place
+
+    with batch.timer.phase("merge"):
+        for table in fed:
+            fresh = read[table.cell_table]
+            cells.merge(connection, table.merge, into=table.target, newest=table.newest, cells=fresh, since=table.since)
+        quarantine.write(connection, batch.bad)
+        progress.write(connection, batch.query, batch.range.end, batch.newest, batch.tails, batch.log_times)
+        history.moved(connection, batch.query, batch.range)
+        duplicates.write(connection, batch.query, batch.ids)
+    return Outcome.APPLIED
+
+
+def contiguity(reached: Offsets, range: OffsetRange) -> Outcome:
+    """Where a range lies when `reached` is progress: to be applied, to be skipped, or not contiguous.
+
+    A partition without progress is new; it begins at its first record, which is offset 0.
+
+    >>> at = Offsets.of("t", {0: 5})
+    >>> contiguity(at, OffsetRange(at, Offsets.of("t", {0: 9}))).name
+    'APPLIED'
+    >>> contiguity(at, OffsetRange(Offsets.of("t", {0: 3}), at)).name
+    'SKIPPED'
+    >>> contiguity(at, OffsetRange(Offsets.of("t", {0: 3}), Offsets.of("t", {0: 9}))).name
+    'NOT_CONTIGUOUS'
+    """
+    if all(range.start[at] == reached.get(at, 0) for at in range.end):
+        return Outcome.APPLIED
+    if reached.reaches(range.end):
+        return Outcome.SKIPPED
+    return Outcome.NOT_CONTIGUOUS
+
+
+def maintained(connection: Connection, query: str) -> list[Fed]:
+    """What the micro-batches of a query merge into, now: the tables of its building and live generations.
+
+    Ordered by generation, so that two transactions never wait for each other.
+    """
+    rows = connection.execute(
+        select(
+            generation_cells.c.cell_table,
+            generation.c.id,
+            func.max(generation.c.id).over(partition_by=generation.c.view),
+            generation.c.state == "live",
+            generation_cells.c.place,
+            generation_cells.c.realtime,
+            cell_table.c.merge,
+            generation.c.since,
+        )
+        .join_from(generation_cells, generation, generation_cells.c.generation == generation.c.id)
+        .join(cell_table, generation_cells.c.cell_table == cell_table.c.name)
+        .where(cell_table.c.query == query, generation.c.state.in_(["building", "live"]))
+        .order_by(generation.c.id, cell_table.c.name)
+    )
+    return [Fed(*row) for row in rows]

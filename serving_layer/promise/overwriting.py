@@ -1,0 +1,186 @@
+"""Batch overwrites realtime: two live generations of a view exchange the cells in which they differ, and only those.
+
+What makes it small: two live generations take the same merges in the same transactions, so a cell that was equal once
+stays equal. Which cells differ can therefore be found out beforehand, while micro-batches go on (`note`), and the
+exchange under the lock of their queries touches nothing else. Readers see it as any other update: one snapshot holds
+all of it or nothing, and nobody waits.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, and_, delete, insert, or_, select, text
+
+from serving_layer.catalog.lookup import Generation
+from serving_layer.postgres import cells
+from serving_layer.postgres.bookkeeping import cell_table
+from serving_layer.postgres.bookkeeping import noted as noted_table
+from view_algebra.compiled import ONLY
+from view_algebra.language.quoting import postgres_name
+
+DOUBLE_TOLERANCE = 1e-9
+"""Relative. Sums of doubles depend on their order; those of integers and decimals are compared exactly."""
+
+ROUNDING = 1e-13
+"""Of the numbers that a double is what is left of, as a variance of the squares: some hundred times its precision."""
+
+
+def note(connection: Connection, new: Generation, old: Generation) -> None:
+    """Keeps the keys of the cells in which two live generations of one version differ.
+
+    In the snapshot in which their places were read: without a lock, a hand-over could come between (REPEATABLE READ).
+    """
+    for name in new.tables:
+        row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
+        values = {"cell_table": name, "new": new.id, "old": old.id}
+        id = connection.execute(insert(noted_table).values(values).returning(noted_table.c.id)).scalar_one()
+        noted, keys = noted_of(id), ", ".join(_keys(row))
+        compared = comparison(connection, row, new.places[name], old.places[name])
+        cells.run(connection, f'CREATE TABLE {noted} AS WITH {compared} SELECT {keys} FROM groups WHERE "Differs"')
+        cells.run(connection, f"ANALYZE {noted}")
+
+
+def exchange(connection: Connection, name: str, new: Generation, old: Generation) -> None:
+    """Lets the cells that differ change places between two live generations; their queries are locked.
+
+    Compares the generations when nothing was noted about them. What was noted is dropped later, by `dropping.py`: a
+    reader of every table (pg_dump) may hold it, and nobody waits for a reader here.
+    """
+    if new.places[name] == old.places[name]:
+        raise AssertionError(f"generations {new.id} and {old.id} of {name} have one place")
+    noted = _noted(connection, name, new, old) or _noted_now(connection, name, new, old)
+    row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
+    since = both_keep(new, old, row)
+    if since is not None:  # only one of the two takes merges there, so that what was noted is not all
+        for place in (new.places[name], old.places[name]):
+            long_ago = f"{postgres_name(row.retained)} < '{since}'"
+            cells.run(connection, f"INSERT INTO {noted} SELECT {', '.join(_keys(row))} FROM {place} WHERE {long_ago}")
+    columns = ", ".join(["touched", *(postgres_name(column) for column in (*row.keys, *row.partials))])
+    places = {new.places[name]: "moved_new", old.places[name]: "moved_old"}
+    for place, moved in places.items():
+        cells.run(connection, f"CREATE TEMPORARY TABLE {moved} (LIKE {place}) ON COMMIT DROP")
+        for condition in _matches(connection, row, noted):
+            cells.run(
+                connection,
+                f"WITH taken AS (DELETE FROM {place} AS cell USING {noted} AS differing WHERE {condition}"
+                f" RETURNING cell.*) INSERT INTO {moved} SELECT * FROM taken",
+            )
+    for place, moved in zip(reversed(places), places.values(), strict=True):
+        cells.run(connection, f"INSERT INTO {place} ({columns}) SELECT {columns} FROM {moved}")
+        cells.drop(connection, moved)
+    connection.execute(delete(noted_table).where(noted_table.c.cell_table == name, _about(new.id, old.id)))
+
+
+def both_keep(new: Generation, old: Generation, table: Any) -> datetime | None:
+    """Since when both generations keep cells of a table, by its column `retained`; None where they keep all."""
+    since = max((each.since for each in (new, old) if each.since is not None), default=None)
+    return cells.kept_since(table, since)
+
+
+def forget(connection: Connection, id: int) -> None:
+    """Forgets what was noted about a generation."""
+    connection.execute(delete(noted_table).where(or_(noted_table.c.new == id, noted_table.c.old == id)))
+
+
+def noted_of(id: int | str) -> str:
+    """The qualified name of the table of keys that were noted."""
+    return f'realtime."differing_{id}"'
+
+
+def comparison(connection: Connection, row: Any, new: str, old: str, also: str = "", where: str = "true") -> str:
+    """Common table expressions over two tables of cells: `unequal` rows, and `groups` of them, with `"Differs"`.
+
+    Columns of cells have no capital letters, so the names of ours are never theirs.
+
+    A row that both hold alike comes twice and falls out of one GROUP BY over all columns, which takes NULLs as equal
+    (a join does not); only what is left is looked at closely. `also` is a further column of `groups`, `where` a
+    condition on the cells that are compared.
+    """
+    # One processor is enough: readers and micro-batches want the others.
+    cells.run(connection, "SET LOCAL max_parallel_workers_per_gather = 0")
+    keys = _keys(row)
+    partials = {name: postgres_name(name) for name in row.partials}
+    columns = ", ".join([*keys, *partials.values()])
+    sides = {"new": new, "old": old}
+    both = " UNION ALL ".join(
+        f"SELECT {columns}, '{side}' AS \"Side\" FROM {table} WHERE {where}" for side, table in sides.items()
+    )
+    doubles = _doubles(connection, new)
+    noise = dict(zip(row.partials, row.noise, strict=True))
+    each_differs = [differs(column, noise[name], tolerant=name in doubles) for name, column in partials.items()]
+    more = f", {also}" if also else ""
+    return f"""unequal AS (
+            SELECT {columns}, min("Side") AS "Side" FROM ({both}) AS both_sides GROUP BY {columns} HAVING count(*) = 1
+        ), groups AS (
+            SELECT {", ".join(keys)}, {" OR ".join(["count(*) <> 2", *each_differs])} AS "Differs"{more}
+            FROM unequal GROUP BY {", ".join(keys)}
+        )"""
+
+
+def _keys(row: Any) -> list[str]:
+    return [postgres_name(key) for key in row.keys] or [ONLY]
+
+
+def _noted(connection: Connection, name: str, new: Generation, old: Generation) -> str | None:
+    newest = select(noted_table.c.id).order_by(noted_table.c.id.desc()).limit(1)
+    pair = (noted_table.c.new == new.id, noted_table.c.old == old.id)
+    id = connection.execute(newest.where(noted_table.c.cell_table == name, *pair)).scalar()
+    return None if id is None else noted_of(id)
+
+
+def _noted_now(connection: Connection, name: str, new: Generation, old: Generation) -> str:
+    note(connection, new, old)
+    noted = _noted(connection, name, new, old)
+    assert noted is not None
+    return noted
+
+
+def _about(one: int, other: int):  # type: ignore[no-untyped-def]
+    pairs = ((one, other), (other, one))
+    return or_(*(and_(noted_table.c.new == new, noted_table.c.old == old) for new, old in pairs))
+
+
+def _matches(connection: Connection, row: Any, noted: str) -> list[str]:
+    """Conditions under which a cell is one of those noted: one for each combination of keys that are NULL there.
+
+    So that an index serves each, which none does for IS NOT DISTINCT FROM.
+    """
+    keys = _keys(row)
+    nulls = connection.execute(text(f"SELECT DISTINCT {', '.join(f'{key} IS NULL' for key in keys)} FROM {noted}"))
+    return [
+        " AND ".join(
+            f"differing.{key} IS NULL AND cell.{key} IS NULL" if null else f"differing.{key} = cell.{key}"
+            for key, null in zip(keys, combination, strict=True)
+        )
+        for combination in nulls.all()
+    ]
+
+
+def differs(column: str, noise: str, *, tolerant: bool) -> str:
+    """Whether a column differs in a group of one row of each side: a condition over rows with a `"Side"`."""
+    new, old = (f"(array_agg({column}) FILTER (WHERE \"Side\" = '{side}'))[1]" for side in ("new", "old"))
+    unequal = f"{new} IS DISTINCT FROM {old}"
+    if not tolerant:
+        return unequal
+    # Neither NaN nor infinity is near anything else, and Postgres raises where a difference is no double.
+    x, y = f"{new}::float8", f"{old}::float8"
+    largest = f"greatest(abs({x}), abs({y}), 1e-290::float8)"
+    finite = f"{x} > '-Infinity' AND {y} > '-Infinity' AND {largest} < 'Infinity'"
+    near = f"(sign({x}) = sign({y}) OR {largest} < 1e300) AND abs({x} - {y}) <= {DOUBLE_TOLERANCE} * {largest}"
+    if noise:
+        near += f" + {ROUNDING} * coalesce(max({noise}), 0)"
+    return f"({unequal} AND (CASE WHEN {finite} THEN {near} END) IS NOT TRUE)"
+
+
+def _doubles(connection: Connection, table: str) -> set[str]:
+    return set(
+        connection.execute(
+            text(
+                "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(:table)"
+                " AND atttypid IN ('float8'::regtype, 'float4'::regtype) AND NOT attisdropped"
+            ),
+            {"table": table},
+        ).scalars()
+    )

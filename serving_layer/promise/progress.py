@@ -1,0 +1,328 @@
+"""Queries and their progress: the truth about what is in Postgres, and the lock that guards it.
+
+A query's row in `lamina.query` is the lock of everything that depends on its progress: committing a micro-batch,
+opening a generation, going live, handing over, registering a version. Locks are taken in one order: queries by name,
+then generations. (A move to a new source holds the one that it takes the place of first: `batch_layer/new_sources.py`.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, case, func, literal, select, text, tuple_, update
+from sqlalchemy.dialects.postgresql import insert
+
+from master_log.log_times import LogTimes
+from master_log.offsets import Offsets, TopicPartition
+from master_log.tails import Tails
+from serving_layer.postgres.bookkeeping import archived as archived_table
+from serving_layer.postgres.bookkeeping import heartbeat, progress, query
+from view_algebra.errors import LaminaError
+
+WAITS_AFTER = 5.0
+"""Seconds after which a record that is not counted waits: longer than a micro-batch of a stream that keeps up."""
+
+
+PROCESS = "process "
+"""What the names of writers begin with that are speed layers."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A streaming query as it is recorded: `fence` is the token of its newest writer."""
+
+    name: str
+    topic: str
+    topic_id: str
+    fence: int
+    writer: str | None
+    stopped: str | None
+    newest: datetime | None
+    committed_at: datetime | None
+    duplicates: int
+    conflicts: int
+
+
+class Fenced(LaminaError):
+    """A newer writer has taken the query over."""
+
+
+def queries(connection: Connection) -> dict[str, Query]:
+    """All queries, by name."""
+    rows = connection.execute(
+        select(
+            query.c.name,
+            query.c.topic,
+            query.c.topic_id,
+            query.c.fence,
+            query.c.writer,
+            query.c.stopped,
+            query.c.newest,
+            query.c.committed_at,
+            query.c.duplicates,
+            query.c.conflicts,
+        ).order_by(query.c.name)
+    )
+    return {row.name: Query(**row._asdict()) for row in rows}
+
+
+def reading(connection: Connection, topic: str) -> list[Query]:
+    """The queries of the sources that are declared over a topic: a stream and a table may share one."""
+    declared = set(connection.execute(select(progress.c.query).where(progress.c.topic == topic).distinct()).scalars())
+    return [each for name, each in queries(connection).items() if name in declared]
+
+
+def lock(connection: Connection, names: Iterable[str]) -> None:
+    """Holds the queries until the transaction ends; what is read after it is what was committed before.
+
+    A statement of its own, in READ COMMITTED: a statement that both locks and reads would read what was there when
+    it began to wait.
+    """
+    for name in sorted(set(names)):
+        locked = connection.execute(select(query.c.name).where(query.c.name == name).with_for_update()).scalar()
+        if locked is None:
+            raise LaminaError(
+                f"There is no query named {name}",
+                evidence="its source is not in the catalog that was applied last",
+                way_out="`lamina status` lists the queries; `lamina apply` deploys a source.",
+            )
+
+
+def take_over(connection: Connection, name: str, writer: str) -> int:
+    """Makes `writer` the only one whose micro-batches are accepted, and gives it its fence token."""
+    lock(connection, [name])
+    died = query.c.writer.startswith(PROCESS) & (query.c.writer != writer)  # and is no leap, nor a skip
+    fence: int = connection.execute(
+        update(query)
+        .where(query.c.name == name)
+        .values(
+            fence=query.c.fence + 1,
+            writer=writer,
+            stopped=None,
+            deaths=case((died, query.c.deaths + 1), else_=query.c.deaths),
+        )
+        .returning(query.c.fence)
+    ).scalar_one()
+    beat = insert(heartbeat).values(query=name, heard_at=func.clock_timestamp())
+    connection.execute(
+        beat.on_conflict_do_update(index_elements=[heartbeat.c.query], set_={"heard_at": beat.excluded.heard_at})
+    )
+    return fence
+
+
+def deaths(connection: Connection, name: str) -> int:
+    """How many writers, one after the other, were taken over from before they had committed anything."""
+    return int(connection.execute(select(query.c.deaths).where(query.c.name == name)).scalar_one())
+
+
+def check_fence(connection: Connection, name: str, fence: int) -> None:
+    """Raises `Fenced` unless `fence` is the newest token of the query, whose lock is held."""
+    newest, writer = connection.execute(select(query.c.fence, query.c.writer).where(query.c.name == name)).one()
+    if newest != fence:
+        raise Fenced(
+            f"The query {name} was taken over",
+            evidence=f"this writer holds token {fence}, {writer} holds token {newest}",
+            way_out="Let the newer one continue, or start this one again to take the query back.",
+        )
+
+
+def read(connection: Connection, names: Sequence[str]) -> Offsets:
+    """The progress of the queries: every record below it is in Postgres."""
+    return _offsets(connection, names, "next_offset")
+
+
+def of_each(connection: Connection, names: Collection[str]) -> dict[str, Offsets]:
+    """The progress of each of these queries."""
+    return _offsets_of_each(connection, names, "next_offset")
+
+
+def starts(connection: Connection, names: Sequence[str]) -> Offsets:
+    """The first offsets that Lamina answers for."""
+    return _offsets(connection, names, "start_offset")
+
+
+def starts_of_each(connection: Connection, names: Collection[str]) -> dict[str, Offsets]:
+    """The first offsets that Lamina answers for, of each of these queries."""
+    return _offsets_of_each(connection, names, "start_offset")
+
+
+def begins(connection: Connection, topic: str) -> Offsets:
+    """Where the log of a topic begins: at the first offsets that any of its sources answers for."""
+    found = [starts(connection, [each.name]) for each in reading(connection, topic)]
+    shared = [at for at in (found[0] if found else ()) if all(at in each for each in found)]
+    return Offsets({at: min(each[at] for each in found) for at in shared})
+
+
+def known(connection: Connection, name: str) -> tuple[Offsets, Tails]:
+    """The progress of a query, and what stood last below it in Kafka when it was written."""
+    rows = connection.execute(
+        select(progress.c.topic, progress.c.partition, progress.c.next_offset, progress.c.tail).where(
+            progress.c.query == name
+        )
+    ).all()
+    tails = {TopicPartition(row.topic, row.partition): row.tail for row in rows if row.tail is not None}
+    return Offsets({TopicPartition(row.topic, row.partition): row.next_offset for row in rows}), tails
+
+
+def log_times(connection: Connection, name: str) -> dict[TopicPartition, int]:
+    """The log times that the records of a table have reached below progress, where they are known."""
+    known = select(progress.c.topic, progress.c.partition, progress.c.log_time).where(
+        progress.c.query == name, progress.c.log_time.is_not(None)
+    )
+    return {TopicPartition(row.topic, row.partition): row.log_time for row in connection.execute(known)}
+
+
+def lacks_log_times(connection: Connection, name: str) -> bool:
+    """True if records were counted of a partition whose log time is not known."""
+    counted = (progress.c.next_offset > progress.c.start_offset, progress.c.log_time.is_(None))
+    found = select(progress.c.partition).where(progress.c.query == name, *counted)
+    return connection.execute(found).first() is not None
+
+
+def write(
+    connection: Connection,
+    name: str,
+    to: Offsets,
+    newest: datetime | None,
+    tails: Tails | None = None,
+    log_times: LogTimes | None = None,
+) -> None:
+    """Moves the progress of a query whose lock is held; a partition that is new begins at its first record.
+
+    `tails` are what stands last below `to` in Kafka, of the partitions that move. `log_times` are those that a table's
+    records have reached below `to`; where they are not given, whoever reads on asks the log for them.
+
+    A producer may set times ahead of the clock: such a record is of now, or a view would seem fresh until then.
+    """
+    now_at_the_latest = None if newest is None else func.least(newest, func.clock_timestamp())
+    statement = insert(progress).values(
+        [
+            {
+                "query": name,
+                "topic": at.topic,
+                "partition": at.partition,
+                "start_offset": 0,
+                "next_offset": offset,
+                "tail": (tails or {}).get(at),
+                "log_time": (log_times or {}).get(at),
+            }
+            for at, offset in to.items()
+        ]
+    )
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[progress.c.query, progress.c.topic, progress.c.partition],
+            set_={column: statement.excluded[column] for column in ("next_offset", "tail", "log_time")},
+            where=(progress.c.next_offset != statement.excluded.next_offset) | statement.excluded.tail.is_not(None),
+        )
+    )
+    connection.execute(
+        update(query)
+        .where(query.c.name == name)
+        .values(committed_at=func.clock_timestamp(), newest=func.greatest(query.c.newest, now_at_the_latest), deaths=0)
+    )
+
+
+def seen(connection: Connection, ends: Mapping[str, Sequence[tuple[float, Offsets]]]) -> dict[str, int]:
+    """Notes how far behind queries are; `ends` are those that their topics had, each with how many seconds ago.
+
+    Newest last. Gives how many of them progress has reached: of those, nobody need ask again. A query whose lock
+    somebody holds is passed over.
+    """
+    free = select(query.c.name).where(query.c.name.in_(ends)).order_by(query.c.name).with_for_update(skip_locked=True)
+    return {name: _seen(connection, name, ends[name]) for name in connection.execute(free).scalars().all()}
+
+
+def _seen(connection: Connection, name: str, ends: Sequence[tuple[float, Offsets]]) -> int:
+    reached = read(connection, [name])
+    done = max((n for n, (_, end) in enumerate(ends, 1) if reached.reaches(end)), default=0)
+    due = [end for ago, end in ends if ago >= WAITS_AFTER]
+    waiting = sum(max(0, end - reached.get(at, 0)) for at, end in due[-1].items()) if due else 0
+    now = func.clock_timestamp()
+    if done:
+        at = now - func.make_interval(0, 0, 0, 0, 0, 0, ends[done - 1][0])
+        connection.execute(update(query).where(query.c.name == name).values(caught_up_at=at))
+    fewer = query.c.waiting.is_(None) | (query.c.waiting > waiting) | ((query.c.waiting == 0) & literal(waiting > 0))
+    connection.execute(update(query).where(query.c.name == name, fewer).values(waiting=waiting, waiting_at=now))
+    return done
+
+
+BUSY = timedelta(seconds=10)
+"""A writer that has committed since then commits again soon."""
+
+
+def are_busy(connection: Connection, names: Collection[str]) -> bool:
+    """Does the writer of any of these queries commit micro-batches?"""
+    lately = query.c.committed_at > func.clock_timestamp() - BUSY
+    found = select(query.c.name).where(query.c.name.in_(names), query.c.writer.is_not(None), lately)
+    return connection.execute(found).first() is not None
+
+
+def are_read(connection: Connection) -> bool:
+    """Does a speed layer live that has written any query?"""
+    lately = heartbeat.c.heard_at > func.clock_timestamp() - BUSY
+    found = select(query.c.name).join(heartbeat).where(query.c.writer.startswith(PROCESS), lately)
+    return connection.execute(found).first() is not None
+
+
+def heard(connection: Connection, fences: Mapping[str, int]) -> None:
+    """Notes that the writer of these queries lives. It waits for no lock of a query; a newer writer is passed over."""
+    mine = select(heartbeat.c.query).join(query).where(tuple_(query.c.name, query.c.fence).in_(list(fences.items())))
+    free = mine.with_for_update(of=heartbeat, skip_locked=True).scalar_subquery()
+    connection.execute(update(heartbeat).where(heartbeat.c.query.in_(free)).values(heard_at=func.clock_timestamp()))
+
+
+def wait_shortly(connection: Connection) -> None:
+    """From here on a statement of this transaction waits 2 seconds for a lock: the next sign of life is due by then."""
+    connection.execute(text("SET LOCAL lock_timeout = '2s'"))
+
+
+def let_go(connection: Connection, fences: Mapping[str, int]) -> None:
+    """Notes that the writer of these queries has ended in order: nobody need look for it. It waits for their locks, but
+    only for seconds: whoever ends is not to be held up.
+    """
+    connection.execute(text("SET LOCAL lock_timeout = '3s'"))
+    mine = tuple_(query.c.name, query.c.fence).in_(list(fences.items()))
+    lock(connection, connection.execute(select(query.c.name).where(mine)).scalars())
+    connection.execute(update(query).where(mine).values(writer=None, deaths=0))
+
+
+def archived(connection: Connection, name: str, held: Offsets) -> None:
+    """Notes what the master log holds, for `status`: the log itself is asked only by those who have Spark at hand."""
+    for at, offset in held.items():
+        statement = insert(archived_table).values(query=name, topic=at.topic, partition=at.partition, held=offset)
+        connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=[archived_table.c.query, archived_table.c.topic, archived_table.c.partition],
+                set_={"held": offset, "archived_at": func.clock_timestamp()},
+            )
+        )
+
+
+def stop(connection: Connection, name: str, why: str | None, fence: int | None = None) -> None:
+    """Records why a query refuses to go on, for `status`. Raises `Fenced` where `fence` is not its newest token."""
+    if fence is not None:
+        lock(connection, [name])
+        check_fence(connection, name, fence)
+    connection.execute(update(query).where(query.c.name == name).values(stopped=why))
+
+
+def _offsets(connection: Connection, names: Sequence[str], column: str) -> Offsets:
+    rows = connection.execute(
+        select(progress.c.topic, progress.c.partition, progress.c[column]).where(progress.c.query.in_(names))
+    )
+    return Offsets({TopicPartition(topic, partition): offset for topic, partition, offset in rows})
+
+
+def _offsets_of_each(connection: Connection, names: Collection[str], column: str) -> dict[str, Offsets]:
+    rows = connection.execute(
+        select(progress.c.query, progress.c.topic, progress.c.partition, progress.c[column]).where(
+            progress.c.query.in_(names)
+        )
+    )
+    found: dict[str, dict[TopicPartition, int]] = {}
+    for name, topic, partition, offset in rows:
+        found.setdefault(name, {})[TopicPartition(topic, partition)] = offset
+    return {name: Offsets(offsets) for name, offsets in found.items()}

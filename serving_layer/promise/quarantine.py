@@ -1,0 +1,245 @@
+"""Records that no view counts, with the reason, as long as their source is declared: exact counts, records in bounds.
+
+What is kept of a record is bounded (`quarantined()`), and so is what is kept of a source: the oldest go first. Two
+sources may read one topic, and a record may be bad for one of them alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, delete, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+
+from master_log.offsets import TopicPartition
+from serving_layer.catalog.deployed import sources
+from serving_layer.postgres import cells
+from serving_layer.postgres.bookkeeping import bad_count, progress, quarantine
+from serving_layer.postgres.copying import Rows, batches
+from serving_layer.postgres.database import Database
+from view_algebra.compiled import NULLED, Source
+from view_algebra.texts.quarantined import LONGEST_KEPT, quarantined
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MOST_REASONS = 1_000
+"""Reasons of one source that are counted apart: whoever sends a record may tell a reason of its own."""
+
+OTHER_REASONS = "other reasons"
+
+LONGEST_REASON = 500
+"""Characters by which reasons are told apart: they are keys, and an index holds no long ones."""
+
+AT_A_TIME = 100
+"""Bad records in one batch on their way from Spark; of each there may be megabytes."""
+
+TRIM_AT_A_TIME = 1_000
+"""Records that one transaction removes."""
+
+TRIM_AFTER = 16 * 1024 * 1024
+"""Bytes of bad records after which it is looked whether the oldest have to go."""
+
+MOST_BYTES, OLDEST = "1 GB", "90 days"
+"""What is kept of a source that does not say it: `quarantine_bytes` and `quarantine_age`."""
+
+HEXADECIMAL = 2
+"""Bytes of a row for each byte of a record."""
+
+_UNITS = {"kB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+_TRIM = text(
+    """
+    DELETE FROM lamina.quarantine WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM (
+        SELECT ctid, quarantined_at, :left - sum(size) OVER (ORDER BY quarantined_at, ctid) + size AS kept
+        FROM (
+          SELECT ctid, quarantined_at, size FROM lamina.quarantine
+          WHERE source = :source ORDER BY quarantined_at LIMIT :some
+        ) AS oldest
+      ) AS oldest
+      WHERE kept > :most OR quarantined_at < clock_timestamp() - CAST(:age AS interval)
+    )) RETURNING size
+    """
+)
+
+
+@dataclass(frozen=True)
+class BadRecord:
+    """A record of a topic that no view counts."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: datetime | None
+    error: str
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True)
+class Bad:
+    """Bad records of a source on their way into quarantine: rows in the order of `COLUMNS`, and how many by reason."""
+
+    source: str
+    topic: str
+    rows: Rows
+    counts: Mapping[str, int]
+
+
+COLUMNS = ("source", "topic", "partition", "offset", "timestamp", "error", "key", "value", "value_bytes")
+
+
+_STAGED = """CREATE TEMPORARY TABLE IF NOT EXISTS staged_bad (
+  source text, topic text, partition integer, "offset" bigint, "timestamp" timestamptz, error text, key bytea,
+  value bytea, value_bytes integer
+) ON COMMIT DELETE ROWS"""
+
+
+def bad_among(records: DataFrame, source: Source) -> Bad:
+    """The bad ones among parsed records, gathered as a stream; beyond the source's bound they are only counted."""
+    import pyarrow as pa
+
+    from master_log.reading import selected  # which takes PySpark along
+
+    rows, counts, most = Rows(), Counter[str](), HEXADECIMAL * _bytes_kept(source)
+    for batch in batches(selected(records, "records", quarantined(source)), at_most=AT_A_TIME):
+        if rows.size < most:
+            whose = [pa.array([name] * batch.num_rows, pa.string()) for name in (source.name, source.topic)]
+            rows.add(pa.table([*whose, *batch.columns], list(COLUMNS)))
+        counts.update(batch.column("kafka_error").to_pylist())
+    return Bad(source.name, source.topic, rows, counts)
+
+
+def stage(connection: Connection, bad: Bad | None) -> None:
+    """Sends records to Postgres, where nobody sees them yet: a process that freezes meanwhile holds no lock."""
+    if bad is not None and bad.counts:
+        cells.run(connection, _STAGED)
+        cells.copy(connection, "staged_bad", bad.rows)
+
+
+def write(connection: Connection, bad: Bad | None) -> None:
+    """Keeps and counts staged records, in the transaction that moves progress past them."""
+    if bad is not None and bad.counts:
+        named = ", ".join(f'"{column}"' for column in COLUMNS)
+        mine = text(f"INSERT INTO lamina.quarantine ({named}) SELECT {named} FROM staged_bad WHERE source = :source")
+        connection.execute(mine, {"source": bad.source})
+        _count(connection, bad.source, bad.topic, bad.counts)
+
+
+def keep(connection: Connection, source: str, bad: BadRecord) -> None:
+    """Keeps and counts one record of a source."""
+    values = vars(bad) | {
+        "source": source,
+        "key": bad.key and bad.key[:LONGEST_KEPT],
+        "value": bad.value and bad.value[:LONGEST_KEPT],
+        "value_bytes": None if bad.value is None else len(bad.value),
+    }
+    connection.execute(insert(quarantine).values(**values))
+    _count(connection, source, bad.topic, {bad.error: 1})
+
+
+def take_back(connection: Connection, at: TopicPartition, offset: int, error: str) -> None:
+    """Keeps and counts a record no longer, for no source of its topic, since Kafka has lost it."""
+    this = (quarantine.c.topic == at.topic, quarantine.c.partition == at.partition, quarantine.c.offset == offset)
+    connection.execute(delete(quarantine).where(*this, quarantine.c.error == error))
+    counted = (bad_count.c.topic == at.topic, bad_count.c.error == error)
+    connection.execute(update(bad_count).where(*counted).values(records=bad_count.c.records - 1))
+    connection.execute(delete(bad_count).where(*counted, bad_count.c.records == 0))
+
+
+def forget(connection: Connection, source: str, *, but: str | None = None) -> None:
+    """Begins anew for a source that is read again from its first record; `but` is the error of records that stay."""
+    for each in (quarantine, bad_count):
+        connection.execute(delete(each).where(each.c.source == source, each.c.error.is_distinct_from(but)))
+
+
+def forget_undeclared(connection: Connection) -> None:
+    """Forgets the records of sources that are declared no more; the master log holds them."""
+    for each in (quarantine, bad_count):
+        connection.execute(delete(each).where(each.c.source.not_in(select(progress.c.query))))
+
+
+def counted(connection: Connection, source: str) -> int:
+    """How many records of a source have gone to quarantine, whether they are kept or not."""
+    total = select(func.coalesce(func.sum(bad_count.c.records), 0))
+    return int(connection.execute(total.where(bad_count.c.source == source)).scalar_one())
+
+
+def counted_by_source(connection: Connection) -> tuple[Counter[str], Counter[str]]:
+    """By source, how many records have gone to quarantine; and how many of them count, without a field."""
+    sums = func.sum(bad_count.c.records), func.sum(bad_count.c.records).filter(bad_count.c.error.startswith(NULLED))
+    rows = connection.execute(select(bad_count.c.source, *sums).group_by(bad_count.c.source)).all()
+    return Counter({name: int(total) for name, total, _ in rows}), Counter(
+        {name: int(nulled or 0) for name, _, nulled in rows}
+    )
+
+
+def with_bad_fields(connection: Connection, source: str) -> int:
+    """How many of them count, with NULL for a field that could not be read."""
+    total = select(func.coalesce(func.sum(bad_count.c.records), 0)).where(bad_count.c.error.startswith(NULLED))
+    return int(connection.execute(total.where(bad_count.c.source == source)).scalar_one())
+
+
+def overflows(connection: Connection, source: str) -> bool:
+    """Have more records of a source come within an hour than its bound of bytes keeps?"""
+    mine = quarantine.c.source == source
+    oldest = select(func.clock_timestamp() - func.min(quarantine.c.quarantined_at)).where(mine)
+    age = connection.execute(oldest).scalar_one()
+    if age is None or age >= timedelta(hours=1):
+        return False
+    kept = select(func.count(), func.sum(quarantine.c.size)).where(mine)
+    records, size = connection.execute(kept).one()
+    return bool(counted(connection, source) > records and size >= _bytes_kept(sources(connection)[source]) / 2)
+
+
+def trim(database: Database, source: Source) -> None:
+    """Removes the oldest records of a source that is beyond its bounds, some at a time; counts stay."""
+    kept, age = select(func.coalesce(func.sum(quarantine.c.size), 0)), source.properties.get("quarantine_age", OLDEST)
+    with database.begin() as connection:
+        left = int(connection.execute(kept.where(quarantine.c.source == source.name)).scalar_one())
+    removed = TRIM_AT_A_TIME
+    while removed == TRIM_AT_A_TIME:
+        with database.begin() as connection:
+            given = {"source": source.name, "left": left, "most": _bytes_kept(source), "age": age, "some": removed}
+            sizes = connection.execute(_TRIM, given).scalars().all()
+        removed, left = len(sizes), left - sum(sizes)
+
+
+def in_bytes(size: str) -> int:
+    """A size as it is declared.
+
+    >>> in_bytes("1 GB"), in_bytes("64 kB")
+    (1073741824, 65536)
+    """
+    found = re.fullmatch(r"(\d+) (\w+)", size)
+    assert found is not None
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _bytes_kept(source: Source) -> int:
+    return in_bytes(source.properties.get("quarantine_bytes", MOST_BYTES))
+
+
+def _count(connection: Connection, source: str, topic: str, counts: Mapping[str, int]) -> None:
+    known = set(connection.execute(select(bad_count.c.error).where(bad_count.c.source == source)).scalars())
+    by_reason = Counter[str]()
+    for error, records in sorted((error[:LONGEST_REASON], records) for error, records in counts.items()):
+        apart = error in known or len(known) < MOST_REASONS
+        known |= {error} if apart else set()
+        by_reason[error if apart else OTHER_REASONS] += records
+    new = insert(bad_count)
+    connection.execute(
+        new.on_conflict_do_update(
+            index_elements=[bad_count.c.source, bad_count.c.error],
+            set_={"records": bad_count.c.records + new.excluded.records, "last": func.now()},
+        ),
+        [
+            {"source": source, "topic": topic, "error": error, "records": records}
+            for error, records in by_reason.items()
+        ],
+    )

@@ -1,0 +1,115 @@
+"""The queries of sources: made where a source is declared, ended where it is declared no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from master_log.offsets import Offsets
+from master_log.tails import Tails
+from serving_layer.postgres.bookkeeping import archived, cell_table, generation, generation_cells, query
+from serving_layer.postgres.bookkeeping import compiled as texts
+from serving_layer.postgres.bookkeeping import progress as progress_table
+from serving_layer.promise import history, progress, quarantine
+from view_algebra.errors import LaminaError
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as the brokers hold it: its id, and the first offset of each partition.
+
+    start: where a source that reads it begins, as it declares; a partition that this leaves out begins with its first
+    record.
+    """
+
+    id: str
+    earliest: Offsets
+    start: Offsets = field(default_factory=lambda: Offsets({}))
+
+
+@dataclass(frozen=True)
+class End:
+    """Where a topic ends, and what stands last there."""
+
+    offsets: Offsets
+    tails: Tails
+
+
+def create(connection: Connection, name: str, topic: str, at: Topic, end: End | None = None) -> None:
+    """Makes the query of a source. It reads its topic from where it begins or, where those before are computed, `end`.
+
+    They are computed from the first record in the topic's log, which may be older than Kafka's, unless the source
+    begins later.
+    """
+    others = progress.reading(connection, topic)
+    logged = progress.begins(connection, topic) if end else {}
+    newest = max((each.newest for each in others if each.newest is not None), default=None) if end else None
+    for other in others:
+        if other.topic_id != at.id:
+            raise LaminaError(
+                f"{name}: topic {topic} is not the one that {other.name} reads",
+                evidence=f"Found: topic id {at.id}.\nWanted: topic id {other.topic_id}.",
+                way_out=f"The topic was created again, and its records have one log: drop {other.name} first"
+                " (`lamina apply --prune`).",
+            )
+    # A source that was dropped may have left its row, for tables of cells that are not dropped yet.
+    again = upsert(query).values(name=name, topic=topic, topic_id=at.id, newest=newest)
+    connection.execute(
+        again.on_conflict_do_update(
+            index_elements=[query.c.name],
+            set_={
+                "topic": topic,
+                "topic_id": at.id,
+                "newest": newest,
+                "fence": query.c.fence + 1,
+                "deaths": 0,
+                "created_at": func.clock_timestamp(),
+                **dict.fromkeys(("writer", "stopped", "committed_at", "caught_up_at", "waiting")),
+            },
+        )
+    )
+    quarantine.forget(connection, name)  # of a source that was dropped: its records are read again
+    _forget_ids(connection, name)
+    for place, offset in at.earliest.items():
+        start = max(min(offset, logged.get(place, offset)), at.start.get(place, 0))
+        reached, tail = (start, None) if end is None else (end.offsets[place], end.tails.get(place))
+        row = {"topic": topic, "partition": place.partition, "start_offset": start, "next_offset": reached}
+        connection.execute(insert(progress_table).values(query=name, tail=tail, **row))
+
+
+def with_history(connection: Connection) -> set[str]:
+    """The queries that have moved since they were created: a view that is new to them lacks what they have read."""
+    moved = progress_table.c.next_offset != progress_table.c.start_offset
+    return set(connection.execute(select(progress_table.c.query).where(moved).distinct()).scalars())
+
+
+def forget(connection: Connection, name: str) -> None:
+    """Ends a query whose source is not declared any more; its row stays while tables of cells name it."""
+    connection.execute(delete(progress_table).where(progress_table.c.query == name))
+    connection.execute(delete(archived).where(archived.c.query == name))
+    _forget_ids(connection, name)
+    history.forget(connection, name)
+
+
+def _forget_ids(connection: Connection, name: str) -> None:
+    from serving_layer.promise import duplicates  # which takes NumPy along
+
+    duplicates.forget(connection, name)
+
+
+def forget_undeployed(connection: Connection) -> None:
+    """Ends the queries that were made for a catalog which was not applied then."""
+    declared = select(texts.c.name).where(texts.c.kind == "source")
+    feeding = (
+        select(cell_table.c.query)
+        .join_from(generation_cells, cell_table, generation_cells.c.cell_table == cell_table.c.name)
+        .join(generation, generation_cells.c.generation == generation.c.id)
+        .where(generation.c.state != "retired")
+    )
+    if connection.execute(declared.limit(1)).one_or_none() is not None:
+        unused = progress_table.c.query.not_in(declared) & progress_table.c.query.not_in(feeding)
+        left = select(progress_table.c.query).where(unused).distinct()
+        for name in connection.execute(left).scalars().all():
+            forget(connection, name)

@@ -1,0 +1,127 @@
+"""The schemas of a registry that records are written with: asked for once, and kept as long as the log may be read.
+
+A schema is kept before the first record is counted that was written with it, and never changes. So what is counted can
+be decoded for ever, also when the registry is gone; and both layers decode it alike. That a registry had no schema with
+an id is kept as well, since it decides that a record is bad. A source with another ASK_AGAIN has answers of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select
+
+from master_log.registry import Registry, RegistryAway
+from serving_layer.catalog.deployed import sources
+from serving_layer.postgres import cells
+from serving_layer.postgres.bookkeeping import bad_count, schema
+from serving_layer.postgres.database import Database
+from view_algebra.formats import Decoding, frames
+from view_algebra.formats.interface import NO_SCHEMAS, Answers, Schema, Schemas
+
+AT_A_TIME = 100
+"""Schemas that are asked for before those are kept that were found."""
+
+MOST_LACKED = 500
+"""Schemas of a topic that the registry may lack. A producer of random ids has more, and each takes a row and time."""
+
+MARGIN = 1_000_000
+"""Ids above the greatest known one that are still asked for: registries count up."""
+
+
+def kept(connection: Connection, topic: str) -> Answers:
+    """The schemas of a topic."""
+    answers: dict[int, dict[str, Schema | None]] = {}
+    for row in connection.execute(select(schema).where(schema.c.topic == topic)):
+        found = row.kind and Schema(row.kind, row.text, tuple((name, text) for name, text in row.references or ()))
+        answers.setdefault(row.ask_again, {})[row.id] = found
+    return answers
+
+
+def keep(connection: Connection, topic: str, ask_again: int, found: Schemas) -> None:
+    """Keeps schemas, also that some are lacked. An id that is decided stays as it is: another process may have kept it.
+
+    If too many are lacked, all above those that are known are.
+    """
+    cells.run(connection, "LOCK TABLE lamina.schema IN SHARE ROW EXCLUSIVE MODE")
+    answers = kept(connection, topic)
+    mine = dict(answers.get(ask_again, NO_SCHEMAS))
+    new: dict[str, Schema | None] = {id: found[id] for id in frames.missing(found, mine)}
+    mine |= new
+    if frames.ABOVE not in mine and list(mine.values()).count(None) > MOST_LACKED:
+        every = [id for each in (*answers.values(), mine) for id, one in each.items() if one and id.isdigit()]
+        new[frames.ABOVE] = Schema("ABOVE", str(max(map(int, every), default=0) + MARGIN))
+    for id, each in new.items():
+        row: dict[str, Any] = {"topic": topic, "ask_again": ask_again, "id": id}
+        if each is not None:
+            row |= {"kind": each.kind, "text": each.text, "references": [list(pair) for pair in each.references]}
+        connection.execute(insert(schema).values(row))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A schema that records of a source name. kind: None if the registry had none. bad_records: those bad for that."""
+
+    source: str
+    ask_again: int
+    id: str
+    kind: str | None
+    kept_at: datetime
+    bad_records: int
+
+
+def listed(connection: Connection, names: Collection[str] = ()) -> list[Listed]:
+    """The schemas that count for these sources, or for all that are deployed."""
+    found = []
+    for name, source in sources(connection).items():
+        by = Decoding.of(source)
+        if by is None or not by.needs_registry or (names and name not in names):
+            continue
+        of_errors = select(bad_count.c.error, bad_count.c.records).where(bad_count.c.source == name)
+        bad: dict[str, int] = {}
+        for error, records in connection.execute(of_errors):
+            if (id := frames.lacked(error)) is not None:
+                bad[id] = bad.get(id, 0) + records
+        mine = (schema.c.topic == source.topic, schema.c.ask_again == by.ask_again)
+        order = (func.length(schema.c.id), schema.c.id)
+        for row in connection.execute(select(schema).where(*mine).order_by(*order)):
+            id, kind = (f"above {row.text}", None) if row.id == frames.ABOVE else (row.id, row.kind)
+            found.append(Listed(name, row.ask_again, id, kind, row.kept_at, 0 if kind else bad.get(row.id, 0)))
+    return found
+
+
+def _lowest(ids: Collection[str]) -> Sequence[str]:
+    """Some of the ids that are asked for first: a made-up one is likely to be greater than those of schemas."""
+    return sorted(ids, key=lambda each: (len(each), each))[:AT_A_TIME]
+
+
+@dataclass(frozen=True)
+class KeptSchemas:
+    """The schemas of all topics. registry: where those are that are not kept yet; None if no setting names one."""
+
+    database: Database
+    registry: Registry | None
+
+    def of(self, topic: str) -> Answers:
+        """The topic's kept schemas."""
+        with self.database.begin() as connection:
+            return kept(connection, topic)
+
+    def learn(self, topic: str, ask_again: int, ids: Collection[str], *, patient: bool = True) -> Answers:
+        """Asks the registry for those of the ids that are not kept, and keeps its answers; gives all that are kept.
+
+        One that is kept under another number is asked for, too: another registry may have had another schema with its
+        id. patient: waits some seconds for a schema that the registry does not have yet. Raises `RegistryAway`.
+        """
+        answers = self.of(topic)
+        while missing := frames.missing(ids, answers.get(ask_again, NO_SCHEMAS)):
+            if self.registry is None:
+                raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
+            found = self.registry.schemas(_lowest(missing), patient=patient)
+            self.database.retrying(partial(keep, topic=topic, ask_again=ask_again, found=found))
+            answers = self.of(topic)
+        return answers

@@ -1,0 +1,107 @@
+"""Records that an operator skips by name, because nothing can read or count them.
+
+The promise is then about every record below progress but these. A record can be skipped only before it is counted, so
+progress is where the two meet: a skip locks the query and takes it over, and a micro-batch that was computed with the
+record is fenced.
+
+A skip is of a record, not of an offset: it is kept with the record batch that holds the record. Where Kafka has lost
+that batch, its offset is another record's by now, or will be, and whoever reads next forgets the skip first.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, delete, select
+from sqlalchemy.dialects.postgresql import insert
+
+from master_log.offsets import Offsets, Skipped, TopicPartition
+from serving_layer.postgres.bookkeeping import query, skipped
+from serving_layer.postgres.database import Database
+from serving_layer.promise import progress, quarantine, rebuilds
+from serving_layer.promise.quarantine import BadRecord
+from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from master_log.kafka import Brokers
+
+SKIPPED = "skipped by name"
+"""What quarantine gives as the error of such a record."""
+
+
+def read(connection: Connection) -> Skipped:
+    """All that was skipped, of the topics that queries read now."""
+    rows = connection.execute(
+        select(query.c.topic, skipped.c.partition, skipped.c.offset)
+        .join_from(skipped, query, skipped.c.topic_id == query.c.topic_id)
+        .distinct()
+    )
+    return frozenset((TopicPartition(topic, partition), offset) for topic, partition, offset in rows)
+
+
+def forget_lost(database: Database, brokers: Brokers, topic: str) -> list[tuple[TopicPartition, int]]:
+    """Forgets the skips of a topic whose records Kafka has lost, and gives them; those that retention removed stay."""
+    with database.begin() as connection:
+        of_topic = select(skipped.c.partition, skipped.c.offset, skipped.c.tail).where(
+            skipped.c.topic_id.in_(select(query.c.topic_id).where(query.c.topic == topic)), skipped.c.tail.is_not(None)
+        )
+        known = [(TopicPartition(topic, row.partition), row.offset, row.tail) for row in connection.execute(of_topic)]
+    lost = [(at, offset) for at, offset, tail in known if brokers.differing(Offsets({at: offset + 1}), {at: tail})]
+    if lost:
+
+        def step(connection: Connection) -> None:
+            for at, offset in lost:
+                this = (skipped.c.topic == topic, skipped.c.partition == at.partition, skipped.c.offset == offset)
+                if connection.execute(delete(skipped).where(*this)).rowcount:
+                    quarantine.take_back(connection, at, offset, SKIPPED)
+
+        database.retrying(step)
+    return lost
+
+
+def skip(connection: Connection, name: str, bad: BadRecord, tail: str | None, reason: str) -> bool:
+    """Skips a record, for every source of its topic; False when it was skipped before.
+
+    Refused below progress, and while a leap runs. `name` is the query that asks for it.
+
+    `tail` is the record batch that holds it, as the broker describes it.
+    """
+    progress.lock(connection, progress.queries(connection))  # no source of the topic is declared meanwhile
+    at = TopicPartition(bad.topic, bad.partition)
+    named = f"Partition {at.partition}, offset {bad.offset} of {at.topic}"
+    if (at, bad.offset) in read(connection):
+        return False
+    sources = [each.name for each in progress.reading(connection, at.topic)]
+    progress.lock(connection, sources)
+    for each in (name, *sources):
+        reached = progress.read(connection, [each]).get(at, 0)
+        if bad.offset < reached:
+            raise LaminaError(
+                f"{named} was read already" if each == name else f"{named} was read by {each} already",
+                evidence=f"progress is {reached}: views have counted it, or quarantine holds it",
+                way_out="Only a record at or above progress can be skipped."
+                if each == name
+                else f"A record is skipped for every source of its topic: drop {each} first (`lamina apply --prune`).",
+            )
+    if rebuilds.leaping(connection):
+        raise LaminaError(f"{named} cannot be skipped while a leap runs", way_out="Skip it when the leap has ended.")
+    topic_id = progress.queries(connection)[name].topic_id
+    connection.execute(
+        insert(skipped).values(
+            topic_id=topic_id, partition=at.partition, offset=bad.offset, topic=at.topic, reason=reason, tail=tail
+        )
+    )
+    for each in sources:
+        quarantine.keep(connection, each, bad)
+        progress.take_over(connection, each, f"skip of {at.topic} {at.partition}:{bad.offset}")
+    return True
+
+
+def is_skip(writer: str | None) -> bool:
+    """Is it a skip that took a query over? It does not read on.
+
+    >>> is_skip("skip of orders 0:7"), is_skip("process 7 on skip"), is_skip(None)
+    (True, False, False)
+    """
+    return re.fullmatch(r"skip of \S+ \d+:\d+", writer or "") is not None

@@ -1,0 +1,123 @@
+"""What reads an analyst's view within Postgres: views of ours, and relations that others have made.
+
+A relation of others holds back a change that would drop it, unless it is in a schema of the analysts' own: one that the
+owner has made, and in which the role `analyst` may create. What is there gives way, and can be made again. The schema
+`public` is not such a schema: before Postgres 15, every role may create in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from serving_layer.postgres.cells import run
+from serving_layer.postgres.database import has_readers
+from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import quoted
+
+_GIVES_WAY = """r.relkind IN ('v', 'm') AND EXISTS (
+  SELECT FROM pg_namespace AS n
+  WHERE n.oid = r.relnamespace AND n.nspname <> 'public' AND pg_get_userbyid(n.nspowner) = current_user
+    AND has_schema_privilege('analyst', n.oid, 'CREATE'))"""
+
+_READS = """
+WITH RECURSIVE reads (reader, base) AS (
+  SELECT DISTINCT r.ev_class, d.refobjid
+  FROM pg_depend AS d
+  JOIN pg_rewrite AS r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
+  WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid <> r.ev_class
+)"""
+
+_ABOVE = f"""{_READS}, above (base, reader) AS (
+  SELECT base, reader
+  FROM reads
+  WHERE base IN (SELECT oid FROM pg_class WHERE relnamespace = 'analytics'::regnamespace)
+  UNION
+  SELECT above.base, reads.reader
+  FROM above
+  JOIN reads ON reads.base = above.reader
+)
+SELECT b.relname AS view, r.relname AS reader, r.oid::regclass::text AS written,
+  r.relnamespace = 'analytics'::regnamespace AND v.name IS NOT NULL AS ours, {_GIVES_WAY} AS gives_way
+FROM above
+JOIN pg_class AS b ON b.oid = above.base
+JOIN pg_class AS r ON r.oid = above.reader
+LEFT JOIN lamina.view AS v ON v.name = r.relname
+ORDER BY view, reader
+"""
+
+_GIVING_WAY = f"""{_READS}, above (reader, depth) AS (
+  SELECT oid, 0 FROM pg_class WHERE relnamespace = 'analytics'::regnamespace AND relname = ANY (:names)
+  UNION
+  SELECT reads.reader, above.depth + 1
+  FROM above
+  JOIN reads ON reads.base = above.reader
+)
+SELECT format('DROP %s %s', CASE r.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'VIEW' END, r.oid::regclass)
+FROM above
+JOIN pg_class AS r ON r.oid = above.reader
+WHERE {_GIVES_WAY}
+GROUP BY r.oid, r.relkind
+ORDER BY max(depth) DESC
+"""
+
+_RIGHTS = """
+SELECT c.relname AS view,
+  format('GRANT %s ON analytics.%I TO %s%s', a.privilege_type, c.relname,
+    CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END,
+    CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) AS granted
+FROM pg_class AS c, aclexplode(c.relacl) AS a
+WHERE c.relnamespace = 'analytics'::regnamespace AND c.relname = ANY (:names) AND a.grantee <> c.relowner
+UNION ALL
+SELECT c.relname,
+  format('GRANT %s (%I) ON analytics.%I TO %s', a.privilege_type, t.attname, c.relname,
+    CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+FROM pg_class AS c
+JOIN pg_attribute AS t ON t.attrelid = c.oid, aclexplode(t.attacl) AS a
+WHERE c.relnamespace = 'analytics'::regnamespace AND c.relname = ANY (:names)
+"""
+
+
+def of_others(connection: Connection, *, giving_way: bool) -> dict[str, tuple[str, ...]]:
+    """The relations of others that read each of our views, directly or through views of ours.
+
+    giving_way: those that an apply drops, else those that hold it back.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for row in connection.execute(text(_ABOVE)):
+        if not row.ours and row.gives_way is giving_way:
+            found[row.view] = (*found.get(row.view, ()), row.written)
+    return found
+
+
+def drop(connection: Connection, name: str) -> dict[str, list[str]]:
+    """Drops an analyst's view and those of ours that read it, to be made again.
+
+    Gives their names, each with the statements that give others the rights they had. Refused where others read one.
+    """
+    rows = connection.execute(text(_ABOVE)).all()
+    names = [name, *(row.reader for row in rows if row.view == name and row.ours)]
+    rights: dict[str, list[str]] = {each: [] for each in names}
+    for row in connection.execute(text(_RIGHTS), {"names": names}):
+        rights[row.view].append(row.granted)
+    drop_all(connection, names)
+    return rights
+
+
+def drop_all(connection: Connection, names: Collection[str]) -> None:
+    """Drops analysts' views, with what gives way to that; refused while something else reads one."""
+    try:
+        with connection.begin_nested():
+            for statement in connection.execute(text(_GIVING_WAY), {"names": list(names)}).scalars().all():
+                run(connection, statement)
+            run(connection, f"DROP VIEW IF EXISTS {', '.join(f'analytics.{quoted(name)}' for name in names)}")
+    except DBAPIError as error:
+        if not has_readers(error):
+            raise
+        raise LaminaError(
+            f"Others read {', '.join(names)}, which would be dropped; nothing was changed",
+            evidence=str(getattr(error.orig, "pgerror", error)).strip(),
+            way_out="Drop what reads it, apply, and make it again.",
+        ) from error

@@ -1,0 +1,138 @@
+"""Which rows of a view somebody means: the values of columns, as they are typed at a command line."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from serving_layer.postgres.database import Database
+from view_algebra.compiled import SHORTENED, Column, View
+from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import postgres_text, quoted, spark_name, spark_text
+
+NULL = "NULL"
+"""The word that means no value."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """By column the text of its value, as Postgres writes it; None for NULL. No column means every row."""
+
+    values: Mapping[str, str | None]
+
+    def postgres(self, view: View) -> str:
+        """The condition on a row that the view shows, where a long text of a group is its beginning and its digest."""
+        return _all(
+            _postgres(column, self.values[column.name]) for column in view.columns if column.name in self.values
+        )
+
+    def spark(self, view: View) -> str:
+        """The condition on a row of the author's SELECT."""
+        return _all(_spark(column, self.values[column.name]) for column in view.columns if column.name in self.values)
+
+
+def group_columns(view: View) -> list[str]:
+    """The columns that tell the groups of a view apart: those made of no aggregate."""
+    return [each.column for each in view.lineage if not each.aggregates]
+
+
+def read(database: Database, view: View, words: Sequence[str]) -> Key:
+    """The key that these words name: the group columns' values in order, or `column=value` for some of them."""
+    columns = {column.name: column for column in view.columns}
+    groups = group_columns(view)
+    pairs = [word.partition("=") for word in words]
+    named = {name: value for name, equals, value in pairs if equals and name in columns}
+    given = [word for word, (name, equals, _) in zip(words, pairs, strict=True) if not (equals and name in columns)]
+    others = [name for name in groups if name not in named]
+    aggregated = [name for name in named if name not in groups]
+    if aggregated or (len(given) != len(others) and (given or (groups and not named))):
+        raise LaminaError(
+            f"{aggregated[0]} is not a column that tells the rows of {view.name} apart"
+            if aggregated
+            else f"{view.name} needs a value for each of its group columns: {', '.join(others)}"
+            if others
+            else f"{view.name} has no other group column to give a value for",
+            evidence=f"its group columns: {', '.join(groups) or 'none, it has one row'}; values given: {len(words)}",
+            way_out="Give their values in this order, or some as column=value; NULL is written as it is.",
+        )
+    wanted = named | dict(zip(others, given, strict=False))
+    return Key(
+        {name: None if said == NULL else _as_postgres(database, columns[name], said) for name, said in wanted.items()}
+    )
+
+
+def in_utc(connection: Connection) -> None:
+    """Lets times of this transaction be written, and read, as those of UTC."""
+    connection.execute(text("SET LOCAL timezone = 'UTC'"))
+
+
+def time(database: Database, said: str) -> datetime:
+    """A time that is said as one, or as how long ago it was."""
+    for expression in ("CAST(:said AS timestamptz)", "now() - CAST(:said AS interval)"):
+        try:
+            with database.begin() as connection:
+                in_utc(connection)
+                found: datetime = connection.execute(text(f"SELECT {expression}"), {"said": said}).scalar_one()
+                return found
+        except (DBAPIError, ValueError):  # the latter of a time in a year that Python has not
+            continue
+    raise LaminaError(
+        f"{said!r} is not a time",
+        evidence="wanted: how long ago, or when",
+        way_out="For example '2 hours' or '2026-11-24 10:00' (UTC, unless it names a zone).",
+    )
+
+
+def _as_postgres(database: Database, column: Column, said: str) -> str:
+    if column.postgres in ("jsonb", "bytea", "interval"):
+        raise LaminaError(
+            f"{column.name} is of type {column.spark}, and no value of it can be named",
+            way_out="Name other columns, in the form column=value.",
+        )
+    try:
+        with database.begin() as connection:
+            in_utc(connection)
+            asked = text(f"SELECT CAST(CAST(:said AS {column.postgres}) AS text)")
+            return str(connection.execute(asked, {"said": said}).scalar_one())
+    except DBAPIError as error:
+        raise LaminaError(
+            f"{said!r} is not a value of {column.name}",
+            evidence=f"it is of type {column.spark}; {str(error.orig).splitlines()[0]}",
+            way_out="Write it as a text that SQL can cast to that type; NULL is written as it is.",
+        ) from error
+
+
+def _postgres(column: Column, value: str | None) -> str:
+    name = quoted(column.name)
+    if value is None:
+        return f"{name} IS NULL"
+    if column.postgres != "text":
+        return f"{name} = CAST({postgres_text(value)} AS {column.postgres})"
+    ends = SHORTENED + (_digest(value) or hashlib.sha256(value.encode()).hexdigest())
+    return f"({name} = {postgres_text(value)} OR right({name}, {len(ends)}) = {postgres_text(ends)})"
+
+
+def _spark(column: Column, value: str | None) -> str:
+    name = spark_name(column.name)
+    if value is None:
+        return f"{name} IS NULL"
+    if column.postgres != "text":
+        return f"{name} = CAST({spark_text(value)} AS {column.spark})"
+    same, digest = f"{name} = {spark_text(value)}", _digest(value)
+    return same if digest is None else f"({same} OR sha2(CAST({name} AS BINARY), 256) = {spark_text(digest)})"
+
+
+def _digest(value: str) -> str | None:
+    """The digest in a text that the view shows shortened."""
+    found = re.search(rf"{SHORTENED}([0-9a-f]{{64}})$", value)
+    return None if found is None else found[1]
+
+
+def _all(conditions: Iterable[str]) -> str:
+    return " AND ".join(conditions) or "true"

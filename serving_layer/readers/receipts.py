@@ -1,0 +1,135 @@
+"""A receipt: what a view showed in one snapshot, as one line of JSON that can be verified without the snapshot.
+
+`lamina.receipt` (receipts.sql) writes it, with the rights and in the snapshot of whoever asks. The same SQL digests the
+rows that are computed again from the master log, so that there is one digest and not two that should agree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from master_log.offsets import Offsets
+from serving_layer.postgres import cells
+from serving_layer.postgres.copying import Rows
+from view_algebra.compiled import View
+from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import quoted
+
+FORMAT = 1
+"""Of the receipts that this Lamina writes and reads."""
+
+
+@dataclass(frozen=True)
+class Digest:
+    """Of the rows of a view, in whatever order.
+
+    columns: per column. doubles: per column of doubles, the weighted sums of its numbers and of their sizes.
+    left_out: the columns that it does not hold.
+    """
+
+    rows: int
+    digest: str
+    columns: Mapping[str, str]
+    doubles: Mapping[str, tuple[Decimal, Decimal]]
+    left_out: Sequence[str]
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Digest:
+        """From its JSON."""
+        doubles = {}
+        for name, sums in given["doubles"].items():
+            total, size = sums.split()
+            doubles[str(name)] = (Decimal(total), Decimal(size))
+        columns = {str(name): str(value) for name, value in given["columns"].items()}
+        return cls(int(given["rows"]), str(given["digest"]), columns, doubles, list(given["left_out"]))
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The records of a source that are in a view: from where on and below which offsets of which topic."""
+
+    topic: str
+    topic_id: str
+    begins: Offsets
+    below: Offsets
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a view showed. `since`: by view that it was made of, when the groups began that were kept.
+
+    clock: what `now()` was. sparks: the versions of Spark that computed its cells, where they are known.
+    """
+
+    view: str
+    version: str
+    definition: str
+    generation: int | None
+    read_at: str
+    clock: datetime
+    digest: Digest
+    sources: Mapping[str, Counted]
+    since: Mapping[str, datetime]
+    sparks: frozenset[str] = frozenset()
+
+    @classmethod
+    def read(cls, line: str) -> Receipt:
+        """From the text that `lamina receipt` prints."""
+        try:
+            given = json.loads(line)
+            if given["receipt"] != FORMAT:
+                raise LaminaError(
+                    "This receipt is of another Lamina",
+                    evidence=f"found format {given['receipt']}, this Lamina reads {FORMAT}",
+                    way_out="Verify it with the Lamina that wrote it, or a later one.",
+                )
+            return _read(given)
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+            raise LaminaError(
+                "This is not a receipt",
+                evidence=f"{type(error).__name__}: {error}",
+                way_out="`lamina receipt VIEW` prints one: a line of JSON, to be given as it is.",
+            ) from error
+
+
+def _read(given: Mapping[str, Any]) -> Receipt:
+    made_of = given["made_of"] or {}
+    kept = {name: each["since"] for name, each in made_of.items() if each["since"] is not None}
+    return Receipt(
+        view=str(given["view"]),
+        version=str(given["version"]),
+        definition=str(given["definition"]),
+        generation=given["generation"],
+        read_at=str(given["read_at"]),
+        clock=datetime.fromisoformat(str(given.get("clock", given["read_at"]))),
+        digest=Digest.read(given),
+        sources={name: _counted(each) for name, each in given["sources"].items()},
+        since={name: datetime.fromisoformat(since) for name, since in kept.items()},
+        sparks=frozenset(str(each["spark"]) for each in made_of.values() if each.get("spark")),
+    )
+
+
+def _counted(given: Mapping[str, Any]) -> Counted:
+    begins, below = (
+        Offsets.of(given["topic"], {int(partition): int(offset) for partition, offset in given[which].items()})
+        for which in ("from", "below")
+    )
+    return Counted(str(given["topic"]), str(given["topic_id"]), begins, below)
+
+
+def digest_of(connection: Connection, view: View, rows: Rows) -> Digest:
+    """The digest of rows that a view would show, whose values are in COPY's text form."""
+    columns = ", ".join(f"{quoted(column.name)} {column.postgres}" for column in view.columns)
+    cells.run(connection, f"CREATE TEMPORARY TABLE recomputed ({columns}) ON COMMIT DROP")
+    cells.run(connection, "SET LOCAL timezone = 'UTC'")
+    cells.copy(connection, "recomputed", rows)
+    asked = text("SELECT lamina.digest('pg_temp.recomputed', CAST(:columns AS jsonb))")
+    given = json.dumps([asdict(column) for column in view.columns])
+    return Digest.read(connection.execute(asked, {"columns": given}).scalar_one())

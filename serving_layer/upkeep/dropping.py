@@ -1,0 +1,131 @@
+"""Tables that nobody needs any more are dropped here, in transactions of their own that nobody waits for.
+
+A drop waits for every reader of the table, pg_dump among them, and whoever comes later waits behind the drop. So no
+transaction that holds a query drops anything; and what is read now is left for the next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, delete, func, select, text, update
+from sqlalchemy.exc import DBAPIError
+
+from serving_layer.catalog import lookup, versions
+from serving_layer.catalog.lookup import Generation
+from serving_layer.postgres import cells
+from serving_layer.postgres.bookkeeping import cell_table, generation, generation_cells, history, proof, view
+from serving_layer.postgres.database import (
+    Database,
+    has_readers,
+    is_deadlock,
+    is_lock_timeout,
+    wait_shortly_for_readers,
+)
+from serving_layer.promise import overwriting, quarantine
+from serving_layer.readers import views
+
+FORGOTTEN_DAYS = 7
+"""After which nobody asks of a dropped generation how it was made, and what its proof found."""
+
+
+def drop_unused(database: Database) -> list[int]:
+    """Drops what is left of retired generations, folded realtime tables, exchanges and sources, except what is read.
+
+    Gives the generations of which nothing is left.
+    """
+    views.settle(database)
+    with database.begin() as connection:
+        retired = lookup.find(connection, generation.c.state == "retired", generation.c.dropped_at.is_(None))
+    dropped = [each.id for each in retired if _dropped_generation(database, each)]
+    with database.begin() as connection:
+        left = [*_folded(connection), *_exchanged(connection), *_forgotten(connection)]
+    for name in left:
+        _dropped(database, [name])
+    database.retrying(_forget)
+    return dropped
+
+
+def _forget(connection: Connection) -> None:
+    """Forgets what was known of what is dropped."""
+    quarantine.forget_undeclared(connection)
+    versions.alone(connection)
+    _forget_unused(connection)
+    versions.forget_unused(connection)
+
+
+def _dropped_generation(database: Database, each: Generation) -> bool:
+    with database.begin() as connection:
+        overwriting.forget(connection, each.id)
+        rows = connection.execute(select(generation_cells).where(generation_cells.c.generation == each.id)).all()
+    tables = [row.place for row in rows]
+    tables += [cells.realtime_of(row.cell_table, each.id, n) for row in rows for n in range(row.realtime + 1)]
+    if not _dropped(database, tables):
+        return False
+    with database.begin() as connection:
+        connection.execute(
+            update(generation).where(generation.c.id == each.id).values(dropped_at=func.clock_timestamp())
+        )
+    return True
+
+
+def _dropped(database: Database, tables: Iterable[str]) -> bool:
+    """Drops all of these tables, or none where one of them is read."""
+    try:
+        with database.begin() as connection:
+            wait_shortly_for_readers(connection)
+            for table in tables:
+                cells.drop(connection, table)
+    except DBAPIError as error:
+        if not is_lock_timeout(error) and not is_deadlock(error) and not has_readers(error):
+            raise
+        return False
+    return True
+
+
+def forget_dropped(connection: Connection) -> None:
+    """Forgets generations dropped days ago, with cuts, parts and proofs, except those that the history names."""
+    long_ago = generation.c.dropped_at < func.now() - func.make_interval(0, 0, 0, FORGOTTEN_DAYS)
+    told = select(history.c.generation).where(history.c.generation.is_not(None))
+    connection.execute(delete(generation).where(long_ago, generation.c.id.not_in(told)))
+    connection.execute(delete(proof).where(proof.c.generation.not_in(select(generation.c.id))))
+
+
+def _folded(connection: Connection) -> list[str]:
+    """The realtime tables whose cells were merged into those of their generation."""
+    rows = connection.execute(select(generation_cells).join(generation).where(generation.c.dropped_at.is_(None))).all()
+    names = [cells.realtime_of(row.cell_table, row.generation, n) for row in rows for n in range(row.absorbed)]
+    there = text("SELECT name FROM unnest(CAST(:names AS text[])) AS name WHERE to_regclass(name) IS NOT NULL")
+    return list(connection.execute(there, {"names": names}).scalars())
+
+
+def _exchanged(connection: Connection) -> list[str]:
+    """What was noted for exchanges that were made, or are made no more."""
+    return _unknown(
+        connection, r"^differing_[0-9]+(_[0-9]+_[0-9a-f]{8})?$", "SELECT 'differing_' || id FROM lamina.noted"
+    )
+
+
+def _forgotten(connection: Connection) -> list[str]:
+    """The tables of ids whose copies are not known any more, or whose source was dropped."""
+    return _unknown(connection, "^ids_[0-9]+$", "SELECT 'ids_' || id FROM lamina.ids")
+
+
+def _unknown(connection: Connection, pattern: str, known: str) -> list[str]:
+    """The tables in schema `realtime` whose names are of a pattern, and not among those that a SELECT gives."""
+    there = text(
+        "SELECT format('realtime.%I', relname) FROM pg_class"
+        " WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r'"
+        f" AND relname ~ :pattern AND relname NOT IN ({known})"
+    )
+    return list(connection.execute(there, {"pattern": pattern}).scalars())
+
+
+def _forget_unused(connection: Connection) -> None:
+    """Forgets tables of cells of which no generation is left and no view is declared."""
+    left = select(generation_cells.c.cell_table).join(generation).where(generation.c.dropped_at.is_(None))
+    declared = select(view.c.version).where(view.c.name == cell_table.c.view)
+    unused = select(cell_table.c.name).where(cell_table.c.name.not_in(left), cell_table.c.version.not_in(declared))
+    for name in connection.execute(unused).scalars().all():
+        connection.execute(delete(generation_cells).where(generation_cells.c.cell_table == name))
+        connection.execute(delete(cell_table).where(cell_table.c.name == name))

@@ -1,0 +1,119 @@
+"""Builds and drops the indexes that views ask for (`'index'`), next to readers and micro-batches.
+
+They have no part in a version, so a change of them computes nothing. A new generation has them before it is handed
+over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+
+from sqlalchemy import Connection, text
+
+from serving_layer.catalog import versions
+from serving_layer.catalog.deployed import deployed
+from serving_layer.postgres import courtesy
+from serving_layer.postgres.cells import run
+from serving_layer.postgres.database import Database, PostgresError, is_lock_timeout
+
+log = logging.getLogger("lamina.serving")
+
+PREFIX = "asked_"
+"""Begins the name of each index that a view asks for."""
+
+PATIENCE = "1min"
+"""How long an index waits for transactions that began before it. What is left is built by the next `renew`."""
+
+_PLACES = """
+SELECT g.view, g.version, c.cell_table, c.place
+FROM lamina.generation_cells AS c JOIN lamina.generation AS g ON g.id = c.generation
+WHERE g.state <> 'retired' AND c.loaded_at IS NOT NULL AND to_regclass(c.place) IS NOT NULL
+ORDER BY c.place
+"""
+
+_THERE = """
+SELECT c.relname AS name, i.indisvalid AS valid
+FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+WHERE i.indrelid = to_regclass(:place) AND starts_with(c.relname, :prefix)
+  AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index WHERE index_relid = i.indexrelid)
+"""
+
+
+_UNBUILT = """
+SELECT DISTINCT ON (g.view) g.view, obj_description(i.indexrelid, 'pg_class')
+FROM lamina.generation_cells AS c
+JOIN lamina.generation AS g ON g.id = c.generation
+JOIN pg_index AS i ON i.indrelid = to_regclass(c.place)
+JOIN pg_class AS k ON k.oid = i.indexrelid
+WHERE NOT i.indisvalid AND starts_with(k.relname, :prefix) AND g.state <> 'retired'
+  AND NOT EXISTS (SELECT FROM pg_locks
+                  WHERE relation IN (i.indexrelid, i.indrelid) AND mode = 'ShareUpdateExclusiveLock')
+ORDER BY g.view
+"""
+
+_CREATE = "CREATE INDEX CONCURRENTLY IF NOT EXISTS "
+
+
+def renew(database: Database) -> None:
+    """Gives every loaded table of cells the indexes that its view asks for, and drops those that it asks for no longer.
+
+    If a transaction stays open for longer than `PATIENCE`, the rest is logged and left to the next call. `alarms` says
+    so until then.
+    """
+    with database.begin() as connection:
+        todo = list(_todo(connection))
+    if not todo:
+        return
+    with database.autocommit() as connection:
+        courtesy.stand_back(connection)
+        connection.exec_driver_sql(f"SET lock_timeout = '{PATIENCE}'")
+        for statement in todo:
+            try:
+                connection.exec_driver_sql(statement)
+            except PostgresError as error:
+                reason = str(error.orig).strip()
+                log.warning("%s: %s", statement, reason)
+                _note(connection, statement, reason)
+                if is_lock_timeout(error):  # the same transaction would keep the others waiting, too
+                    return
+
+
+def _note(connection: Connection, statement: str, reason: str) -> None:
+    """Keeps why an index was not built as its comment, for `alarms`. Some failures leave no index."""
+    name = statement.removeprefix(_CREATE).partition(" ")[0]
+    if not statement.startswith(_CREATE):
+        return
+    literal = connection.execute(text("SELECT quote_literal(:reason)"), {"reason": reason}).scalar_one()
+    with suppress(PostgresError):
+        run(connection, f"COMMENT ON INDEX cells.{name} IS {literal}")
+
+
+def alarms(connection: Connection) -> list[str]:
+    """The alarm that an index that a view asks for is not built, unless somebody builds or drops it now."""
+    return [
+        f"{view}: an index that it asks for ('index') is not built ({reason or 'its build was interrupted'}): readers"
+        " go on without it (`lamina maintain` builds it, or leave its column out of 'index' and apply)"
+        for view, reason in connection.execute(text(_UNBUILT), {"prefix": PREFIX})
+    ]
+
+
+def _todo(connection: Connection) -> Iterator[str]:
+    """The statements, each for a transaction of its own."""
+    views = [*deployed(connection).views.values(), *(each.view for each in versions.stored(connection))]
+    asked = {(view.name, view.version): view.indexes for view in reversed(views)}
+    for row in connection.execute(text(_PLACES)).all():
+        indexes = asked.get((row.view, row.version), {}).get(row.cell_table, ())
+        wanted = {_name(row.place, index): index for index in indexes}
+        there = connection.execute(text(_THERE), {"place": row.place, "prefix": PREFIX}).all()
+        kept = {each.name for each in there if each.valid and each.name in wanted}
+        yield from (f"DROP INDEX CONCURRENTLY IF EXISTS cells.{each.name}" for each in there if each.name not in kept)
+        for name in wanted.keys() - kept:
+            yield f"{_CREATE}{name} ON {row.place} USING {wanted[name]}"
+
+
+def _name(place: str, index: str) -> str:
+    """The name of an index, which no other table has: Postgres takes 63 bytes, and a column may have as many."""
+    return PREFIX + hashlib.sha256(f"{place} {index}".encode()).hexdigest()[:16]

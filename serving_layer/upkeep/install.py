@@ -1,0 +1,223 @@
+"""Makes a Postgres database a serving layer: schemas, bookkeeping, functions, roles. Again, it changes nothing.
+
+It is put together of parts, and a part is run only where its text is another than the one that was run last: a view
+that somebody reads is not renewed for nothing. What is run waits for no reader: see `Database.retrying`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, delete, select, text
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from serving_layer.postgres.bookkeeping import installed as installed_table
+from serving_layer.postgres.cells import run
+from serving_layer.postgres.database import Database, wait_shortly_for_readers
+from serving_layer.readers import rights
+from serving_layer.readers.limits import Limits
+from serving_layer.readers.views import ANALYST, NOT_PREVIEWED, NOT_PUBLISHED_YET
+from view_algebra import SPARK_FUNCTIONS
+from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+OLDEST_POSTGRES = 180000
+"""The first version with Unicode's full case mapping of its own, as `server_version_num` gives it."""
+
+WRITER = "lamina_writer"
+"""The role that runs the speed layer and the batch layer: reads and writes rows, makes tables of cells."""
+
+LIMITS = "limits"
+"""The part that sets what readers may use."""
+
+SETTINGS_OF = "settings of the role"
+"""What is run if readers have changed the settings of their role: these are reset."""
+
+OPERATOR_VIEWS = Path(__file__).with_name("operator_views.sql")
+
+RECEIPTS = Path(__file__).parents[1] / "readers" / "receipts.sql"
+
+COMMENTS = Path(__file__).with_name("comments.sql")
+
+MIGRATIONS = Path(__file__).with_name("migrations")
+
+SCHEMAS = ("lamina", "cells", "realtime", "analytics", "spark")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of an installation that is run again where its text is another than before; `cause` is a word of why."""
+
+    name: str
+    text: str
+    cause: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells it from the same part of another version."""
+        return hashlib.sha256(f"{self.text}{self.cause}".encode()).hexdigest()
+
+
+def migrations(connection: Connection) -> Config:
+    """Alembic's configuration over an open connection."""
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def install(database: Database, *, analyst_password: str | None = None, limits: Limits | None = None) -> list[str]:
+    """Brings a database to this version of Lamina, as its owner; gives the names of the parts that it has run.
+
+    `analyst_password` is that of the role of analysts where it is made now. One that is there keeps its own.
+    """
+    limits = limits or Limits()
+    with database.begin() as connection:
+        check(connection, database.name)
+        if not pending(connection, limits):
+            return []
+    return database.retrying(lambda connection: _install(connection, analyst_password, limits))
+
+
+def _install(connection: Connection, analyst_password: str | None, limits: Limits) -> list[str]:
+    wait_shortly_for_readers(connection)
+    if _revision(connection) is not None:  # one at a time; the first ever is alone by the name of its schema
+        run(connection, "LOCK TABLE lamina.alembic_version IN SHARE UPDATE EXCLUSIVE MODE")
+    todo = pending(connection, limits)
+    for schema in SCHEMAS:
+        run(connection, f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    if _revision(connection) != newest_revision():
+        from alembic import command
+
+        command.upgrade(migrations(connection), "head")
+        wait_shortly_for_readers(connection)
+    _make_roles(connection, analyst_password)
+    wanted = parts(connection, limits)
+    for part in wanted:
+        if part.name in todo:
+            run(connection, part.text)
+            values = {"part": part.name, "fingerprint": part.fingerprint}
+            statement = upsert(installed_table).values(values)
+            connection.execute(statement.on_conflict_do_update(index_elements=["part"], set_=values))
+    rights.reset_settings(connection, ANALYST, rights.foreign_settings(connection, ANALYST))
+    current = [part.name for part in wanted]
+    connection.execute(delete(installed_table).where(installed_table.c.part.not_in(current)))
+    return todo
+
+
+def installed(database: Database) -> bool:
+    """True when `install` has run here."""
+    with database.begin() as connection:
+        return is_installed(connection)
+
+
+def is_installed(connection: Connection) -> bool:
+    """The same, of an open connection."""
+    return bool(connection.execute(text("SELECT to_regclass('lamina.query') IS NOT NULL")).scalar_one())
+
+
+def pending(connection: Connection, limits: Limits) -> list[str]:
+    """The names of the parts that `install` would run. It changes nothing; a newer Lamina's database is refused."""
+    revision = known_revision(connection)
+    known = {}
+    if revision is not None and connection.execute(text("SELECT to_regclass('lamina.installed')")).scalar_one():
+        known = {row.part: row.fingerprint for row in connection.execute(select(installed_table))}
+    todo = [] if revision == newest_revision() else ["bookkeeping"]
+    todo += [part.name for part in parts(connection, limits) if known.get(part.name) != part.fingerprint]
+    if LIMITS not in todo and (foreign := rights.foreign_settings(connection, ANALYST)):
+        todo.append(f"{SETTINGS_OF} {ANALYST} ({', '.join(each.name for each in foreign)})")
+    return todo
+
+
+def known_revision(connection: Connection) -> str | None:
+    """The revision of the bookkeeping; None where nothing is installed. A newer Lamina's is refused."""
+    revision = _revision(connection)
+    if revision is not None and revision not in _revisions():
+        raise LaminaError(
+            "This database belongs to a newer Lamina",
+            evidence=f"its bookkeeping is at revision {revision}, this Lamina knows {newest_revision()} and before",
+            way_out="Run the Lamina that brought it there, or a later one.",
+        )
+    return revision
+
+
+def newest_revision() -> str:
+    """The revision that this Lamina's bookkeeping is at."""
+    return max(_revisions())
+
+
+def _revisions() -> list[str]:
+    return [path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.py")]
+
+
+def _revision(connection: Connection) -> str | None:
+    """The revision that the database is at; None where nothing is installed."""
+    if not connection.execute(text("SELECT to_regclass('lamina.alembic_version') IS NOT NULL")).scalar_one():
+        return None
+    found: str | None = connection.execute(text("SELECT max(version_num) FROM lamina.alembic_version")).scalar_one()
+    return found
+
+
+def parts(connection: Connection, limits: Limits) -> list[Part]:
+    """What is run after the bookkeeping is there, in this order."""
+    here, id, owner = connection.execute(
+        text("SELECT datname, oid, current_user FROM pg_database WHERE datname = current_database()")
+    ).one()
+    # Roles and the settings of a database are not in its dump: one that was restored has another id.
+    may_limit_files = rights.may_limit_files(connection)
+    settings = rights.settings(here, owner, ANALYST, limits, files=may_limit_files)
+    found = [
+        Part("functions", SPARK_FUNCTIONS),
+        Part("views", NOT_PUBLISHED_YET),
+        Part("previews", NOT_PREVIEWED),
+        Part("rights", rights.rights(here, ANALYST, WRITER), cause=f"database {id}"),
+        Part(LIMITS, settings, cause=f"database {id}"),
+    ]
+    found += [Part(_first_words(statement), statement) for statement in _statements(OPERATOR_VIEWS.read_text())]
+    return [*found, Part("receipts", RECEIPTS.read_text()), Part("comments", COMMENTS.read_text())]
+
+
+def _statements(script: str) -> list[str]:
+    return [each.strip() for each in re.split(r";[ \t]*\n", script) if each.strip()]
+
+
+def _first_words(statement: str) -> str:
+    """What a statement begins with, as `GRANT USAGE ON SCHEMA lamina` or `VIEW lamina.freshness`."""
+    line = next(line for line in statement.splitlines() if not line.startswith("--") and line.strip())
+    made = re.match(r"CREATE OR REPLACE ((?:VIEW|FUNCTION) [^\s(]+)", line)
+    return made[1] if made else line[:60]
+
+
+def check(connection: Connection, name: str) -> None:
+    """Raises where the server or the database cannot be a serving layer."""
+    version = int(connection.execute(text("SHOW server_version_num")).scalar_one())
+    if version < OLDEST_POSTGRES:
+        raise LaminaError(
+            "This Postgres is too old",
+            evidence=f"found version {version // 10000} at {name}, wanted 18 or newer",
+            way_out="lower() and upper() need its collation pg_unicode_fast: serve from Postgres 18 or newer.",
+        )
+    encoding = connection.execute(text("SHOW server_encoding")).scalar_one()
+    if encoding != "UTF8":
+        raise LaminaError(
+            "This database cannot hold every text",
+            evidence=f"its encoding is {encoding} at {name}, wanted UTF8",
+            way_out="Make one by CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
+        )
+
+
+def _make_roles(connection: Connection, analyst_password: str | None) -> None:
+    for role, option in ((ANALYST, "LOGIN"), (WRITER, "NOLOGIN")):
+        known = connection.execute(text("SELECT FROM pg_roles WHERE rolname = :role"), {"role": role}).one_or_none()
+        if known is None:
+            run(connection, f"CREATE ROLE {role} {option}")
+            if role == ANALYST and analyst_password is not None:
+                rights.set_password(connection, ANALYST, analyst_password)
