@@ -17,7 +17,7 @@ from lamina.render import Output
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
-    from lamina.testing import Compared
+    from lamina.testing.runner import Compared
     from serving_layer.change.changes import Change
 
 
@@ -156,11 +156,11 @@ def test(output: Output, tests: Sequence[str], catalog: Path, seed: int | None, 
 
     With --watch, Spark and Postgres stay up, and a test runs again as soon as its file or SQL that it needs is saved.
     """
-    from lamina.testing import any_seed, run
+    from lamina.testing.runner import any_seed, run
 
     seed = any_seed() if seed is None else seed
     if watch:
-        from lamina.reruns import Reruns
+        from lamina.testing.reruns import Reruns
 
         Reruns(catalog, tests, seed, output.tell, lambda found: _show_tests(output, found), output.error).run()
     found = run(catalog, tests, seed, output.tell)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lamina.fixtures import fixture
-from lamina.reruns import Reruns
-from lamina.scratch import Scratch, scratch
-from lamina.testing import Compared, Runner
+from lamina.testing.fixtures import fixture
+from lamina.testing.reruns import Reruns
+from lamina.testing.runner import Compared, Runner
+from lamina.testing.scratch import Scratch, scratch
 from tests.fix_lamina import CommandLine
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError

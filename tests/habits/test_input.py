@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from lamina.catalogs import catalog_files
-from lamina.fixtures import fixture
 from lamina.receipts import read
 from lamina.settings import Settings
 from lamina.statuses import tables_of
+from lamina.testing.fixtures import fixture
 from master_log.files import MOST_OF_A_LINE, Line, lines, seekable
 from master_log.judging import Rules
 from serving_layer.readers.receipts import Receipt
@@ -58,7 +58,7 @@ def nowhere(path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.sql", "b.test"])
 @pytest.mark.parametrize("made", [fifo, device, nowhere])
 def test_what_is_no_file_is_no_part_of_a_catalog(tmp_path: Path, made: Callable[[Path], None], name: str) -> None:
-    from lamina.fixtures import fixtures
+    from lamina.testing.fixtures import fixtures
 
     made(tmp_path / name)
     with pytest.raises(LaminaError, match=f"{name} (is not a file|cannot be read)"):

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from batch_layer.check import set_clock
 from batch_layer.compute import counting
-from lamina.testing import QUICK, raw_records
+from lamina.testing.runner import QUICK, raw_records
 from master_log import log_times
 from master_log.decoding import decoded
 from master_log.log_times import LogTimes

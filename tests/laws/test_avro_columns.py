@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lamina.testing import raw_records
+from lamina.testing.runner import raw_records
 from master_log.decoding import decoded_few
 from master_log.reading import parsed
 from speed_layer import prepared

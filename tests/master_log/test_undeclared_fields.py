@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lamina.fixtures import fixture
+from lamina.testing.fixtures import fixture
 from master_log.undeclared import in_sample
 from master_log.values import columns
 from view_algebra import compile_catalog

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NoReturn
 from batch_layer.stalls import Stalled
 from lamina.catalogs import catalog_files, files_in
 from lamina.failures import told
-from lamina.fixtures import ENDING, Fixture
 from lamina.spark import forget
-from lamina.testing import Compared, Runner, engines, needed, tell_seed, tests_of
+from lamina.testing.fixtures import ENDING, Fixture
+from lamina.testing.runner import Compared, Runner, engines, needed, tell_seed, tests_of
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog
 from view_algebra.errors import LaminaError
@@ -27,7 +27,7 @@ from view_algebra.errors import LaminaError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lamina.scratch import Scratch
+    from lamina.testing.scratch import Scratch
 
 LOOKS_EVERY = 0.1
 """Seconds between two looks at the catalog's files."""

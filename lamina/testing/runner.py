@@ -28,13 +28,13 @@ from batch_layer.check import Row, compare, shown_columns
 from batch_layer.compute import counting
 from batch_layer.rebuild import BatchLayer
 from batch_layer.stalls import Watch, Work
-from lamina import duck
 from lamina.catalogs import catalog_files
-from lamina.fixtures import ENDING, Fixture, Line, Record, fixtures
 from lamina.render import plain
-from lamina.scratch import Scratch, admitted, scratch
 from lamina.settings import Settings
 from lamina.spark import kill, session
+from lamina.testing import duck
+from lamina.testing.fixtures import ENDING, Fixture, Line, Record, fixtures
+from lamina.testing.scratch import Scratch, admitted, scratch
 from master_log import log_times
 from master_log.archive import MasterLog
 from master_log.causes import interrupted_at_once
