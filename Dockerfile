@@ -13,13 +13,14 @@ RUN UV_NO_CACHE=1 PIP_NO_CACHE_DIR=1 UV_COMPILE_BYTECODE=1 python /tmp/packages.
 COPY pyproject.toml README.md ./
 COPY view_algebra ./view_algebra
 COPY master_log ./master_log
+COPY interchange ./interchange
 COPY serving_layer ./serving_layer
 COPY batch_layer ./batch_layer
 COPY speed_layer ./speed_layer
 COPY lamina ./lamina
 # Compiled here, because who runs it may write no byte code beside the sources.
 RUN python -m uv pip install --system --quiet --offline --no-deps --no-build-isolation --editable . \
-    && python -m compileall -q view_algebra master_log serving_layer batch_layer speed_layer lamina
+    && python -m compileall -q view_algebra master_log interchange serving_layer batch_layer speed_layer lamina
 
 # A volume takes its owner from the folder that it is mounted over.
 RUN useradd --system --uid 10001 --create-home lamina \

@@ -86,7 +86,7 @@ $(DEMO): demo.lock pyproject.toml lamina/services/packages.py lamina/services/ja
 	@echo "Installing $$(grep -c '^[a-z].*==' demo.lock) locked packages (once, half a minute)" >&2
 	@$(PY) lamina/services/packages.py demo.lock
 	@$(PY) -m uv pip install --quiet --offline --no-deps --no-build-isolation --editable .
-	@$(PY) -m compileall -q view_algebra master_log serving_layer batch_layer speed_layer lamina
+	@$(PY) -m compileall -q view_algebra master_log interchange serving_layer batch_layer speed_layer lamina
 	@echo "Fetching the jars of Kafka and Spark" >&2
 	@$(PY) -m lamina.services.jars
 	@touch $(DEMO)

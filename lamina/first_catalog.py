@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
-from master_log.guessing import ID_NAME, Seen
-from master_log.packed import without_ending
-from master_log.sampling import Field, Sample
+from interchange.guessing import ID_NAME, Seen
+from interchange.packed import without_ending
+from interchange.sampling import Field, Sample
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_name, spark_name, spark_text
 from view_algebra.language.types import DATE, STRING, TIMESTAMP, Type

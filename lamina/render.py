@@ -20,7 +20,7 @@ from rich.logging import RichHandler
 from rich.measure import Measurement
 from rich.table import Table
 
-from master_log.lengths import interval
+from interchange.intervals import interval
 from view_algebra.errors import LaminaError
 
 WIDTH_WITHOUT_TERMINAL = 160

@@ -45,9 +45,9 @@ def told_of(sources: Iterable[Source], registry: Callable[[], Registry | None]) 
 
 
 def _differing(source: Source, registry: Registry) -> Iterator[str]:
-    from master_log.avro_types import columns_of, row_of
-    from master_log.protobuf_types import columns_like
-    from master_log.values import columns
+    from interchange.avro_types import columns_of, row_of
+    from interchange.protobuf_types import columns_like
+    from interchange.values import columns
     from view_algebra.formats.interface import NoText
 
     found = registry.newest(f"{source.topic}-value")

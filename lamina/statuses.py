@@ -30,8 +30,8 @@ from serving_layer.readers.rights import unguarded
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
+    from interchange.undeclared import Undeclared
     from master_log.kafka import Brokers, Retention, Undecided
-    from master_log.undeclared import Undeclared
 
 T = TypeVar("T")
 
@@ -206,8 +206,8 @@ def _in_samples(
 
     What another source of the topic declares is left out, unless it may be a mistyped column.
     """
-    from master_log.undeclared import in_sample
-    from master_log.values import columns
+    from interchange.undeclared import in_sample
+    from interchange.values import columns
 
     of_topic: dict[str, set[str]] = {}
     for each in declared.values():

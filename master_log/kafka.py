@@ -325,7 +325,7 @@ class Brokers:
     def producer(self) -> Producer:
         """A producer whose records are written once each and acknowledged by all replicas."""
         self._ask(str)  # so that a wrong address or password is told as such, before the producer waits in vain
-        return Producer(self)
+        return Producer(self._client)
 
     def groups(self) -> Groups:
         """The consumer groups of these brokers, over a connection of their own."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from kafka import KafkaProducer
 from kafka.errors import AuthorizationError, KafkaError, MessageSizeTooLargeError
 
-from master_log.client import PATIENCE_MS, unreachable
+from master_log.client import PATIENCE_MS, Client, unreachable
 from view_algebra.errors import LaminaError
-
-if TYPE_CHECKING:
-    from master_log.kafka import Brokers
 
 IN_FLIGHT_BYTES = 32 * 1024 * 1024
 """Records handed to the client and not yet acknowledged: kafka-python 3 keeps any number of them in memory."""
@@ -30,15 +27,15 @@ class Producer:
     A record that the brokers refuse raises when a later record is sent or at `flush`; what was sent before it is kept.
     """
 
-    def __init__(self, brokers: Brokers) -> None:
-        self._brokers = brokers
+    def __init__(self, brokers: Client) -> None:
+        self._bootstrap_servers = brokers.bootstrap_servers
         self._waiting: deque[tuple[Any, int]] = deque()
         self._waiting_bytes = 0
         self.acknowledged = 0
         """Records from the first on that the brokers hold; some behind them may be there, too."""
         try:
             self._client = KafkaProducer(
-                **brokers.for_client(),
+                **brokers.options,
                 acks="all",
                 enable_idempotence=True,
                 linger_ms=10,
@@ -106,7 +103,7 @@ class Producer:
         else:
             way_out = "Make sure that the brokers run and the topic exists, and send the rest again."
         return NotTaken(
-            f"{topic}: the brokers at {self._brokers.bootstrap_servers} did not take a record",
+            f"{topic}: the brokers at {self._bootstrap_servers} did not take a record",
             evidence=str(error),
             way_out=way_out,
         )

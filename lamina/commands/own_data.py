@@ -17,9 +17,9 @@ from serving_layer.narration.waiting import waiting
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
+    from interchange.sampling import Sample
+    from interchange.written import Written
     from lamina.first_catalog import Proposal
-    from master_log.sampling import Sample
-    from master_log.written import Written
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ def init(
     They are in a FILE of JSON lines, CSV or Parquet (.gz and .zst too), or in a topic. Types are guessed from the first
     records, and each of these records can be counted under them. The files are yours to edit.
     """
+    from interchange.written import Written
     from lamina.first_catalog import name_of, proposal
-    from master_log.written import Written
 
     written = Written(null, timestamp_format)
     if not files and not topics:
@@ -108,8 +108,8 @@ def _looked_at(
     written: Written,
     most: int,
 ) -> list[_Looked]:
-    from master_log.files import format_of
-    from master_log.sampling import of_file, of_topic
+    from interchange.files import format_of
+    from interchange.sampling import of_file, of_topic
 
     told = ["--format", file_format] if file_format else []
     told += [word for each in written.nulls for word in ("--null", each)]

@@ -17,8 +17,8 @@ from lamina.render import Output
 from serving_layer.narration.waiting import waiting
 
 if TYPE_CHECKING:
+    from interchange.ingest import Ingested
     from lamina.deployment import Deployment
-    from master_log.ingest import Ingested
     from view_algebra.compiled import Source
 
 
@@ -61,10 +61,10 @@ def ingest(
     The file holds JSON lines, CSV or Parquet, compressed with gzip or Zstandard or not; - is standard input.
     Ctrl-C prints how many records were sent, and the command that continues after them.
     """
-    from master_log.formats import Newest
-    from master_log.ingest import Interrupted
-    from master_log.ingest import ingest as send
-    from master_log.written import Written
+    from interchange.ingest import Interrupted
+    from interchange.ingest import ingest as send
+    from interchange.writers import Newest
+    from interchange.written import Written
 
     written = Written(null, timestamp_format)
     with deployment(output) as opened:
@@ -258,7 +258,7 @@ def maintain(output: Output, sources: Sequence[str]) -> None:
 @click.option("--to", required=True, metavar="FILE|kafka:TOPIC", help="A .jsonl, .csv or .parquet file (.gz too).")
 def export(output: Output, view: str, to: str) -> None:
     """Write all rows of a view to a file or a topic."""
-    from master_log.export import export as write
+    from interchange.export import export as write
     from serving_layer.readers.analyst import selected
     from view_algebra.language.quoting import quoted
 

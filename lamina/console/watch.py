@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
+from interchange.undeclared import Undeclared
 from lamina import statuses
 from lamina.console.charts import sparkline
 from lamina.console.threads import in_thread
@@ -23,7 +24,6 @@ from lamina.deployment import Deployment
 from lamina.failures import in_our_words
 from master_log.client import KafkaAway
 from master_log.offsets import Offsets
-from master_log.undeclared import Undeclared
 from serving_layer.monitoring.alarms import age
 from serving_layer.monitoring.overview import Overview, Source, View, overview
 from serving_layer.postgres.database import PostgresError, is_away

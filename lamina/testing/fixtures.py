@@ -23,8 +23,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from interchange.writers import key_of, value_of
 from lamina.catalogs import files_in, read_text
-from master_log.formats import key_of, value_of
 from view_algebra.compiled import DELETED, Catalog, Source, View
 from view_algebra.errors import LaminaError
 from view_algebra.refusals import suggestion

@@ -9,6 +9,7 @@ import pkgutil
 import pytest
 
 import batch_layer
+import interchange
 import lamina
 import master_log
 import serving_layer
@@ -16,7 +17,7 @@ import speed_layer
 
 MODULES = [
     module.name
-    for package in (batch_layer, lamina, master_log, serving_layer, speed_layer)
+    for package in (batch_layer, interchange, lamina, master_log, serving_layer, speed_layer)
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not module.name.endswith("__main__") and ".migrations" not in module.name
 ]

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from interchange.files import MOST_OF_A_LINE, Line, lines, seekable
+from interchange.judgements import Rules
 from lamina.catalogs import catalog_files
 from lamina.receipts import read
 from lamina.settings import Settings
 from lamina.statuses import tables_of
 from lamina.testing.fixtures import fixture
-from master_log.files import MOST_OF_A_LINE, Line, lines, seekable
-from master_log.judging import Rules
 from serving_layer.readers.receipts import Receipt
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError

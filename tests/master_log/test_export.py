@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from master_log.export import export
+from interchange.export import export
 from master_log.kafka import Brokers
 from tests.fix_services import Topic
 from tests.master_log.conftest import Contents

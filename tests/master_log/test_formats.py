@@ -10,7 +10,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from master_log.formats import Newest, key_of, value_of
+from interchange.writers import Newest, key_of, value_of
 from view_algebra import Source, compile_catalog
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import Schema

@@ -19,15 +19,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka import KafkaProducer
 
+from interchange.files import Line, format_of, lines, seekable
+from interchange.guessing import Seen
+from interchange.judgements import Rules
+from interchange.packed import unpacked
+from interchange.sampling import LARGEST, Field, Sample, accepted, of_file, of_topic
+from interchange.undeclared import Strangers
+from interchange.written import Written
 from lamina.first_catalog import Proposal, proposal
-from master_log.files import Line, format_of, lines, seekable
-from master_log.guessing import Seen
-from master_log.judging import Rules
 from master_log.kafka import Brokers
-from master_log.packed import unpacked
-from master_log.sampling import LARGEST, Field, Sample, accepted, of_file, of_topic
-from master_log.undeclared import Strangers
-from master_log.written import Written
 from tests.fix_services import Topic
 from view_algebra import compile_catalog
 from view_algebra.compiled import Source

@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from master_log.ingest import BadLine, Interrupted, ingest
+from interchange.ingest import BadLine, Interrupted, ingest
+from interchange.written import Written
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange
 from master_log.reading import kafka_range, parsed
-from master_log.written import Written
 from tests.master_log.conftest import COLUMNS, Contents, NewSource
 from view_algebra.errors import LaminaError
 from view_algebra.texts.quarantined import quarantined
@@ -136,7 +136,7 @@ def test_a_file_that_is_interrupted_while_it_is_looked_at_says_that_nothing_was_
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("master_log.undeclared.Strangers.note", interrupted)
+    monkeypatch.setattr("interchange.undeclared.Strangers.note", interrupted)
     source = new_source()
     with pytest.raises(Interrupted, match=r"^0 records of the file were sent"):
         ingest(source, written(tmp_path, "records.jsonl", b'{"id": 1}'), brokers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from master_log.undeclared import in_sample
+from interchange.undeclared import in_sample
 from view_algebra.language.types import INT, STRING, Type
 
 EVENT = {

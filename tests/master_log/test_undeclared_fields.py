@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from interchange.undeclared import in_sample
+from interchange.values import columns
 from lamina.testing.fixtures import fixture
-from master_log.undeclared import in_sample
-from master_log.values import columns
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError
 

@@ -7,9 +7,9 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
-from master_log.judging import Rules
+from interchange.judgements import Rules
+from interchange.values import fits, from_text
 from master_log.reading import parsed
-from master_log.values import fits, from_text
 from tests.master_log.conftest import declared
 from view_algebra.compiled import BAD_FIELDS
 from view_algebra.language.types import Type

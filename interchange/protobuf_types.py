@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from master_log.guessing import of_fields
+from interchange.guessing import of_fields
 from view_algebra.formats.interface import Schema
 from view_algebra.formats.proto import types_of
 from view_algebra.formats.protobuf import message_of

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import sqlglot
 
-from master_log.lengths import interval
+from interchange.intervals import interval
 from view_algebra.compiled import Source
 from view_algebra.language.encodings import UNITS
 from view_algebra.language.long_numbers import mapped

@@ -16,16 +16,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
-from master_log.avro_types import row_of
-from master_log.change_events import are_of_change, is_change, payload, row
-from master_log.files import ISO, Format, Line, format_of, header_of, lines, schema_of, seekable
-from master_log.framed import plain, unframed
-from master_log.guessing import ID_NAME, SECOND, Seen, guess, has_empty, since_1970, typed, unit_of
-from master_log.ingest import BadLine
-from master_log.judging import Rules, with_written_numbers
+from interchange.avro_types import row_of
+from interchange.change_events import are_of_change, is_change, payload, row
+from interchange.files import ISO, Format, Line, format_of, header_of, lines, schema_of, seekable
+from interchange.framed import plain, unframed
+from interchange.guessing import ID_NAME, SECOND, Seen, guess, has_empty, since_1970, typed, unit_of
+from interchange.ingest import BadLine
+from interchange.judgements import Rules, with_written_numbers
+from interchange.written import Written
 from master_log.kafka import Brokers
 from master_log.registry import Registry
-from master_log.written import Written
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import BIGINT, INT, STRING, TIMESTAMP, Type
 

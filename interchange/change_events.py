@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from master_log.guessing import of_fields
+from interchange.guessing import of_fields
 from view_algebra.language.encodings import DAYS, DECIMAL, PLACEHOLDER, SEMANTIC
 from view_algebra.language.types import (
     BIGINT,

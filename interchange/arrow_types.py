@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from master_log.guessing import of_fields
-from master_log.values import BITS
+from interchange.guessing import of_fields
+from interchange.values import BITS
 from view_algebra.language.types import (
     BIGINT,
     BINARY,

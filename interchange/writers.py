@@ -12,9 +12,9 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from master_log.messages import message
+from interchange.messages import message
+from interchange.values import Number, as_written
 from master_log.registry import Registry, RegistryAway
-from master_log.values import Number, as_written
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.formats import DECODED_KEYS, Decoding, protobuf

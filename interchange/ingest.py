@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
-from master_log.files import ISO, Line, format_of, lines, seekable
-from master_log.formats import NOTHING_NEWEST, Newest, key_of, value_of
-from master_log.judging import NOT_UTF8, Rules
+from interchange.files import ISO, Line, format_of, lines, seekable
+from interchange.judgements import NOT_UTF8, Rules
+from interchange.undeclared import Strangers
+from interchange.writers import NOTHING_NEWEST, Newest, key_of, value_of
+from interchange.written import Written
 from master_log.kafka import Brokers
 from master_log.producer import NotTaken, Producer
-from master_log.undeclared import Strangers
-from master_log.written import Written
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.texts.quarantined import PROBLEM_HEADER

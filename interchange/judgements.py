@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from master_log.values import Number, as_written, columns, fits, rule
+from interchange.values import Number, as_written, columns, fits, rule
 from view_algebra.compiled import Source
 from view_algebra.language.long_numbers import BARE_AND_LONG, TOO_LONG, has_decimals
 from view_algebra.language.types import STRING, Type

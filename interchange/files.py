@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal, cast, get_args
 
-from master_log.arrow_types import surely, type_of
-from master_log.judging import Judgement, Rules
-from master_log.packed import Damaged, is_packed, is_unpacking, unpacked, without_ending
-from master_log.values import to_json
-from master_log.written import Written
+from interchange.arrow_types import surely, type_of
+from interchange.judgements import Judgement, Rules
+from interchange.packed import Damaged, is_packed, is_unpacking, unpacked, without_ending
+from interchange.values import to_json
+from interchange.written import Written
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import STRING, Type
 

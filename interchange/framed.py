@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from master_log import avro_types, protobuf_types
+from interchange import avro_types, protobuf_types
 from master_log.registry import Registry
 from view_algebra.errors import LaminaError
 from view_algebra.formats import DECODED_KEYS, FORMATS, avro, frames, protobuf

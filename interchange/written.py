@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from master_log.values import from_text
+from interchange.values import from_text
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import Type
 

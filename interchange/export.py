@@ -15,9 +15,9 @@ from typing import IO, Any, cast
 
 import sqlglot
 
-from master_log.files import ENDINGS
+from interchange.files import ENDINGS
+from interchange.values import as_text, to_json
 from master_log.kafka import Brokers
-from master_log.values import as_text, to_json
 from view_algebra.compiled import Column
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import DURATION, STRING, Type, read
