@@ -42,7 +42,7 @@ def held_back(
         blocked = [each.sentence for each in checks.results(connection, run.id) if each.blocked]
         raise Blocked(
             f"The leap is not handed over: {', '.join(sorted(by_checks))} fails a check",
-            evidence="\n".join(blocked) or "its checks were not run: `lamina step prove` runs them",
+            evidence="\n".join(blocked) or "its checks were not run: `lamina step check` runs them",
             way_out="Nothing that is read has changed. Correct what fails, or let the check warn: NOT ENFORCED.",
         )
     return []

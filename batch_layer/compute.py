@@ -46,7 +46,7 @@ def cells_of(counted: DataFrame, table: CellTable, since: datetime | None) -> Da
     counted.where("true").createOrReplaceTempView(table.source)  # a view of them would, replaced, drop their cache
     of_some = "\nHAVING count(*) > 0" if table.kind == "aggregate" and not table.keys else ""
     found = counted.sparkSession.sql(table.partial + of_some)
-    begins = kept_since(table, since)
+    begins = kept_since(table.retained, table.longer, since)
     found = found if begins is None else found.where(kept(table.retained, begins))
     return _listed(found) if table.spread else found
 

@@ -19,6 +19,7 @@ from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
 from serving_layer.change import registry
 from serving_layer.postgres.database import Connection, Database
+from serving_layer.postgres.states import RebuildState, Step, WriterKind
 from serving_layer.promise import generations, progress, rebuilds
 from serving_layer.promise.rebuilds import Scheduler
 from view_algebra.compiled import Catalog, Source
@@ -77,7 +78,7 @@ class Leap:
             id = rebuilds.begin(connection, wanted, leap=True, by=by)
             registry.retire_the_dead(connection, beside=sources)
             for name in sources:
-                progress.take_over(connection, name, rebuilds.leap_writer(id))
+                progress.take_over(connection, name, rebuilds.leap_writer(id), WriterKind.LEAP)
             return Begun(id, catalog, wanted, sources)
 
         return self.database.retrying(step)
@@ -99,7 +100,7 @@ class Leap:
             # Others were dropped meanwhile, or have no cells any more.
             for name in (name for name in begun.views if name in declared and declared[name].cell_tables):
                 generations.open_building(connection, name, rebuild=begun.id, at=at, tails=tails)
-            rebuilds.finished(connection, begun.id, "seal")
+            rebuilds.finished(connection, begun.id, Step.SEAL)
 
         self.database.retrying(step)
 
@@ -116,7 +117,7 @@ class Leap:
                 raise
             self.tell(f"{name}, which feeds no view, is left out: {error}")
             with self.database.begin() as connection:
-                progress.take_over(connection, name, rebuilds.leap_writer(rebuilds.NO_REBUILD))
+                progress.take_over(connection, name, rebuilds.leap_writer(rebuilds.NO_REBUILD), WriterKind.LEAP)
             return None
         return self.log().held(source)
 
@@ -124,7 +125,7 @@ class Leap:
         """What a leap will bring with it, for which Spark is asked; nothing of a rebuild, or a leap that has landed."""
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
-            if not run.leap or run.state != "running" or run.step == "hand-over":
+            if not run.leap or run.state is not RebuildState.RUNNING or run.is_handed_over:
                 return Brought(Gathered([], {}, ()), {}, [])
             sources = {name: deployed(connection).sources[name] for name in _taken(connection, id)}
             reached = {name: progress.known(connection, name) for name in sources}

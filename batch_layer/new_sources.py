@@ -1,8 +1,8 @@
-"""Sources that are new in a catalog whose views move to them, with all that their topics hold.
+"""New sources of a catalog whose views move to them, with all records of their topics.
 
-The query of such a source begins where its topic ended when the versions were opened; the records before are computed
-with these. What those bring beside cells is gathered before a generation is live. From then on a speed layer reads the
-source, and a view moves to it once it is read as far as the source that it takes the place of.
+The query of such a source begins where its topic ended when the versions were opened. The earlier records are computed
+with the versions. Their bad records and ids are gathered before a generation is live. From then on a speed layer reads
+the source, and a view moves to it once it is read as far as the source that it replaces.
 """
 
 from __future__ import annotations
@@ -10,33 +10,36 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from batch_layer.gathering import Passed, write
 from batch_layer.gathering import gather as gathered_of
-from batch_layer.rebuild import BatchLayer
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.narration.waiting import waiting
 from serving_layer.postgres.database import Connection
 from serving_layer.promise import progress, rebuilds
+from serving_layer.promise.rebuilds import Postponed
 from view_algebra.compiled import Source
-from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from batch_layer.rebuild import BatchLayer
 
 STANDS_STILL = 30.0
-"""Seconds after which a query that has not moved is not waited for."""
+"""Seconds without progress after which a query is no longer waited for."""
 
 HOLDS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
-"""Seconds for which one try after the other keeps a source where it is, until the one that takes its place is there."""
+"""Seconds for which each try holds a source in place, until its replacement has caught up."""
 
 
-class Behind(LaminaError):
-    """A source that a view moves to is not read as far as it has to be."""
+class Behind(Postponed):
+    """A source that a view moves to is not read far enough."""
 
 
 @dataclass(frozen=True)
 class Replaced:
-    """A view that reads the source `old`, and moves to `new`, which is declared over the same topic."""
+    """A view that reads the source `old` and moves to `new`, which is declared over the same topic."""
 
     view: str
     old: str
@@ -44,11 +47,11 @@ class Replaced:
 
 
 def gather(batch: BatchLayer, id: int) -> None:
-    """Writes the bad records and ids of what is computed of new sources, before anybody reads these."""
+    """Writes the bad records and ids below the cuts of new sources, before anybody reads these."""
     with batch.database.begin() as connection:
         sources = _new(connection, id)
         if _are_read(connection, sources):
-            return  # it was done
+            return  # this step is repeated
         passed = []
         for name, source in sorted(sources.items()):
             start = progress.starts(connection, [name])
@@ -60,14 +63,14 @@ def gather(batch: BatchLayer, id: int) -> None:
     def step(connection: Connection) -> None:
         rebuilds.running(connection, id)
         progress.lock(connection, sources)
-        if not _are_read(connection, sources):  # another process may have gone on with what this one left
+        if not _are_read(connection, sources):  # another process may have resumed this rebuild
             write(connection, gathered)
 
     batch.database.retrying(step)
 
 
 def catch_up(batch: BatchLayer, id: int) -> None:
-    """Waits until a speed layer, where one goes on with new sources, has read what they hold by now."""
+    """Waits until a speed layer has read new sources to their present ends, if one reads them."""
     with batch.database.begin() as connection:
         sources = _new(connection, id)
     if not sources:
@@ -93,7 +96,7 @@ def catch_up(batch: BatchLayer, id: int) -> None:
 
 
 def replaced(connection: Connection, id: int) -> list[Replaced]:
-    """The new sources to which views move that read the same topic already."""
+    """The views that move to a new source of a topic that they read already."""
     now = deployed(connection)
     new = _new(connection, id)
     return [
@@ -106,9 +109,9 @@ def replaced(connection: Connection, id: int) -> list[Replaced]:
 
 
 def hold(connection: Connection, moving: Sequence[Replaced], seconds: float) -> None:
-    """Keeps sources where they are until the transaction ends, and waits until those in their place are as far.
+    """Holds sources in place until the transaction ends, and waits until their replacements have caught up.
 
-    Raises `Behind` where they are not in time: readers would see fewer records.
+    Raises `Behind` if that takes longer than `seconds`: readers would see fewer records.
     """
     progress.lock(connection, {each.old for each in moving})
     deadline = time.monotonic() + seconds
@@ -119,7 +122,7 @@ def hold(connection: Connection, moving: Sequence[Replaced], seconds: float) -> 
                 raise Behind(
                     f"{each.view} would show fewer records: {each.new} is not read as far as {each.old}",
                     evidence=_said(connection, each, reached, shown),
-                    way_out="Start the speed layer, or mend what stops it; then repeat the apply: what was computed is"
+                    way_out="Start the speed layer, or fix what stops it; then repeat the apply: what was computed is"
                     " taken from there.",
                 )
             time.sleep(0.02)
@@ -127,13 +130,13 @@ def hold(connection: Connection, moving: Sequence[Replaced], seconds: float) -> 
 
 def _new(connection: Connection, id: int) -> dict[str, Source]:
     """The sources that feed what a rebuild computes and are not deployed."""
-    there = deployed(connection).sources.keys()
-    found: dict[str, Source] = {}
+    declared = deployed(connection).sources.keys()
+    new: dict[str, Source] = {}
     for each in lookup.of_rebuild(connection, id):
-        if names := set(each.queries) - there:
+        if names := set(each.queries) - declared:
             sources = versions.get(connection, each.view, each.version).sources
-            found |= {name: sources[name] for name in names}
-    return found
+            new |= {name: sources[name] for name in names}
+    return new
 
 
 def _are_read(connection: Connection, sources: Mapping[str, Source]) -> bool:

@@ -1,70 +1,82 @@
-"""A preview of a catalog: the versions that no live generation has are computed beside the others, and nothing moves.
+"""A preview of a catalog: versions without a live generation are computed next to the others, and nothing moves.
 
-The steps are those of a changed catalog (`reprocess.py`): seal, archive, compute, go live, prove and check. Then the
-views of the preview are made in place of the move. Checks that fail are told: what they keep from readers is an apply.
+The steps are those of a rebuild (`BatchLayer.run`). In place of the hand-over, the views of the preview are made.
+Checks that fail are only told: an apply of the catalog would be refused for them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from batch_layer.checking import checked
 from batch_layer.patience import patiently
 from batch_layer.rebuild import BatchLayer
-from batch_layer.reprocess import begun, computed
+from batch_layer.reprocess import announce_and_wait, begun, open_or_resume
 from serving_layer.catalog import lookup
 from serving_layer.change import previews, registry, trials
 from serving_layer.postgres.database import Connection
+from serving_layer.postgres.states import RebuildKind, RebuildState, Step
 from serving_layer.promise import rebuilds
+from serving_layer.promise.proof import Proof
+from serving_layer.promise.rebuilds import Purpose
 from view_algebra.compiled import Catalog
 
 
 def preview(batch: BatchLayer, name: str, catalog: Catalog) -> None:
     """Serves the views of a catalog in the schema `name`, in place of an earlier preview of that name.
 
-    Where it fails, or is interrupted, an earlier one is as it was.
+    If it fails or is interrupted, the earlier one is unchanged.
     """
     with batch.database.begin() as connection:
         previews.check_name(connection, name)
         lacking = previews.lacking(connection, previews.compiled(connection, catalog))
-    if not lacking:
+    if lacking:
+        batch.run(_Preview(batch, name, catalog))
+    else:
         patiently(batch.database, batch.tell, lambda connection: previews.make(connection, name, catalog))
-        return
 
-    def make(id: int) -> None:
-        _check(batch, id, catalog)
-        patiently(batch.database, batch.tell, lambda connection: _made(connection, id, name, catalog))
-        batch.at("after preview")
 
-    def announce(connection: Connection) -> set[str]:
-        after = previews.compiled(connection, catalog)
+@dataclass(frozen=True)
+class _Preview:
+    """The plan of `lamina apply --preview NAME`."""
+
+    batch: BatchLayer
+    name: str
+    catalog: Catalog
+
+    def seal(self) -> int:
+        announce_and_wait(self.batch, self._announce)
+        return open_or_resume(self.batch, self._open)
+
+    def _announce(self, connection: Connection) -> set[str]:
+        after = previews.compiled(connection, self.catalog)
         return registry.announce(connection, previews.lacking(connection, after), after)
 
-    computed(batch, announce, lambda connection: _begun(connection, batch, name, catalog), make)
+    def _open(self, connection: Connection) -> int:
+        after = previews.compiled(connection, self.catalog)
+        lacking = previews.lacking(connection, after)
+        purpose = Purpose(RebuildKind.PREVIEW, self.name)
 
+        def open(id: int) -> None:
+            registry.open_versions(connection, lacking, after, id)
 
-def _begun(connection: Connection, batch: BatchLayer, name: str, catalog: Catalog) -> int:
-    """The rebuild that computes what the preview lacks."""
-    after = previews.compiled(connection, catalog)
-    lacking = previews.lacking(connection, after)
-    command = f"{rebuilds.PREVIEW}{name}"
+        return begun(connection, self.batch, purpose, lacking, after, open)
 
-    def open(id: int) -> None:
-        registry.open_versions(connection, lacking, after, id)
+    def check(self, id: int, proofs: Sequence[Proof]) -> None:  # noqa: ARG002 (a preview may differ)
+        with self.batch.database.begin() as connection:
+            compiled = previews.compiled(connection, self.catalog)
+            trial = trials.of_catalog(connection, compiled, lookup.of_rebuild(connection, id))
+        for verdict in checked(self.batch.database, trial):
+            if verdict.failing:
+                self.batch.tell(f"{verdict.sentence}{' (an apply is refused for it)' if verdict.blocked else ''}")
 
-    return begun(connection, batch, command, lacking, after, open)
+    def hand_over(self, id: int) -> None:
+        def step(connection: Connection) -> None:
+            rebuilds.running(connection, id)
+            ready = {new.view: new.id for new in lookup.of_rebuild(connection, id)}
+            previews.make(connection, self.name, self.catalog, ready)
+            rebuilds.finished(connection, id, Step.RETIRE)
+            rebuilds.end(connection, id, RebuildState.DONE)
 
-
-def _check(batch: BatchLayer, id: int, catalog: Catalog) -> None:
-    """Runs the checks of the catalog over what was computed; an apply of it would be refused for those that block."""
-    with batch.database.begin() as connection:
-        trial = trials.of_catalog(connection, previews.compiled(connection, catalog), lookup.of_rebuild(connection, id))
-    for each in checked(batch.database, trial):
-        if each.failing:
-            batch.tell(f"{each.sentence}{' (an apply is refused for it)' if each.blocked else ''}")
-
-
-def _made(connection: Connection, id: int, name: str, catalog: Catalog) -> None:
-    rebuilds.running(connection, id)
-    ready = {each.view: each.id for each in lookup.of_rebuild(connection, id)}
-    previews.make(connection, name, catalog, ready)
-    rebuilds.finished(connection, id, rebuilds.STEPS[-1])
-    rebuilds.end(connection, id, "done")
+        patiently(self.batch.database, self.batch.tell, step)

@@ -1,7 +1,9 @@
-"""A rebuild, step by step: seal, archive, compute, go live, prove and check, hand over, retire.
+"""A rebuild in steps: seal, archive, compute, go live, prove, check, hand over, retire.
 
-Each step can be repeated, by another process, after a crash: it looks up in Postgres what is left to do. A rebuild
-that died before the hand-over has changed nothing that anybody reads; the next one retires its generations.
+`BatchLayer.run` is the list of steps. A rebuild, an apply and a preview share it, and differ in their `Plan`.
+
+Each step can be repeated by another process after a crash: it looks up in Postgres what is left to do. A rebuild that
+died before the hand-over has changed nothing that anybody reads; the next one retires its generations.
 """
 
 from __future__ import annotations
@@ -10,9 +12,9 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from batch_layer import checking, compute, patience
+from batch_layer import checking, compute, new_sources, patience
 from batch_layer.archiving import Logs
 from batch_layer.leap import Leap
 from batch_layer.shared import Shared
@@ -29,10 +31,11 @@ from serving_layer.change.checks import Verdict
 from serving_layer.change.trials import Trial
 from serving_layer.narration.waiting import waited_for, waiting
 from serving_layer.postgres import courtesy
-from serving_layer.postgres.database import Connection, Database, PostgresAway, PostgresError
+from serving_layer.postgres.database import Connection, Database, PostgresAway, PostgresError, is_lock_timeout
+from serving_layer.postgres.states import GenerationState, RebuildState, Step, Stop
 from serving_layer.promise import generations, loading, overwriting, progress, proof, rebuilds
 from serving_layer.promise.proof import Proof
-from serving_layer.promise.rebuilds import Scheduler
+from serving_layer.promise.rebuilds import Rebuild, Scheduler
 from serving_layer.readers import views
 from serving_layer.upkeep import dropping, indexes
 from view_algebra.compiled import Source
@@ -44,13 +47,27 @@ if TYPE_CHECKING:
     from master_log.archive import MasterLog
 
 
+class Plan(Protocol):
+    """The steps that a rebuild, an apply and a preview take differently."""
+
+    def seal(self) -> int:
+        """Opens the generations that are to be computed; gives the id of the rebuild."""
+
+    def check(self, id: int, proofs: Sequence[Proof]) -> None:
+        """Runs the checks of what readers would see; raises, or lets the hand-over hold views back, if one blocks."""
+
+    def hand_over(self, id: int) -> None:
+        """Lets readers read what was computed."""
+
+
 @dataclass(frozen=True)
 class BatchLayer:
     """The steps of a rebuild over one deployment.
 
     spark: gives the session when a step needs one. dsn: how executors reach Postgres. tell: takes a line of narration.
     at: called at named places; the tests stop there. give_up: ends at once what Spark computes, and Spark with it.
-    watching: ends what stands still. on_held: takes the views that a rebuild does not hand over.
+    watching: ends a computation that stands still. on_sealed, on_checked, on_held: take the id of a rebuild, the
+    results of its checks, and the views that it does not hand over.
     """
 
     database: Database
@@ -62,53 +79,81 @@ class BatchLayer:
     at: Callable[[str], None] = lambda place: None
     give_up: Callable[[], None] = lambda: None
     watching: Watching = unwatched
+    on_sealed: Callable[[int], None] = lambda rebuild: None
+    on_checked: Callable[[Sequence[Verdict]], None] = lambda verdicts: None
     on_held: Callable[[Sequence[str]], None] = lambda views: None
 
-    def rebuild(
-        self,
-        names: Sequence[str] = (),
-        *,
-        leap: bool = False,
-        on_checks: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
-    ) -> list[Proof]:
-        """All steps in one process; gives the proofs, and `on_checks` what the checks found.
+    def rebuild(self, names: Sequence[str] = (), *, leap: bool = False) -> list[Proof]:
+        """Recomputes these views, or all, and hands them over; gives the proofs.
 
         A view that differs is handed over only if its policy says so, and one that fails a check that blocks never. A
-        view that Spark cannot compute is left out and stays as it is. After the hand-over, an error names it.
+        view that Spark cannot compute stays as it is: after the hand-over, an error names it.
         """
+        return self.run(_Recompute(self, names, leap=leap))
+
+    def run(self, plan: Plan) -> list[Proof]:
+        """All steps, in one process."""
         with rebuilds.in_one_process(self.database):
-            id = (self.leap_seal if leap else self.seal)(names)
+            id = plan.seal()
             try:
                 self.archive(id)
-                broken = self._compute_each(id, leap=leap)
+                left_out = self.compute_all(id)
                 self.go_live(id)
                 proofs = self.prove(id)
-                on_checks(self.check(id))
-                if held := self.hand_over(id):
-                    self.on_held(held)
-                    self.tell(f"held back, and read as before: {', '.join(held)}")
-                self.retire(id, broken)
+                plan.check(id, proofs)
+                plan.hand_over(id)
+                self.retire(id, left_out)
             except BaseException as error:
                 self.failed(id, error)
                 raise
-        if broken is not None:
-            raise broken
+        if left_out is not None:
+            raise left_out
         return proofs
 
-    def _compute_each(self, id: int, *, leap: bool) -> LaminaError | None:
+    def failed(self, id: int, error: BaseException) -> None:
+        """Records why a rebuild failed, and retires its generations, unless its command is to resume it.
+
+        If Postgres is away, the next rebuild does so.
+        """
+        by_a_person = isinstance(error, KeyboardInterrupt)
+        if by_a_person:
+            self.give_up()
+        postponed = isinstance(error, rebuilds.Postponed) or (
+            isinstance(error, PostgresError) and is_lock_timeout(error)
+        )
+
+        def step(connection: Connection) -> Rebuild:
+            run = rebuilds.get(connection, id)
+            if not run.is_resumable or not (by_a_person or postponed):
+                rebuilds.fail(connection, id, error)
+                registry.retire_the_dead(connection)
+            elif by_a_person:
+                rebuilds.interrupt(connection, id)
+            return run
+
+        with suppress(PostgresAway, PostgresError):
+            run = self.database.retrying(step)
+            if by_a_person:
+                self.tell(_after_interrupt(run))
+            if not run.is_resumable:
+                dropping.drop_unused(self.database)
+
+    def compute_all(self, id: int) -> LaminaError | None:
         """Computes every view; leaves out those that Spark cannot compute, and gives the error that names them.
 
-        A leap, which hands all views over or none, ends with the first of them.
+        A leap and an apply hand over all views or none, so they end with the first of these.
         """
-        sealed = self.generations(id)
+        run, sealed = self._expect(id), self.generations(id)
         reasons: dict[str, str] = {}
         with self.sharing(sealed) as shared:
             for each in sealed:
                 try:
                     self.compute_unless_dropped(id, each.view, shared)
                 except (*SPARK_ERRORS, Stalled) as error:
+                    if run.is_resumable:
+                        raise
                     reasons[each.view] = _reason(error)
-                    if leap or len(reasons) == len(sealed):
+                    if run.leap or len(reasons) == len(sealed):
                         raise _not_computed(reasons) from error
                     self.tell(f"{each.view}: Spark cannot compute it, so it is left out and stays as it is")
                     self._leave_out(each)
@@ -117,7 +162,7 @@ class BatchLayer:
 
     @contextmanager
     def sharing(self, sealed: Sequence[Generation]) -> Iterator[Shared]:
-        """Lets these generations share the records that they are computed from."""
+        """A block in which these generations share the records that they are computed from."""
         with self.database.begin() as connection:
             read = [versions.get(connection, each.view, each.version) for each in sealed]
         shared = Shared([(each.sources[table.source], table) for each in read for table in each.view.cell_tables])
@@ -132,43 +177,29 @@ class BatchLayer:
 
         self.database.retrying(step)
 
-    def failed(self, id: int, error: BaseException) -> None:
-        """Records why a rebuild failed and retires what it leaves; where Postgres is away, the next rebuild does."""
-        if isinstance(error, KeyboardInterrupt):
-            self.give_up()
-
-        def step(connection: Connection) -> str:
-            rebuilds.end(connection, id, "failed", rebuilds.why(error))
-            registry.retire_the_dead(connection)
-            return rebuilds.get(connection, id).step
-
-        with suppress(PostgresAway, PostgresError):
-            if self.database.retrying(step) not in ("hand-over", "retire") and isinstance(error, KeyboardInterrupt):
-                self.tell(f"rebuild {id} is given up: nothing that is read has changed")
-            dropping.drop_unused(self.database)
-
     def seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
         """Opens a generation of each view at its cut; gives the id of the rebuild."""
 
         def step(connection: Connection) -> int:
-            if (known := rebuilds.begun(connection, by)) is not None:
-                return known
+            if (repeated := rebuilds.begun(connection, by)) is not None:
+                return repeated
             wanted = registry.with_cells(connection, names)
-            id = rebuilds.begin(connection, wanted, leap=False, by=by)
+            id = rebuilds.begin(connection, wanted, by=by)
             views = deployed(connection).views
-            # All queries are locked before the first generation is opened: the order of locking is one.
+            # All queries are locked before the first generation is opened, so that all lock in one order.
             registry.retire_the_dead(connection, beside={source for name in wanted for source in views[name].fed_by})
             for name in wanted:
                 generations.open_building(connection, name, rebuild=id)
-            rebuilds.finished(connection, id, "seal")
+            rebuilds.finished(connection, id, Step.SEAL)
             return id
 
         id = self.database.retrying(step)
+        self.on_sealed(id)
         self.at("after seal")
         return id
 
     def due(self, names: Sequence[str] = ()) -> list[str]:
-        """Those of the named views (of all, when none is named) that a scheduler is to rebuild now."""
+        """The views, of those that are named or of all, that a scheduler is to rebuild now."""
         with self.database.begin() as connection:
             if not names and set(registry.kinds(connection).values()) <= {"derived"}:
                 return []
@@ -188,10 +219,10 @@ class BatchLayer:
                     tails[name] = lookup.tails_of(connection, each.id, name)
         for name, cut in sorted(cuts.items()):
             self.logs.archive(sources[name], cut, tails=tails[name])
-        self._done(id, "archive")
+        self._done(id, Step.ARCHIVE)
 
     def tidy(self) -> list[int]:
-        """Retires what dead rebuilds have left and drops what nobody reads; gives the generations that were dropped."""
+        """Retires what dead rebuilds have left, and drops tables that nobody reads; gives the dropped generations."""
         self.database.retrying(registry.retire_the_dead)
         patience.settle(self.database)
         return dropping.drop_unused(self.database)
@@ -204,32 +235,32 @@ class BatchLayer:
     def _compute(self, id: int, name: str, shared: Shared) -> int:
         self._expect(id)
         with self.database.begin() as connection:
-            each = lookup.of_view(connection, id, name)
-            version = versions.get(connection, name, each.version)
-            todo = loading.not_loaded(connection, each.id)
+            new = lookup.of_view(connection, id, name)
+            version = versions.get(connection, name, new.version)
+            todo = loading.not_loaded(connection, new.id)
         total = 0
         for table in version.view.cell_tables:
             if table.name not in todo:
                 continue
             with self.database.begin() as connection:
-                attempt = loading.prepare(connection, each.id, table.name)
-                cut = lookup.cut_of(connection, each.id, table.source)
+                attempt = loading.prepare(connection, new.id, table.name)
+                cut = lookup.cut_of(connection, new.id, table.source)
                 start = progress.starts(connection, [table.source])
             source = version.sources[table.source]
             counted = shared.counting(self.log(), source, cut, start)
-            computed = compute.cells_of(counted, table, each.since)
+            computed = compute.cells_of(counted, table, new.since)
             with self.watching(Work(name, {source.name: (source, OffsetRange.since(start, cut))}, [table])):
-                parts = compute.load(computed, compute.Target(self.dsn, each.id, table, attempt))
+                parts = compute.load(computed, compute.Target(self.dsn, new.id, table, attempt))
             total += sum(parts.values())
             self.at(f"compute {name}")
             with self.database.begin() as connection:
-                loading.complete(connection, each.id, table.name, attempt, parts.keys())
+                loading.complete(connection, new.id, table.name, attempt, parts.keys())
         self.tell(f"{name}: {total:,} cells computed" if todo else f"{name}: its cells were computed before")
-        self._done(id, f"compute {name}")
+        self._done(id, Step.COMPUTE, name)
         return total
 
     def compute_unless_dropped(self, id: int, name: str, shared: Shared | None = None) -> None:
-        """Computes a view; one that `apply` drops meanwhile is left out, and the others go on."""
+        """Computes a view, or leaves it out if `apply` dropped it meanwhile."""
         try:
             self.compute(id, name, shared)
         except Exception:
@@ -248,6 +279,7 @@ class BatchLayer:
         run = self._expect(id)
         indexes.renew(self.database)
         if not run.leap:
+            new_sources.gather(self, id)
             ids = [each.id for each in self.generations(id)]
             for each in ids:
                 generations.absorb(self.database, each)
@@ -259,67 +291,69 @@ class BatchLayer:
 
             self.database.retrying(step)
             dropping.drop_unused(self.database)
-        self._done(id, "go-live")
+        self._done(id, Step.GO_LIVE)
 
     @waited_for("every new cell is compared with the one that is read")
     def prove(self, id: int, names: Sequence[str] = ()) -> list[Proof]:
-        """Compares every cell of each new generation with the published one, in one snapshot, and keeps the result.
+        """Compares every cell of each new generation with the published one; of the views named, or of all.
 
-        Of the views named, or of all. A view that was dropped meanwhile has nothing left to prove.
+        A view that was dropped meanwhile has nothing left to prove.
         """
         run = self._expect(id)
         run.check_names(names)
-        proofs = []
-        if not run.leap:
-            for sealed in (each for each in self.generations(id) if each.view in (names or run.views)):
-                with self.database.snapshot() as connection:
-                    courtesy.stand_back(connection)
-                    each = lookup.get(connection, sealed.id)
-                    now = lookup.published(connection).get(each.view)
-                    if now is None or now == each.id:
-                        continue
-                    old = lookup.get(connection, now)
-                    if old.version != each.version:
-                        continue
-                    proved = proof.prove(connection, each, old)
-                with self.database.begin() as connection:
-                    proof.record(connection, proved, id)
-                proofs.append(proved)
-                self.tell(f"{each.view}: {proved.cells:,} cells compared, {proved.differing:,} differ")
-        self._done(id, " ".join(["prove", *names]))
+        new = [] if run.leap else [each for each in self.generations(id) if each.view in (names or run.views)]
+        proofs = [proved for each in new if (proved := self.compare(each, id)) is not None]
+        self._done(id, Step.PROVE, *names)
         return proofs
+
+    def compare(self, new: Generation, rebuild: int | None = None) -> Proof | None:
+        """Proves a generation against the published one, in one snapshot, and keeps the result.
+
+        None if it is the published one, or if the two are of versions that compute nothing alike.
+        """
+        with self.database.snapshot() as connection:
+            courtesy.stand_back(connection)
+            proved = proof.prove(connection, new.id)
+        if proved is None:
+            return None
+        with self.database.begin() as connection:
+            proof.record(connection, proved, rebuild)
+        of_both = f" of both versions compared ({', '.join(proved.shared)})" if proved.shared else " compared"
+        self.tell(f"{proved.view}: {proved.cells:,} cells{of_both}, {proved.differing:,} differ")
+        return proved
 
     @waited_for("the checks are run over what would be read")
     def check(self, id: int, trial: Trial | None = None) -> list[Verdict]:
-        """Runs the checks of views over the new generations, before anybody reads them, and keeps what they find.
+        """Runs the checks of views over the new generations, before anybody reads them, and keeps the results.
 
-        Of all views that would change, also of those over the rebuilt ones. `trial` is what the deployment of these
+        It checks all views that would change, also those over the rebuilt ones. `trial` is what the deployment of these
         generations with another catalog would show; by default their hand-over.
         """
         self._expect(id)
         if trial is None:
             with self.database.begin() as connection:
                 trial = trials.of_handover(connection, deployed(connection), lookup.of_rebuild(connection, id))
-        found = checking.checked(self.database, trial)
+        verdicts = checking.checked(self.database, trial)
         with self.database.begin() as connection:
-            checks.record(connection, found, id)
-        self.at("checked")
-        return found
+            checks.record(connection, verdicts, id)
+        self._done(id, Step.CHECK)
+        self.on_checked(verdicts)
+        return verdicts
 
     @waited_for("what differs is noted, and handed over")
     def hand_over(self, id: int, names: Sequence[str] = (), *, anyway: bool = False) -> list[str]:
         """Lets readers read the new generations, all at once; gives the views that are held back.
 
-        By their proof, by a check, or because what they were checked with is held back. `anyway` hands those of the
-        named views over, too (of all, where none is named), also of a rebuild that ended so. What was rolled back from
-        since is not handed over again. A leap, which hands all over or nothing, is refused where a check blocks it.
+        A view is held back by its proof, by a check, or because a view that it was checked with is held back. `anyway`
+        hands over the named views (all, if none is named) nevertheless, also after the rebuild. A generation that was
+        rolled back since is not handed over again. A leap hands over all or nothing: a check that blocks refuses it.
         """
         for sealed in self.generations(id):
             with self.database.begin(isolation="REPEATABLE READ") as connection:
                 courtesy.stand_back(connection)
                 new = lookup.get(connection, sealed.id)
                 old = lookup.get(connection, lookup.published(connection).get(new.view, new.id))
-                if new.state == "live" and old.id != new.id and old.version == new.version:
+                if new.state is GenerationState.LIVE and old.id != new.id and old.version == new.version:
                     overwriting.note(connection, new, old)
         self.at("noted")
         brought = self._leap.gather(id)
@@ -329,16 +363,19 @@ class BatchLayer:
             run.check_names(names)
             fed = {name for each in lookup.of_rebuild(connection, id) for name in each.queries}
             progress.lock(connection, fed | (brought.to.keys() & progress.queries(connection).keys()))
-            new = lookup.of_rebuild(connection, id)  # only now: an apply may have dropped a view until we had the lock
+            new = lookup.of_rebuild(connection, id)  # read under the lock: an apply may have dropped a view before
             unread = [each for each in new if not each.was_shown]
-            if run.leap and (run.step == "hand-over" or (new and not unread)):
-                return []  # it is repeated
+            if run.leap and (run.is_handed_over or (new and not unread)):
+                return []  # the step is repeated
             if not new and not brought.to:
                 raise LaminaError(f"Rebuild {id} has no generation left", way_out="Begin one with `lamina rebuild`.")
             if not run.leap:
                 new = lookup.newer(connection, unread)
-            all_of_them = anyway and (run.leap or not names)
-            held = [] if all_of_them else checking.held_back(connection, run, new, names if anyway else ())
+            held = (
+                []
+                if anyway and (run.leap or not names)
+                else checking.held_back(connection, run, new, names if anyway else ())
+            )
             if run.leap:
                 self._leap.land(connection, id, new, brought)
             else:
@@ -350,20 +387,22 @@ class BatchLayer:
                         way_out="`lamina rebuild` computes them again; `lamina rollback VIEW` returns to earlier ones.",
                     )
                 generations.hand_over(connection, handed)
-                found = checks.results(connection, id)
-                checks.replace_live(connection, [each for each in found if not held or each.view in handed])
+                verdicts = checks.results(connection, id)
+                checks.replace_live(connection, [each for each in verdicts if not held or each.view in handed])
             views.serve(connection)
-            rebuilds.finished(connection, id, "hand-over")
-            if run.state == "held" and not held:
-                rebuilds.end(connection, id, "done")
+            rebuilds.finished(connection, id, Step.HAND_OVER)
+            if run.state is RebuildState.HELD and not held:
+                rebuilds.end(connection, id, RebuildState.DONE)
             return held
 
         held = self.database.retrying(step)
+        if held:
+            self.on_held(held)
         self.at("after hand-over")
         return held
 
     def leap_seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
-        """Takes the queries of these views or sources over, archives to the end of the log and opens generations there.
+        """Takes over the queries of these views or sources, archives to their end, and opens generations there.
 
         All views that a query feeds leap with it, since its progress moves for all of them.
         """
@@ -374,30 +413,31 @@ class BatchLayer:
             except BaseException as error:
                 self.failed(begun.id, error)  # or the speed layer would wait for it
                 raise
+            self.on_sealed(begun.id)
             self.at("after seal")
         return begun.id
 
     @property
     def logs(self) -> Logs:
-        """The master log, to be archived into and maintained."""
+        """Writes the master log: archives into it, and maintains it."""
         return Logs(self.database, self.brokers, self.log, self.tell)
 
     @property
     def _leap(self) -> Leap:
         return Leap(self.database, self.brokers, self.log, self.logs.archive, self.tell)
 
-    def retire(self, id: int, broken: LaminaError | None = None) -> None:
-        """Ends the maintenance of generations that nobody reads or may roll back to, and drops what none can see.
+    def retire(self, id: int, left_out: LaminaError | None = None) -> None:
+        """Ends the rebuild, and the maintenance of generations that nobody reads or may roll back to; drops tables.
 
-        `broken` names the views that were left out. It is recorded, and without a view that is held back the rebuild
-        counts as failed.
+        left_out: names the views that could not be computed. It is recorded, and the rebuild counts as failed if it
+        holds no view back.
         """
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
-        if run.state in ("done", "held"):  # it is repeated: what is left is to drop
+        if run.state in (RebuildState.DONE, RebuildState.HELD):  # it has ended, so only tables are left to drop
             dropping.drop_unused(self.database)
             return
-        if run.state == "running" and run.step != "hand-over":
+        if run.state is RebuildState.RUNNING and not run.is_handed_over:
             raise LaminaError(
                 f"Rebuild {id} was not handed over",
                 evidence=f"the last step that was finished is {run.step}",
@@ -407,14 +447,16 @@ class BatchLayer:
         def step(connection: Connection) -> None:
             rebuilds.running(connection, id)
             new = lookup.of_rebuild(connection, id, retired=True)
-            mine = {each.id for each in new}  # one that is held back may be handed over yet
+            mine = {each.id for each in new}  # a person may still hand over one that is held back
             surplus = [old for each in new for old in generations.superseded(connection, each.view) if old not in mine]
             generations.retire(connection, surplus)
             published = lookup.published(connection)
             unread = [each for each in new if not each.was_shown and published.get(each.view) != each.id]
-            held = [each.view for each in unread if each.state != "retired"]
-            state = "held" if held else "done" if broken is None else "failed"
-            rebuilds.end(connection, id, state, None if broken is None else broken.what)
+            if any(each.state is not GenerationState.RETIRED for each in unread):
+                state = RebuildState.HELD
+            else:
+                state = RebuildState.DONE if left_out is None else RebuildState.FAILED
+            rebuilds.end(connection, id, state, None if left_out is None else left_out.what)
 
         self.database.retrying(step)
         dropping.drop_unused(self.database)
@@ -425,7 +467,7 @@ class BatchLayer:
 
         def step(connection: Connection) -> None:
             rebuilds.running(connection, id)
-            rebuilds.end(connection, id, "failed", rebuilds.GIVEN_UP)
+            rebuilds.stop(connection, id, Stop.GIVEN_UP)
             registry.retire_the_dead(connection)
 
         self.database.retrying(step)
@@ -436,14 +478,49 @@ class BatchLayer:
         with self.database.begin() as connection:
             return lookup.of_rebuild(connection, id)
 
-    def _expect(self, id: int) -> rebuilds.Rebuild:
+    def _expect(self, id: int) -> Rebuild:
         with self.database.begin() as connection:
             return rebuilds.running(connection, id)
 
-    def _done(self, id: int, step: str) -> None:
+    def _done(self, id: int, step: Step, *names: str) -> None:
         with self.database.begin() as connection:
-            rebuilds.finished(connection, id, step)
-        self.at(f"after {step}")
+            rebuilds.finished(connection, id, step, *names)
+        self.at(" ".join(["after", step, *names]))
+
+
+@dataclass(frozen=True)
+class _Recompute:
+    """The plan of `lamina rebuild`: the declared versions of these views, or of all, are computed again."""
+
+    batch: BatchLayer
+    names: Sequence[str]
+    leap: bool
+
+    def seal(self) -> int:
+        return (self.batch.leap_seal if self.leap else self.batch.seal)(self.names)
+
+    def check(self, id: int, proofs: Sequence[Proof]) -> None:  # noqa: ARG002 (the hand-over reads the proofs)
+        self.batch.check(id)
+
+    def hand_over(self, id: int) -> None:
+        if held := self.batch.hand_over(id):
+            self.batch.tell(f"held back, and read as before: {', '.join(held)}")
+
+
+def _after_interrupt(run: Rebuild) -> str:
+    """A sentence about a rebuild that a person has interrupted, as it was then."""
+    if run.state is not RebuildState.RUNNING:
+        return f"rebuild {run.id} had ended: it is {run.state}"
+    if run.is_handed_over and run.is_resumable:
+        return "the new versions are what readers read; the next apply drops what is left of the old ones"
+    if run.is_handed_over:
+        return f"rebuild {run.id} is given up after its hand-over: readers read what it computed"
+    if run.is_resumable:
+        return (
+            f"rebuild {run.id} is interrupted, and nothing that is read has changed: until another apply or rebuild"
+            f" begins, the same command resumes it; `lamina step abandon --rebuild {run.id}` gives it up"
+        )
+    return f"rebuild {run.id} is given up: nothing that is read has changed"
 
 
 def _reason(error: Exception) -> str:

@@ -1,15 +1,14 @@
-"""A changed catalog, reprocessed: new versions of its views are computed beside the old ones, then all move at once.
+"""A changed catalog, reprocessed: new versions of its views are computed next to the old ones, then all move at once.
 
-The steps are those of a rebuild (`batch_layer/rebuild.py`): seal, archive, compute, go live, prove and check. Then the
-catalog is applied in place of the hand-over, unless a check that it declares fails. Until then nothing that is
-declared, read or kept has changed. Micro-batches feed the old versions and the new ones all the while.
+The steps are those of a rebuild (`BatchLayer.run`). In place of the hand-over the catalog is applied, unless a check
+that it declares fails. Until then, nothing that is declared, read or kept has changed. Meanwhile, micro-batches feed
+the old versions and the new ones.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -20,29 +19,29 @@ from batch_layer.patience import AGAIN_SECONDS, READERS_SECONDS_AT_ONCE, patient
 from batch_layer.rebuild import BatchLayer
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
-from serving_layer.catalog.lookup import Generation
 from serving_layer.change import registry, renames, trials
 from serving_layer.change.changes import Change, check_allowed
 from serving_layer.change.checks import Verdict
-from serving_layer.postgres import courtesy
-from serving_layer.postgres.database import Connection, PostgresAway, PostgresError, is_lock_timeout
-from serving_layer.promise import generations, progress, proof, rebuilds
+from serving_layer.postgres.database import Connection
+from serving_layer.postgres.states import Step
+from serving_layer.promise import generations, progress, rebuilds
 from serving_layer.promise.proof import Proof
 from serving_layer.promise.queries import End, Topic
+from serving_layer.promise.rebuilds import APPLY, Postponed, Purpose
 from serving_layer.readers import views
 from view_algebra.compiled import Catalog, Source, View
-from view_algebra.errors import Blocked, LaminaError
+from view_algebra.errors import Blocked
 
 PREPARED_WITHIN = 20.0
 """Seconds that a busy writer has to run the statements of a new version once; then the version is opened anyway."""
 
 SNAPSHOTS_SECONDS = 60.0
-"""For which a rename waits for transactions of before the last move."""
+"""Seconds that a rename waits for transactions that began before the last move."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """The catalog that is to be deployed, as `registry.apply` takes it; topics: those of its new sources."""
+    """A catalog to be deployed, as `registry.apply` takes it. topics: those of its new sources."""
 
     files: Mapping[str, str]
     catalog: Catalog
@@ -51,202 +50,218 @@ class Target:
     allow_break: bool = False
 
 
-class Meanwhile(LaminaError):
+class Meanwhile(Postponed):
     """Another command changed what is deployed while a catalog was computed."""
 
 
 def reprocess(batch: BatchLayer, target: Target) -> None:
-    """Computes the new versions of a catalog and deploys it, going on with what an apply that was stopped has left.
+    """Computes the new versions of a catalog and deploys it. Resumes an apply of the same versions that was stopped.
 
-    Where it fails, or is interrupted, what was deployed is as it was.
+    If it fails or is interrupted, what was deployed is unchanged.
     """
     with batch.database.begin() as connection:
-        before = {name: each.version for name, each in deployed(connection).views.items()}
+        before = {name: view.version for name, view in deployed(connection).views.items()}
+    batch.run(_Reprocess(batch, target, before))
 
-    def deploy(id: int) -> None:
-        new_sources.catch_up(batch, id)
-        _refuse_unequal(batch, target, batch.generations(id))
-        _check(batch, target, id)
-        _move(batch, id, target, before)
-        batch.at("after hand-over")
-        batch.retire(id)
 
-    def announce(connection: Connection) -> set[str]:
-        after, wanted = registry.to_compute(connection, target.catalog, _allowed(connection, target))
+@dataclass(frozen=True)
+class _Reprocess:
+    """The plan of an apply. before: the version of each view at its start."""
+
+    batch: BatchLayer
+    target: Target
+    before: Mapping[str, str]
+
+    def seal(self) -> int:
+        announce_and_wait(self.batch, self._announce)
+        return open_or_resume(self.batch, self._open)
+
+    def _announce(self, connection: Connection) -> set[str]:
+        after, wanted = registry.to_compute(connection, self.target.catalog, _allowed(connection, self.target))
         return registry.announce(connection, wanted, after)
 
-    computed(batch, announce, lambda connection: _begun(connection, batch, target), deploy)
+    def _open(self, connection: Connection) -> int:
+        changes = _allowed(connection, self.target)
+        after, wanted = registry.to_compute(connection, self.target.catalog, changes)
+        unread = registry.unread(deployed(connection), wanted)
+        ends = {name: _end(self.batch, after.sources[name]) for name in unread}
+        change = (self.target.catalog, changes, self.target.topics, ends)
+        return begun(
+            connection, self.batch, APPLY, wanted, after, lambda new: registry.prepare(connection, *change, new)
+        )
+
+    def check(self, id: int, proofs: Sequence[Proof]) -> None:
+        new_sources.catch_up(self.batch, id)
+        _refuse_unequal(self.batch, self.target, proofs)
+        with self.batch.database.begin() as connection:
+            planned = registry.planned(connection, self.target.catalog)
+            trial = trials.of_catalog(connection, planned, lookup.of_rebuild(connection, id))
+        _refuse_blocked(self.batch, self.batch.check(id, trial))
+
+    def hand_over(self, id: int) -> None:
+        _move(self.batch, id, self.target, self.before)
+        self.batch.at("after hand-over")
 
 
-def computed(
-    batch: BatchLayer,
-    announce: Callable[[Connection], set[str]],
-    begin: Callable[[Connection], int],
-    then: Callable[[int], None],
-) -> None:
-    """Computes the versions of the rebuild that `begin` gives, live and proven; `then` does what they are for.
-
-    announce: tells writers of them before, and gives the tables of cells that busy ones prepare for. Where `begin` or
-    `then` fails, or is interrupted, nothing that is read has changed. What was computed stays where a person interrupts
-    it, or a reader or another command is in the way: the same command goes on from there.
-    """
-    with rebuilds.in_one_process(batch.database):
-        soon, announced = batch.database.retrying(announce), time.monotonic()
-        batch.spark()  # which takes some seconds to start, too
-        are_awaited = partial(registry.are_awaited, names=soon)
-        while time.monotonic() < announced + PREPARED_WITHIN and batch.database.retrying(are_awaited):
-            time.sleep(0.1)
-        batch.at("after announcing")
-        id = batch.database.retrying(begin)
-        batch.at("after seal")
-        try:
-            batch.archive(id)
-            sealed = batch.generations(id)
-            with batch.sharing(sealed) as shared:
-                for each in sealed:
-                    batch.compute(id, each.view, shared)
-            new_sources.gather(batch, id)
-            batch.go_live(id)
-            for generation in batch.generations(id):
-                _prove(batch, id, generation)
-            then(id)
-        except KeyboardInterrupt:
-            batch.give_up()
-            with suppress(PostgresAway, PostgresError):
-                batch.tell(batch.database.retrying(partial(_interrupted, id=id)))
-            raise
-        except BaseException as error:
-            if not (
-                isinstance(error, Meanwhile | Behind) or (isinstance(error, PostgresError) and is_lock_timeout(error))
-            ):
-                batch.failed(id, error)
-            raise
+def announce_and_wait(batch: BatchLayer, announce: Callable[[Connection], set[str]]) -> None:
+    """Announces new versions, and waits until busy writers have prepared for the tables of cells that it gives."""
+    soon, announced = batch.database.retrying(announce), time.monotonic()
+    batch.spark()  # it takes some seconds to start, too
+    are_awaited = partial(registry.are_awaited, names=soon)
+    while time.monotonic() < announced + PREPARED_WITHIN and batch.database.retrying(are_awaited):
+        time.sleep(0.1)
+    batch.at("after announcing")
 
 
-def _interrupted(connection: Connection, id: int) -> str:
-    """Notes that a rebuild was interrupted, and says what became of it."""
-    rebuilds.interrupt(connection, id)
-    run = rebuilds.get(connection, id)
-    if run.state != "running":
-        return f"rebuild {id} had ended: it is {run.state}"
-    if run.step == "hand-over":
-        return "the new versions are what readers read; the next apply drops what is left of the old ones"
-    return (
-        f"rebuild {id} is interrupted, and nothing that is read has changed: until another apply or rebuild begins, the"
-        f" same command goes on with what is computed; `lamina step abandon --rebuild {id}` gives it up"
-    )
-
-
-def _allowed(connection: Connection, target: Target) -> list[Change]:
-    """What the target changes; raises where that may not be."""
-    changes = registry.plan(connection, target.catalog)
-    check_allowed(changes, prune=target.prune, allow_break=target.allow_break)
-    return changes
-
-
-def _begun(connection: Connection, batch: BatchLayer, target: Target) -> int:
-    """The rebuild that computes the target: one that a dead apply of the same versions has left, or a new one."""
-    changes = _allowed(connection, target)
-    after, wanted = registry.to_compute(connection, target.catalog, changes)
-    ends = {name: _end(batch, after.sources[name]) for name in registry.unread(deployed(connection), wanted)}
-    given = (target.catalog, changes, target.topics, ends)
-    return begun(connection, batch, rebuilds.APPLY, wanted, after, lambda it: registry.prepare(connection, *given, it))
-
-
-def _end(batch: BatchLayer, source: Source) -> End:
-    """Where the topic of a source that is new ends by now."""
-    latest = batch.brokers.latest(source.topic)
-    return End(latest, batch.brokers.tails(latest))
+def open_or_resume(batch: BatchLayer, step: Callable[[Connection], int]) -> int:
+    """The id of the rebuild that `step` begins or resumes."""
+    id = batch.database.retrying(step)
+    batch.at("after seal")
+    return id
 
 
 def begun(
     connection: Connection,
     batch: BatchLayer,
-    command: str,
+    purpose: Purpose,
     new: Sequence[View],
     catalog: Catalog,
     open: Callable[[int], None],
 ) -> int:
-    """The rebuild that computes these versions of a catalog: one that a dead apply of them has left, or a new one.
-
-    command: what is to be repeated where this one dies, too.
-    """
-    wanted = {each.name: (each.version, {name: catalog.sources[name] for name in each.fed_by}) for each in new}
+    """The rebuild that computes these versions of a catalog: one that a dead apply of them has left, or a new one."""
+    wanted = {view.name: (view.version, {name: catalog.sources[name] for name in view.fed_by}) for view in new}
     left = rebuilds.left_by_apply(connection)
     if left is not None and _computes(connection, left) == wanted:
         batch.tell(f"continues rebuild {left}, which an earlier apply left unfinished: {', '.join(wanted)}")
-        rebuilds.go_on(connection, left, command)
+        rebuilds.resume(connection, left, purpose)
         return left
-    id = rebuilds.begin(connection, sorted(wanted), leap=False, by=None, command=command)
-    known = progress.queries(connection)
-    registry.retire_the_dead(connection, beside={name for each in new for name in each.fed_by if name in known})
+    id = rebuilds.begin(connection, sorted(wanted), purpose=purpose)
+    fed_by = {name for view in new for name in view.fed_by}
+    registry.retire_the_dead(connection, beside=fed_by & progress.queries(connection).keys())
     open(id)
-    rebuilds.finished(connection, id, "seal")
+    rebuilds.finished(connection, id, Step.SEAL)
     batch.tell(f"computing new versions of {', '.join(wanted)}; until then, readers read the old ones")
     return id
 
 
 def _computes(connection: Connection, id: int) -> dict[str, tuple[str, dict[str, Source]]]:
     """The versions that a rebuild computes, and the sources that feed them."""
-    found = {}
-    for each in lookup.of_rebuild(connection, id):
-        sources = versions.get(connection, each.view, each.version).sources
-        found[each.view] = (each.version, {name: sources[name] for name in each.queries})
-    return found
+    computed = {}
+    for new in lookup.of_rebuild(connection, id):
+        sources = versions.get(connection, new.view, new.version).sources
+        computed[new.view] = (new.version, {name: sources[name] for name in new.queries})
+    return computed
 
 
-def _prove(batch: BatchLayer, id: int | None, new: Generation) -> Proof | None:
-    """Compares what the new version computes like the one that is read, in one snapshot, and keeps the result."""
-    with batch.database.snapshot() as connection:
-        courtesy.stand_back(connection)
-        now = lookup.published(connection).get(new.view)
-        if now is None or now == new.id:
-            return None
-        old = lookup.get(connection, now)
-        alike = versions.shared(*(versions.get(connection, each.view, each.version) for each in (new, old)))
-        if not alike:
-            return None
-        proved = proof.prove_shared(connection, lookup.get(connection, new.id), old, alike)
-    with batch.database.begin() as connection:
-        proof.record(connection, proved, id)
-    columns = ", ".join(name for each in alike.values() for name in each.partials)
-    batch.tell(f"{new.view}: {proved.cells:,} cells of both versions compared ({columns}), {proved.differing:,} differ")
-    return proved
+def _allowed(connection: Connection, target: Target) -> list[Change]:
+    """The changes that the target makes; raises if they are not allowed."""
+    changes = registry.plan(connection, target.catalog)
+    check_allowed(changes, prune=target.prune, allow_break=target.allow_break)
+    return changes
 
 
-def _refuse_unequal(batch: BatchLayer, target: Target, computed: Sequence[Generation] = ()) -> None:
-    """Raises where a view moves to a version that finds other numbers than it shows, and says to hold it then."""
+def _end(batch: BatchLayer, source: Source) -> End:
+    """The present end of a new source's topic."""
+    latest = batch.brokers.latest(source.topic)
+    return End(latest, batch.brokers.tails(latest))
+
+
+def _refuse_unequal(batch: BatchLayer, target: Target, proofs: Sequence[Proof] = ()) -> None:
+    """Raises if a view that holds on differences would move to a version that computes other numbers.
+
+    proofs: those of versions that were computed now. A version that was kept is proven here.
+    """
     with batch.database.begin() as connection:
         planned, now = registry.planned(connection, target.catalog), lookup.published(connection)
-        read = versions.readable(connection, planned) | {each.view: each for each in computed}
-    for name, new in read.items():
-        held = planned.views[name].properties.get("on_difference") == "hold"
-        each = _prove(batch, None, new) if held and now.get(name, new.id) != new.id else None
-        if each is not None and each.differing:
+        kept = versions.readable(connection, planned)
+    proved = {proof.view: proof for proof in proofs}
+    for name in (name for name, view in planned.views.items() if view.properties.get("on_difference") == "hold"):
+        moves = name in kept and now.get(name, kept[name].id) != kept[name].id
+        proof = proved.get(name) or (batch.compare(kept[name]) if moves else None)
+        if proof is not None and proof.differing:
             raise Blocked(
-                f"The catalog is not deployed: {each.view} computes other numbers than it shows",
-                evidence=f"Of {each.cells:,} cells that both versions have, {each.differing:,} differ, and"
-                f" 'on_difference' is 'hold'. For example: {each.examples[0]}",
-                way_out=f"`lamina check {each.view}` says which is wrong. `lamina rebuild {each.view}` computes anew"
-                " what is read and, where it holds that back, says how to let it be read; then apply again.",
+                f"The catalog is not deployed: {name} computes other numbers than it shows",
+                evidence=f"Of {proof.cells:,} cells that both versions have, {proof.differing:,} differ, and"
+                f" 'on_difference' is 'hold'. For example: {proof.examples[0]}",
+                way_out=f"`lamina check {name}` says which is wrong. `lamina rebuild {name}` recomputes what is read"
+                " and, if it holds that back, says how to let it be read; then apply again.",
             )
 
 
-def _check(batch: BatchLayer, target: Target, id: int | None = None) -> None:
-    """Runs the checks of all that readers would see change, as if it had; raises for one that blocks and fails."""
+def _refuse_blocked(batch: BatchLayer, verdicts: Sequence[Verdict]) -> None:
+    """Tells which checks fail; raises if one of them blocks."""
+    for verdict in verdicts:
+        if verdict.failing:
+            batch.tell(verdict.sentence)
+    blocked = [verdict for verdict in verdicts if verdict.blocked]
+    if blocked:
+        raise Blocked(
+            f"The catalog is not deployed: {', '.join(sorted({verdict.view for verdict in blocked}))} fails a check",
+            evidence="\n".join(verdict.sentence for verdict in blocked),
+            way_out="Nothing that is declared or read has changed. Correct what fails, or let the check warn:"
+            " NOT ENFORCED.",
+        )
+
+
+def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str]) -> None:
+    """Applies the catalog: readers read the new versions in their next snapshot."""
+    sources = target.catalog.sources  # retention went on meanwhile, so new sources may begin later by now
+    begins = {name: batch.brokers.earliest(sources[name].topic) for name in target.topics}
+    topics = {name: replace(topic, earliest=begins[name]) for name, topic in target.topics.items()}
+
     with batch.database.begin() as connection:
-        ready = [] if id is None else lookup.of_rebuild(connection, id)
-        trial = trials.of_catalog(connection, registry.planned(connection, target.catalog), ready)
-    _blocked(batch, checked(batch.database, trial) if id is None else batch.check(id, trial))
+        moving = new_sources.replaced(connection, id)
+
+    def step(connection: Connection) -> None:
+        if rebuilds.running(connection, id).is_handed_over:
+            return
+        ready = {new.view: new.id for new in lookup.of_rebuild(connection, id)}
+        new_sources.hold(connection, moving, seconds)
+        registry.lock(connection)
+        _refuse_moved(connection, before, ready)
+        if new_sources.replaced(connection, id) != moving:
+            raise Meanwhile("A view was rolled back while its new version was waited for", way_out="Apply again.")
+        apply(connection, replace(target, topics=topics), ready)
+        rebuilds.finished(connection, id, Step.HAND_OVER)
+
+    for seconds in new_sources.HOLDS:
+        try:
+            patiently(batch.database, batch.tell, step)
+            break
+        except Behind:
+            if seconds == new_sources.HOLDS[-1]:
+                raise
+        time.sleep(AGAIN_SECONDS)  # micro-batches go on meanwhile
+    batch.tell("the new versions are what readers read from now on")
+
+
+def _refuse_moved(connection: Connection, before: Mapping[str, str], ready: Mapping[str, int]) -> None:
+    """Raises if a view has another version by now, as after a rollback: this catalog would silently undo it."""
+    now = {name: view.version for name, view in deployed(connection).views.items()}
+    moved = [name for name, version in before.items() if name not in ready and now.get(name, version) != version]
+    if moved:
+        raise Meanwhile(
+            f"{moved[0]} was given another version while the catalog was computed",
+            evidence=f"it had version {before[moved[0]]}, and now has {now[moved[0]]}",
+            way_out=f"Declare {moved[0]} as it is to be, and repeat the apply: what was computed is taken from there.",
+        )
+
+
+def apply(connection: Connection, target: Target, ready: Mapping[str, int] | None = None) -> list[Change]:
+    """Deploys the catalog in this transaction: see `registry.apply`."""
+    allowed = {"prune": target.prune, "allow_break": target.allow_break}
+    return registry.apply(connection, target.files, target.catalog, target.topics, **allowed, ready=ready)
 
 
 def deploy(batch: BatchLayer, target: Target) -> list[Change]:
     """Deploys a catalog for which nothing is to be computed, once it has passed its checks.
 
-    Raises NotComputed, and changes nothing, where by now there is something to compute.
+    Raises NotComputed, and changes nothing, if by now there is something to compute.
     """
     _refuse_unequal(batch, target)
-    _check(batch, target)
+    with batch.database.begin() as connection:
+        trial = trials.of_catalog(connection, registry.planned(connection, target.catalog), [])
+    _refuse_blocked(batch, checked(batch.database, trial))
 
     def step(connection: Connection) -> tuple[list[Change], list[str]]:
         before = lookup.published(connection)
@@ -259,94 +274,30 @@ def deploy(batch: BatchLayer, target: Target) -> list[Change]:
     return changes
 
 
-def _blocked(batch: BatchLayer, verdicts: Sequence[Verdict]) -> None:
-    for each in verdicts:
-        if each.failing:
-            batch.tell(each.sentence)
-    blocked = [each for each in verdicts if each.blocked]
-    if blocked:
-        raise Blocked(
-            f"The catalog is not deployed: {', '.join(sorted({each.view for each in blocked}))} fails a check",
-            evidence="\n".join(each.sentence for each in blocked),
-            way_out="Nothing that is declared or read has changed. Correct what fails, or let the check warn:"
-            " NOT ENFORCED.",
-        )
-
-
-def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str]) -> None:
-    """Applies the catalog: readers read the new versions in their next snapshot. before: the versions at the start."""
-    sources = target.catalog.sources  # where a new one begins is asked again: retention went on meanwhile
-    begins = {name: batch.brokers.earliest(sources[name].topic) for name in target.topics}
-    topics = {name: replace(each, earliest=begins[name]) for name, each in target.topics.items()}
-
-    with batch.database.begin() as connection:
-        moving = new_sources.replaced(connection, id)
-
-    def step(connection: Connection) -> None:
-        if rebuilds.running(connection, id).step == "hand-over":
-            return
-        ready = {each.view: each.id for each in lookup.of_rebuild(connection, id)}
-        new_sources.hold(connection, moving, seconds)
-        registry.lock(connection)
-        _refuse_moved(connection, before, ready)
-        if new_sources.replaced(connection, id) != moving:
-            raise Meanwhile("A view was rolled back while its new version was waited for", way_out="Apply again.")
-        apply(connection, replace(target, topics=topics), ready)
-        rebuilds.finished(connection, id, "hand-over")
-
-    for seconds in new_sources.HOLDS:
-        try:
-            patiently(batch.database, batch.tell, step)
-            break
-        except Behind:
-            if seconds == new_sources.HOLDS[-1]:
-                raise
-        time.sleep(AGAIN_SECONDS)  # in which micro-batches go on
-    batch.tell("the new versions are what readers read from now on")
-
-
-def _refuse_moved(connection: Connection, before: Mapping[str, str], ready: Mapping[str, int]) -> None:
-    """Raises where a view has another version by now, as after a rollback, which this catalog would undo unsaid."""
-    now = {name: each.version for name, each in deployed(connection).views.items()}
-    moved = [name for name, version in before.items() if name not in ready and now.get(name, version) != version]
-    if moved:
-        raise Meanwhile(
-            f"{moved[0]} was given another version while the catalog was computed",
-            evidence=f"it had version {before[moved[0]]}, and now has {now[moved[0]]}",
-            way_out=f"Declare {moved[0]} as it is to be, and repeat the apply: what was computed is taken from there.",
-        )
-
-
-def apply(connection: Connection, target: Target, ready: Mapping[str, int] | None = None) -> list[Change]:
-    """Deploys the catalog in this transaction: see `registry.apply`."""
-    given = (target.files, target.catalog, target.topics)
-    return registry.apply(connection, *given, prune=target.prune, allow_break=target.allow_break, ready=ready)
-
-
 def await_older_snapshots(batch: BatchLayer, target: Target) -> None:
-    """Waits until views show no snapshot what they were before the last move, as a rename asks for; not for long.
+    """Waits, for SNAPSHOTS_SECONDS at most, until no snapshot needs the views as they were before the last move.
 
-    Whoever is still in the way then, the rename says.
+    A rename requires this. It names the transactions that are still in the way after that time.
     """
-    deadline, told = time.monotonic() + SNAPSHOTS_SECONDS, False
+    deadline, is_first = time.monotonic() + SNAPSHOTS_SECONDS, True
     while time.monotonic() < deadline:
         with batch.database.begin() as connection:
             named = renames.wanted(deployed(connection), target.catalog).values()
             if renames.unsettled(connection, named) is None:
                 return
         views.settle(batch.database)
-        if told:
-            time.sleep(AGAIN_SECONDS)
-        else:
+        if is_first:
             batch.tell("waiting for transactions that began before the last move")
-        told = True
+        else:
+            time.sleep(AGAIN_SECONDS)
+        is_first = False
 
 
 def end_what_a_dead_apply_left(batch: BatchLayer) -> None:
-    """Ends the rebuild of an apply that was killed after it had moved its views: what is left is to retire and drop."""
+    """Ends the rebuild of an apply that was killed after it had moved its views: only retiring and dropping is left."""
     with batch.database.begin() as connection:
         left = rebuilds.left_by_apply(connection)
-        moved = left is not None and rebuilds.get(connection, left).step == "hand-over"
+        moved = left is not None and rebuilds.get(connection, left).is_handed_over
         alive = rebuilds.held_by_a_process(connection)
     if left is not None and moved and not alive:
         batch.retire(left)

@@ -373,22 +373,20 @@ class Deployment:
         names: Sequence[str] = (),
         *,
         leap: bool = False,
-        on_checks: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
+        on_checked: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
     ) -> list[Proof]:
         """All steps of a rebuild (`BatchLayer.rebuild`), with a run of lineage for each of its views."""
         with lineage.runs(self.settings, self.tell) as runs:
 
-            def at(place: str) -> None:
-                self.at(place)
-                if place == "after seal":
-                    runs.start(self.deployed, self.run_ids)
+            def sealed(id: int) -> None:
+                runs.start(self.deployed, lambda: self.run_ids(id))
 
             def checked(verdicts: Sequence[Verdict]) -> None:
                 runs.checked(verdicts)
-                on_checks(verdicts)
+                on_checked(verdicts)
 
-            batch = replace(self.batch, at=at, on_held=runs.held)
-            proofs = batch.rebuild(names, leap=leap, on_checks=checked)
+            batch = replace(self.batch, on_sealed=sealed, on_checked=checked, on_held=runs.held)
+            proofs = batch.rebuild(names, leap=leap)
             runs.proved(proofs)
         return proofs
 
@@ -399,8 +397,8 @@ class Deployment:
         with rights.named(self.database, "A reader holds a view that the rollback renews"):
             return rollback.roll_back(self.database, view, self.tell)
 
-    def run_ids(self, id: int | None = None) -> dict[str, str]:
-        """The id of the run, for lineage, of each view of a rebuild; by default of the one that is running."""
+    def run_ids(self, id: int) -> dict[str, str]:
+        """The id of the lineage run of each view of a rebuild."""
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
         return lineage.ids_of(self.settings.postgres, run.id, run.views)

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from batch_layer.checking import verdicts
 from lamina import lineage
 from lamina.deployment import Deployment
+from serving_layer.postgres.states import Stop
 from serving_layer.promise import proof
-from serving_layer.promise.rebuilds import GIVEN_UP, Scheduler
+from serving_layer.promise.rebuilds import Scheduler
 from view_algebra.errors import LaminaError
 
 
@@ -42,7 +43,7 @@ def hand_over(opened: Deployment, id: int, names: Sequence[str] = (), *, anyway:
 def abandon(opened: Deployment, id: int) -> None:
     """Gives a rebuild up; nothing that is read changes."""
     opened.batch.abandon(id)
-    _begun(opened, id).end(LaminaError(GIVEN_UP))
+    _begun(opened, id).end(LaminaError(Stop.GIVEN_UP.reason))
 
 
 def _begun(opened: Deployment, id: int) -> lineage.Runs:

@@ -16,7 +16,8 @@ from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from master_log.reading import StopsAt
 from master_log.registry import RegistryAway
 from serving_layer.postgres.database import PostgresError, first_line, is_away
-from serving_layer.promise import progress, rebuilds, skipping
+from serving_layer.postgres.states import WriterKind
+from serving_layer.promise import progress, skipping
 from serving_layer.promise.progress import Fenced
 from speed_layer.continuity import MISSING_SECONDS, CannotGoOn, check_topic, in_doubt
 from speed_layer.endless import Endless, Hang, Search
@@ -181,11 +182,11 @@ class Judge:
         log.warning("%s: %s; starting again from progress in %.1f s", query.source.name, said(failure), query.delay)
 
     def _given_back(self, query: Query) -> bool:
-        """Has a leap (it may have landed by now) or a skip taken it over for a moment? Or was it made anew?"""
+        """True if it was recreated, or a skip or a leap, which may have landed since, took it over for a while."""
         with self.parts.database.begin() as connection:
             now = progress.queries(connection)[query.source.name]
-        made_anew = now.writer is None and now.committed_at is None
-        return made_anew or rebuilds.is_leap(now.writer) or skipping.is_skip(now.writer)
+        recreated = now.writer is None and now.committed_at is None
+        return recreated or now.writer_kind in (WriterKind.LEAP, WriterKind.SKIP)
 
     def _unreadable(self, query: Query, failure: BaseException, member: Member | None) -> LaminaError | None:
         """The record that Spark cannot read, if it is one by which the query failed for a second time."""

@@ -318,7 +318,7 @@ def _ended(what: str, why: str) -> LaminaError:
 
 def writer() -> str:
     """Who this process is, for whoever finds that it was taken over."""
-    return f"{progress.PROCESS}{os.getpid()} ({_TOKEN}) on {socket.gethostname()}"
+    return f"process {os.getpid()} ({_TOKEN}) on {socket.gethostname()}"
 
 
 _TOKEN = secrets.token_hex(2)

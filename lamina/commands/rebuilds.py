@@ -32,7 +32,7 @@ def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
     with deployment(output) as opened:
         opened.require_installed()
         verdicts: list[Verdict] = []
-        proofs = opened.rebuild(views, leap=leap, on_checks=verdicts.extend)
+        proofs = opened.rebuild(views, leap=leap, on_checked=verdicts.extend)
         _proofs(output, proofs)
         show_verdicts(output, verdicts)
         if tell_failing(output, verdicts) or any(each.differing for each in proofs):
@@ -104,15 +104,9 @@ def go_live(output: Output, id: int | None) -> None:
 @click.argument("views", nargs=-1)
 @with_rebuild
 def prove(output: Output, views: Sequence[str], id: int | None) -> None:
-    """Compare every new cell with the one that is served.
-
-    Of the views named; where none is, of all, and their checks are run, too.
-    """
+    """Compare every new cell with the one that is served: of the views named, or of all."""
     with deployment(output) as opened:
-        id = _running(opened, id)
-        _proofs(output, opened.batch.prove(id, views))
-        if not views:
-            show_verdicts(output, opened.batch.check(id))
+        _proofs(output, opened.batch.prove(_running(opened, id), views))
 
 
 @command(parent=step, name="check")

@@ -21,6 +21,7 @@ from serving_layer.postgres.bookkeeping import (
     rebuild,
     view,
 )
+from serving_layer.postgres.states import GenerationState, RebuildState
 from view_algebra.errors import LaminaError
 
 
@@ -35,7 +36,7 @@ class Generation:
     id: int
     view: str
     version: str
-    state: str
+    state: GenerationState
     rebuild: int | None
     since: datetime | None
     was_shown: bool
@@ -173,7 +174,7 @@ def shown_before(connection: Connection, view_name: str, now: int) -> list[Gener
     """
     first, last = generation.c.shown_at, func.coalesce(generation.c.shown_until, generation.c.shown_at)
     newest = select(first).where(generation.c.id == now).scalar_subquery()
-    live = (generation.c.view == view_name, generation.c.state == "live", generation.c.id != now)
+    live = (generation.c.view == view_name, generation.c.state == GenerationState.LIVE, generation.c.id != now)
     ids = select(generation.c.id).where(*live, first < newest).order_by(last, first, generation.c.id)
     return [get(connection, id) for id in connection.execute(ids).scalars().all()]
 
@@ -199,7 +200,7 @@ def before_published(connection: Connection, view_name: str) -> tuple[Generation
 
 def of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> list[Generation]:
     """The generations that a rebuild has opened: those that are not retired, or all."""
-    still = () if retired else (generation.c.state != "retired",)
+    still = () if retired else (generation.c.state != GenerationState.RETIRED,)
     return find(connection, generation.c.rebuild == id, *still)
 
 
@@ -208,8 +209,10 @@ def held(connection: Connection) -> dict[int, list[Generation]]:
     was read and rolled back from is not among it.
     """
     waiting = dict[int, list[Generation]]()
-    ended = select(rebuild.c.id).where(rebuild.c.state == "held")
-    for each in newer(connection, find(connection, generation.c.rebuild.in_(ended), generation.c.state != "retired")):
+    ended = select(rebuild.c.id).where(rebuild.c.state == RebuildState.HELD)
+    for each in newer(
+        connection, find(connection, generation.c.rebuild.in_(ended), generation.c.state != GenerationState.RETIRED)
+    ):
         if each.rebuild is not None and not each.was_shown:
             waiting.setdefault(each.rebuild, []).append(each)
     return waiting
@@ -235,7 +238,7 @@ def of_view(connection: Connection, id: int, view: str) -> Generation:
 
 def left_by_failures(connection: Connection) -> list[Generation]:
     """The generations of failed rebuilds that are not retired, and were never handed over."""
-    failed = select(rebuild.c.id).where(rebuild.c.state == "failed")
+    failed = select(rebuild.c.id).where(rebuild.c.state == RebuildState.FAILED)
     now = published(connection)
-    left = find(connection, generation.c.rebuild.in_(failed), generation.c.state != "retired")
+    left = find(connection, generation.c.rebuild.in_(failed), generation.c.state != GenerationState.RETIRED)
     return [each for each in left if not each.was_shown and each.id > now.get(each.view, 0)]

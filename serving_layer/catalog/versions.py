@@ -18,6 +18,8 @@ from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import cell_table, compiled, generation, generation_cells, publication, version
+from serving_layer.postgres.states import GenerationState
+from serving_layer.promise.overwriting import Compared
 from view_algebra.compiled import Catalog, CellTable, Source, View
 from view_algebra.errors import LaminaError
 
@@ -142,7 +144,7 @@ def awaited(connection: Connection) -> dict[str, tuple[str, str]]:
         select(cell_table.c.query, generation.c.view, generation.c.version)
         .join_from(generation_cells, cell_table, generation_cells.c.cell_table == cell_table.c.name)
         .join(generation, generation_cells.c.generation == generation.c.id)
-        .where(generation.c.state == "live", cell_table.c.query.not_in(declared), declared.exists())
+        .where(generation.c.state == GenerationState.LIVE, cell_table.c.query.not_in(declared), declared.exists())
         .order_by(cell_table.c.query, generation.c.id)
     )
     return {row.query: (row.view, row.version) for row in rows}
@@ -170,25 +172,12 @@ def readings(connection: Connection, source: Source, names: Collection[str]) -> 
     return list(found.values())
 
 
-@dataclass(frozen=True)
-class Shared:
-    """What two versions compute alike: by table of cells, the old version's table and the partials of both."""
+def shared(new: Version, old: Version) -> dict[str, Compared]:
+    """The partials that two versions of a view compute alike, over the same records and by the same keys.
 
-    old: str
-    keys: tuple[str, ...]
-    partials: tuple[str, ...]
-    retained: str | None
-    longer: int
-
-    @property
-    def noise(self) -> tuple[str, ...]:
-        """None of these partials is the rounding of other numbers."""
-        return ("",) * len(self.partials)
-
-
-def shared(new: Version, old: Version) -> dict[str, Shared]:
-    """The partials that two versions of a view compute alike, over the same records and by the same keys."""
-    found = {}
+    By table of cells of the new version. A partial that may be the rounding of other numbers is not among them.
+    """
+    alike_by_table = {}
     for table in (each for each in new.view.cell_tables if each.kind == "aggregate"):
         for other in old.view.cell_tables:
             alike = _computed_alike(table, other) if _of_the_same(table, other, new, old) else ()
@@ -196,12 +185,13 @@ def shared(new: Version, old: Version) -> dict[str, Shared]:
                 keys = tuple(key.name for key in table.keys)
                 retained = table.retained or other.retained or None
                 longer = min(each.longer for each in (table, other) if each.retained) if retained else 0
-                found[table.name] = Shared(other.name, keys, alike, retained, longer)
-    return found
+                noise = ("",) * len(alike)
+                alike_by_table[table.name] = Compared(other.name, keys, alike, noise, retained, longer)
+    return alike_by_table
 
 
 def _of_the_same(table: CellTable, other: CellTable, new: Version, old: Version) -> bool:
-    """Are both about the same records, taken together by the same keys, and none of long ago by another column?"""
+    """True if both are about the same records, grouped by the same keys, and retain them by the same column."""
     retained = {table.retained, other.retained} - {""}
     records = ((each.sources[t.source].parse, t.where, t.generators) for t, each in ((table, new), (other, old)))
     groups = ((t.source, t.kind, t.keys, t.key_inputs, t.spread) for t in (table, other))
@@ -223,7 +213,7 @@ def live(connection: Connection) -> dict[tuple[str, str], int]:
     kept = generation.c.shown_until.is_not(None) | generation.c.id.in_(lookup.of_previews(connection))
     rows = connection.execute(
         select(generation.c.view, generation.c.version, generation.c.id)
-        .where(generation.c.state == "live", kept)
+        .where(generation.c.state == GenerationState.LIVE, kept)
         .order_by(generation.c.shown_until.nulls_first(), generation.c.id)
     ).all()
     shown = select(generation.c.view, generation.c.version).join(

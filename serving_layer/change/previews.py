@@ -25,6 +25,7 @@ from serving_layer.change.changes import check_allowed, compare
 from serving_layer.postgres.bookkeeping import generation, preview, previewed
 from serving_layer.postgres.cells import run
 from serving_layer.postgres.database import has_readers, wait_shortly_for_readers
+from serving_layer.postgres.states import GenerationState
 from serving_layer.promise import generations, progress, rebuilds
 from serving_layer.readers import views
 from serving_layer.readers.sides import moved, placed
@@ -122,7 +123,7 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
     made_of = versions.readable(connection, catalog) | computed
     for each in (each for each in catalog.views.values() if each.cell_tables):
         of = made_of.get(each.name)
-        if of is None or (of.version, of.state) != (each.version, "live"):
+        if of is None or (of.version, of.state) != (each.version, GenerationState.LIVE):
             raise LaminaError(
                 f"The cells of {each.name} are not computed yet",
                 evidence=f"version {each.version} has no live generation",
@@ -199,7 +200,7 @@ def listed(connection: Connection) -> list[PreviewedView]:
 def _read(connection: Connection) -> list[Generation]:
     """The live generations that previews read."""
     read = generation.c.id.in_(lookup.of_previews(connection))
-    return lookup.find(connection, read, generation.c.state == "live")
+    return lookup.find(connection, read, generation.c.state == GenerationState.LIVE)
 
 
 def _record(connection: Connection, name: str, catalog: Catalog, made_of: Mapping[str, Generation]) -> None:
@@ -267,7 +268,7 @@ def _retire_unread(connection: Connection, before: Mapping[str, Iterable[str]]) 
     unread = set(lookup.published(connection).values()) | lookup.of_previews(connection)
     surplus = [
         each.id
-        for each in lookup.find(connection, generation.c.state == "live", generation.c.id.not_in(unread))
+        for each in lookup.find(connection, generation.c.state == GenerationState.LIVE, generation.c.id.not_in(unread))
         if read & set(each.places.values())
         and (not each.was_shown or each.id in generations.superseded(connection, each.view))
     ]

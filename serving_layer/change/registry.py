@@ -22,6 +22,7 @@ from serving_layer.postgres.bookkeeping import (
 )
 from serving_layer.postgres.bookkeeping import progress as progress_table
 from serving_layer.postgres.cells import run
+from serving_layer.postgres.states import GenerationState
 from serving_layer.promise import generations, history, progress, queries, rebuilds
 from serving_layer.promise.queries import End, Topic
 from serving_layer.readers import dependents, views
@@ -207,7 +208,7 @@ def apply(
     deploy(connection, before, catalog, ready or {})
     # What is kept to return to and was fed by one of them would stand still.
     fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(gone))
-    left = lookup.find(connection, generation.c.id.in_(fed), generation.c.state != "retired")
+    left = lookup.find(connection, generation.c.id.in_(fed), generation.c.state != GenerationState.RETIRED)
     generations.retire(connection, [each.id for each in left])
     connection.execute(delete(declaration))
     if files:
@@ -339,6 +340,6 @@ def _open_empty(connection: Connection, name: str) -> None:
 def _withdraw_cells(connection: Connection, name: str) -> None:
     """Ends all generations of a view that has no cells from now on, but for what a preview reads."""
     connection.execute(delete(publication).where(publication.c.view == name))
-    left = lookup.find(connection, generation.c.view == name, generation.c.state != "retired")
+    left = lookup.find(connection, generation.c.view == name, generation.c.state != GenerationState.RETIRED)
     for_previews = lookup.of_previews(connection)
     generations.retire(connection, [each.id for each in left if each.id not in for_previews])

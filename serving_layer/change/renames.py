@@ -31,6 +31,7 @@ from serving_layer.postgres.bookkeeping import (
     view,
 )
 from serving_layer.postgres.database import wait_shortly_for_readers
+from serving_layer.postgres.states import RebuildState
 from serving_layer.readers.sides import Side, needed, place_of, placed, places
 from view_algebra.compiled import Catalog, Check, View, stem
 from view_algebra.errors import LaminaError
@@ -106,7 +107,7 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
             evidence=f"{shown} is still shown to it as it was",
             way_out="Apply again when that transaction has ended: `pg_stat_activity` shows who is in one.",
         )
-    running = select(rebuild.c.id).where(rebuild.c.state == "running").limit(1)
+    running = select(rebuild.c.id).where(rebuild.c.state == RebuildState.RUNNING).limit(1)
     if (id := connection.execute(running).scalar()) is not None:
         raise LaminaError(
             "A view cannot be renamed while a rebuild runs, because its steps use the view's name",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, column, exists, func, select, table, text
 
@@ -18,8 +18,10 @@ from serving_layer.catalog.deployed import kinds_of_sources, sources
 from serving_layer.change import checks
 from serving_layer.monitoring import standbys
 from serving_layer.narration import amounts
-from serving_layer.postgres.bookkeeping import archived, query, rebuild, view
-from serving_layer.promise import progress, proof, quarantine, rebuilds, skipping
+from serving_layer.postgres.bookkeeping import archived, query, view
+from serving_layer.postgres.states import RebuildKind, RebuildState, WriterKind
+from serving_layer.promise import progress, proof, quarantine, rebuilds
+from serving_layer.promise.rebuilds import Rebuild
 from serving_layer.readers import rights
 from serving_layer.readers.views import ANALYST
 from serving_layer.upkeep import indexes
@@ -153,12 +155,7 @@ def silent(connection: Connection, each: progress.Query) -> float | None:
 
 
 def _silent(each: progress.Query, heard: float | None) -> float | None:
-    return heard if heard is not None and heard > GONE_AFTER and _reads_on(each) else None
-
-
-def _reads_on(each: progress.Query) -> bool:
-    """Is the writer of a query a speed layer? A leap has it for a while, and a skip for a moment."""
-    return bool(each.writer) and not rebuilds.is_leap(each.writer) and not skipping.is_skip(each.writer)
+    return heard if heard is not None and heard > GONE_AFTER and each.is_read else None
 
 
 def sources_of(connection: Connection, views: Collection[str]) -> list[str]:
@@ -174,9 +171,9 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
     """
     queries = progress.queries(connection)
     each = queries[name]
-    if each.stopped or rebuilds.is_leap(each.writer) or name not in kinds_of_sources(connection):
+    if each.stopped or each.writer_kind is WriterKind.LEAP or name not in kinds_of_sources(connection):
         return None
-    reads_on = _reads_on(each) and silent(connection, each) is None
+    reads_on = each.is_read and silent(connection, each) is None
     if (reads_on or starting) and _lacks_log_times(connection, name):
         return "the speed layer reads the log once, for log times of older records"
     if not reads_on:
@@ -214,13 +211,13 @@ def _ages(connection: Connection, name: str) -> Any:
 
 
 def _why(connection: Connection, each: progress.Query) -> str:
-    if rebuilds.is_leap(each.writer) and rebuilds.leaping(connection):
+    if each.writer_kind is WriterKind.LEAP and rebuilds.leaping(connection):
         leap = rebuilds.get(connection)
         return (
             f": rebuild {leap.id}, a leap, holds its progress, and its last step was `{leap.step}` (continue its"
             f" steps, or `lamina step abandon --rebuild {leap.id}`)"
         )
-    if not _reads_on(each):
+    if not each.is_read:
         return ": no speed layer runs (`lamina up`, or `lamina speed`)"
     return f": the log of its speed layer ({each.writer}) says why"
 
@@ -409,15 +406,15 @@ def of_targets(connection: Connection) -> list[str]:
 
 def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
     """What is wrong with the rebuilds that came last, and whether one is overdue."""
-    told: list[str] = []
+    lines: list[str] = []
     for each in _failed(connection):
-        again = "the same `lamina apply`" if each.key == rebuilds.APPLY else "`lamina rebuild`"
-        told.append(f"rebuild {each.id} failed after step `{each.step}`: {each.error} ({again} begins anew)")
-    newest = _newest(connection)
-    if newest is not None and newest.state == "running" and (left := _left(connection, newest)):
-        command = rebuilds.command(newest.key)
+        again = "the same `lamina apply`" if each.kind == RebuildKind.APPLY else "`lamina rebuild`"
+        lines.append(f"rebuild {each.id} failed after step `{each.step}`: {each.error} ({again} begins anew)")
+    newest = rebuilds.newest(connection)
+    if newest is not None and newest.state is RebuildState.RUNNING and (left := _left(connection, newest)):
+        command = newest.purpose.command
         on = f"repeat the `lamina {command}` that began it" if command else "continue its steps"
-        told.append(
+        lines.append(
             f"rebuild {newest.id} {left} after step `{newest.step}`: {on}, or"
             f" `lamina step abandon --rebuild {newest.id}`, which loses nothing"
         )
@@ -427,41 +424,42 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
         overdue = select(func.extract("epoch", func.clock_timestamp() - since)).where(with_cells)
         seconds: Any = connection.execute(overdue).scalar_one_or_none()
         if seconds is not None and seconds > limits.rebuild_within * 3600:
-            told.append(
+            lines.append(
                 f"no rebuild has ended well for {age(float(seconds))}: run `lamina rebuild`, and see its schedule"
             )
-    return told
+    return lines
 
 
-def _failed(connection: Connection) -> Sequence[Any]:
-    """The rebuilds that failed and were not ended by a person, where one of their views has had no other since.
+class _Failed(NamedTuple):
+    id: int
+    step: str
+    kind: str
+    error: str
 
-    Of the last hundred: more fail in a row only where nobody looks. Those of previews do not count: whoever makes one
-    is told, and what is deployed waits for none of them.
+
+def _failed(connection: Connection) -> list[_Failed]:
+    """The rebuilds that failed by themselves and have a view that no later rebuild has computed.
+
+    Only the last hundred rebuilds count: more fail in a row only if nobody looks. Previews do not count: their maker
+    sees the error, and nothing that is deployed depends on them.
     """
-    return connection.execute(
+    failed = connection.execute(
         text("""
             WITH lately AS (
-                SELECT * FROM lamina.rebuild WHERE NOT starts_with(coalesce(key, ''), :preview)
-                ORDER BY id DESC LIMIT 100
+                SELECT * FROM lamina.rebuild WHERE kind <> 'preview' ORDER BY id DESC LIMIT 100
             ), tried AS (
-                SELECT id, state, step, key, error, unnest(views) AS view FROM lately
-                WHERE NOT (state = 'failed' AND error = ANY (:by_a_person))
+                SELECT id, state, step, kind, error, unnest(views) AS view FROM lately
+                WHERE NOT (state = 'failed' AND stopped IS NOT NULL)
             ), last AS (
                 SELECT DISTINCT ON (view) * FROM tried
                 WHERE view IN (SELECT name FROM lamina.view WHERE kind <> 'derived')
                     OR id = (SELECT max(id) FROM lately)
                 ORDER BY view, id DESC
             )
-            SELECT DISTINCT id, step, key, error FROM last WHERE state = 'failed' ORDER BY id
-        """),
-        {"by_a_person": list(rebuilds.ENDED_BY_A_PERSON), "preview": rebuilds.PREVIEW},
-    ).all()
-
-
-def _newest(connection: Connection) -> Any:
-    """The newest rebuild, whatever became of it; None before the first."""
-    return connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).one_or_none()
+            SELECT DISTINCT id, step, kind, error FROM last WHERE state = 'failed' ORDER BY id
+        """)
+    )
+    return [_Failed(*row) for row in failed]
 
 
 def of_checks(connection: Connection) -> list[str]:
@@ -486,12 +484,14 @@ def _them(views: Collection[str]) -> str:
     return "it" if len(views) == 1 else "them"
 
 
-def _left(connection: Connection, newest: Any) -> str | None:
-    """How a running rebuild was left, unless somebody goes on with it; a standby does not see a process' lock."""
+def _left(connection: Connection, newest: Rebuild) -> str | None:
+    """The end of the sentence that a running rebuild "died" or "was left"; None if it is alive, or a person stopped it.
+
+    A standby does not see a process' lock, so there a rebuild counts as alive.
+    """
     if newest.lease_until is None:
-        told = newest.error in rebuilds.ENDED_BY_A_PERSON or rebuilds.held_by_a_process(connection)
-        told = told or standbys.behind(connection) is not None
-        return None if told else "died"
+        alive = rebuilds.held_by_a_process(connection) or standbys.behind(connection) is not None
+        return None if alive or newest.stopped else "died"
     idle = func.extract("epoch", func.clock_timestamp() - newest.lease_until) + rebuilds.LEASE.total_seconds()
     seconds = float(connection.execute(select(idle)).scalar_one())
     return f"was left {age(seconds)} ago" if seconds > LEFT_AFTER else None

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from serving_layer.monitoring.freshness import is_late
-from serving_layer.promise import rebuilds, skipping
+from serving_layer.postgres.states import WriterKind
 
 MOST_BAD = 10_001
 """Bad records of the last hour that are counted; one more than the page writes out."""
@@ -68,13 +68,14 @@ class Source:
     bad: int
     bad_lately: int
     writer: str | None
+    writer_kind: str | None
     stopped: str | None
     heard_age: float | None
 
     @property
     def is_read(self) -> bool:
-        """True if its writer is a speed layer: a leap writes for a while, and a skip for a moment."""
-        return bool(self.writer) and not rebuilds.is_leap(self.writer) and not skipping.is_skip(self.writer)
+        """True if its writer is a speed layer."""
+        return self.writer_kind == WriterKind.SPEED_LAYER
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ SELECT jsonb_build_object(
     SELECT jsonb_agg(jsonb_build_object(
       'name', q.name, 'topic', q.topic, 'next_offsets', c.next_offsets, 'counted', c.offsets,
       'bad', (SELECT coalesce(sum(records), 0) FROM lamina.bad_count AS b WHERE b.source = q.name),
-      'bad_lately', l.records, 'writer', q.writer, 'stopped', q.stopped,
+      'bad_lately', l.records, 'writer', q.writer, 'writer_kind', q.writer_kind, 'stopped', q.stopped,
       'heard_age', a.heard_age
     ) ORDER BY q.name)
     FROM lamina.query AS q

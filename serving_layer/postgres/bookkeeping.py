@@ -30,6 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import BIT, JSONB
 
 from serving_layer.postgres.phases import PHASES
+from serving_layer.postgres.states import GenerationState, OneOf, RebuildKind, RebuildState, Stop, WriterKind, only
 
 SCHEMA = "lamina"
 
@@ -130,6 +131,7 @@ query = Table(
     Column("topic_id", Text, nullable=False, comment="Kafka's id of the topic: a topic is its id, not its name"),
     Column("fence", BigInteger, nullable=False, server_default="0", comment="token of the newest writer"),
     Column("writer", Text, comment="who holds the fence token: host and process id"),
+    Column("writer_kind", OneOf(WriterKind), comment="what holds the fence token: a speed layer, a leap or a skip"),
     Column("deaths", Integer, nullable=False, server_default="0", comment="writers in a row that committed nothing"),
     Column("stopped", Text, comment="why the query refuses to go on; NULL while it may run"),
     _now("created_at"),
@@ -152,6 +154,7 @@ query = Table(
         server_default="0",
         comment="of them, those that differ from the counted one and should have been counted in its place",
     ),
+    only("writer_kind", WriterKind),
     comment="one row per streaming query; the row is the lock of everything that moves its progress",
 )
 
@@ -250,12 +253,23 @@ rebuild = Table(
     Column("key", Text, comment="who began it: a scheduler that repeats its request finds it again"),
     Column("step", Text, nullable=False, comment="the last step that was finished"),
     Column("seconds", JSONB, nullable=False, server_default="{}", comment="by finished step"),
-    Column("state", Text, nullable=False, server_default="running"),
+    Column("state", OneOf(RebuildState), nullable=False, server_default="running"),
     Column("lease_until", DateTime(timezone=True), comment="a scheduled rebuild lives until then between its steps"),
     _now("started_at"),
     Column("ended_at", DateTime(timezone=True)),
     Column("error", Text),
-    CheckConstraint("state IN ('running', 'done', 'held', 'failed')", name="state"),
+    Column(
+        "kind",
+        OneOf(RebuildKind),
+        nullable=False,
+        server_default="rebuild",
+        comment="what it computes: the declared versions, or new ones of an apply or a preview",
+    ),
+    Column("preview", Text, comment="of the kind `preview`: its name"),
+    Column("stopped", OneOf(Stop), comment="how a person stopped it; NULL if nobody did"),
+    only("state", RebuildState),
+    only("kind", RebuildKind),
+    only("stopped", Stop),
     comment="the runs of the batch layer",
 )
 
@@ -265,7 +279,7 @@ generation = Table(
     Column("id", BigInteger, Identity(), primary_key=True),
     Column("view", Text, nullable=False),
     Column("version", Text, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("state", OneOf(GenerationState), nullable=False),
     Column("rebuild", BigInteger, ForeignKey(rebuild.c.id)),
     Column("since", DateTime(timezone=True), comment="groups of before are not kept; NULL for all"),
     _now("opened_at"),
@@ -275,7 +289,7 @@ generation = Table(
     Column("dropped_at", DateTime(timezone=True)),
     Column("shown_at", DateTime(timezone=True), comment="when it was handed over, other than by a rollback"),
     Column("spark", Text, comment="the version of Spark that computed it; NULL if it is not known"),
-    CheckConstraint("state IN ('building', 'live', 'retired')", name="state"),
+    only("state", GenerationState),
     comment="a generation of a view is its cells, opened at a cut: building, then live, then retired",
 )
 

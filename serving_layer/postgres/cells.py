@@ -64,9 +64,12 @@ def copy(connection: Connection, table: str, rows: Rows) -> None:
         cursor.close()
 
 
-def kept_since(table: Any, since: datetime | None) -> datetime | None:
-    """From when on cells of a table are kept, by its column `retained`, where groups are from `since`; None for all."""
-    return None if since is None or not table.retained else since - timedelta(microseconds=table.longer)
+def kept_since(retained: str | None, longer: int, since: datetime | None) -> datetime | None:
+    """The time from which a table keeps cells, by its column `retained`; None if it keeps all.
+
+    since: the time from which the view keeps groups. longer: the microseconds for which cells are kept beyond that.
+    """
+    return None if since is None or not retained else since - timedelta(microseconds=longer)
 
 
 def merge(

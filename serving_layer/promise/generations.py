@@ -37,6 +37,7 @@ from serving_layer.postgres.bookkeeping import (
     view,
 )
 from serving_layer.postgres.database import Database
+from serving_layer.postgres.states import GenerationState, RebuildState
 from serving_layer.promise import history, overwriting, progress
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
@@ -79,7 +80,7 @@ def open_building(
         retain = connection.execute(select(view.c.retain).where(view.c.name == view_name)).scalar_one()
     else:
         retain = of.properties.get("retain")
-    values = {"view": view_name, "version": next(iter(tables.values())).version, "state": "building"}
+    values = {"view": view_name, "version": next(iter(tables.values())).version, "state": GenerationState.BUILDING}
     values |= {"rebuild": rebuild, "since": None if retain is None else _since(connection, feeding, retain)}
     values |= {"spark": version_of_package("pyspark")}
     new = connection.execute(insert(generation).values(values).returning(generation.c.id)).scalar_one()
@@ -132,15 +133,17 @@ def go_live(connection: Connection, ids: Sequence[int]) -> None:
     progress.lock(connection, {name for each in opened for name in each.queries})
     for each in opened:
         state = _state(connection, each.id)
-        if state == "live" or _withdrawn(connection, each.view, state):
+        if state is GenerationState.LIVE or _withdrawn(connection, each.view, state):
             continue
-        if state != "building":
+        if state is not GenerationState.BUILDING:
             raise LaminaError(
                 f"Generation {each.id} of {each.view} was retired", way_out="Start again with `lamina rebuild`."
             )
         _fold(connection, each.id, sealed_only=False)
         connection.execute(
-            update(generation).where(generation.c.id == each.id).values(state="live", live_at=func.clock_timestamp())
+            update(generation)
+            .where(generation.c.id == each.id)
+            .values(state=GenerationState.LIVE, live_at=func.clock_timestamp())
         )
 
 
@@ -154,7 +157,7 @@ def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
         state = _state(connection, id)
         if _withdrawn(connection, name, state):
             continue
-        if state != "live":
+        if state is not GenerationState.LIVE:
             raise LaminaError(
                 f"Generation {id} of {name} is {state} and cannot be read",
                 way_out="Only a live generation can be handed over: run the steps of the rebuild in their order.",
@@ -204,17 +207,14 @@ def retire(connection: Connection, ids: Sequence[int]) -> None:
     for each in found:
         connection.execute(
             update(generation)
-            .where(generation.c.id == each.id, generation.c.state != "retired")
-            .values(
-                state="retired",
-                retired_at=func.clock_timestamp(),
-            )
+            .where(generation.c.id == each.id, generation.c.state != GenerationState.RETIRED)
+            .values(state=GenerationState.RETIRED, retired_at=func.clock_timestamp())
         )
 
 
 def retire_superseded(connection: Connection, names: Iterable[str]) -> None:
     """Retires what these views keep no longer, but for what a rebuild has still to hand over."""
-    going_on = rebuild.c.state.in_(["running", "held"])
+    going_on = rebuild.c.state.in_([RebuildState.RUNNING, RebuildState.HELD])
     to_come = select(generation.c.id).join(rebuild).where(going_on, generation.c.shown_at.is_(None))
     kept = set(connection.execute(to_come).scalars())
     retire(connection, [id for name in names for id in superseded(connection, name) if id not in kept])
@@ -232,7 +232,9 @@ def superseded(connection: Connection, view_name: str) -> list[int]:
         (0, 0) if row is None or row.kind == "derived" else (row.keep_generations, row.keep_versions)
     )
     declared = None if row is None else row.version
-    live = find(connection, generation.c.view == view_name, generation.c.state == "live", generation.c.id != now)
+    live = find(
+        connection, generation.c.view == view_name, generation.c.state == GenerationState.LIVE, generation.c.id != now
+    )
     for_previews = of_previews(connection)
     others = [each for each in live if each.id not in for_previews]
     shown_until = select(generation.c.id, generation.c.shown_until).where(generation.c.view == view_name)
@@ -313,22 +315,23 @@ def _record_cut(connection: Connection, id: int, query: str, at: Offsets, tails:
 def _fed_by(connection: Connection, queries: Iterable[str]) -> list[Generation]:
     """All generations that are not retired and that one of the queries feeds."""
     fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(list(queries)))
-    return find(connection, generation.c.id.in_(fed), generation.c.state != "retired")
+    return find(connection, generation.c.id.in_(fed), generation.c.state != GenerationState.RETIRED)
 
 
 def _on(topics: Sequence[str], at: Offsets) -> Offsets:
     return Offsets({place: offset for place, offset in at.items() if place.topic in topics})
 
 
-def _state(connection: Connection, id: int) -> str:
+def _state(connection: Connection, id: int) -> GenerationState:
     """Its state, which nobody else changes until the transaction ends."""
     locked = select(generation.c.state).where(generation.c.id == id).with_for_update(key_share=True)
-    return str(connection.execute(locked).scalar_one())
+    state: GenerationState = connection.execute(locked).scalar_one()
+    return state
 
 
-def _withdrawn(connection: Connection, view_name: str, state: str) -> bool:
-    """Whether a generation was retired because its view is not declared any more, or has no cells any more."""
-    if state != "retired":
+def _withdrawn(connection: Connection, view_name: str, state: GenerationState) -> bool:
+    """True if a generation was retired because its view is no longer declared, or no longer has cells."""
+    if state is not GenerationState.RETIRED:
         return False
     with_cells = (view.c.name == view_name, view.c.kind != "derived")
     return connection.execute(select(view.c.name).where(*with_cells)).one_or_none() is None
@@ -338,7 +341,7 @@ def _swap(connection: Connection, id: int) -> bool:
     """Gives micro-batches an empty realtime table where the present one has grown large; False when none has."""
     opened = get(connection, id)
     progress.lock(connection, opened.queries)
-    if _state(connection, id) != "building":
+    if _state(connection, id) is not GenerationState.BUILDING:
         return False
     swapped = False
     for name in opened.tables:
@@ -358,7 +361,7 @@ def _fold_sealed(connection: Connection, id: int) -> None:
     """Merges what was swapped out, under a lock on each table's row and not on the generation: whoever retires that
     holds its queries, and must not wait for a merge. What is merged into a retired one, nobody reads.
     """
-    if get(connection, id).state == "building":
+    if get(connection, id).state is GenerationState.BUILDING:
         _fold(connection, id, sealed_only=True)
 
 

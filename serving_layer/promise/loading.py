@@ -13,6 +13,7 @@ from serving_layer.catalog import lookup
 from serving_layer.postgres import cells, courtesy
 from serving_layer.postgres.bookkeeping import cell_table, generation_cells, load
 from serving_layer.postgres.database import CONNECTION
+from serving_layer.postgres.states import GenerationState
 from serving_layer.promise import generations
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import quoted
@@ -46,7 +47,7 @@ def prepare(connection: Connection, generation: int, name: str) -> int:
         .with_for_update()
     ).one_or_none()
     state = lookup.get(connection, generation).state
-    if row is None or state != "building" or row.absorbed > 0:
+    if row is None or state is not GenerationState.BUILDING or row.absorbed > 0:
         raise LaminaError(
             f"Generation {generation} is {state} and its cells are complete",
             way_out="Compute only a generation that is building; begin another with `lamina rebuild`.",

@@ -20,6 +20,7 @@ from master_log.tails import Tails
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import cell_table, generation, generation_cells
 from serving_layer.postgres.phases import Timer
+from serving_layer.postgres.states import GenerationState
 from serving_layer.promise import duplicates, history, progress, quarantine
 from serving_layer.promise.duplicates import Found
 from serving_layer.promise.quarantine import Bad
@@ -144,7 +145,7 @@ def maintained(connection: Connection, query: str) -> list[Fed]:
             generation_cells.c.cell_table,
             generation.c.id,
             func.max(generation.c.id).over(partition_by=generation.c.view),
-            generation.c.state == "live",
+            generation.c.state == GenerationState.LIVE,
             generation_cells.c.place,
             generation_cells.c.realtime,
             cell_table.c.merge,
@@ -152,7 +153,7 @@ def maintained(connection: Connection, query: str) -> list[Fed]:
         )
         .join_from(generation_cells, generation, generation_cells.c.generation == generation.c.id)
         .join(cell_table, generation_cells.c.cell_table == cell_table.c.name)
-        .where(cell_table.c.query == query, generation.c.state.in_(["building", "live"]))
+        .where(cell_table.c.query == query, generation.c.state.in_([GenerationState.BUILDING, GenerationState.LIVE]))
         .order_by(generation.c.id, cell_table.c.name)
     )
     return [Fed(*row) for row in rows]

@@ -8,10 +8,10 @@ all of it or nothing, and nobody waits.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, and_, delete, insert, or_, select, text
+from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select, text
 
 from serving_layer.catalog.lookup import Generation
 from serving_layer.postgres import cells
@@ -27,17 +27,44 @@ ROUNDING = 1e-13
 """Of the numbers that a double is what is left of, as a variance of the squares: some hundred times its precision."""
 
 
+@dataclass(frozen=True)
+class Compared:
+    """A table of cells of a new generation, compared with one of an old generation by these columns.
+
+    old: the name of the old generation's table, another one if the generations are of two versions. noise, retained,
+    longer: as of `CellTable`.
+    """
+
+    old: str
+    keys: tuple[str, ...]
+    partials: tuple[str, ...]
+    noise: tuple[str, ...]
+    retained: str | None
+    longer: int
+
+    @property
+    def key_names(self) -> list[str]:
+        """The columns that are unique, as SQL."""
+        return [postgres_name(key) for key in self.keys] or [ONLY]
+
+
+def of_one_version(connection: Connection, name: str) -> Compared:
+    """A table of cells with all of its columns, for two generations of one version."""
+    row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
+    return Compared(name, tuple(row.keys), tuple(row.partials), tuple(row.noise), row.retained, row.longer)
+
+
 def note(connection: Connection, new: Generation, old: Generation) -> None:
     """Keeps the keys of the cells in which two live generations of one version differ.
 
     In the snapshot in which their places were read: without a lock, a hand-over could come between (REPEATABLE READ).
     """
     for name in new.tables:
-        row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
+        table = of_one_version(connection, name)
         values = {"cell_table": name, "new": new.id, "old": old.id}
         id = connection.execute(insert(noted_table).values(values).returning(noted_table.c.id)).scalar_one()
-        noted, keys = noted_of(id), ", ".join(_keys(row))
-        compared = comparison(connection, row, new.places[name], old.places[name])
+        noted, keys = noted_of(id), ", ".join(table.key_names)
+        compared = comparison(connection, table, new.places[name], old.places[name])
         cells.run(connection, f'CREATE TABLE {noted} AS WITH {compared} SELECT {keys} FROM groups WHERE "Differs"')
         cells.run(connection, f"ANALYZE {noted}")
 
@@ -51,17 +78,17 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
     if new.places[name] == old.places[name]:
         raise AssertionError(f"generations {new.id} and {old.id} of {name} have one place")
     noted = _noted(connection, name, new, old) or _noted_now(connection, name, new, old)
-    row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
-    since = both_keep(new, old, row)
-    if since is not None:  # only one of the two takes merges there, so that what was noted is not all
+    table = of_one_version(connection, name)
+    keys, since = ", ".join(table.key_names), both_keep(new, old, table)
+    if since is not None:  # only one of the two takes merges there, so the notes are not complete
         for place in (new.places[name], old.places[name]):
-            long_ago = f"{postgres_name(row.retained)} < '{since}'"
-            cells.run(connection, f"INSERT INTO {noted} SELECT {', '.join(_keys(row))} FROM {place} WHERE {long_ago}")
-    columns = ", ".join(["touched", *(postgres_name(column) for column in (*row.keys, *row.partials))])
+            long_ago = f"{postgres_name(table.retained or '')} < '{since}'"
+            cells.run(connection, f"INSERT INTO {noted} SELECT {keys} FROM {place} WHERE {long_ago}")
+    columns = ", ".join(["touched", *(postgres_name(column) for column in (*table.keys, *table.partials))])
     places = {new.places[name]: "moved_new", old.places[name]: "moved_old"}
     for place, moved in places.items():
         cells.run(connection, f"CREATE TEMPORARY TABLE {moved} (LIKE {place}) ON COMMIT DROP")
-        for condition in _matches(connection, row, noted):
+        for condition in _matches(connection, table, noted):
             cells.run(
                 connection,
                 f"WITH taken AS (DELETE FROM {place} AS cell USING {noted} AS differing WHERE {condition}"
@@ -73,10 +100,10 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
     connection.execute(delete(noted_table).where(noted_table.c.cell_table == name, _about(new.id, old.id)))
 
 
-def both_keep(new: Generation, old: Generation, table: Any) -> datetime | None:
-    """Since when both generations keep cells of a table, by its column `retained`; None where they keep all."""
+def both_keep(new: Generation, old: Generation, table: Compared) -> datetime | None:
+    """The time from which both generations keep cells of a table, by its column `retained`; None if they keep all."""
     since = max((each.since for each in (new, old) if each.since is not None), default=None)
-    return cells.kept_since(table, since)
+    return cells.kept_since(table.retained, table.longer, since)
 
 
 def forget(connection: Connection, id: int) -> None:
@@ -89,26 +116,26 @@ def noted_of(id: int | str) -> str:
     return f'realtime."differing_{id}"'
 
 
-def comparison(connection: Connection, row: Any, new: str, old: str, also: str = "", where: str = "true") -> str:
+def comparison(connection: Connection, table: Compared, new: str, old: str, also: str = "", where: str = "true") -> str:
     """Common table expressions over two tables of cells: `unequal` rows, and `groups` of them, with `"Differs"`.
 
-    Columns of cells have no capital letters, so the names of ours are never theirs.
+    Columns of cells have no capital letters, so our names cannot collide with theirs.
 
-    A row that both hold alike comes twice and falls out of one GROUP BY over all columns, which takes NULLs as equal
-    (a join does not); only what is left is looked at closely. `also` is a further column of `groups`, `where` a
-    condition on the cells that are compared.
+    A row that both hold alike comes twice, and one GROUP BY over all columns removes it: it takes NULLs as equal, which
+    a join does not. Only the other rows are compared column by column. `also` is a further column of `groups`, `where`
+    a condition on the cells that are compared.
     """
     # One processor is enough: readers and micro-batches want the others.
     cells.run(connection, "SET LOCAL max_parallel_workers_per_gather = 0")
-    keys = _keys(row)
-    partials = {name: postgres_name(name) for name in row.partials}
+    keys = table.key_names
+    partials = {name: postgres_name(name) for name in table.partials}
     columns = ", ".join([*keys, *partials.values()])
     sides = {"new": new, "old": old}
     both = " UNION ALL ".join(
-        f"SELECT {columns}, '{side}' AS \"Side\" FROM {table} WHERE {where}" for side, table in sides.items()
+        f"SELECT {columns}, '{side}' AS \"Side\" FROM {place} WHERE {where}" for side, place in sides.items()
     )
     doubles = _doubles(connection, new)
-    noise = dict(zip(row.partials, row.noise, strict=True))
+    noise = dict(zip(table.partials, table.noise, strict=True))
     each_differs = [differs(column, noise[name], tolerant=name in doubles) for name, column in partials.items()]
     more = f", {also}" if also else ""
     return f"""unequal AS (
@@ -117,10 +144,6 @@ def comparison(connection: Connection, row: Any, new: str, old: str, also: str =
             SELECT {", ".join(keys)}, {" OR ".join(["count(*) <> 2", *each_differs])} AS "Differs"{more}
             FROM unequal GROUP BY {", ".join(keys)}
         )"""
-
-
-def _keys(row: Any) -> list[str]:
-    return [postgres_name(key) for key in row.keys] or [ONLY]
 
 
 def _noted(connection: Connection, name: str, new: Generation, old: Generation) -> str | None:
@@ -137,17 +160,17 @@ def _noted_now(connection: Connection, name: str, new: Generation, old: Generati
     return noted
 
 
-def _about(one: int, other: int):  # type: ignore[no-untyped-def]
+def _about(one: int, other: int) -> ColumnElement[bool]:
     pairs = ((one, other), (other, one))
     return or_(*(and_(noted_table.c.new == new, noted_table.c.old == old) for new, old in pairs))
 
 
-def _matches(connection: Connection, row: Any, noted: str) -> list[str]:
-    """Conditions under which a cell is one of those noted: one for each combination of keys that are NULL there.
+def _matches(connection: Connection, table: Compared, noted: str) -> list[str]:
+    """The conditions under which a cell was noted: one for each combination of keys that are NULL there.
 
-    So that an index serves each, which none does for IS NOT DISTINCT FROM.
+    An index serves each of them; none serves IS NOT DISTINCT FROM.
     """
-    keys = _keys(row)
+    keys = table.key_names
     nulls = connection.execute(text(f"SELECT DISTINCT {', '.join(f'{key} IS NULL' for key in keys)} FROM {noted}"))
     return [
         " AND ".join(
@@ -159,7 +182,7 @@ def _matches(connection: Connection, row: Any, noted: str) -> list[str]:
 
 
 def differs(column: str, noise: str, *, tolerant: bool) -> str:
-    """Whether a column differs in a group of one row of each side: a condition over rows with a `"Side"`."""
+    """The condition that a column differs in a group of two rows, one of each `"Side"`."""
     new, old = (f"(array_agg({column}) FILTER (WHERE \"Side\" = '{side}'))[1]" for side in ("new", "old"))
     unequal = f"{new} IS DISTINCT FROM {old}"
     if not tolerant:

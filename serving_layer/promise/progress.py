@@ -19,14 +19,11 @@ from master_log.offsets import Offsets, TopicPartition
 from master_log.tails import Tails
 from serving_layer.postgres.bookkeeping import archived as archived_table
 from serving_layer.postgres.bookkeeping import heartbeat, progress, query
+from serving_layer.postgres.states import WriterKind
 from view_algebra.errors import LaminaError
 
 WAITS_AFTER = 5.0
 """Seconds after which a record that is not counted waits: longer than a micro-batch of a stream that keeps up."""
-
-
-PROCESS = "process "
-"""What the names of writers begin with that are speed layers."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +35,17 @@ class Query:
     topic_id: str
     fence: int
     writer: str | None
+    writer_kind: WriterKind | None
     stopped: str | None
     newest: datetime | None
     committed_at: datetime | None
     duplicates: int
     conflicts: int
+
+    @property
+    def is_read(self) -> bool:
+        """True if its writer is a speed layer."""
+        return self.writer_kind is WriterKind.SPEED_LAYER
 
 
 class Fenced(LaminaError):
@@ -58,6 +61,7 @@ def queries(connection: Connection) -> dict[str, Query]:
             query.c.topic_id,
             query.c.fence,
             query.c.writer,
+            query.c.writer_kind,
             query.c.stopped,
             query.c.newest,
             query.c.committed_at,
@@ -90,16 +94,17 @@ def lock(connection: Connection, names: Iterable[str]) -> None:
             )
 
 
-def take_over(connection: Connection, name: str, writer: str) -> int:
+def take_over(connection: Connection, name: str, writer: str, kind: WriterKind = WriterKind.SPEED_LAYER) -> int:
     """Makes `writer` the only one whose micro-batches are accepted, and gives it its fence token."""
     lock(connection, [name])
-    died = query.c.writer.startswith(PROCESS) & (query.c.writer != writer)  # and is no leap, nor a skip
+    died = (query.c.writer_kind == WriterKind.SPEED_LAYER) & (query.c.writer != writer)
     fence: int = connection.execute(
         update(query)
         .where(query.c.name == name)
         .values(
             fence=query.c.fence + 1,
             writer=writer,
+            writer_kind=kind,
             stopped=None,
             deaths=case((died, query.c.deaths + 1), else_=query.c.deaths),
         )
@@ -254,17 +259,18 @@ BUSY = timedelta(seconds=10)
 
 
 def are_busy(connection: Connection, names: Collection[str]) -> bool:
-    """Does the writer of any of these queries commit micro-batches?"""
+    """True if the writer of one of these queries commits micro-batches."""
     lately = query.c.committed_at > func.clock_timestamp() - BUSY
     found = select(query.c.name).where(query.c.name.in_(names), query.c.writer.is_not(None), lately)
     return connection.execute(found).first() is not None
 
 
 def are_read(connection: Connection) -> bool:
-    """Does a speed layer live that has written any query?"""
+    """True if a speed layer that has written a query is alive."""
     lately = heartbeat.c.heard_at > func.clock_timestamp() - BUSY
-    found = select(query.c.name).join(heartbeat).where(query.c.writer.startswith(PROCESS), lately)
-    return connection.execute(found).first() is not None
+    by_speed_layer = query.c.writer_kind == WriterKind.SPEED_LAYER
+    alive = select(query.c.name).join(heartbeat).where(by_speed_layer, lately)
+    return connection.execute(alive).first() is not None
 
 
 def heard(connection: Connection, fences: Mapping[str, int]) -> None:
@@ -286,7 +292,7 @@ def let_go(connection: Connection, fences: Mapping[str, int]) -> None:
     connection.execute(text("SET LOCAL lock_timeout = '3s'"))
     mine = tuple_(query.c.name, query.c.fence).in_(list(fences.items()))
     lock(connection, connection.execute(select(query.c.name).where(mine)).scalars())
-    connection.execute(update(query).where(mine).values(writer=None, deaths=0))
+    connection.execute(update(query).where(mine).values(writer=None, writer_kind=None, deaths=0))
 
 
 def archived(connection: Connection, name: str, held: Offsets) -> None:

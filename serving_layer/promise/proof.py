@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
 from sqlalchemy.dialects.postgresql import insert
 
-from serving_layer.catalog import lookup
+from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.lookup import Generation
-from serving_layer.catalog.versions import Shared
 from serving_layer.postgres import cells
-from serving_layer.postgres.bookkeeping import cell_table, proof, view
-from serving_layer.promise.overwriting import both_keep, comparison
+from serving_layer.postgres.bookkeeping import proof, view
+from serving_layer.promise.overwriting import Compared, both_keep, comparison, of_one_version
 from view_algebra.language.quoting import postgres_text, quoted
 
 EXAMPLES = 5
@@ -28,7 +27,10 @@ EXAMPLES = 5
 
 @dataclass(frozen=True)
 class Proof:
-    """How many groups the two generations hold, how many differ, and the first of those."""
+    """The number of groups that the two generations hold, how many of them differ, and the first of these.
+
+    shared: the partials that were compared, if the generations are of two versions.
+    """
 
     view: str
     generation: int
@@ -36,27 +38,37 @@ class Proof:
     cells: int
     differing: int
     examples: list[dict[str, Any]]
+    shared: tuple[str, ...] = ()
 
 
-def prove(connection: Connection, new: Generation, old: Generation) -> Proof:
-    """Compares every cell of two live generations of one version, in the snapshot of this transaction."""
-    rows = connection.execute(select(cell_table).where(cell_table.c.name.in_(new.tables))).all()
-    return _prove(connection, new, old, {row.name: (row, row.name) for row in rows})
+def prove(connection: Connection, generation: int) -> Proof | None:
+    """Compares every cell of a live generation with the published one, in the snapshot of this transaction.
+
+    Of two versions, it compares what both compute. None if that is nothing, or if the generation is the published one.
+    """
+    new = lookup.get(connection, generation)
+    published = lookup.published(connection).get(new.view, new.id)
+    if published == new.id:
+        return None
+    old = lookup.get(connection, published)
+    if new.version != old.version:
+        alike = versions.shared(*(versions.get(connection, each.view, each.version) for each in (new, old)))
+        if not alike:
+            return None
+        shared = tuple(name for table in alike.values() for name in table.partials)
+        return replace(_compared(connection, new, old, alike), shared=shared)
+    return _compared(connection, new, old, {name: of_one_version(connection, name) for name in new.tables})
 
 
-def prove_shared(connection: Connection, new: Generation, old: Generation, of: Mapping[str, Shared]) -> Proof:
-    """The same of two versions, for what both of them compute."""
-    return _prove(connection, new, old, {name: (each, each.old) for name, each in of.items()})
-
-
-def _prove(connection: Connection, new: Generation, old: Generation, of: Mapping[str, tuple[Any, str]]) -> Proof:
-    """Compares two generations: `of` gives for each table of the new one what is compared, and the old one's table."""
+def _compared(connection: Connection, new: Generation, old: Generation, tables: Mapping[str, Compared]) -> Proof:
+    """Compares two generations, given for each table of the new one what is compared."""
     compared, differing = 0, 0
     examples: list[dict[str, Any]] = []
-    for name, (row, other) in sorted(of.items()):
-        since = both_keep(new, old, row)
-        where = "true" if since is None else f"{quoted(row.retained)} >= '{since}'"
-        counted = cells.run(connection, _comparison(connection, row, new.places[name], old.places[other], where)).one()
+    for name, table in sorted(tables.items()):
+        since = both_keep(new, old, table)
+        where = "true" if since is None else f"{quoted(table.retained or '')} >= '{since}'"
+        places = (new.places[name], old.places[table.old])
+        counted = cells.run(connection, _comparison(connection, table, *places, where)).one()
         compared += counted.cells
         differing += counted.differing
         examples += counted.examples or []
@@ -66,6 +78,7 @@ def _prove(connection: Connection, new: Generation, old: Generation, of: Mapping
 def record(connection: Connection, proved: Proof, rebuild: int | None) -> None:
     """Keeps a proof, in place of an earlier one of the same two generations."""
     values = {**vars(proved), "examples": json.loads(json.dumps(proved.examples, default=str)), "rebuild": rebuild}
+    del values["shared"]
     statement = insert(proof).values(values)
     connection.execute(
         statement.on_conflict_do_update(
@@ -78,7 +91,7 @@ def record(connection: Connection, proved: Proof, rebuild: int | None) -> None:
 
 
 def of_rebuild(connection: Connection, id: int) -> list[Proof]:
-    """The proofs of a rebuild's generations, of each the last."""
+    """The last proof of each view of a rebuild."""
     rows = connection.execute(select(proof).where(proof.c.rebuild == id).order_by(proof.c.proved_at)).all()
     return list({row.view: _read(row) for row in rows}.values())
 
@@ -88,7 +101,7 @@ def _read(row: Row[Any]) -> Proof:
 
 
 def held_back(connection: Connection, new: Sequence[Generation]) -> list[str]:
-    """The views whose policy is to hold and whose generation is not proven equal to the one that is read."""
+    """The views with the policy `hold` whose generation is not proven equal to the one that is read."""
     policy = {row.name: row.on_difference for row in connection.execute(select(view))}
     now = lookup.published(connection)
     proven = set(
@@ -107,22 +120,22 @@ def held_back(connection: Connection, new: Sequence[Generation]) -> list[str]:
     ]
 
 
-def _comparison(connection: Connection, row, new: str, old: str, where: str) -> str:  # type: ignore[no-untyped-def]
-    """Counts and shows the groups that differ in the tables `new` and `old`."""
-    found = _object({**{name: name for name in row.keys}, "cells": "Sides"})
-    sides = f'jsonb_object_agg("Side", {_object({name: name for name in row.partials})}) AS "Sides"'
+def _comparison(connection: Connection, table: Compared, new: str, old: str, where: str) -> str:
+    """SQL that counts the groups that differ in the tables `new` and `old`, and shows the first of them."""
+    example = _object({**{name: name for name in table.keys}, "cells": "Sides"})
+    sides = f'jsonb_object_agg("Side", {_object({name: name for name in table.partials})}) AS "Sides"'
     return f"""
-        WITH {comparison(connection, row, new, old, also=sides, where=where)}
+        WITH {comparison(connection, table, new, old, also=sides, where=where)}
         SELECT ((SELECT count(*) FROM {new} WHERE {where}) + (SELECT count(*) FROM {old} WHERE {where})
                 - (SELECT count(*) FROM unequal)) / 2 + (SELECT count(*) FROM groups) AS cells,
             (SELECT count(*) FROM groups WHERE "Differs") AS differing,
-            (SELECT jsonb_agg({found})
+            (SELECT jsonb_agg({example})
                 FROM (SELECT * FROM groups WHERE "Differs" LIMIT {EXAMPLES}) AS first) AS examples
     """
 
 
 def _object(columns: Mapping[str, str]) -> str:
-    """SQL of a JSON object with columns, by its names; 50 fields at a time, since a function takes 100 arguments."""
+    """SQL of a JSON object of columns by name; 50 fields at a time, since a function takes 100 arguments."""
     fields = [f"{postgres_text(name)}, {quoted(column)}" for name, column in columns.items()]
     parts = (", ".join(fields[first : first + 50]) for first in range(0, len(fields), 50))
     return " || ".join(["'{}'::jsonb", *(f"jsonb_build_object({part})" for part in parts)])

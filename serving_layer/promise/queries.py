@@ -12,6 +12,7 @@ from master_log.tails import Tails
 from serving_layer.postgres.bookkeeping import archived, cell_table, generation, generation_cells, query
 from serving_layer.postgres.bookkeeping import compiled as texts
 from serving_layer.postgres.bookkeeping import progress as progress_table
+from serving_layer.postgres.states import GenerationState
 from serving_layer.promise import history, progress, quarantine
 from view_algebra.errors import LaminaError
 
@@ -66,7 +67,7 @@ def create(connection: Connection, name: str, topic: str, at: Topic, end: End | 
                 "fence": query.c.fence + 1,
                 "deaths": 0,
                 "created_at": func.clock_timestamp(),
-                **dict.fromkeys(("writer", "stopped", "committed_at", "caught_up_at", "waiting")),
+                **dict.fromkeys(("writer", "writer_kind", "stopped", "committed_at", "caught_up_at", "waiting")),
             },
         )
     )
@@ -106,7 +107,7 @@ def forget_undeployed(connection: Connection) -> None:
         select(cell_table.c.query)
         .join_from(generation_cells, cell_table, generation_cells.c.cell_table == cell_table.c.name)
         .join(generation, generation_cells.c.generation == generation.c.id)
-        .where(generation.c.state != "retired")
+        .where(generation.c.state != GenerationState.RETIRED)
     )
     if connection.execute(declared.limit(1)).one_or_none() is not None:
         unused = progress_table.c.query.not_in(declared) & progress_table.c.query.not_in(feeding)

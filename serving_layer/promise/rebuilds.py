@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Row,
     ScalarSelect,
     TextClause,
     cast,
     func,
     insert,
-    literal,
     select,
     text,
     update,
@@ -35,6 +35,7 @@ from serving_layer.postgres.bookkeeping import archiving as archiving_table
 from serving_layer.postgres.bookkeeping import generation, publication, rebuild, rebuilding
 from serving_layer.postgres.cells import run
 from serving_layer.postgres.database import Database, is_lock_timeout
+from serving_layer.postgres.states import RebuildKind, RebuildState, Step, Stop
 from view_algebra.compiled import Catalog
 from view_algebra.errors import LaminaError
 
@@ -43,39 +44,70 @@ log = logging.getLogger("lamina.serving")
 LEASE = timedelta(hours=6)
 """How long a scheduler's rebuild stays alive between two of its steps: a failed task can be retried that long."""
 
-GIVEN_UP, INTERRUPTED = "it was given up", "it was interrupted"
-
-ENDED_BY_A_PERSON = (GIVEN_UP, INTERRUPTED)
-"""Errors of rebuilds that a person has ended, who need not be told."""
-
-APPLY = "apply"
-"""The key of a rebuild that computes the new versions of a changed catalog: the command that does."""
-
-PREVIEW = "apply --preview "
-"""What the key of one begins with that computes them for a preview; its name follows."""
-
 NO_REBUILD = 0
-"""The id of none: a leap of this one holds nothing, so a speed layer takes over what it has."""
+"""No rebuild has this id: a leap with it holds nothing, so a speed layer takes its queries over."""
 
 EARLY = timedelta(hours=1)
-"""How much sooner a view is due: a run may begin some minutes earlier in the night than the last."""
+"""A view is due this much sooner: a run may begin some minutes earlier in the night than the last."""
 
-STEPS = ("seal", "archive", "compute", "go-live", "prove", "hand-over", "retire")
+STEPS = tuple(step for step in Step if step is not Step.BEGIN)
 """The steps of a rebuild, in their order."""
 
 
 @dataclass(frozen=True)
+class Purpose:
+    """The reason for a rebuild: an apply and a preview compute versions that are not deployed."""
+
+    kind: RebuildKind
+    preview: str | None = None
+
+    @property
+    def command(self) -> str | None:
+        """The command that resumes it; None of the kind `rebuild`, which is not resumed.
+
+        >>> Purpose(RebuildKind.APPLY).command, Purpose(RebuildKind.PREVIEW, "dev").command, RECOMPUTE.command
+        ('apply', 'apply --preview dev', None)
+        """
+        match self.kind:
+            case RebuildKind.APPLY:
+                return "apply"
+            case RebuildKind.PREVIEW:
+                return f"apply --preview {self.preview}"
+            case RebuildKind.REBUILD:
+                return None
+
+
+RECOMPUTE, APPLY = Purpose(RebuildKind.REBUILD), Purpose(RebuildKind.APPLY)
+
+
+@dataclass(frozen=True)
 class Rebuild:
-    """A run of the batch layer; `step` is the last one that was finished."""
+    """A run of the batch layer. step: the last one that was finished. stopped: how a person stopped it.
+
+    lease_until: a scheduled rebuild lives until then between its steps.
+    """
 
     id: int
     views: tuple[str, ...]
     leap: bool
     step: str
-    state: str
+    state: RebuildState
+    lease_until: datetime | None
     started_at: datetime
     ended_at: datetime | None
     error: str | None
+    purpose: Purpose
+    stopped: Stop | None
+
+    @property
+    def is_handed_over(self) -> bool:
+        """True if readers read what it computed, and it has not ended yet."""
+        return self.step == Step.HAND_OVER
+
+    @property
+    def is_resumable(self) -> bool:
+        """True if the command that began it resumes it after an interrupt."""
+        return self.purpose != RECOMPUTE
 
     def check_names(self, names: Iterable[str]) -> None:
         """Raises unless all of these are views that it recomputes."""
@@ -87,9 +119,13 @@ class Rebuild:
             )
 
 
+class Postponed(LaminaError):
+    """Readers cannot move to new versions now. The command that computed the versions can resume from there."""
+
+
 @contextlib.contextmanager
 def in_one_process(database: Database) -> Iterator[None]:
-    """Keeps the rebuild that is begun in this block alive as long as this process, and its connection, live."""
+    """Keeps a rebuild that begins in this block alive as long as this process and its connection live."""
     with database.autocommit() as connection:
         try:
             if not _hold(connection, str(rebuilding)):
@@ -102,16 +138,16 @@ def in_one_process(database: Database) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Scheduler:
-    """Who runs a rebuild step by step. With a `key`, a request to begin it can be repeated: it begins once."""
+    """A scheduler runs a rebuild step by step. With a `key`, a repeated request to begin it begins it once."""
 
     key: str | None = None
 
 
 def due(connection: Connection, catalog: Catalog, names: Sequence[str]) -> list[str]:
-    """Those of these views whose `rebuild_every` is over, or that are read from no generation yet.
+    """The views among `names` whose `rebuild_every` has passed, or that readers cannot read yet.
 
-    It counts from when the generation that is read was opened, so a view that was held back is due again. A view that
-    says nothing always is.
+    The interval begins when the generation that is read was opened, so a view that was held back is due again. A view
+    without the property is always due.
     """
     opened = select(publication.c.view, generation.c.opened_at).join_from(
         publication, generation, publication.c.generation == generation.c.id
@@ -131,76 +167,75 @@ def begun(connection: Connection, by: Scheduler | None) -> int | None:
     """The running rebuild that this scheduler's key has begun and sealed."""
     if by is None or by.key is None:
         return None
-    sealed = (rebuild.c.key == by.key, rebuild.c.state == "running", rebuild.c.step != "begin")
+    sealed = (rebuild.c.key == by.key, _is_running(), rebuild.c.step != Step.BEGIN)
     return connection.execute(select(rebuild.c.id).where(*sealed)).scalar_one_or_none()
 
 
 def begin(
-    connection: Connection, views: Sequence[str], *, leap: bool, by: Scheduler | None, command: str | None = None
+    connection: Connection,
+    views: Sequence[str],
+    *,
+    leap: bool = False,
+    by: Scheduler | None = None,
+    purpose: Purpose = RECOMPUTE,
 ) -> int:
-    """Records a new rebuild and gives its id; refused while another is alive, and the dead ones are failed.
+    """Records a new rebuild and gives its id. Refused while another is alive; dead ones fail.
 
-    Without a scheduler, the caller is `in_one_process`. command: `APPLY`, or `PREVIEW` and a name, of one that computes
-    the versions of a changed catalog.
+    Without a scheduler, the caller is `in_one_process`.
     """
-    key = by.key if by else command
+    key = by.key if by else None
     run(connection, f"LOCK TABLE {rebuild} IN SHARE UPDATE EXCLUSIVE MODE")  # which lets rows be written
     running = connection.execute(
-        select(rebuild.c.id, rebuild.c.key, rebuild.c.lease_until > func.clock_timestamp()).where(
-            rebuild.c.state == "running"
-        )
+        select(rebuild.c.id, rebuild.c.key, rebuild.c.lease_until > func.clock_timestamp()).where(_is_running())
     )
     for id, its_key, leased in running.all():
-        repeated = by is not None and key is not None and its_key == key
+        repeated = key is not None and its_key == key
         if (leased and not repeated) or (leased is None and by and held_by_a_process(connection)):
             raise _running(connection)
-        end(connection, id, "failed", _interrupted(connection, id) or "its process died; the next rebuild found it")
+        _end_dead(connection, id, "the next rebuild")
     until = func.clock_timestamp() + LEASE if by else None
-    new = insert(rebuild).values(views=sorted(views), leap=leap, key=key, step="begin", lease_until=until)
+    reason = {"kind": purpose.kind, "preview": purpose.preview, "key": key}
+    new = insert(rebuild).values(views=sorted(views), leap=leap, step=Step.BEGIN, lease_until=until, **reason)
     return int(connection.execute(new.returning(rebuild.c.id)).scalar_one())
 
 
 def left_by_apply(connection: Connection) -> int | None:
-    """The running rebuild of an apply, also of one for a preview, for a caller who knows that its process is dead or
-    their own.
-    """
-    mine = (_of_apply(), rebuild.c.state == "running", rebuild.c.lease_until.is_(None))
-    found: int | None = connection.execute(select(func.max(rebuild.c.id)).where(*mine)).scalar_one()
-    return found
+    """The running rebuild of an apply or a preview, for a caller who knows that its process is dead or their own."""
+    computing = (_computes_versions(), _is_running(), rebuild.c.lease_until.is_(None))
+    id: int | None = connection.execute(select(func.max(rebuild.c.id)).where(*computing)).scalar_one()
+    return id
 
 
-def go_on(connection: Connection, id: int, command: str) -> None:
-    """Notes which command goes on with the rebuild that an apply has left."""
-    connection.execute(update(rebuild).where(rebuild.c.id == id).values(key=command, error=None))
+def resume(connection: Connection, id: int, purpose: Purpose) -> None:
+    """Records which command resumes the rebuild that an apply has left."""
+    resumed = {"kind": purpose.kind, "preview": purpose.preview, "stopped": None, "error": None}
+    connection.execute(update(rebuild).where(rebuild.c.id == id).values(resumed))
 
 
 def interrupt(connection: Connection, id: int) -> None:
-    """Notes that a person has interrupted a rebuild with which the same command is to go on."""
-    mine = (rebuild.c.id == id, rebuild.c.state == "running")
-    connection.execute(update(rebuild).where(*mine).values(error=INTERRUPTED))
+    """Records that a person has interrupted a running rebuild, which the same command resumes."""
+    stop = {"stopped": Stop.INTERRUPTED, "error": Stop.INTERRUPTED.reason}
+    connection.execute(update(rebuild).where(rebuild.c.id == id, _is_running()).values(stop))
 
 
-def _interrupted(connection: Connection, id: int) -> str | None:
-    return get(connection, id).error
-
-
-def command(key: str | None) -> str | None:
-    """The command that a rebuild with this key computes new versions for; None of any other rebuild.
-
-    >>> command("apply"), command("apply --preview dev"), command("nightly"), command(None)
-    ('apply', 'apply --preview dev', None, None)
-    """
-    return key if key is not None and (key == APPLY or key.startswith(PREVIEW)) else None
+def _end_dead(connection: Connection, id: int, finder: str) -> None:
+    """Records that a rebuild failed whose process is dead; one that a person had interrupted says so."""
+    dead = get(connection, id)
+    end(connection, id, RebuildState.FAILED, dead.error or f"its process died; {finder} found it", dead.stopped)
 
 
 def scheduled() -> ScalarSelect[datetime]:
-    """When the last rebuild ended well that was none of an apply."""
-    well = (rebuild.c.state.in_(["done", "held"]), ~func.coalesce(_of_apply(), literal(value=False)))
+    """The end of the last successful rebuild of declared versions."""
+    well = (rebuild.c.state.in_([RebuildState.DONE, RebuildState.HELD]), ~_computes_versions())
     return select(func.max(rebuild.c.ended_at)).where(*well).scalar_subquery()
 
 
-def _of_apply() -> ColumnElement[bool]:
-    return (rebuild.c.key == APPLY) | rebuild.c.key.startswith(PREVIEW, autoescape=True)
+def _is_running() -> ColumnElement[bool]:
+    return rebuild.c.state == RebuildState.RUNNING
+
+
+def _computes_versions() -> ColumnElement[bool]:
+    return rebuild.c.kind != RebuildKind.REBUILD
 
 
 def refuse_beside_apply(connection: Connection) -> None:
@@ -211,10 +246,9 @@ def refuse_beside_apply(connection: Connection) -> None:
 
 
 def end_dead_apply(connection: Connection) -> None:
-    """Notes that the rebuild of an apply failed whose process is dead, as the caller knows."""
+    """Records that the rebuild of an apply failed, for a caller who knows that its process is dead."""
     if (id := left_by_apply(connection)) is not None:
-        died = "its process died; the next apply, of another catalog, found it"
-        end(connection, id, "failed", _interrupted(connection, id) or died)
+        _end_dead(connection, id, "the next apply, of another catalog,")
 
 
 def _applying(connection: Connection, id: int) -> LaminaError:
@@ -226,28 +260,19 @@ def _applying(connection: Connection, id: int) -> LaminaError:
 
 
 def leap_writer(id: int) -> str:
-    """What a leap that has taken a query over is called as its writer."""
+    """The name of a leap as the writer of the queries that it has taken over."""
     return f"rebuild {id} (leap)"
 
 
-def is_leap(writer: str | None) -> bool:
-    """Is it a leap that writes a query?
-
-    >>> is_leap(leap_writer(7)), is_leap("process 7 on (leap)s"), is_leap(None)
-    (True, False, False)
-    """
-    return re.fullmatch(r"rebuild \d+ \(leap\)", writer or "") is not None
-
-
 def leaping(connection: Connection) -> bool:
-    """Whether a leap is running: it has taken queries over, and gives them back when it has landed or died."""
-    leased = select(rebuild.c.lease_until > func.clock_timestamp()).where(rebuild.c.state == "running", rebuild.c.leap)
+    """True if a leap is running: it has taken queries over, and gives them back when it has landed or died."""
+    leased = select(rebuild.c.lease_until > func.clock_timestamp()).where(_is_running(), rebuild.c.leap)
     leases: Sequence[bool | None] = connection.execute(leased).scalars().all()
     return any(lease or (lease is None and held_by_a_process(connection)) for lease in leases)
 
 
 def held_by_a_process(connection: Connection) -> bool:
-    """Whether a process is in the middle of a whole rebuild."""
+    """True if a process is in the middle of a whole rebuild."""
     return (
         connection.execute(
             text(
@@ -261,36 +286,31 @@ def held_by_a_process(connection: Connection) -> bool:
 
 
 def _running(connection: Connection) -> LaminaError:
-    """None is running where one holds the lock and has not begun yet."""
-    found = connection.execute(
-        select(rebuild.c.id, rebuild.c.step, rebuild.c.lease_until, func.clock_timestamp().label("now"))
-        .where(rebuild.c.state == "running")
-        .order_by(rebuild.c.id.desc())
-        .limit(1)
-    ).one_or_none()
+    """The refusal to begin a second rebuild. A rebuild that holds the lock may not have begun yet."""
     one_at_a_time = "Only one rebuild runs at a time: two would seal, prove and hand over across each other."
-    if found is not None and found.id == left_by_apply(connection):
-        return _applying(connection, found.id)
-    if found is None:
+    running = newest(connection, _is_running())
+    if running is None:
         return LaminaError("Another rebuild is beginning", evidence=one_at_a_time, way_out="Repeat the command.")
-    if found.lease_until is None:
-        state = f"It runs in a process of its own; the last step that was finished is {found.step}."
+    if running.id == left_by_apply(connection):
+        return _applying(connection, running.id)
+    if running.lease_until is None:
+        state = f"It runs in a process of its own; the last step that was finished is {running.step}."
     else:
-        since, left = LEASE - (found.lease_until - found.now), found.lease_until - found.now
+        left = running.lease_until - connection.execute(select(func.clock_timestamp())).scalar_one()
         state = (
-            f"It is run step by step; the last step, {found.step}, ended {_minutes(since)} ago."
+            f"It is run step by step; the last step, {running.step}, ended {_minutes(LEASE - left)} ago."
             f" Another one may begin when it is done, or {_minutes(left)} from now if no further step ends."
         )
     return LaminaError(
-        f"Rebuild {found.id} is running",
+        f"Rebuild {running.id} is running",
         evidence=f"{state}\n{one_at_a_time}",
         way_out="Wait for it, or continue its steps. If nobody will, give it up, and nothing that is read changes:"
-        f" `lamina step abandon --rebuild {found.id}`.",
+        f" `lamina step abandon --rebuild {running.id}`.",
     )
 
 
 def _minutes(length: timedelta) -> str:
-    """A length of time in hours and minutes.
+    """A duration in hours and minutes.
 
     >>> _minutes(timedelta(hours=5, minutes=58)), _minutes(timedelta(seconds=80))
     ('5 h 58 min', '1 min')
@@ -300,12 +320,12 @@ def _minutes(length: timedelta) -> str:
 
 
 ARCHIVING_WITHIN = "1 h"
-"""For so long a process waits for another that writes the master log: it may hold what that one waits for."""
+"""A process waits this long for another that writes the master log: it may hold what the other one waits for."""
 
 
 @contextlib.contextmanager
 def archiving(database: Database) -> Iterator[None]:
-    """Keeps every other writer away from the master log; waits for the one that is writing, but not for ever."""
+    """Keeps every other writer away from the master log; waits for the present one up to ARCHIVING_WITHIN."""
     with database.autocommit() as connection:
         try:
             if not _hold(connection, str(archiving_table)):
@@ -322,10 +342,10 @@ def archiving(database: Database) -> Iterator[None]:
 
 
 def _hold(connection: Connection, table: str, *, within: str | None = None) -> bool:
-    """Takes the lock of an empty table until the session ends; False where another has it, and keeps it for so long.
+    """Takes the lock of an empty table until the session ends; False if another session keeps it `within` that time.
 
-    The transaction that holds it has neither an id nor a snapshot, so it keeps nothing from being vacuumed. It is idle
-    for as long as the work takes.
+    The transaction that holds it has neither an id nor a snapshot, so it does not delay VACUUM. It is idle for as long
+    as the work takes.
     """
     run(connection, "BEGIN ISOLATION LEVEL READ COMMITTED")
     run(connection, "SET LOCAL idle_in_transaction_session_timeout = 0")
@@ -343,7 +363,7 @@ def _hold(connection: Connection, table: str, *, within: str | None = None) -> b
 
 
 def _let_go(connection: Connection) -> None:
-    """Gives the session's lock back, and ends it: it may be broken, and in the pool would go on holding it.
+    """Releases the lock and ends the session: a broken session would keep the lock while it is in the pool.
 
     A statement that Ctrl-C interrupted has ended the session already.
     """
@@ -354,9 +374,9 @@ def _let_go(connection: Connection) -> None:
 
 
 def largest(connection: Connection) -> tuple[int, int, float] | None:
-    """The rebuild that read the most, of the newest ten that ended well: its number, its offsets, and its seconds.
+    """The largest of the newest ten successful rebuilds: its number, its offsets, and its seconds.
 
-    It counts, for each view, the offsets below its cut. Of rebuilds that read nearly nothing, the seconds are those of
+    Its offsets are the sum, over its views, of those below the cut. A rebuild that read almost nothing would measure
     Spark's start alone.
     """
     row = connection.execute(
@@ -374,18 +394,19 @@ def largest(connection: Connection) -> tuple[int, int, float] | None:
     return None if row is None else (row[0], row[1], row[2])
 
 
-def finished(connection: Connection, id: int, step: str) -> None:
-    """Records a step that was finished, and renews the lease of a rebuild that has one."""
+def finished(connection: Connection, id: int, step: Step, *views: str) -> None:
+    """Records a finished step, of these views if they are named, and renews the lease of a rebuild that has one."""
+    named = " ".join([step, *views])
     connection.execute(
         update(rebuild)
         .where(rebuild.c.id == id, rebuild.c.lease_until.is_not(None))
         .values(lease_until=func.clock_timestamp() + LEASE)
     )
-    connection.execute(update(rebuild).where(rebuild.c.id == id).values(step=step, seconds=_with_seconds_of(step)))
+    connection.execute(update(rebuild).where(rebuild.c.id == id).values(step=named, seconds=_with_seconds_of(named)))
 
 
 def _with_seconds_of(step: str) -> TextClause:
-    """The seconds by step, with those since the end of the step before: together, they are those of the rebuild."""
+    """The seconds by step, with those since the end of the step before; together they are the rebuild's."""
     return text(
         "seconds || jsonb_build_object(cast(:timed AS text), coalesce((seconds ->> :timed)::float8, 0)"
         " + extract(epoch FROM clock_timestamp() - started_at)::float8"
@@ -393,45 +414,65 @@ def _with_seconds_of(step: str) -> TextClause:
     ).bindparams(timed=step)
 
 
-def end(connection: Connection, id: int, state: str, error: str | None = None) -> None:
-    """Records how a running rebuild ended, once: `done`, `failed`, or `held` when a difference holds a view back."""
-    if state != "failed":
-        retired = update(rebuild).where(rebuild.c.id == id, rebuild.c.state == "running")
-        connection.execute(retired.values(seconds=_with_seconds_of(STEPS[-1])))
+def end(
+    connection: Connection, id: int, state: RebuildState, error: str | None = None, stopped: Stop | None = None
+) -> None:
+    """Records the end of a running rebuild, once. One that held views back may be done later."""
+    if state is not RebuildState.FAILED:
+        retired = update(rebuild).where(rebuild.c.id == id, _is_running())
+        connection.execute(retired.values(seconds=_with_seconds_of(Step.RETIRE)))
+    may_end = [RebuildState.RUNNING, *([RebuildState.HELD] if state is RebuildState.DONE else [])]
     connection.execute(
         update(rebuild)
-        .where(rebuild.c.id == id, rebuild.c.state.in_(["running", "held"] if state == "done" else ["running"]))
-        .values(state=state, error=error, ended_at=func.clock_timestamp(), lease_until=None)
+        .where(rebuild.c.id == id, rebuild.c.state.in_(may_end))
+        .values(state=state, error=error, stopped=stopped, ended_at=func.clock_timestamp(), lease_until=None)
     )
 
 
-def why(error: BaseException) -> str:
-    """What is recorded of an error that ended a rebuild: its first line."""
+def fail(connection: Connection, id: int, error: BaseException) -> None:
+    """Records that an error ended a rebuild, by the error's first line; Ctrl-C is a person's stop."""
     if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
-    return str(error).splitlines()[0] if str(error) else repr(error)
+        stop(connection, id, Stop.INTERRUPTED)
+    else:
+        end(connection, id, RebuildState.FAILED, str(error).splitlines()[0] if str(error) else repr(error))
+
+
+def stop(connection: Connection, id: int, how: Stop) -> None:
+    """Records that a person ended a rebuild for good."""
+    end(connection, id, RebuildState.FAILED, how.reason, how)
 
 
 def running(connection: Connection, id: int, *, or_held: bool = False) -> Rebuild:
-    """The rebuild, which stays running until this transaction ends; raises when it has ended or was given up."""
+    """The rebuild, which stays running until this transaction ends; raises if it has ended."""
     connection.execute(select(rebuild.c.id).where(rebuild.c.id == id).with_for_update(read=True))
-    found = get(connection, id)
-    if found.state != "running" and not (or_held and found.state == "held"):
+    locked = get(connection, id)
+    if locked.state not in (RebuildState.RUNNING, *([RebuildState.HELD] if or_held else [])):
         raise LaminaError(
-            f"Rebuild {id} is {found.state}" + (f": {found.error}" if found.error else ""),
+            f"Rebuild {id} is {locked.state}" + (f": {locked.error}" if locked.error else ""),
             way_out="Begin another with `lamina rebuild`.",
         )
-    return found
+    return locked
 
 
 def get(connection: Connection, id: int | None = None) -> Rebuild:
     """The rebuild with this id; without one, the newest that is running."""
-    query = select(rebuild).order_by(rebuild.c.id.desc()).limit(1)
-    query = query.where(rebuild.c.id == id) if id is not None else query.where(rebuild.c.state == "running")
-    row = connection.execute(query).one_or_none()
-    if row is None:
+    wanted = newest(connection, _is_running() if id is None else rebuild.c.id == id)
+    if wanted is None:
         raise LaminaError(
             "No rebuild is running" if id is None else f"There is no rebuild {id}",
             way_out="Begin one with `lamina rebuild`, or step by step with `lamina step seal`.",
         )
-    return Rebuild(row.id, tuple(row.views), row.leap, row.step, row.state, row.started_at, row.ended_at, row.error)
+    return wanted
+
+
+def newest(connection: Connection, *where: ColumnElement[bool]) -> Rebuild | None:
+    """The newest rebuild for which all conditions hold, whatever became of it; None before the first."""
+    row = connection.execute(select(rebuild).where(*where).order_by(rebuild.c.id.desc()).limit(1)).one_or_none()
+    return None if row is None else _rebuild(row)
+
+
+def _rebuild(row: Row[Any]) -> Rebuild:
+    stored = row._asdict()
+    del stored["key"], stored["seconds"]
+    purpose = Purpose(stored.pop("kind"), stored.pop("preview"))
+    return Rebuild(**{**stored, "views": tuple(row.views)}, purpose=purpose)

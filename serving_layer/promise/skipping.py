@@ -10,7 +10,6 @@ that batch, its offset is another record's by now, or will be, and whoever reads
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, delete, select
@@ -19,6 +18,7 @@ from sqlalchemy.dialects.postgresql import insert
 from master_log.offsets import Offsets, Skipped, TopicPartition
 from serving_layer.postgres.bookkeeping import query, skipped
 from serving_layer.postgres.database import Database
+from serving_layer.postgres.states import WriterKind
 from serving_layer.promise import progress, quarantine, rebuilds
 from serving_layer.promise.quarantine import BadRecord
 from view_algebra.errors import LaminaError
@@ -94,14 +94,5 @@ def skip(connection: Connection, name: str, bad: BadRecord, tail: str | None, re
     )
     for each in sources:
         quarantine.keep(connection, each, bad)
-        progress.take_over(connection, each, f"skip of {at.topic} {at.partition}:{bad.offset}")
+        progress.take_over(connection, each, f"skip of {at.topic} {at.partition}:{bad.offset}", WriterKind.SKIP)
     return True
-
-
-def is_skip(writer: str | None) -> bool:
-    """Is it a skip that took a query over? It does not read on.
-
-    >>> is_skip("skip of orders 0:7"), is_skip("process 7 on skip"), is_skip(None)
-    (True, False, False)
-    """
-    return re.fullmatch(r"skip of \S+ \d+:\d+", writer or "") is not None

@@ -22,6 +22,7 @@ from serving_layer.postgres.database import (
     is_lock_timeout,
     wait_shortly_for_readers,
 )
+from serving_layer.postgres.states import GenerationState
 from serving_layer.promise import overwriting, quarantine
 from serving_layer.readers import views
 
@@ -36,7 +37,9 @@ def drop_unused(database: Database) -> list[int]:
     """
     views.settle(database)
     with database.begin() as connection:
-        retired = lookup.find(connection, generation.c.state == "retired", generation.c.dropped_at.is_(None))
+        retired = lookup.find(
+            connection, generation.c.state == GenerationState.RETIRED, generation.c.dropped_at.is_(None)
+        )
     dropped = [each.id for each in retired if _dropped_generation(database, each)]
     with database.begin() as connection:
         left = [*_folded(connection), *_exchanged(connection), *_forgotten(connection)]

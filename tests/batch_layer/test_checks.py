@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from serving_layer.catalog import lookup
@@ -107,7 +109,7 @@ def test_a_check_that_warns_is_told_and_blocks_nothing(deployed: Deployed) -> No
     deployed.catch_up()
     before = published(deployed)
     found: list[Verdict] = []
-    deployed.deployment.batch.rebuild(on_checks=found.extend)
+    replace(deployed.deployment.batch, on_checked=found.extend).rebuild()
     assert [(each.check, each.result) for each in found] == [
         ("country_is_there", "warns"),
         ("one_row_each", "passes"),

@@ -32,6 +32,7 @@ STEPS = (
     "absorbed",
     "after go-live",
     "after prove",
+    "after check",
     "noted",
     "after hand-over",
     "after retire",

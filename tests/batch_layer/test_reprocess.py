@@ -312,7 +312,7 @@ def test_an_apply_undoes_no_rollback_and_goes_on_with_what_it_has_computed(deplo
     opened, told = deployed.deployment, list[str]()
 
     def roll_back(place: str) -> None:
-        if place == "checked":
+        if place == "after check":
             opened.at = lambda _: None
             opened.roll_back("hourly")
 
@@ -350,7 +350,7 @@ def test_a_new_source_begins_where_its_topic_does_when_it_is_deployed(
     deployed.producer.flush()
 
     def remove(place: str) -> None:
-        if place == "checked":
+        if place == "after check":
             kafka_admin.delete_records({TopicPartition(others, 0): 4})
 
     deployed.deployment.at = remove
@@ -445,7 +445,7 @@ def test_a_view_that_moves_to_a_new_source_of_an_old_topic_keeps_its_history(
     shown: dict[str, list[tuple[object, ...]]] = {}
 
     def reached(place: str) -> None:
-        if place in ("after archive", "checked"):
+        if place in ("after archive", "after check"):
             deployed.send("events", event(30 + len(shown)), event(20), event(5))
             deployed.wait_for("events")
         shown[place] = deployed.rows("SELECT events FROM totals")
@@ -456,7 +456,7 @@ def test_a_view_that_moves_to_a_new_source_of_an_old_topic_keeps_its_history(
         deployed.deployment.at = lambda _: None
         deployed.send("by_id", event(20), event(22), event(5))
         deployed.wait_for("by_id")
-    assert shown["checked"] == [(30,)]
+    assert shown["after check"] == [(30,)]
     assert shown["after hand-over"] == [(23,)], "each event once, also of those that came meanwhile"
     assert deployed.rows("SELECT events FROM totals") == [(24,)]
     assert deployed.rows("SELECT source, records FROM lamina.bad_records") == [("by_id", 1)]

@@ -383,7 +383,9 @@ def test_what_is_gone_is_named_and_comes_back(deployed: Deployed) -> None:
             assert browser.until("gone", "The speed layer", present=False) < 5
             deployed.until(lambda: len(deployed.owner("SELECT FROM lamina.freshness_history")) > 0, "a minute is kept")
         assert browser.until("state", "None runs for clicks") < 5
-        deployed.owner("UPDATE lamina.query SET writer = 'process 1 on a', committed_at = NULL")
+        deployed.owner(
+            "UPDATE lamina.query SET writer = 'process 1 on a', writer_kind = 'speed layer', committed_at = NULL"
+        )
         silent = "UPDATE lamina.heartbeat SET heard_at = now() - interval"
         deployed.owner(f"{silent} '6 s'")
         assert browser.until("state", "It may pause") < 5
@@ -404,7 +406,7 @@ AGO = "clock_timestamp() - interval"
 PLANTED = {
     "dead speed layer": (
         f"""
-UPDATE lamina.query SET writer = 'process 1 on a' WHERE name = 'dead';
+UPDATE lamina.query SET writer = 'process 1 on a', writer_kind = 'speed layer' WHERE name = 'dead';
 INSERT INTO lamina.heartbeat VALUES ('dead', {AGO} '40 s')
 ON CONFLICT (query) DO UPDATE SET heard_at = excluded.heard_at
 """,

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lamina.deployment import Deployment
 from lamina.metrics import EVERY, FILES, Numbers, document, registry
+from serving_layer.postgres.states import Step
 from serving_layer.promise.rebuilds import STEPS
 from tests.fix_lamina import Deployed
 from tests.fix_services import REPOSITORY
@@ -64,7 +65,7 @@ def test_the_numbers_are_those_of_the_deployment(deployed: Deployed) -> None:
     assert found["lamina_view_seconds_behind", "pages"] < 600
     assert found["lamina_view_bytes", "pages"] > 0
     steps = {key[1:]: value for key, value in found.items() if key[0] == "lamina_rebuild_step_seconds"}
-    assert steps.keys() == {(step, "pages" if step == "compute" else "") for step in STEPS}
+    assert steps.keys() == {(step, "pages" if step is Step.COMPUTE else "") for step in STEPS}
     assert sum(steps.values()) == pytest.approx(found["lamina_rebuild_seconds",], abs=0.1)
     assert 0 < found["lamina_view_fresh_ratio", "pages", "day"] <= 1
     names = {metric.name for metric in EVERY}

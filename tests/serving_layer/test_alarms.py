@@ -16,9 +16,10 @@ from serving_layer.monitoring import freshness
 from serving_layer.monitoring.alarms import Limits, alarms
 from serving_layer.monitoring.overview import overview
 from serving_layer.postgres.copying import Rows
+from serving_layer.postgres.states import RebuildKind, RebuildState, Step, Stop, WriterKind
 from serving_layer.promise import generations, progress, quarantine, queries, rebuilds
 from serving_layer.promise.quarantine import Bad
-from serving_layer.promise.rebuilds import Scheduler
+from serving_layer.promise.rebuilds import Purpose, Scheduler
 from tests.serving_layer.world import World, empty
 from view_algebra import LaminaError, compile_catalog
 
@@ -72,7 +73,7 @@ QUERIES = [
     ),
     (f"{LONG_AGO}, committed_at = clock_timestamp()", 7, None),
     (f"{LONG_AGO}, created_at = clock_timestamp()", 7, None),
-    (f"{LONG_AGO}, writer = NULL", 7, "none was counted for 80 s: no speed layer runs"),
+    (f"{LONG_AGO}, writer = NULL, writer_kind = NULL", 7, "none was counted for 80 s: no speed layer runs"),
     (f"{LONG_AGO}, stopped = 'it fails again and again: a reason'", 7, "it fails again and again: a reason"),
     (f"committed_at = clock_timestamp(), waiting = 9, waiting_at = {AGO} '61 s'", 9, "and not fewer for 61 s"),
     (f"committed_at = clock_timestamp(), waiting = 9, waiting_at = {AGO} '5 s'", 9, None),
@@ -81,7 +82,7 @@ QUERIES = [
 
 
 def test_a_query_that_stands_is_told_whatever_the_reason(world: World) -> None:
-    before = "SELECT created_at, committed_at, caught_up_at, writer FROM lamina.query WHERE name = 'a'"
+    before = "SELECT created_at, committed_at, caught_up_at, writer, writer_kind FROM lamina.query WHERE name = 'a'"
     for values, behind, expected in QUERIES:
         with world.database.begin() as connection:
             kept = connection.execute(text(before)).mappings().one()
@@ -98,7 +99,7 @@ def test_a_query_that_stands_is_told_whatever_the_reason(world: World) -> None:
             connection.execute(
                 text(
                     "UPDATE lamina.query SET created_at = :created_at, committed_at = :committed_at, caught_up_at ="
-                    " :caught_up_at, writer = :writer, stopped = NULL, waiting = NULL,"
+                    " :caught_up_at, writer = :writer, writer_kind = :writer_kind, stopped = NULL, waiting = NULL,"
                     " waiting_at = NULL WHERE name = 'a'"
                 ),
                 dict(kept),
@@ -183,7 +184,7 @@ def test_a_writer_is_gone_that_was_not_heard_of_for_long(world: World) -> None:
     heard(world, "40 s")
     sql(world, "UPDATE lamina.query SET committed_at = clock_timestamp() WHERE name = 'a'")
     assert told(world) == [], "a commit is a sign of life"
-    sql(world, f"UPDATE lamina.query SET {LONG_AGO}, writer = NULL WHERE name = 'a'")
+    sql(world, f"UPDATE lamina.query SET {LONG_AGO}, writer = NULL, writer_kind = NULL WHERE name = 'a'")
     assert told(world) == [], "it has ended in order"
 
 
@@ -200,8 +201,8 @@ def test_a_query_whose_history_an_apply_still_computes_is_read_by_nobody_and_no_
 def test_a_leap_that_was_left_is_told_with_the_way_out(world: World) -> None:
     with world.database.begin() as connection:
         id = rebuilds.begin(connection, ["sums"], leap=True, by=Scheduler())
-        progress.take_over(connection, "a", rebuilds.leap_writer(id))
-        rebuilds.finished(connection, id, "seal")
+        progress.take_over(connection, "a", rebuilds.leap_writer(id), WriterKind.LEAP)
+        rebuilds.finished(connection, id, Step.SEAL)
     assert told(world) == []
     sql(world, f"UPDATE lamina.query SET {LONG_AGO}")
     assert told(world) == [], "it lacks nothing yet"
@@ -221,59 +222,59 @@ def test_a_rebuild_that_failed_died_or_is_overdue_is_told(world: World) -> None:
     assert overdue.startswith("no rebuild has ended well for 27 h")
     with rebuilds.in_one_process(world.database):
         with world.database.begin() as connection:
-            id = rebuilds.begin(connection, ["sums"], leap=False, by=None)
+            id = rebuilds.begin(connection, ["sums"])
         assert told(world) == []
     assert told(world)[0].startswith(f"rebuild {id} died after step `begin`")
-    for error, telling in (("the disk is full", 1), *((error, 0) for error in rebuilds.ENDED_BY_A_PERSON)):
-        sql(world, f"UPDATE lamina.rebuild SET state = 'failed', error = '{error}'")
-        assert len(told(world)) == telling, error
-    sql(world, "UPDATE lamina.rebuild SET state = 'done', error = NULL, ended_at = clock_timestamp()")
+    for stopped, telling in (("NULL", 1), *((f"'{stop}'", 0) for stop in Stop)):
+        sql(world, f"UPDATE lamina.rebuild SET state = 'failed', error = 'the disk is full', stopped = {stopped}")
+        assert len(told(world)) == telling, stopped
+    sql(world, "UPDATE lamina.rebuild SET state = 'done', error = NULL, stopped = NULL, ended_at = clock_timestamp()")
     assert told(world, limits=Limits(rebuild_within=26)) == []
-    sql(world, f"UPDATE lamina.rebuild SET key = '{rebuilds.APPLY}'")
+    sql(world, "UPDATE lamina.rebuild SET kind = 'apply'")
     [overdue] = told(world, limits=Limits(rebuild_within=26))
     assert overdue.startswith("no rebuild has ended well for 27 h"), "what an apply has computed is no nightly rebuild"
 
 
 def test_a_preview_that_died_is_made_again_and_never_applied(world: World) -> None:
-    def ended(state: str, **given: str) -> int:
+    def ended(state: RebuildState, purpose: Purpose = rebuilds.RECOMPUTE) -> int:
         with rebuilds.in_one_process(world.database), world.database.begin() as connection:
-            id = rebuilds.begin(connection, ["sums"], leap=False, by=None, **given)
-            if state != "running":
+            id = rebuilds.begin(connection, ["sums"], purpose=purpose)
+            if state is not RebuildState.RUNNING:
                 rebuilds.end(connection, id, state, "the disk is full")
             return id
 
-    nightly, preview = ended("failed"), {"command": f"{rebuilds.PREVIEW}dev"}
-    for state in ("failed", "done"):
-        ended(state, **preview)
+    nightly, preview = ended(RebuildState.FAILED), Purpose(RebuildKind.PREVIEW, "dev")
+    for state in (RebuildState.FAILED, RebuildState.DONE):
+        ended(state, preview)
         [failed] = told(world)
         assert failed.startswith(f"rebuild {nightly} failed"), "whoever makes a preview is told, and mends no other"
-    died = ended("running", **preview)
+    died = ended(RebuildState.RUNNING, preview)
     assert f"rebuild {died} died after step `begin`: repeat the `lamina apply --preview dev` that" in told(world)[-1]
     sql(world, "UPDATE lamina.query SET created_at = created_at - interval '27 hours'")
-    sql(world, "UPDATE lamina.rebuild SET state = 'done', ended_at = clock_timestamp() WHERE key IS NOT NULL")
+    sql(world, "UPDATE lamina.rebuild SET state = 'done', ended_at = clock_timestamp() WHERE kind = 'preview'")
     overdue = told(world, limits=Limits(rebuild_within=26))[-1]
     assert overdue.startswith("no rebuild has ended well for 27 h"), "a preview is no nightly rebuild"
 
 
 def test_a_rebuild_that_failed_is_told_until_another_of_its_views_has_ended(world: World) -> None:
-    def ended(*views: str, state: str, error: str | None = None) -> int:
+    def ended(*views: str, state: RebuildState, error: str | None = None, stopped: Stop | None = None) -> int:
         with rebuilds.in_one_process(world.database), world.database.begin() as connection:
-            id = rebuilds.begin(connection, views, leap=False, by=None)
-            rebuilds.end(connection, id, state, error)
+            id = rebuilds.begin(connection, views)
+            rebuilds.end(connection, id, state, error, stopped)
             return id
 
-    first = ended("counts", "sums", state="failed", error="the disk is full")
-    ended("both", state="done")
-    ended("sums", state="done")
+    first = ended("counts", "sums", state=RebuildState.FAILED, error="the disk is full")
+    ended("both", state=RebuildState.DONE)
+    ended("sums", state=RebuildState.DONE)
     [alarm] = told(world)
     assert alarm.startswith(f"rebuild {first} failed after step `begin`: the disk is full")
-    ended("counts", state="failed", error=rebuilds.INTERRUPTED)
+    ended("counts", state=RebuildState.FAILED, error="it was interrupted", stopped=Stop.INTERRUPTED)
     assert told(world) == [alarm], "of what a person ended nothing is known"
-    ended("counts", state="done")
+    ended("counts", state=RebuildState.DONE)
     assert told(world) == []
-    ended("not_deployed", state="failed", error="the disk is full")
+    ended("not_deployed", state=RebuildState.FAILED, error="the disk is full")
     assert len(told(world)) == 1
-    ended("both", state="done")
+    ended("both", state=RebuildState.DONE)
     assert told(world) == []
 
 
@@ -284,12 +285,12 @@ def test_a_view_that_is_held_back_is_told_until_a_later_one_is_read(world: World
     )
     world.append("a", 0, ("x", 1))
     world.advance("a")
-    held = rebuilt(world, "sums", state="held")
+    held = rebuilt(world, "sums", state=RebuildState.HELD)
     [alarm] = told(world)
     assert alarm.startswith(f"sums: its proof found a difference, and rebuild {held} holds it back")
-    rebuilt(world, "counts", state="done")
+    rebuilt(world, "counts", state=RebuildState.DONE)
     assert told(world) == [alarm]
-    rebuilt(world, "sums", state="done")
+    rebuilt(world, "sums", state=RebuildState.DONE)
     assert told(world) == []
 
 
@@ -298,26 +299,26 @@ def test_of_the_newest_rebuilds_the_largest_tells_how_fast_one_is(world: World) 
         assert rebuilds.largest(connection) is None
     world.append("a", 0, *[("x", each) for each in range(9)])
     world.advance("a")
-    large = rebuilt(world, "sums", state="done")
+    large = rebuilt(world, "sums", state=RebuildState.DONE)
     sql(world, f"UPDATE lamina.rebuild SET started_at = ended_at - interval '18 s' WHERE id = {large}")
     with world.database.begin() as connection:
         assert rebuilds.largest(connection) == (large, 9, 18.0)
     world.append("a", 0, ("x", 1))
     world.advance("a")
-    rebuilt(world, "sums", state="failed")
+    rebuilt(world, "sums", state=RebuildState.FAILED)
     with world.database.begin() as connection:
         assert rebuilds.largest(connection) == (large, 9, 18.0)
 
 
-def rebuilt(world: World, view: str, *, state: str) -> int:
+def rebuilt(world: World, view: str, *, state: RebuildState) -> int:
     """A rebuild of one view, which is handed over unless it is to be held; gives its id."""
     with rebuilds.in_one_process(world.database):
         with world.database.begin() as connection:
-            id = rebuilds.begin(connection, [view], leap=False, by=None)
+            id = rebuilds.begin(connection, [view])
             new = generations.open_building(connection, view, rebuild=id).id
         world.load(new)
         world.go_live(new)
-        if state == "done":
+        if state is RebuildState.DONE:
             world.hand_over(view, new)
         with world.database.begin() as connection:
             rebuilds.end(connection, id, state)

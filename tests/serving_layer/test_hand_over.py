@@ -10,6 +10,7 @@ from master_log.kafka import Brokers
 from serving_layer.catalog import lookup
 from serving_layer.monitoring import alarms
 from serving_layer.postgres.bookkeeping import checked
+from serving_layer.postgres.states import RebuildState
 from serving_layer.promise import generations, rebuilds
 from tests.serving_layer.world import World
 
@@ -43,7 +44,7 @@ def test_a_view_is_handed_over_anyway_with_all_that_fails_for_nothing_else(
     world.append("a", 0, ("x", 1), (None, 2))
     world.advance("a")
     with world.database.begin() as connection:
-        id = rebuilds.begin(connection, ["counts", "sums"], leap=False, by=None)
+        id = rebuilds.begin(connection, ["counts", "sums"])
         new = {name: generations.open_building(connection, name, rebuild=id).id for name in ("counts", "sums")}
     for each in new.values():
         world.load(each)
@@ -53,7 +54,7 @@ def test_a_view_is_handed_over_anyway_with_all_that_fails_for_nothing_else(
 
     assert batch.hand_over(id) == held
     with world.database.begin() as connection:
-        rebuilds.end(connection, id, "held" if held else "done")
+        rebuilds.end(connection, id, RebuildState.HELD if held else RebuildState.DONE)
         told = alarms.of_checks(connection)
     if not held:
         assert told == []

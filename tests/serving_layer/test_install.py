@@ -19,6 +19,9 @@ from lamina.deployment import Deployment
 from lamina.settings import Settings
 from serving_layer.postgres import database as database_module
 from serving_layer.postgres.database import Database
+from serving_layer.postgres.states import RebuildKind, Stop, WriterKind
+from serving_layer.promise import progress, rebuilds
+from serving_layer.promise.rebuilds import Purpose
 from serving_layer.readers.limits import Limits
 from serving_layer.readers.rights import Holder, in_the_way
 from serving_layer.upkeep.install import install, installed, migrations, pending
@@ -42,6 +45,23 @@ def test_installing_again_changes_nothing(world: World) -> None:
     assert installed(world.database)
 
 
+WRITERS = {
+    "read": ("process 7 (1f) on (leap)s", WriterKind.SPEED_LAYER),
+    "leapt": ("rebuild 7 (leap)", WriterKind.LEAP),
+    "skipped": ("skip of orders 0:7", WriterKind.SKIP),
+    "unread": (None, None),
+}
+"""Queries by name: the writer as revision 0029 stored it, and its kind."""
+
+REBUILDS = [
+    ("apply", "it was interrupted", rebuilds.APPLY, Stop.INTERRUPTED),
+    ("apply --preview dev", "it was given up", Purpose(RebuildKind.PREVIEW, "dev"), Stop.GIVEN_UP),
+    ("nightly", "no memory", rebuilds.RECOMPUTE, None),
+    (None, None, rebuilds.RECOMPUTE, None),
+]
+"""Rebuilds in the order of their ids: key and error as revision 0029 stored them, then their meaning."""
+
+
 def test_a_database_of_the_first_version_is_upgraded(database: str) -> None:
     opened = Database(database)
     with opened.begin() as connection:
@@ -52,6 +72,15 @@ def test_a_database_of_the_first_version_is_upgraded(database: str) -> None:
         command.upgrade(migrations(connection), "0020")
         heard = "INSERT INTO lamina.query (name, topic, topic_id, heard_at) VALUES"
         connection.execute(text(f"{heard} ('a', 't', 'x', '2026-01-01T00:00:00Z'), ('b', 't', 'x', NULL)"))
+        command.upgrade(migrations(connection), "0029")
+        add = "INSERT INTO lamina.query (name, topic, topic_id, writer) VALUES (:name, 't', 'x', :writer)"
+        for name, (writer, _) in WRITERS.items():
+            connection.execute(text(add), {"name": name, "writer": writer})
+        add = (
+            "INSERT INTO lamina.rebuild (views, step, state, key, error) VALUES ('{}', 'seal', 'failed', :key, :error)"
+        )
+        for key, error, *_ in REBUILDS:
+            connection.execute(text(add), {"key": key, "error": error})
     with opened.begin() as connection:
         assert "bookkeeping" in pending(connection, Limits())
     install(opened)
@@ -62,6 +91,11 @@ def test_a_database_of_the_first_version_is_upgraded(database: str) -> None:
         heard = "SELECT query FROM lamina.heartbeat WHERE heard_at = '2026-01-01T00:00:00Z'"
         assert connection.execute(text(heard)).scalars().all() == ["a"], "its writer need not say again that it lives"
         assert connection.execute(text("SELECT sum(value_bytes), sum(size) FROM lamina.quarantine")).all() == [(2, 218)]
+        kinds = {name: each.writer_kind for name, each in progress.queries(connection).items() if name in WRITERS}
+        assert kinds == {name: kind for name, (_, kind) in WRITERS.items()}
+        for id, (_, error, purpose, stopped) in enumerate(REBUILDS, 1):
+            upgraded = rebuilds.get(connection, id)
+            assert (upgraded.error, upgraded.purpose, upgraded.stopped) == (error, purpose, stopped)
     opened.close()
 
 

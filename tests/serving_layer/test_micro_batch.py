@@ -222,9 +222,11 @@ def test_a_limit_of_the_database_for_transactions_is_none_of_ours(world: World) 
 def test_writers_that_die_before_they_commit_are_counted_until_one_commits(world: World) -> None:
     def taken_over_by(process: int) -> int:
         with world.database.begin() as connection:
-            world.fences["a"] = progress.take_over(connection, "a", f"{progress.PROCESS}{process} on a machine")
+            world.fences["a"] = progress.take_over(connection, "a", f"process {process} on a machine")
             return progress.deaths(connection, "a")
 
+    with world.database.begin() as connection:
+        progress.let_go(connection, {"a": world.fences["a"]})
     assert [taken_over_by(process) for process in (1, 2, 3, 3)] == [0, 1, 2, 2]
     world.append("a", 0, ("x", 1))
     world.advance("a")

@@ -13,6 +13,7 @@ from master_log.offsets import Offsets
 from serving_layer.catalog import lookup
 from serving_layer.change import differences, previews, registry, rollbacks
 from serving_layer.change.differences import ColumnDifference, Difference, Example
+from serving_layer.postgres.states import RebuildState
 from serving_layer.promise import generations, progress, rebuilds
 from serving_layer.upkeep import dropping
 from tests.serving_layer.test_versions import BY_KEY, TOTAL, left, reading, rows
@@ -34,7 +35,7 @@ def preview(world: World, name: str, **files: str | None) -> list[str]:
     with world.database.begin() as connection:
         after = previews.compiled(connection, catalog)
         lacking = previews.lacking(connection, after)
-        rebuild = rebuilds.begin(connection, [], leap=False, by=None, command=rebuilds.APPLY)
+        rebuild = rebuilds.begin(connection, [], purpose=rebuilds.APPLY)
         registry.open_versions(connection, lacking, after, rebuild)
         ready = {each.view: each.id for each in lookup.of_rebuild(connection, rebuild)}
     for id in ready.values():
@@ -42,7 +43,7 @@ def preview(world: World, name: str, **files: str | None) -> list[str]:
     world.go_live(*ready.values())
     with world.database.begin() as connection:
         previews.make(connection, name, catalog, ready)
-        rebuilds.end(connection, rebuild, "done")
+        rebuilds.end(connection, rebuild, RebuildState.DONE)
     dropping.drop_unused(world.database)
     return sorted(ready)
 

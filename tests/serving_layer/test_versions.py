@@ -23,6 +23,7 @@ from serving_layer.catalog.deployed import deployed
 from serving_layer.change import registry, rollbacks
 from serving_layer.postgres.bookkeeping import generation
 from serving_layer.postgres.database import is_lock_timeout, session_of
+from serving_layer.postgres.states import RebuildState
 from serving_layer.promise import generations, progress, rebuilds
 from serving_layer.promise.queries import End, Topic
 from serving_layer.readers import views
@@ -315,14 +316,14 @@ def test_what_was_rolled_back_from_does_not_come_back_after_a_rebuild(world: Wor
 
 def test_the_way_back_by_apply_shows_nothing_that_was_rolled_back_from(world: World) -> None:
     with world.database.begin() as connection:
-        held = rebuilds.begin(connection, ["counts"], leap=False, by=None)
+        held = rebuilds.begin(connection, ["counts"])
         first = lookup.published(connection)["counts"]
         wrong = generations.open_building(connection, "counts", rebuild=held).id
     world.load(wrong)
     world.go_live(wrong)
     world.hand_over("counts", wrong)
     with world.database.begin() as connection:
-        rebuilds.end(connection, held, "held")
+        rebuilds.end(connection, held, RebuildState.HELD)
         assert rollbacks.roll_back(connection, "counts") == (wrong, first)
     before = world.files["counts.sql"]
     ready = world.begin_change(counts=BY_KEY)
@@ -652,7 +653,7 @@ def announce(connection: Connection, new: Sequence[View], catalog: Catalog) -> N
 
 
 def open_versions(connection: Connection, new: Sequence[View], catalog: Catalog) -> None:
-    id = rebuilds.begin(connection, [], leap=False, by=None, command=rebuilds.APPLY)
+    id = rebuilds.begin(connection, [], purpose=rebuilds.APPLY)
     registry.open_versions(connection, new, catalog, id)
 
 
@@ -704,7 +705,7 @@ def test_a_version_that_was_announced_is_not_forgotten_while_it_is_opened(world:
             failed.append(error)
 
     with world.database.begin() as connection:
-        id = rebuilds.begin(connection, ["counts"], leap=False, by=None, command=rebuilds.APPLY)
+        id = rebuilds.begin(connection, ["counts"], purpose=rebuilds.APPLY)
         registry.prepare(connection, catalog, changes, {}, {}, id)
         dropper = threading.Thread(target=drop)
         dropper.start()
@@ -743,7 +744,7 @@ def left_by_a_dead_apply(world: World, topic: str) -> tuple[int, Catalog]:
     catalog = compile_catalog(files)
     at = Offsets.of(topic, {0: 7})
     with world.database.begin() as connection:
-        id = rebuilds.begin(connection, ["sums"], leap=False, by=None, command=rebuilds.APPLY)
+        id = rebuilds.begin(connection, ["sums"], purpose=rebuilds.APPLY)
         given = (catalog, registry.plan(connection, catalog), {"c": empty("id-c", topic)})
         registry.prepare(connection, *given, {"c": End(at, {TopicPartition(topic, 0): "a tail"})}, id)
         assert progress.known(connection, "c") == (at, {TopicPartition(topic, 0): "a tail"})

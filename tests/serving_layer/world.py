@@ -20,6 +20,7 @@ from serving_layer.postgres.bookkeeping import generation
 from serving_layer.postgres.cells import Staged
 from serving_layer.postgres.copying import Rows
 from serving_layer.postgres.database import Database
+from serving_layer.postgres.states import RebuildState
 from serving_layer.promise import generations, loading, progress, rebuilds
 from serving_layer.promise.micro_batch import MicroBatch, Outcome, commit
 from serving_layer.promise.queries import Topic
@@ -95,7 +96,7 @@ class World:
         self._compile()
         with self.database.begin() as connection:
             changes = registry.plan(connection, self.catalog)
-            id = rebuilds.begin(connection, [], leap=False, by=None, command=rebuilds.APPLY)
+            id = rebuilds.begin(connection, [], purpose=rebuilds.APPLY)
             registry.prepare(connection, self.catalog, changes, {}, {}, id)
             return {each.view: each.id for each in lookup.of_rebuild(connection, id)}
 
@@ -106,7 +107,7 @@ class World:
             for name in ready:
                 generations.retire(connection, generations.superseded(connection, name))
             if (left := rebuilds.left_by_apply(connection)) is not None:
-                rebuilds.end(connection, left, "done")
+                rebuilds.end(connection, left, RebuildState.DONE)
 
     def change(self, *, allow_break: bool = False, **files: str) -> None:
         """Changes the catalog: computes what is new, and moves."""
