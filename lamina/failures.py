@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
+from typing import Any
+
 from view_algebra.errors import LaminaError
 
-POSTGRES_AWAY = (
-    "connection to server at",
-    "server closed the connection",
-    "terminating connection",
-    "PSQLException: Connection to",
-    "PSQLException: An I/O error",
-    "PSQLException: This connection has been closed",
+_AWAY_IN_A_TASK = re.compile(
+    r"^.*\bpsycopg2\.(?:OperationalError|InterfaceError|errors\.(?:AdminShutdown|CrashShutdown|CannotConnectNow"
+    r"|Connection\w+|SqlclientUnable\w+)): .*$",
+    re.MULTILINE,
 )
-"""What says, in Spark's words about a task that failed, that Postgres was the reason."""
+"""The line of a task's error that names a class of psycopg2. psycopg2 chooses the class by SQLSTATE (08…, 57P01 to
+57P03), or raises one of the first two if the connection broke; the words behind it depend on `lc_messages`."""
 
 
 def in_our_words(error: Exception) -> LaminaError | None:
-    """What Postgres, Spark or the system refused, as an error with a way out; None for a mistake of ours."""
+    """The error with a way out for a refusal by Postgres, Spark or the system; None for a mistake of ours."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -35,7 +37,8 @@ def in_our_words(error: Exception) -> LaminaError | None:
         way_out = "Its transaction was rolled back. Fix what the error names, and repeat the command."
         return LaminaError("Postgres reported an error", evidence=said, way_out=way_out)
     if isinstance(error, (PySparkException, Py4JError)):
-        return by_spark(str(error))
+        lost = _lost_by_jdbc(error)
+        return by_spark(str(error)) if lost is None else _away(lost)
     if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
         what = f"{error.filename}: the file or folder cannot be used" if error.filename else "The system refused"
         way_out = "Correct the path or its rights, or make room on the disk; then repeat the command."
@@ -44,32 +47,35 @@ def in_our_words(error: Exception) -> LaminaError | None:
 
 
 def told(error: Exception) -> LaminaError:
-    """The same of any error; a mistake of ours is raised again."""
-    found = error if isinstance(error, LaminaError) else in_our_words(error)
-    if found is None:
+    """The error with a way out for any error; a mistake of ours is raised again."""
+    failure = error if isinstance(error, LaminaError) else in_our_words(error)
+    if failure is None:
         raise error
-    return found
+    return failure
 
 
 def of_view(name: str, error: Exception) -> LaminaError:
-    """The same of an error that arose while a view was computed, with its name. An error of ours stays as it is."""
-    found = told(error)
-    if found is error:
-        return found
-    return LaminaError(f"{name}: {found.what}", evidence=found.evidence, way_out=found.way_out)
+    """The error with a way out for a view that could not be computed, with its name; an error of ours is unchanged."""
+    failure = told(error)
+    if failure is error:
+        return failure
+    return LaminaError(f"{name}: {failure.what}", evidence=failure.evidence, way_out=failure.way_out)
 
 
 def by_spark(said: str) -> LaminaError:
-    """One sentence out of a page of Java's: what it was caused by, and whether Postgres went away meanwhile.
+    """The root cause, out of a page of Java's; or that a task lost Postgres.
 
     >>> by_spark("Job aborted.|at x.y(z)|Caused by: IOException: No space left".replace("|", chr(10))).evidence
     'IOException: No space left'
+    >>> by_spark("Job aborted.|psycopg2.errors.AdminShutdown: Verbindung wird abgebrochen|".replace("|", chr(10))).what
+    'Postgres went away in the middle'
+    >>> by_spark("Job aborted.|psycopg2.errors.OutOfMemory: kein Speicher|".replace("|", chr(10))).what
+    'Spark failed'
     """
     from master_log.causes import cause
 
-    lines = [line.strip() for line in said.splitlines()]
-    if away := next((line for line in lines if any(sign in line for sign in POSTGRES_AWAY)), None):
-        return _away(away)
+    if (away := _AWAY_IN_A_TASK.search(said)) is not None:
+        return _away(away[0].strip())
     return LaminaError(
         "Spark failed",
         evidence=cause(said),
@@ -77,8 +83,24 @@ def by_spark(said: str) -> LaminaError:
     )
 
 
+def _lost_by_jdbc(error: Exception) -> str | None:
+    """The words with which the JDBC driver lost Postgres, by its SQLSTATE: the master log's catalog is there."""
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError):  # Spark's process may have ended
+        thrown: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+        while thrown is not None:
+            is_driver = thrown.getClass().getName() == "org.postgresql.util.PSQLException"
+            if is_driver and (thrown.getSQLState() or "").startswith(("08", "57P")):
+                return str(thrown.toString())
+            thrown = thrown.getCause()
+    return None
+
+
 def _away(said: str) -> LaminaError:
-    return LaminaError(
+    from serving_layer.postgres.database import PostgresAway
+
+    return PostgresAway(
         "Postgres went away in the middle",
         evidence=said,
         way_out="What was not committed is rolled back, and nothing is lost. Make sure that Postgres runs, and repeat"

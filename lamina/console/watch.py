@@ -341,7 +341,7 @@ class Watch:
 
 def _of(name: str, seconds: float, refusal: LaminaError | None, way_out: str) -> Missing:
     """A server that does not answer, or one that answers with a refusal, which has a way out of its own."""
-    away = refusal is None or isinstance(refusal, KafkaAway) or is_away(refusal) or "went away" in refusal.what
+    away = refusal is None or isinstance(refusal, KafkaAway) or is_away(refusal)
     if away or refusal is None:
         return Missing(f"{name} is gone.", f"It has not answered for {age(seconds)}.", f"{way_out} Nothing is lost.")
     return Missing(f"{refusal.what}.", refusal.evidence, refusal.way_out)

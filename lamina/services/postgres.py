@@ -30,6 +30,7 @@ from psycopg2 import sql
 from lamina.services import access, processes
 from lamina.services.access import let_through
 from lamina.services.processes import Owner, Running, free_port, spawn, tail
+from serving_layer.postgres import connecting
 from serving_layer.readers.limits import CONNECTIONS_OF_A_PERSON, superusers_script
 from view_algebra.errors import LaminaError
 
@@ -282,11 +283,12 @@ def _clear_leftovers(data: Path) -> None:
 
 
 def answers(home: Path, port: int) -> bool:
-    """True when the superuser can connect. Raises LaminaError when the password is not the server's."""
+    """True if the superuser can connect. Raises LaminaError if the password is not the server's."""
+    address = url(home, port, role="postgres", database="postgres")
     try:
-        psycopg2.connect(url(home, port, role="postgres", database="postgres"), connect_timeout=5).close()
+        psycopg2.connect(address, connect_timeout=5).close()
     except psycopg2.OperationalError as error:
-        if "authentication failed" in str(error):
+        if connecting.refusal(address) == connecting.INVALID_PASSWORD:
             raise LaminaError(
                 "the embedded Postgres rejects its own password",
                 evidence=f"{home / 'passwords.json'} does not match its data folder.",

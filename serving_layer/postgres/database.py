@@ -19,6 +19,7 @@ from psycopg2.extensions import TRANSACTION_STATUS_ACTIVE
 from sqlalchemy import Engine, create_engine, event, func, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
+from serving_layer.postgres import connecting
 from view_algebra.errors import LaminaError
 
 log = logging.getLogger("lamina.serving")
@@ -202,7 +203,9 @@ class Database:
         try:
             connection = self.engine.connect()
         except OperationalError as error:
-            raise no_connection(error, first_line(error), "LAMINA_POSTGRES", at=f" at {self.name}") from error
+            url = self.url.set(drivername="postgresql").render_as_string(hide_password=False)
+            code = connecting.refusal(url, **CONNECTION)
+            raise no_connection(code, first_line(error), "LAMINA_POSTGRES", at=f" at {self.name}") from error
         with connection:
             yield connection
 
@@ -248,41 +251,46 @@ class SessionLost(LaminaError):
 
 
 class PostgresAway(LaminaError):
-    """Postgres refused the connection or did not answer."""
+    """Postgres refused the connection, with this SQLSTATE, or did not answer."""
+
+    def __init__(self, what: str, *, evidence: str = "", way_out: str = "", code: str = "") -> None:
+        """The code is empty if there was no answer."""
+        super().__init__(what, evidence=evidence, way_out=way_out)
+        self.code = code
+
+    @property
+    def refuses_login(self) -> bool:
+        """True if waiting does not help: no such login, password or database, or no right to connect."""
+        return self.code.startswith(("28", "3D", "42"))
 
 
-_CROWDED = ("too many clients", "too many connections", "remaining connection slots")
-"""What Postgres says, among other words, if a connection is one too many."""
+def no_connection(code: str, said: str, settings: str, *, at: str = "", start: str = "Start it") -> PostgresAway:
+    """The error of a connection that failed with this SQLSTATE (`connecting.refusal`).
 
-
-def no_connection(
-    error: BaseException, said: str, settings: str, *, at: str = "", start: str = "Start it"
-) -> PostgresAway:
-    """A server that is not there, or one that refuses the login: that one need not be started."""
-    if any(part in said for part in _CROWDED):
+    A server that refuses the login need not be started.
+    """
+    if code == connecting.TOO_MANY_CONNECTIONS:
         return PostgresAway(
             f"Postgres has no free connection{at}",
+            code=code,
             evidence=said,
             way_out="Repeat the command when others have ended; or end sessions that nobody uses, or raise the limit:"
             " connections=… in LAMINA_ANALYST_LIMITS, ALTER ROLE … CONNECTION LIMIT, or max_connections of the server.",
         )
-    refused = _refused_login(error)
-    reset = (
-        " `lamina password` gives `analyst` the password in LAMINA_ANALYST again, `lamina login NAME` makes a login."
-    )
-    begin = "Correct" if refused else f"{start}, or correct"
-    return PostgresAway(
-        f"Postgres {'refuses the login' if refused else 'does not answer'}{at}",
-        evidence=said,
-        way_out=f"{begin} {settings} (user, password, host, port, database)."
-        + (reset if refused and "LAMINA_ANALYST" in settings else ""),
-    )
+    way_out = f"orrect {settings} (user, password, host, port, database)."
+    away = PostgresAway(f"Postgres does not answer{at}", evidence=said, way_out=f"{start}, or c{way_out}", code=code)
+    if not away.refuses_login:
+        return away
+    if "LAMINA_ANALYST" in settings:
+        way_out += " `lamina password` gives `analyst` the password in LAMINA_ANALYST again,"
+        way_out += " `lamina login NAME` makes a login."
+    return PostgresAway(f"Postgres refuses the login{at}", evidence=said, way_out=f"C{way_out}", code=code)
 
 
 def is_away(error: BaseException) -> bool:
-    """True when the error means that Postgres is not there now, and may be again."""
+    """True if Postgres is not there now, and may come back."""
     if isinstance(error, PostgresAway):
-        return not _refused_login(error.__cause__)
+        return not error.refuses_login
     if isinstance(error, DBAPIError):
         return error.connection_invalidated or is_away(error.orig) if error.orig else False
     code = getattr(error, "pgcode", None) or ""
@@ -290,24 +298,6 @@ def is_away(error: BaseException) -> bool:
         # 57P01..03 and 08xxx are a server that goes away; an error without a code is a broken connection.
         return not code or code.startswith(("08", "57P"))
     return False
-
-
-_REFUSED = (
-    "password authentication",
-    "does not exist",
-    "no pg_hba.conf",
-    "no password",
-    "not permitted to log in",
-    "permission denied for database",
-    "does not support ssl",
-)
-"""What a server that runs says, among other words, if it does not let somebody in."""
-
-
-def _refused_login(error: BaseException | None) -> bool:
-    """A wrong password or database name: waiting does not mend it."""
-    said = str(error).lower()
-    return any(part in said for part in _REFUSED)
 
 
 def unreadable_time(error: ValueError | OverflowError) -> LaminaError:

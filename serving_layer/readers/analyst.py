@@ -14,6 +14,7 @@ import psycopg2
 import psycopg2.errors
 import psycopg2.extensions
 
+from serving_layer.postgres import connecting
 from serving_layer.postgres.database import is_away, is_opened, no_connection, unreadable_time
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import quoted
@@ -131,16 +132,16 @@ def _rows(
 @contextlib.contextmanager
 def _snapshot(url: str, statement: Statement | None) -> Iterator[psycopg2.extensions.connection]:
     """A connection as the role that `url` names, in a read-only transaction of one snapshot; refusals in our words."""
+    session: dict[str, Any] = {
+        "application_name": "lamina sql",
+        "options": f"-c timezone=UTC -c search_path=analytics -c idle_in_transaction_session_timeout={PAUSE}",
+    }
     try:
-        connection = psycopg2.connect(
-            url,
-            connect_timeout=CONNECT_TIMEOUT,
-            application_name="lamina sql",
-            options=f"-c timezone=UTC -c search_path=analytics -c idle_in_transaction_session_timeout={PAUSE}",
-        )
+        connection = psycopg2.connect(url, connect_timeout=CONNECT_TIMEOUT, **session)
     except psycopg2.OperationalError as error:
         settings, start = "LAMINA_ANALYST or LAMINA_POSTGRES", "Start it (`lamina up`)"
-        raise no_connection(error, str(error).strip(), settings, start=start) from error
+        code = connecting.refusal(url, **session)
+        raise no_connection(code, str(error).strip(), settings, start=start) from error
     is_opened(connection)
     for each in _TIMES:
         psycopg2.extensions.register_type(each, connection)
@@ -307,7 +308,8 @@ def _one_statement(query: str) -> str:
 
 
 def _refused(error: psycopg2.Error, way_out: str) -> LaminaError:
-    said = str(error).partition("\nCONTEXT: ")[0].strip().splitlines() or [type(error).__name__]
-    # LINE 1 is the cursor's declaration, which is ours, and a caret below it.
-    evidence = [line for line in said[1:] if not line.startswith("LINE ") and line.strip() != "^"]
-    return LaminaError(f"Postgres refused: {said[0]}", evidence="\n".join(evidence), way_out=way_out)
+    """Without the line of the statement, which is our declaration of a cursor, and without the context."""
+    parts = {"DETAIL": error.diag.message_detail, "HINT": error.diag.message_hint}
+    what = error.diag.message_primary or str(error).strip() or type(error).__name__
+    evidence = "\n".join(f"{label}:  {part}" for label, part in parts.items() if part)
+    return LaminaError(f"Postgres refused: {what}", evidence=evidence, way_out=way_out)

@@ -1,0 +1,62 @@
+"""A failed connection is judged by the server's SQLSTATE, whatever language its messages are in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import URL
+
+from serving_layer.postgres.connecting import refusal
+from serving_layer.postgres.database import is_away, no_connection
+from tests.serving_layer.world import World
+
+DENIED = "NOLOGIN PASSWORD 'x'"
+CROWDED = "LOGIN PASSWORD 'x' CONNECTION LIMIT 0"
+
+
+@contextmanager
+def role(world: World, options: str) -> Iterator[URL]:
+    """The address of the world's database for a new role."""
+    with world.database.autocommit() as connection:
+        connection.exec_driver_sql(f"CREATE ROLE of_a_test {options}")
+        try:
+            yield world.database.url.set(username="of_a_test", password="x")
+        finally:
+            connection.exec_driver_sql("DROP ROLE of_a_test")
+
+
+def code(url: URL, **options: str) -> str:
+    return refusal(url.set(drivername="postgresql").render_as_string(hide_password=False), **options)
+
+
+def test_a_refused_connection_has_the_code_of_its_reason(world: World) -> None:
+    url = world.database.url
+    assert code(url) == ""
+    assert code(url.set(password="wrong")) == "28P01"
+    assert code(url.set(database="nothing_there")) == "3D000"
+    assert code(url, sslmode="require") == "28000", "libpq itself declines: the server speaks no TLS"
+    assert code(url.set(port=1)) == "", "nothing listens there"
+    with role(world, DENIED) as denied:
+        assert code(denied) == "28000"
+    with role(world, CROWDED) as crowded:
+        assert code(crowded) == "53300"
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "what", "away"),
+    [
+        ("28P01", "Passwort-Authentifizierung für Benutzer »lamina« fehlgeschlagen", "refuses the login", False),
+        ("3D000", "la base de données « lamina » n'existe pas", "refuses the login", False),
+        ("42501", "permiso denegado a la base de datos «lamina»", "refuses the login", False),
+        ("53300", "tut mir leid, schon zu viele Verbindungen", "has no free connection", True),
+        ("57P03", "データベースシステムは起動しています", "does not answer", True),
+        ("", "Verbindungsaufbau abgelehnt", "does not answer", True),
+    ],
+)
+def test_the_code_decides_and_not_the_words(code: str, said: str, what: str, away: bool) -> None:
+    error = no_connection(code, said, "LAMINA_POSTGRES")
+    assert error.what == f"Postgres {what}"
+    assert error.evidence == said
+    assert is_away(error) == away
