@@ -1,4 +1,4 @@
-"""The master log in its turn: one process at a time writes to it, and what a power cut tore is mended before."""
+"""Writing the master log: one process at a time, after repairing what a power cut has torn."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 AT_ONCE = 10_000_000
-"""Offsets that are archived in one commit: what an archive run has committed, the next need not read again."""
+"""Offsets per commit: the next archive run does not read again what this one has committed."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Logs:
     def archive(self, source: Source, to: Offsets, *, accept_loss: bool = False, tails: Tails | None = None) -> int:
         """Takes the records of one source below `to` into the master log; gives how many it took.
 
-        Refused where Kafka no longer has there what was counted: `tails` stood below `to`.
+        Refused if Kafka no longer has the counted records: `tails` are Kafka's last batches below `to`.
         """
         with self.database.begin() as connection:
             topic_id = progress.queries(connection)[source.name].topic_id
@@ -50,10 +50,10 @@ class Logs:
                 self.tell(f"{source.name}: the record skipped at partition {at.partition}, offset {offset} is lost")
             if differing := self.brokers.differing(to, tails or {}):
                 raise refusals.counted_others(source, differing)
-            wanted, records = Offsets.of(source.topic, to.on(source.topic)), 0
-            for end in OffsetRange(master_log.held(source), wanted).steps(AT_ONCE):
-                seen = tails if end == wanted else None
-                archived = master_log.archive(source, end, self.brokers, accept_loss=accept_loss, tails=seen)
+            last, records = Offsets.of(source.topic, to.on(source.topic)), 0
+            for end in OffsetRange(master_log.held(source), last).steps(AT_ONCE):
+                tails_of_end = tails if end == last else None
+                archived = master_log.archive(source, end, self.brokers, accept_loss=accept_loss, tails=tails_of_end)
                 with self.database.begin() as connection:
                     progress.archived(connection, source.name, archived.held)
                 records += archived.records
@@ -64,7 +64,7 @@ class Logs:
                     )
                 if (lost := archived.lost).end:
                     self.tell(f"{source.name}: lost, and noted as lost, from {lost.start} up to {lost.end}")
-                self.tell(f"{source.name}: {records:,} records archived{'' if end == wanted else ' so far'}")
+                self.tell(f"{source.name}: {records:,} records archived{'' if end == last else ' so far'}")
             first = master_log.start(source)
             earlier = OffsetRange.since(start, Offsets({at: first[at] for at in start if at in first}))
             for begin in reversed([start, *earlier.steps(AT_ONCE)[:-1]]):
@@ -80,10 +80,10 @@ class Logs:
         return self.log().warehouse.read(location)
 
     def _whole_log(self, source: Source) -> MasterLog:
-        """The master log, in which a power cut may have torn the newest metadata of this source's log.
+        """The master log, after a torn commit to this source's log was undone.
 
-        Then those before are the newest again. Nobody has acted on the commit that is lost by that: what is held is
-        told to others only after the files of a commit are on the disk.
+        A power cut may tear the newest metadata file; then the log goes back to the previous one. Nobody has acted on
+        the lost commit: what the log holds is recorded only after the files of a commit are on the disk.
         """
         with self.database.begin() as connection:
             present, before = log_catalog.named(connection, source.topic) or ("", None)

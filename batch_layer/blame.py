@@ -1,9 +1,9 @@
-"""`lamina blame`: what moved the rows of one key, and from which values to which.
+"""`lamina blame`: the events that changed the rows of one key, with the values before and after.
 
-The history says where progress stood after each micro-batch, and what the view showed. The values are the oracle's: the
-author's SELECT, by Spark, over every record below such a place. It is asked at few of them: on both sides of the
-micro-batches whose own records give a row of the key, of every hand-over, and wherever two answers differ and it is
-not known which micro-batch between them did it. What is still between two answers is told as one.
+The history has progress after each micro-batch, and what the view showed. The values are the oracle's: Spark runs the
+author's SELECT over every record below such a state. Few states are asked for: both sides of each hand-over, both sides
+of the micro-batches whose own records give a row of the key, and states between two different answers, until the
+micro-batch that changed the rows is known. Micro-batches that remain between two answers are reported as one event.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ SLICES = 32
 """Questions to Spark in one job."""
 
 ROUNDS = 4
-"""How often what lies between two different answers is divided: 1/SLICES of it, each time, where it is one place."""
+"""Times that the states between two different answers are divided, each time by SLICES if there is one such pair."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A view showed something else from then on: how what it shows was made, and what its proof found."""
+    """A view began to show another generation or definition. old, new: its generations. compared: their proof."""
 
     view: str
     before: Shown | None
@@ -56,7 +56,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Change:
-    """A row before and after, by column; None where there was none."""
+    """A row before and after, by column; None if there was no row."""
 
     before: Mapping[str, object] | None
     after: Mapping[str, object] | None
@@ -64,9 +64,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Event:
-    """What changed the rows of the key: a micro-batch, or several; or what the view showed from then on.
+    """A change of the rows of the key, by one or several micro-batches, or by what the view began to show.
 
-    changes: None where the values on one of its sides are not known.
+    changes: None if the values before or after it are not known.
     """
 
     at: datetime
@@ -78,10 +78,10 @@ class Event:
 
 @dataclass(frozen=True)
 class Blame:
-    """The events, oldest first, and what the view shows now.
+    """The events, oldest first, and the rows that the view shows now.
 
-    below: progress. selected: the rows of the author's SELECT below it, where they are others. known_since: where the
-    history does not reach back as far as was asked, when it begins.
+    below: progress. selected: the rows of the author's SELECT below it, if they differ. known_since: the beginning of
+    the history, if it is later than the time that was asked for.
     """
 
     events: Sequence[Event]
@@ -93,8 +93,8 @@ class Blame:
 
 
 @dataclass(frozen=True)
-class _Known:
-    """The rows and the history that one snapshot gives. work: the computation of the answer, to be watched."""
+class _Snapshot:
+    """The rows and the history as of one snapshot. work: the computation of the answer, to be watched."""
 
     catalog: Catalog
     work: Work
@@ -108,7 +108,7 @@ class _Known:
 
 @dataclass(frozen=True)
 class _Step:
-    """From one state to the next: a micro-batch; or all that happened between two, at a hand-over or a leap."""
+    """The step from one state to the next: a micro-batch, or everything that a hand-over or a leap did at once."""
 
     at: datetime
     moved: tuple[Moved, ...]
@@ -131,7 +131,7 @@ def blame(
     limit: int,
     watching: Watching = unwatched,
 ) -> Blame:
-    """What moved the rows of a view that these words name; Spark is asked for once the question is a valid one."""
+    """The events that changed the rows of a view that these words name. Spark starts once the words are valid."""
     with database.begin() as connection:
         catalog = deployed(connection)
     if name not in catalog.views:
@@ -143,24 +143,24 @@ def blame(
     key = keys.read(database, catalog.views[name], words)
     began = keys.time(database, since)
     with database.snapshot() as connection:
-        known = _read(connection, name, key, began)
-    states, steps = _states(known, name)
+        snapshot = _read(connection, name, key, began)
+    states, steps = _states(snapshot, name)
     with (
-        watching(known.work),
-        closing(Oracle(database, spark(), log(), brokers, name, key, states, known.read_at)) as oracle,
+        watching(snapshot.work),
+        closing(Oracle(database, spark(), log(), brokers, name, key, states, snapshot.read_at)) as oracle,
     ):
         rows = _Answers(oracle, states, steps, limit).all()
-    view = known.catalog.views[name]
-    if not known.rows and not any(rows.values()):
+    view = snapshot.catalog.views[name]
+    if not snapshot.rows and not any(rows.values()):
         raise LaminaError(
             f"{name} has no such row, and had none since {began:%Y-%m-%d %H:%M:%S %Z}",
             evidence=f"asked for {key.spark(view)}",
             way_out="Give the group columns' values in order, or some as column=value; look further back with --since.",
         )
-    return _told(known, view, steps, rows, oracle)
+    return _blame(snapshot, view, steps, rows, oracle)
 
 
-def _read(connection: Connection, name: str, key: Key, since: datetime) -> _Known:
+def _read(connection: Connection, name: str, key: Key, since: datetime) -> _Snapshot:
     keys.in_utc(connection)
     catalog = deployed(connection)
     view = catalog.views[name]
@@ -171,19 +171,19 @@ def _read(connection: Connection, name: str, key: Key, since: datetime) -> _Know
             way_out=f"`lamina rebuild {name}` computes it.",
         )
     under = list(definitions.of(catalog, name).views)
-    found = history.read(connection, view.sources, under, since)
-    changed = [each for each in found.steps if isinstance(each, Shown)]
-    ids = {each.generation for each in (*changed, *found.shown.values()) if each.generation is not None}
+    past = history.read(connection, view.sources, under, since)
+    changed = [each for each in past.steps if isinstance(each, Shown)]
+    ids = {each.generation for each in (*changed, *past.shown.values()) if each.generation is not None}
     made = history.made(connection, ids)
     below = {source: progress.read(connection, [source]) for source in view.sources}
     reads = {
         source: (catalog.sources[source], OffsetRange.since(progress.starts(connection, [source]), counted))
         for source, counted in below.items()
     }
-    return _Known(
+    return _Snapshot(
         catalog,
         Work(name, reads, [table for each in under for table in catalog.views[each].cell_tables]),
-        found,
+        past,
         below,
         made,
         history.compared(connection, ids),
@@ -192,59 +192,59 @@ def _read(connection: Connection, name: str, key: Key, since: datetime) -> _Know
     )
 
 
-def _states(known: _Known, name: str) -> tuple[list[State], list[_Step]]:
-    """Where progress stood and what was shown, before the first step and after each."""
-    below, shown = dict(known.history.begins), dict(known.history.shown)
-    states, steps = [_state(known, name, below, shown)], list[_Step]()
-    for group in _groups(known.history.steps):
+def _states(snapshot: _Snapshot, name: str) -> tuple[list[State], list[_Step]]:
+    """The states before the first step and after each step, and the steps."""
+    below, shown = dict(snapshot.history.begins), dict(snapshot.history.shown)
+    states, steps = [_state(snapshot, name, below, shown)], list[_Step]()
+    for group in _groups(snapshot.history.steps):
         turns = []
         for each in group:
             if isinstance(each, Moved):
                 below[each.query] = below[each.query].updated(each.range.end)
             else:
-                turns.append(_turn(known, shown.get(each.view), each))
+                turns.append(_turn(snapshot, shown.get(each.view), each))
                 shown[each.view] = each
         moved = tuple(each for each in group if isinstance(each, Moved))
         steps.append(_Step(group[-1].at, moved, tuple(turns)))
-        states.append(_state(known, name, below, shown))
+        states.append(_state(snapshot, name, below, shown))
     return states, steps
 
 
 def _groups(steps: Iterable[Moved | Shown]) -> list[list[Moved | Shown]]:
-    """Each micro-batch by itself; what one transaction has handed over, or leapt to, together."""
-    found: list[list[Moved | Shown]] = []
+    """The steps in groups: a micro-batch is a group, and so is everything that one hand-over or leap did."""
+    groups: list[list[Moved | Shown]] = []
     for each in steps:
         together = isinstance(each, Shown) or each.leapt is not None
-        if together and found and found[-1][-1].at == each.at:
-            found[-1].append(each)
+        if together and groups and groups[-1][-1].at == each.at:
+            groups[-1].append(each)
         else:
-            found.append([each])
-    return found
+            groups.append([each])
+    return groups
 
 
-def _state(known: _Known, name: str, below: Mapping[str, Offsets], shown: Mapping[str, Shown]) -> State:
-    since = {view: known.made[each.generation].since for view, each in shown.items() if each.generation is not None}
+def _state(snapshot: _Snapshot, name: str, below: Mapping[str, Offsets], shown: Mapping[str, Shown]) -> State:
+    since = {view: snapshot.made[each.generation].since for view, each in shown.items() if each.generation is not None}
     now = shown.get(name)
     return State(dict(below), now is not None, None if now is None else now.definition, since)
 
 
-def _turn(known: _Known, before: Shown | None, after: Shown) -> Turn:
-    old = None if before is None or before.generation is None else known.made[before.generation]
-    new = None if after.generation is None else known.made[after.generation]
+def _turn(snapshot: _Snapshot, before: Shown | None, after: Shown) -> Turn:
+    old = None if before is None or before.generation is None else snapshot.made[before.generation]
+    new = None if after.generation is None else snapshot.made[after.generation]
     pair = {each.generation for each in (before, after) if each is not None and each.generation is not None}
-    compared = known.compared.get((max(pair), min(pair))) if pair else None
+    compared = snapshot.compared.get((max(pair), min(pair))) if pair else None
     return Turn(after.view, before, after, old, new, compared)
 
 
 class _Answers:
-    """The oracle's answers at as few states as tell what each step did to the rows."""
+    """The oracle's answers at the few states that show how each step changed the rows."""
 
     def __init__(self, oracle: Oracle, states: Sequence[State], steps: Sequence[_Step], limit: int) -> None:
         self._oracle, self._states, self._steps, self._limit = oracle, states, steps, limit
         self._rows: dict[int, list[Row] | None] = {}
 
     def all(self) -> dict[int, list[Row] | None]:
-        """By state, the rows of the key; between two that are neighbours here, what is not told apart."""
+        """The rows of the key by state. The steps between two neighbouring states here are not told apart."""
         points = {0, len(self._steps)}
         turns = [at for at, step in enumerate(self._steps) if not step.micro_batch][-self._limit :]
         points |= {at + side for at in turns for side in (0, 1)}
@@ -262,11 +262,11 @@ class _Answers:
         return self._rows
 
     def _holding(self) -> tuple[list[int], int]:
-        """The newest micro-batches whose own records give a row of the key, and the step from which on they are all.
+        """The newest micro-batches whose own records give a row of the key, and the step from which these are complete.
 
-        They are looked for in the runs whose own records give one: if the key does not exist, that is one question.
+        Only runs whose own records give such a row are searched: if the key does not exist, that is one question.
         """
-        found: list[int] = []
+        newest: list[int] = []
         runs = self._runs()
         holding = [run for run, holds in zip(runs, self._hold(runs), strict=True) if holds]
         for first, end in reversed(holding):
@@ -276,14 +276,14 @@ class _Answers:
                 divided = [part for a, b in spans for part in pairwise([a, *_divided(a, b, parts), b])]
                 holds = self._oracle.hold(divided)
                 spans = [part for part, has in zip(divided, holds, strict=True) if has]
-                spans = spans[-(self._limit - len(found)) :]
-            found = [a for a, _ in spans] + found
-            if len(found) >= self._limit:
-                return found, found[0]
-        return found, 0
+                spans = spans[-(self._limit - len(newest)) :]
+            newest = [a for a, _ in spans] + newest
+            if len(newest) >= self._limit:
+                return newest, newest[0]
+        return newest, 0
 
     def _hold(self, spans: Sequence[tuple[int, int]]) -> list[bool]:
-        """As the oracle's `hold`, of any number of them."""
+        """The oracle's `hold` for any number of spans."""
         return [each for at in range(0, len(spans), SLICES) for each in self._oracle.hold(spans[at : at + SLICES])]
 
     def _runs(self) -> list[tuple[int, int]]:
@@ -298,7 +298,7 @@ class _Answers:
             self._rows |= zip(some, self._oracle.rows(some), strict=True)
 
     def _differ(self, a: int, b: int) -> bool:
-        """Do the rows differ, by one SELECT?"""
+        """True if the rows of two states differ and one SELECT gives both."""
         one = self._states[a].definition == self._states[b].definition
         return one and bool(
             _changes(self._oracle.view_at(a), self._rows[a], self._oracle.view_at(b), self._rows[b], ())
@@ -306,7 +306,7 @@ class _Answers:
 
 
 def _divided(a: int, b: int, parts: int) -> list[int]:
-    """Places between two, which divide what is between them.
+    """States that divide the steps between two states into parts.
 
     >>> _divided(0, 10, 4), _divided(3, 5, 4), _divided(3, 4, 4)
     ([2, 5, 7], [4], [])
@@ -314,8 +314,8 @@ def _divided(a: int, b: int, parts: int) -> list[int]:
     return sorted({a + (b - a) * part // parts for part in range(1, parts)} - {a, b})
 
 
-def _told(
-    known: _Known, view: View, steps: Sequence[_Step], rows: Mapping[int, list[Row] | None], oracle: Oracle
+def _blame(
+    snapshot: _Snapshot, view: View, steps: Sequence[_Step], rows: Mapping[int, list[Row] | None], oracle: Oracle
 ) -> Blame:
     events = []
     for a, b in pairwise(sorted(rows)):
@@ -327,19 +327,19 @@ def _told(
             count = sum(step.micro_batch for step in between)
             events.append(Event(between[-1].at, count, _ranges(moved), turns, changes))
     selected = rows[len(steps)]
-    same = selected is not None and compare(view, selected, known.rows, Offsets({})).equal
+    same = selected is not None and compare(view, selected, snapshot.rows, Offsets({})).equal
     return Blame(
         events,
-        known.read_at,
-        known.below,
-        [_named(view, row) for row in known.rows],
+        snapshot.read_at,
+        snapshot.below,
+        [_named(view, row) for row in snapshot.rows],
         None if same or selected is None else [_named(view, row) for row in selected],
-        known.history.known_since,
+        snapshot.history.known_since,
     )
 
 
 def _ranges(moved: Iterable[Moved]) -> dict[str, OffsetRange]:
-    """By source, from where to where all of these went."""
+    """The range that these steps cover together, by source."""
     starts: dict[str, Offsets] = {}
     ends: dict[str, Offsets] = {}
     for each in moved:
@@ -355,7 +355,7 @@ def _changes(
     after: Sequence[Row] | None,
     groups: Sequence[str],
 ) -> list[Change] | None:
-    """What of the rows is another, or has come or gone; None where one of the two is not known."""
+    """The rows that changed, came or went; None if the rows before or after are not known."""
     if before is None or after is None:
         return None
     gone, come = list(before), list(after)
@@ -365,12 +365,12 @@ def _changes(
         come, gone = ([originals[row] for row in side] for side in (compared.missing, compared.surplus))
     left, right = [_named(old, row) for row in gone], [_named(new, row) for row in come]
     left, right = [row for row in left if row not in right], [row for row in right if row not in left]
-    found = []
+    changes = []
     for row in left:
-        same = [each for each in right if [each.get(name) for name in groups] == [row.get(name) for name in groups]]
-        found.append(Change(row, same[0] if len(same) == 1 else None))
-        right = [each for each in right if not (len(same) == 1 and each is same[0])]
-    return found + [Change(None, row) for row in right]
+        same = [other for other in right if all(other.get(name) == row.get(name) for name in groups)]
+        changes.append(Change(row, same[0] if len(same) == 1 else None))
+        right = [other for other in right if not (len(same) == 1 and other is same[0])]
+    return changes + [Change(None, row) for row in right]
 
 
 def _named(view: View | None, row: Row) -> dict[str, object]:

@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from view_algebra.language.types import Type
 
 EXAMPLES = 5
-"""How many rows of each side are shown when they differ."""
+"""Rows of each side that are shown if they differ."""
 
 FLOAT = "real"
 """The column type of a FLOAT in Postgres."""
 
 FLOAT_TOLERANCE = 2**-23
-"""Relative: from a float to the next. One that is made of a double may be the next when the double's last digit is."""
+"""Relative, from one float to the next: a double's last digit may decide which of the two it is rounded to."""
 
 _SHORTENED = re.compile(rf"{SHORTENED}(?P<digest>[0-9a-f]{{64}})$")
 Row = tuple[Any, ...]
@@ -58,11 +58,11 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check of one view found: `missing` rows are in the SELECT's result only, `surplus` in the view only.
+    """The result for one view: `missing` rows are in the SELECT's result only, `surplus` rows in the view only.
 
-    skipped: how many records of its sources below progress were skipped by name, and are in neither. failure: why Spark
-    or Postgres could not compute the rows; None if both did. begins: by source, the offsets
-    below which records are not part of it, unless they are 0.
+    skipped: the number of records of its sources below progress that were skipped by name, and are in neither. failure:
+    the error with which Spark or Postgres could not compute the rows. begins: by source, the offsets below which
+    records are not part of it, unless they are 0.
     """
 
     view: str
@@ -76,12 +76,12 @@ class Checked:
 
     @property
     def equal(self) -> bool:
-        """True when the view shows what its SELECT gives."""
+        """True if the view shows what its SELECT gives."""
         return self.failure is None and not self.differs
 
     @property
     def differs(self) -> bool:
-        """True when both were computed, and a row is in one of them only."""
+        """True if both were computed, and a row is in one of them only."""
         return bool(self.missing or self.surplus)
 
 
@@ -95,18 +95,18 @@ def check(
     watching: Watching = unwatched,
     done: Callable[[Checked], None] = lambda _: None,
 ) -> list[Checked]:
-    """Checks the views named (all that are served if none is named), as of one snapshot of Postgres.
+    """Checks the named views (by default all that are served), as of one snapshot of Postgres.
 
-    A view whose rows cannot be computed has its `failure`; the other views have their answers. `preview`: the views of
-    a preview, in place of the deployed ones. started: gives Spark, once the names are known to be right, and again when
-    `watching` has ended it. done: takes each answer as it comes.
+    A view whose rows cannot be computed has its `failure`; the other views have their results. preview: whose views to
+    check in place of the deployed ones. started: gives Spark once the names are valid, and again after `watching` has
+    ended it. done: takes each result as it comes.
     """
     with TemporaryDirectory(prefix="lamina-check-") as folder:
         shown = _Shown(Path(folder))
         asked = _read(database, names, preview, shown)
         spark, log = started()
         failures = {**_select_asked(asked, spark, log, brokers), **asked.failures}
-        found = []
+        results = []
         for name in asked.wanted:
             compared = _compared(spark, asked, name, shown, failures.get(name), watching)
             if isinstance(compared.failure, Stalled) and name not in failures:
@@ -114,14 +114,14 @@ def check(
                 if not failures.keys() >= set(asked.wanted):
                     spark, log = started()
                     _select_asked(asked, spark, log, brokers)
-            found.append(compared)
+            results.append(compared)
             done(compared)
-        return found
+        return results
 
 
 @dataclass(frozen=True)
 class _Shown:
-    """What views showed in one snapshot, in files: the rows of one view at a time are in memory."""
+    """The rows of views in one snapshot, in files, so that the rows of one view at a time are in memory."""
 
     folder: Path
 
@@ -131,8 +131,8 @@ class _Shown:
 
     def rows(self, name: str) -> list[Row]:
         """The rows that were kept."""
-        found: list[Row] = pickle.loads(self._file(name).read_bytes())  # noqa: S301 (we have written it)
-        return found
+        rows: list[Row] = pickle.loads(self._file(name).read_bytes())  # noqa: S301 (we have written it)
+        return rows
 
     def _file(self, name: str) -> Path:
         return self.folder / name.encode().hex()
@@ -142,8 +142,8 @@ class _Shown:
 class _Asked:
     """The views to check and the offsets of their sources, read in one snapshot.
 
-    log_begins, topic_ids: of the sources' topics. since: by view, when its groups begin. clock: what `now()` is.
-    failures: why Postgres could not compute some views.
+    log_begins, topic_ids: of the sources' topics. since: the time of each view's first groups. clock: the value of
+    `now()`. failures: by view, the error with which Postgres could not compute it.
     """
 
     catalog: Catalog
@@ -159,7 +159,7 @@ class _Asked:
 
     @property
     def selected(self) -> list[View]:
-        """The views whose sources are read, those that others read first."""
+        """The views whose sources are read, each after the views that it reads."""
         return [view for view in self.catalog.views.values() if set(view.sources) <= self.below.keys()]
 
     def work(self, name: str) -> Work:
@@ -209,7 +209,7 @@ def _read(database: Database, names: Iterable[str], preview: str | None, shown: 
 
 
 def _select_asked(asked: _Asked, spark: SparkSession, log: MasterLog, brokers: Brokers) -> dict[str, Exception]:
-    """Makes the records, and the SELECT of each view, tables of Spark's; gives why Spark refuses some."""
+    """Makes the records, and the SELECT of each view, tables of Spark; gives the failures by view."""
     for name, below in asked.below.items():
         source = asked.catalog.sources[name]
         log.create(source, asked.topic_ids[name], asked.log_begins[name])
@@ -220,7 +220,7 @@ def _select_asked(asked: _Asked, spark: SparkSession, log: MasterLog, brokers: B
 
 
 def _with_readers(catalog: Catalog, name: str, failure: Exception) -> dict[str, Exception]:
-    """A failure of a view and of all that read it."""
+    """A failure of a view, for it and for all views that read it."""
     failures = {name: failure}
     for view in catalog.views.values():
         if failures.keys() & set(view.reads):
@@ -231,27 +231,27 @@ def _with_readers(catalog: Catalog, name: str, failure: Exception) -> dict[str, 
 def _compared(
     spark: SparkSession, asked: _Asked, name: str, shown: _Shown, failure: Exception | None, watching: Watching
 ) -> Checked:
-    """The rows of a view next to those of its SELECT; or why there are none to compare."""
+    """The result of comparing the rows of a view with those of its SELECT, or its failure."""
     view = asked.catalog.views[name]
     below = _over(asked.below, view.sources)
-    found = None
+    result = None
     if failure is None:
         try:
             with watching(asked.work(name)):
                 selected = rows_of(spark.table(name))
-            found = compare(view, selected, shown.rows(name), below)
+            result = compare(view, selected, shown.rows(name), below)
         except (*SPARK_ERRORS, Stalled) as error:
             failure = error
         except (ValueError, OverflowError) as error:
             failure = unreadable_time(error)
-    found = found or Checked(name, 0, below, [], [], failure=failure)
+    result = result or Checked(name, 0, below, [], [], failure=failure)
     skipped = sum(offset < below.get(at, 0) for at, offset in asked.skipped)
     begins = {source: str(asked.starts[source].positive) for source in view.sources if asked.starts[source].positive}
-    return replace(found, skipped=skipped, begins=begins)
+    return replace(result, skipped=skipped, begins=begins)
 
 
 def _begins(connection: Connection, preview: str | None) -> dict[str, datetime | None]:
-    """Since when each view keeps groups."""
+    """The time from which each view keeps groups."""
     if preview is not None:
         return {name: each.since for name, each in previews.made_of(connection, preview).items()}
     return {name: lookup.get(connection, id).since for name, id in lookup.published(connection).items()}
@@ -260,7 +260,7 @@ def _begins(connection: Connection, preview: str | None) -> dict[str, datetime |
 def _select_each(
     spark: SparkSession, views: Iterable[View], since: Mapping[str, datetime | None]
 ) -> dict[str, Exception]:
-    """Makes the SELECT of each view a table of Spark's; gives why Spark refuses some, or one that they read."""
+    """Makes the SELECT of each view a table of Spark; gives the failures by view, also those of views that it reads."""
     failures: dict[str, Exception] = {}
     for view in views:
         failing = next((failures[name] for name in view.reads if name in failures), None)
@@ -275,7 +275,7 @@ def _select_each(
 
 
 def set_clock(spark: SparkSession, views: Iterable[View], at: datetime) -> None:
-    """Sets what `now()` is in the SELECTs of views: the time of the snapshot that they were read in."""
+    """Sets the value of `now()` in the SELECTs of views: the time of the snapshot that they were read in."""
     if any(NOW_IN_SPARK in view.spelled for view in views):
         text = f"TIMESTAMP '{at.astimezone(UTC).isoformat()}'"
         spark.sql(f"DECLARE OR REPLACE VARIABLE lamina_now TIMESTAMP DEFAULT {text}")
@@ -284,9 +284,9 @@ def set_clock(spark: SparkSession, views: Iterable[View], at: datetime) -> None:
 def select_all(
     spark: SparkSession, views: Collection[View], since: Mapping[str, datetime | None], clock: datetime
 ) -> None:
-    """Makes the author's SELECT of each view a table of Spark's: those that it reads come first, and its records.
+    """Makes the author's SELECT of each view a table of Spark. Its records, and the views that it reads, are there.
 
-    since: by view, when the groups begin that it keeps. clock: what `now()` is in it.
+    since: by view, the time from which it keeps groups. clock: the value of `now()`.
     """
     set_clock(spark, views, clock)
     for view in views:
@@ -300,7 +300,7 @@ def _select(spark: SparkSession, view: View, begins: datetime | None) -> None:
 
 
 def shown_columns(view: View) -> str:
-    """The columns of the view: a FLOAT as the number that it is, since its text is shorter, and bytes as text."""
+    """SQL of the view's columns: a FLOAT as a double, since its text has fewer digits, and bytes as base64."""
     shown = {FLOAT: "{}::float8", "bytea": "translate(encode({}, 'base64'), E'\\n', '')"}
     return ", ".join(shown.get(column.postgres, "{}").format(quoted(column.name)) for column in view.columns)
 
@@ -309,16 +309,16 @@ def _over(below: Mapping[str, Offsets], sources: Sequence[str]) -> Offsets:
     return Offsets({at: offset for source in sources for at, offset in below[source].items()})
 
 
-def rows_of(found: DataFrame) -> list[Row]:
+def rows_of(result: DataFrame) -> list[Row]:
     """The rows of the author's SELECT, nested values as the JSON that the view shows, and bytes in base64."""
     from pyspark.sql.functions import base64, col, to_json, translate
 
-    kinds = [field.dataType.typeName() for field in found.schema]
+    kinds = [field.dataType.typeName() for field in result.schema]
     nested = [kind in ("struct", "array", "map") for kind in kinds]
-    told = {"binary": lambda name: translate(base64(name), "\r\n", "")}
-    told |= dict.fromkeys(("struct", "array", "map"), lambda name: to_json(name, JSON_TIMES))
-    names = [f"`{column}`" for column in found.columns]
-    selected = found.select([told.get(kind, col)(name) for name, kind in zip(names, kinds, strict=True)])
+    as_shown = {"binary": lambda name: translate(base64(name), "\r\n", "")}
+    as_shown |= dict.fromkeys(("struct", "array", "map"), lambda name: to_json(name, JSON_TIMES))
+    names = [f"`{column}`" for column in result.columns]
+    selected = result.select([as_shown.get(kind, col)(name) for name, kind in zip(names, kinds, strict=True)])
     table = interrupted_at_once(selected.toArrow)
     columns = [
         [None if value is None else json.loads(value) for value in column.to_pylist()] if json_ else column.to_pylist()
@@ -328,7 +328,7 @@ def rows_of(found: DataFrame) -> list[Row]:
 
 
 def compare(view: View, wanted: list[Row], shown: list[Row], below: Offsets) -> Checked:
-    """Multisets of rows: equal ones cancel, and what is left is paired within the tolerance of doubles."""
+    """Compares multisets of rows: equal rows cancel, and the others are paired within the tolerance of doubles."""
     inside = {n: kind for n, column in enumerate(view.columns) if (kind := _with_fractions(column.spark)) is not None}
     if inside:
         wanted, shown = ([_row_as_held(row, inside) for row in rows] for rows in (wanted, shown))
@@ -341,11 +341,11 @@ def compare(view: View, wanted: list[Row], shown: list[Row], below: Offsets) -> 
         candidates.setdefault(tuple(map(_as_shown, row)), []).append(row)
     for row in missing:
         near = candidates.get(tuple(map(_as_selected, row)), [])
-        found = next((other for other in near if _near(row, other, tolerances, ROUNDING if view.rounded else 0)), None)
-        if found is None:
+        match = next((other for other in near if _near(row, other, tolerances, ROUNDING if view.rounded else 0)), None)
+        if match is None:
             unmatched.append(row)
         else:
-            near.remove(found)
+            near.remove(match)
     return Checked(view.name, len(shown), below, unmatched, [row for rows in candidates.values() for row in rows])
 
 
@@ -361,9 +361,9 @@ def _with_fractions(spark: str) -> Type | None:
 
 
 def _row_as_held(row: Row, inside: Mapping[int, Type]) -> Row:
-    """A row whose nested fractions are the numbers that they hold.
+    """A row with its nested fractions as numbers, since the engines print them differently.
 
-    Of a FLOAT, Spark prints 1.4E-45 where Postgres prints 1e-45; of a DOUBLE, jsonb prints all digits of 1e39.
+    Spark prints a FLOAT as 1.4E-45 and Postgres as 1e-45; jsonb prints all digits of the DOUBLE 1e39.
     """
     return tuple(_as_held(value, inside[n]) if n in inside else value for n, value in enumerate(row))
 
@@ -385,7 +385,7 @@ def _as_held(value: Any, kind: Type) -> Any:
 
 
 def exact(row: Row) -> Row:
-    """A row that equals those that hold the same, also where values cannot be compared as they are."""
+    """A hashable row that equals every row with the same values, NaN and nested ones included."""
     return tuple("NaN" if isinstance(value, float) and math.isnan(value) else _hashable(value) for value in row)
 
 
@@ -398,7 +398,7 @@ def _hashable(value: Any) -> Any:
 
 
 def _as_selected(value: Any) -> Any:
-    """What two values that differ only within the rules have in common: doubles anything, long texts their digest."""
+    """A value that is equal for values within the tolerances: the type of a double, the digest of a text."""
     if isinstance(value, str):
         return hashlib.sha256(value.encode()).hexdigest()
     if isinstance(value, list):
@@ -407,8 +407,8 @@ def _as_selected(value: Any) -> Any:
 
 
 def _as_shown(value: Any) -> Any:
-    if isinstance(value, str) and (found := _SHORTENED.search(value)):
-        return found["digest"]
+    if isinstance(value, str) and (shortened := _SHORTENED.search(value)):
+        return shortened["digest"]
     return _as_selected(value)
 
 
@@ -417,9 +417,9 @@ def _near(row: Row, other: Row, tolerances: Sequence[float], rounding: float) ->
 
 
 def _close(a: Any, b: Any, tolerance: float, rounding: float) -> bool:
-    """Of two values that have the same in common."""
+    """True if two values with the same `_as_selected` are within the tolerance."""
     if isinstance(a, list):
         return len(a) == len(b) and all(_close(x, y, tolerance, rounding) for x, y in zip(a, b, strict=True))
     if isinstance(a, float) or isinstance(b, float):
         return math.isclose(a, b, rel_tol=tolerance, abs_tol=rounding)
-    return bool(a == b) if isinstance(a, int) else True  # what else they have is in common
+    return bool(a == b) if isinstance(a, int) else True  # other values are equal if `_as_selected` is

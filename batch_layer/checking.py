@@ -1,4 +1,4 @@
-"""What proofs and checks say of new generations before anybody reads them."""
+"""The results of proofs and checks of new generations, before anybody reads them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from view_algebra.errors import Blocked
 
 
 def checked(database: Database, trial: Trial) -> list[Verdict]:
-    """What the checks of a catalog find over what it would show, a snapshot for each view."""
-    found: list[Verdict] = []
-    for name in (name for name, each in trial.catalog.views.items() if each.checks):
+    """Runs the checks of a catalog over what it would show, a snapshot for each view."""
+    verdicts: list[Verdict] = []
+    for name in (name for name, view in trial.catalog.views.items() if view.checks):
         with database.begin(isolation="REPEATABLE READ") as connection:
             courtesy.stand_back(connection)
-            found += checks.of_trial(connection, trial, name)
-    return found
+            verdicts += checks.of_trial(connection, trial, name)
+    return verdicts
 
 
 def held_back(
     connection: Connection, run: rebuilds.Rebuild, new: Sequence[Generation], released: Collection[str] = ()
 ) -> list[str]:
-    """The views of a rebuild that are not handed over, nor any that was only checked together with these.
+    """The views of a rebuild that are not handed over: those that fail, and those that were checked with them.
 
-    Some may be `released`, whatever fails for them. A leap hands all over, or is refused with Blocked.
+    The `released` views are handed over whatever fails for them. A leap hands over all views, or raises Blocked.
     """
     catalog = deployed(connection)
     by_checks = checks.held_back(connection, catalog, run.id, new)
@@ -39,7 +39,7 @@ def held_back(
         failing = by_checks.union(proof.held_back(connection, new)).difference(released)
         return sorted(checks.held_together(catalog, new, failing).difference(released))
     if by_checks:
-        blocked = [each.sentence for each in checks.results(connection, run.id) if each.blocked]
+        blocked = [verdict.sentence for verdict in checks.results(connection, run.id) if verdict.blocked]
         raise Blocked(
             f"The leap is not handed over: {', '.join(sorted(by_checks))} fails a check",
             evidence="\n".join(blocked) or "its checks were not run: `lamina step check` runs them",
@@ -49,7 +49,7 @@ def held_back(
 
 
 def handed_over(database: Database, id: int) -> list[str]:
-    """The views whose rows a hand-over has changed: those that are read from it, and the derived ones over them."""
+    """The views whose rows a hand-over has changed: the views of the rebuild, and the derived views over them."""
     with database.begin() as connection:
         catalog = deployed(connection)
         published = lookup.published(connection)
@@ -58,12 +58,12 @@ def handed_over(database: Database, id: int) -> list[str]:
 
 
 def blocking(database: Database, id: int, held: Sequence[str]) -> list[Verdict]:
-    """What the checks of a rebuild have found that holds these views back."""
+    """The failed checks of a rebuild that hold these views back."""
     with database.begin() as connection:
-        return [each for each, _ in checks.blocking(connection, id, held)]
+        return [verdict for verdict, _ in checks.blocking(connection, id, held)]
 
 
 def verdicts(database: Database, id: int) -> list[Verdict]:
-    """What the checks of a rebuild have found."""
+    """The results of a rebuild's checks."""
     with database.begin() as connection:
         return checks.results(connection, id)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """Where a batch view is loaded: `dsn` is libpq's, `attempt` is what `loading.prepare` gave."""
+    """The place that a batch view is loaded into. dsn: libpq's. attempt: as `loading.prepare` gave it."""
 
     dsn: str
     generation: int
@@ -39,20 +39,20 @@ def counting(records: DataFrame, source: Source) -> DataFrame:
 
 
 def cells_of(counted: DataFrame, table: CellTable, since: datetime | None) -> DataFrame:
-    """The cells of the records that count; a micro-batch computes those of several views at once.
+    """The cells of the records that count, for one table of cells.
 
-    Of no records there is no cell, as in a micro-batch: a SELECT without GROUP BY would give one.
+    Without records there is no cell, as in a micro-batch, although a SELECT without GROUP BY gives a row.
     """
-    counted.where("true").createOrReplaceTempView(table.source)  # a view of them would, replaced, drop their cache
+    counted.where("true").createOrReplaceTempView(table.source)  # replacing a view of `counted` itself drops its cache
     of_some = "\nHAVING count(*) > 0" if table.kind == "aggregate" and not table.keys else ""
-    found = counted.sparkSession.sql(table.partial + of_some)
+    computed = counted.sparkSession.sql(table.partial + of_some)
     begins = kept_since(table.retained, table.longer, since)
-    found = found if begins is None else found.where(kept(table.retained, begins))
-    return _listed(found) if table.spread else found
+    computed = computed if begins is None else computed.where(kept(table.retained, begins))
+    return _listed(computed) if table.spread else computed
 
 
 def _listed(windows: DataFrame) -> DataFrame:
-    """Hopping windows as texts with an era, which Postgres reads: Arrow holds no time beyond the calendar."""
+    """Hopping windows as texts with an era, as Postgres reads them: Arrow has no times beyond the calendar."""
     (name,) = (spark_name(column) for column in windows.columns)
     year = f"CASE WHEN year({name}) < 1 THEN 1 - year({name}) ELSE year({name}) END"
     time = f"date_format({name}, '-MM-dd HH:mm:ss.SSSSSS+00')"
@@ -68,15 +68,15 @@ def kept(column: str, since: datetime) -> str:
 def load(computed: DataFrame, target: Target) -> dict[int, int]:
     """Copies cells into their generation, each part in the task that computed it.
 
-    Gives the cells copied per part that has any: `loading.complete` compares these parts with those in Postgres.
+    Gives the number of cells by part, without empty parts: `loading.complete` compares these with the loaded ones.
     """
     dsn, generation, name, attempt = target.dsn, target.generation, target.table.name, target.attempt
     columns = tuple(computed.columns)
 
-    def copy_part(given: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    def copy_part(part_batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         from pyspark import TaskContext
 
-        batches = iter(given)
+        batches = iter(part_batches)
         context, first = TaskContext.get(), next(batches, None)
         assert context is not None
         if first is not None:

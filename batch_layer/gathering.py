@@ -1,7 +1,7 @@
-"""What a micro-batch would keep beside cells (bad records, ids), for records that no micro-batch reads.
+"""Bad records and ids, which micro-batches keep besides cells, of records that no micro-batch reads.
 
-A leap lands beyond such records. A source that is new begins beyond them, where its topic ends, if the history of the
-views that move to it is computed.
+A leap lands beyond such records. A new source begins beyond them, at the end of its topic, if the versions of the views
+that move to it are computed from its earlier records.
 """
 
 from __future__ import annotations
@@ -43,37 +43,37 @@ class Gathered:
 def gather(
     database: Database, log: Callable[[], MasterLog], passed: Sequence[Passed], anew: Collection[str]
 ) -> Gathered:
-    """Asks Spark for them. Of a topic that is read `anew`, quarantine may hold records that Kafka has lost."""
+    """Reads bad records and ids from the log. anew: topics of which quarantine may hold records that Kafka has lost."""
     bad = [
         quarantine.bad_among(
-            log().records_below(each.source, each.cut, since=each.start if each.source.topic in anew else each.reached),
-            each.source,
+            log().records_below(part.source, part.cut, since=part.start if part.source.topic in anew else part.reached),
+            part.source,
         )
-        for each in passed
+        for part in passed
     ]
     return Gathered(bad, _ids(database, log, passed), anew)
 
 
 def _ids(database: Database, log: Callable[[], MasterLog], passed: Sequence[Passed]) -> dict[str, Found]:
-    """The ids of all records below the cut, by query: of what was counted before, some may be lost."""
-    found = {}
-    for each in passed:
-        if each.source.ids:
-            records = log().records_below(each.source, each.cut, since=each.start)
+    """The ids of all records below the cut, by query: Kafka may have lost some of the records counted before."""
+    ids = {}
+    for part in passed:
+        if part.source.ids:
+            records = log().records_below(part.source, part.cut, since=part.start)
             with database.begin() as connection:
                 now = duplicates.now(connection)
-            found[each.source.name] = duplicates.below(each.source, records, now)
-    return found
+            ids[part.source.name] = duplicates.below(part.source, records, now)
+    return ids
 
 
 def write(connection: Connection, gathered: Gathered) -> None:
-    """Keeps and counts what was gathered."""
-    for each in gathered.bad:
-        if each.topic in gathered.anew:
-            quarantine.forget(connection, each.source, but=skipping.SKIPPED)
-        quarantine.stage(connection, each)
-        quarantine.write(connection, each)
-    for name, found in gathered.ids.items():
+    """Writes the gathered bad records, with their counts, and the gathered ids."""
+    for bad in gathered.bad:
+        if bad.topic in gathered.anew:
+            quarantine.forget(connection, bad.source, but=skipping.SKIPPED)
+        quarantine.stage(connection, bad)
+        quarantine.write(connection, bad)
+    for name, ids in gathered.ids.items():
         duplicates.forget(connection, name)
-        duplicates.stage(connection, found)
-        duplicates.write(connection, name, found)
+        duplicates.stage(connection, ids)
+        duplicates.write(connection, name, ids)

@@ -1,7 +1,7 @@
-"""A leap: a rebuild that takes its queries over and lands where the master log ends, which Kafka no longer reaches.
+"""A leap: a rebuild that takes over its queries and lands at the end of the master log, beyond what Kafka still has.
 
-Between progress and its cut lie records that no micro-batch will read, so what a micro-batch keeps of them beside
-cells (bad records, ids) is gathered before it lands, and written in the transaction in which it does.
+No micro-batch will read the records between progress and its cut. So their bad records and ids are gathered before it
+lands, and written in the transaction in which it lands.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Begun:
-    """A leap that has taken its queries over, with the views and sources of it; none where the step is repeated."""
+    """A leap that has taken over its queries, with its views and sources; without sources, the step is repeated."""
 
     id: int
     catalog: Catalog
@@ -41,10 +41,9 @@ class Begun:
 
 @dataclass(frozen=True)
 class Brought:
-    """What a leap brings with it from below its cut, and where it lands.
+    """The bad records and ids from below a leap's cut, and the place where it lands.
 
-    to: where the progress of each query goes, and what stands last below there in Kafka. lost: the partitions whose end
-    Kafka has lost since.
+    to: by query, its new progress, and Kafka's last batches below it. lost: the partitions whose end Kafka has lost.
     """
 
     gathered: Gathered
@@ -54,7 +53,7 @@ class Brought:
 
 @dataclass(frozen=True)
 class Leap:
-    """The steps that a leap does otherwise than a rebuild. archive: takes a source up to these offsets into the log."""
+    """The steps that a leap takes differently from a rebuild. archive: takes a source into the log, up to offsets."""
 
     database: Database
     brokers: Brokers
@@ -63,18 +62,18 @@ class Leap:
     tell: Callable[[str], None]
 
     def begin(self, names: Sequence[str], by: Scheduler | None) -> Begun:
-        """Takes over the queries of these views and sources, of all where none is named.
+        """Takes over the queries of these views and sources, or of all.
 
-        Other views that they feed leap, too: their progress moves.
+        Other views that these queries feed leap, too, since the progress moves.
         """
 
         def step(connection: Connection) -> Begun:
             catalog = deployed(connection)
-            if (known := rebuilds.begun(connection, by)) is not None:
-                return Begun(known, catalog, [], [])
+            if (repeated := rebuilds.begun(connection, by)) is not None:
+                return Begun(repeated, catalog, [], [])
             wanted, sources = _closure(catalog, *_asked(connection, catalog, names))
             if not sources:
-                registry.with_cells(connection, ())  # which says that there is nothing
+                registry.with_cells(connection, ())  # raises: there is nothing to rebuild
             id = rebuilds.begin(connection, wanted, leap=True, by=by)
             registry.retire_the_dead(connection, beside=sources)
             for name in sources:
@@ -84,7 +83,7 @@ class Leap:
         return self.database.retrying(step)
 
     def open(self, begun: Begun) -> None:
-        """Archives all that Kafka holds of the sources, and opens a generation of each view where their log ends."""
+        """Archives the sources to their ends, and opens a generation of each view at the end of their log."""
         ends = {name: end for name in begun.sources if (end := self._archived_to_the_end(begun, name)) is not None}
         at = Offsets({place: offset for end in ends.values() for place, offset in end.items()})
         tails = {
@@ -97,7 +96,7 @@ class Leap:
             rebuilds.running(connection, begun.id)
             progress.lock(connection, begun.sources)
             declared = deployed(connection).views
-            # Others were dropped meanwhile, or have no cells any more.
+            # The other views were dropped meanwhile, or no longer have cells.
             for name in (name for name in begun.views if name in declared and declared[name].cell_tables):
                 generations.open_building(connection, name, rebuild=begun.id, at=at, tails=tails)
             rebuilds.finished(connection, begun.id, Step.SEAL)
@@ -105,15 +104,15 @@ class Leap:
         self.database.retrying(step)
 
     def _archived_to_the_end(self, begun: Begun, name: str) -> Offsets | None:
-        """Where the master log of a source ends, after all of its topic was taken into it.
+        """The end of a source's log, after all of its topic was archived.
 
-        None of one that cannot be archived, and feeds none of the views that leap: they do not wait for it.
+        None if it cannot be archived and feeds no view that leaps: the views do not wait for it.
         """
         source = begun.catalog.sources[name]
         try:
             self.archive(source, self.brokers.latest(source.topic))
         except LaminaError as error:
-            if not begun.views or any(name in begun.catalog.views[each].fed_by for each in begun.views):
+            if not begun.views or any(name in begun.catalog.views[view].fed_by for view in begun.views):
                 raise
             self.tell(f"{name}, which feeds no view, is left out: {error}")
             with self.database.begin() as connection:
@@ -122,7 +121,7 @@ class Leap:
         return self.log().held(source)
 
     def gather(self, id: int) -> Brought:
-        """What a leap will bring with it, for which Spark is asked; nothing of a rebuild, or a leap that has landed."""
+        """Gathers the bad records and ids below a leap's cut; nothing for a rebuild, or a leap that has landed."""
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
             if not run.leap or run.state is not RebuildState.RUNNING or run.is_handed_over:
@@ -139,7 +138,7 @@ class Leap:
         return Brought(gather(self.database, self.log, passed, {at.topic for at in lost}), to, lost)
 
     def land(self, connection: Connection, id: int, new: Sequence[Generation], brought: Brought) -> None:
-        """Moves progress to the cut, and with it all that is known of the records below."""
+        """Moves progress to the cut, and writes the bad records and ids below it."""
         queries, mine = progress.queries(connection), _taken(connection, id)
         landing = brought.to.keys() & deployed(connection).sources.keys()
         if taken := sorted(landing.union(*(each.queries for each in new)) - mine):
@@ -152,30 +151,30 @@ class Leap:
         to = {name: brought.to[name] for name in landing}
         generations.land(connection, [each.id for each in new], fences, to, brought.lost)
 
-    def _lost(self, known: Iterable[tuple[Offsets, Tails]]) -> list[TopicPartition]:
+    def _lost(self, counted: Iterable[tuple[Offsets, Tails]]) -> list[TopicPartition]:
         """The partitions whose end Kafka has lost since it was counted."""
-        lost = [each for reached, tails in known for each in self.brokers.differing(reached, tails)]
-        for each in lost:
-            self.tell(f"{each.at.topic}: records that Kafka lost are no longer counted. {each}")
-        return [each.at for each in lost]
+        lost = [differing for reached, tails in counted for differing in self.brokers.differing(reached, tails)]
+        for differing in lost:
+            self.tell(f"{differing.at.topic}: records that Kafka lost are no longer counted. {differing}")
+        return [differing.at for differing in lost]
 
 
 def _taken(connection: Connection, id: int) -> set[str]:
-    """The declared queries that a leap has taken over, and nobody from it."""
-    me, declared = rebuilds.leap_writer(id), deployed(connection).sources.keys()
-    return {name for name, each in progress.queries(connection).items() if each.writer == me and name in declared}
+    """The declared queries that a leap has taken over, and still holds."""
+    leap, declared = rebuilds.leap_writer(id), deployed(connection).sources.keys()
+    return {name for name, query in progress.queries(connection).items() if query.writer == leap and name in declared}
 
 
 def _cuts(connection: Connection, new: Sequence[Generation]) -> dict[str, tuple[Offsets, Tails]]:
-    """Where generations were opened, by the query that feeds them, and what stands last below in Kafka."""
+    """The cuts of generations by the query that feeds them, and Kafka's last batches below."""
     fed = [(each.id, name) for each in new for name in each.queries]
     return {name: (lookup.cut_of(connection, id, name), lookup.tails_of(connection, id, name)) for id, name in fed}
 
 
 def _asked(connection: Connection, catalog: Catalog, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The views with cells and the sources among these names; all of both where there is none."""
+    """The views with cells and the sources among these names; all views and sources if there are no names."""
     if not names:
-        return [name for name, each in catalog.views.items() if each.cell_tables], list(catalog.sources)
+        return [name for name, view in catalog.views.items() if view.cell_tables], list(catalog.sources)
     sources = [name for name in names if name in catalog.sources]
     views = [name for name in names if name in catalog.views or name not in sources]
     return registry.with_cells(connection, views) if views else [], sources
@@ -186,7 +185,7 @@ def _closure(catalog: Catalog, names: Iterable[str], named: Iterable[str]) -> tu
     views, sources = set(names), set(named)
     while True:
         sources |= {source for name in views for source in catalog.views[name].fed_by}
-        wider = {name for name, each in catalog.views.items() if each.fed_by & sources}
+        wider = {name for name, view in catalog.views.items() if view.fed_by & sources}
         if wider <= views:
             return sorted(views), sorted(sources)
         views |= wider

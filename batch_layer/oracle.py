@@ -1,4 +1,4 @@
-"""The author's SELECT at states of the past: over every record below their offsets, as it was deployed then."""
+"""The author's SELECT at past states: as it was deployed then, over every record below the offsets of the state."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from master_log.archive import MasterLog
 
 MANY = 100
-"""Rows of one key that are gone into: more of them are no key."""
+"""Rows that one key may have; with more rows, the words do not name a key."""
 
 
 @dataclass(frozen=True)
 class State:
-    """How far progress was, by source, and what the view was.
+    """Progress by source, and the view as it was then.
 
-    shown: was it shown? definition: None where its SELECT is not known. since: by view, when the groups began that were
-    kept.
+    shown: False before it was first read. definition: of its SELECT; None if that is not known. since: by view, the
+    time from which it kept groups.
     """
 
     below: Mapping[str, Offsets]
@@ -46,9 +46,9 @@ class State:
 
 
 class Oracle:
-    """Answers for the rows of one key of a view, at any of these states; the last is the newest.
+    """Gives the rows of one key of a view at any of these states, of which the last is the newest.
 
-    clock: what `now()` is at all of them, so that what differs between two was moved by records.
+    clock: the value of `now()` at all states, so that only records change rows.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Oracle:
             sources = catalog.views[name].sources
             self._starts = {source: progress.starts(connection, [source]) for source in sources}
             begins = {source: progress.begins(connection, catalog.sources[source].topic) for source in sources}
-            topic_ids = {query: each.topic_id for query, each in progress.queries(connection).items()}
+            topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
             ids = {state.definition for state in states if state.definition is not None}
             self._definitions = {id: definitions.get(connection, id, name) for id in ids}
         self._compiled = catalog.views[name]
@@ -79,32 +79,32 @@ class Oracle:
             log.create(catalog.sources[source], topic_ids[source], begins[source])
 
     def close(self) -> None:
-        """Gives back the memory of Spark that it took."""
+        """Releases the memory of Spark that it holds."""
         for _, recent in self._records.values():
             recent.unpersist()
 
     def view_at(self, number: int) -> View | None:
-        """The view as it was at a state; None where that is not known."""
+        """The view as it was at a state; None if that is not known."""
         id = self._states[number].definition
         return None if id is None else self._definitions[id].views[self._name]
 
     def rows(self, numbers: Sequence[int]) -> list[list[Row] | None]:
-        """The rows of the key at each of these states; None where its SELECT is not known, or lacks its columns."""
+        """The rows of the key at each of these states; None if the SELECT is not known, or lacks the key's columns."""
         asked = [number for number in numbers if self._answers(number)]
-        found: dict[int, list[Row]] = {number: [] for number in asked}
+        rows_at: dict[int, list[Row]] = {number: [] for number in asked}
         frames = {number: self._selected(self._states[number]).limit(MANY + 1) for number in asked}
         for number, row in self._collected(frames):
-            found[number].append(row)
-        if any(len(rows) > MANY for rows in found.values()):
+            rows_at[number].append(row)
+        if any(len(rows) > MANY for rows in rows_at.values()):
             raise LaminaError(
                 f"More than {MANY} rows of {self._name} have this key",
                 evidence=f"asked for {self._key.spark(self._compiled)}",
                 way_out="Name more columns, in the form column=value.",
             )
-        return [found.get(number) if self._states[number].shown else [] for number in numbers]
+        return [rows_at.get(number) if self._states[number].shown else [] for number in numbers]
 
     def hold(self, spans: Sequence[tuple[int, int]]) -> list[bool]:
-        """Whether the SELECT gives a row of the key from the records between two states alone."""
+        """True, for each span, if the records between its two states alone give a row of the key."""
         frames = {
             number: self._selected(self._states[end], after=self._states[start].below).limit(1)
             for number, (start, end) in enumerate(spans)
@@ -118,23 +118,23 @@ class Oracle:
         if state.definition is None:
             return False
         definition = self._definitions[state.definition]
-        retaining = {each.name for each in definition.views.values() if each.retained}
+        retaining = {view.name for view in definition.views.values() if view.retained}
         if not (definition.sources.keys() <= state.below.keys() and retaining <= state.since.keys()):
-            return False  # of what the view reads no more, nothing is known
+            return False  # nothing is known of what the view no longer reads
         return self._key.values.keys() <= {column.name for column in definition.views[self._name].columns}
 
     def _collected(self, frames: Mapping[int, DataFrame]) -> list[tuple[int, Row]]:
-        """The rows of several frames, each with the number of its own, by one job of Spark per kind of rows."""
+        """The rows of several frames, each with its frame's number, by one job of Spark per schema."""
         from pyspark.sql.functions import lit
 
         alike: dict[str, list[DataFrame]] = {}
         for number, frame in frames.items():
             alike.setdefault(str(frame.schema), []).append(frame.select(lit(number), "*"))
-        found = [rows_of(reduce(lambda whole, part: whole.unionAll(part), some)) for some in alike.values()]
-        return [(number, tuple(row)) for some in found for number, *row in some]
+        collected = [rows_of(reduce(lambda whole, part: whole.unionAll(part), some)) for some in alike.values()]
+        return [(number, tuple(row)) for rows in collected for number, *row in rows]
 
     def _selected(self, state: State, after: Mapping[str, Offsets] | None = None) -> DataFrame:
-        """The rows of the key, by the SELECT of a state over the records below its offsets, or those `after` others."""
+        """The rows of the key by a state's SELECT, from all records below its offsets or those `after` others."""
         assert state.definition is not None
         definition = self._definitions[state.definition]
         for name, source in definition.sources.items():
@@ -147,7 +147,7 @@ class Oracle:
         return self._spark.table(self._name).where(self._key.spark(definition.views[self._name]))
 
     def _of(self, definition: str, source: Source) -> tuple[DataFrame, DataFrame]:
-        """The records of a source below the first state, and those since then, read as a definition declares it."""
+        """The records of a source below the first state, and those since then, read as a definition declares them."""
         if (definition, source.name) not in self._records:
             first, newest = (self._states[at].below[source.name] for at in (0, -1))
             whole = self._log.records(source, newest, self._brokers, since=self._starts[source.name])
@@ -158,5 +158,5 @@ class Oracle:
 
 
 def _on(below: Offsets, begins: Offsets) -> Offsets:
-    """Where these partitions begin; one that is new then begins at its first record."""
+    """The beginnings of these partitions; a partition that is new then begins at its first record."""
     return Offsets({at: begins.get(at, 0) for at in below})

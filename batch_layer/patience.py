@@ -1,4 +1,4 @@
-"""Views are renewed while people read them: tries that are short, and as many as it takes."""
+"""Renewing views while people read them: many short tries."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from serving_layer.readers.rights import Holder
 T = TypeVar("T")
 
 READERS_SECONDS = 900.0
-"""How long a computed version waits for readers who hold a view in a transaction: longer than a SELECT may take."""
+"""Seconds that a computed version waits for readers who hold a view in a transaction: longer than a SELECT may take."""
 
 READERS_SECONDS_AT_ONCE = 120.0
-"""The same, of a change for which nothing was computed."""
+"""Seconds that a change waits for which nothing was computed."""
 
 LONGER, MOST_MILLISECONDS = 1.15, 100.0
-"""By how much each try waits longer for a view, from `READER_PATIENCE_MS` on, and how long it waits at the most."""
+"""The factor by which each try waits longer for a view, from `READER_PATIENCE_MS` on, and the longest wait."""
 
 AGAIN_SECONDS = 1.0
-"""Between two tries, in which micro-batches go on: each try locks their queries."""
+"""Pause between two tries, each of which locks queries: micro-batches go on meanwhile."""
 
 SETTLING_TRIES = 15
-"""How often views are to forget what they were before a move, where somebody waits neither for it nor behind it."""
+"""Tries to let views forget what they were before a move. Nobody waits for that."""
 
 
 def patiently(
@@ -35,12 +35,12 @@ def patiently(
     *,
     within: float = READERS_SECONDS,
 ) -> T:
-    """Renews views in a transaction, tried again for so many seconds while readers hold one of them.
+    """Renews views in a transaction, repeated for some seconds (`within`) while readers hold one of them.
 
-    Where all of them run a SELECT, each try waits a little longer, and others behind it: of many short ones at a time,
-    one always holds a view. Nobody waits behind a reader who is idle in a transaction.
+    If all these readers run a SELECT, each try waits a little longer, and other readers behind it: with many short
+    SELECTs, one of them always holds a view. Nobody waits behind a reader who is idle in a transaction.
     """
-    deadline, told, milliseconds = time.monotonic() + within, False, float(READER_PATIENCE_MS)
+    deadline, is_first, milliseconds = time.monotonic() + within, True, float(READER_PATIENCE_MS)
 
     def tried(connection: Connection) -> T:
         return step(connection.execution_options(reader_patience_ms=round(milliseconds)))
@@ -52,15 +52,15 @@ def patiently(
             if not is_lock_timeout(error) or time.monotonic() > deadline:
                 raise
         with database.begin() as connection:
-            found = rights.in_the_way(connection)
-        if not told:
-            tell("\n".join(["waiting for readers that hold a view in an open transaction", *map(str, found)]))
-        told, milliseconds = True, _next(milliseconds, found)
+            holders = rights.in_the_way(connection)
+        if is_first:
+            tell("\n".join(["waiting for readers that hold a view in an open transaction", *map(str, holders)]))
+        is_first, milliseconds = False, _next(milliseconds, holders)
         time.sleep(AGAIN_SECONDS)
 
 
 def settle(database: Database) -> bool:
-    """Lets views forget what they were before they moved (`views.settle`), also those that many read all the time."""
+    """Lets views forget what they were before a move (`views.settle`), also views that are read all the time."""
     milliseconds = float(READER_PATIENCE_MS)
     for _ in range(SETTLING_TRIES):
         if views.settle(database, patience_ms=round(milliseconds)):
@@ -71,7 +71,7 @@ def settle(database: Database) -> bool:
     return False
 
 
-def _next(milliseconds: float, found: Sequence[Holder]) -> float:
-    """How long the next try waits for a view that these hold."""
-    longer = all(each.reads for each in found)
+def _next(milliseconds: float, holders: Sequence[Holder]) -> float:
+    """The milliseconds that the next try waits for a view with these holders."""
+    longer = all(holder.reads for holder in holders)
     return min(MOST_MILLISECONDS, milliseconds * LONGER) if longer else float(READER_PATIENCE_MS)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from batch_layer.checking import checked
 from batch_layer.patience import patiently
 from batch_layer.rebuild import BatchLayer
-from batch_layer.reprocess import announce_and_wait, begun, open_or_resume
+from batch_layer.reprocess import announce_and_open, begun
 from serving_layer.catalog import lookup
 from serving_layer.change import previews, registry, trials
 from serving_layer.postgres.database import Connection
@@ -46,8 +47,7 @@ class _Preview:
     catalog: Catalog
 
     def seal(self) -> int:
-        announce_and_wait(self.batch, self._announce)
-        return open_or_resume(self.batch, self._open)
+        return announce_and_open(self.batch, self._announce, self._open)
 
     def _announce(self, connection: Connection) -> set[str]:
         after = previews.compiled(connection, self.catalog)
@@ -57,10 +57,7 @@ class _Preview:
         after = previews.compiled(connection, self.catalog)
         lacking = previews.lacking(connection, after)
         purpose = Purpose(RebuildKind.PREVIEW, self.name)
-
-        def open(id: int) -> None:
-            registry.open_versions(connection, lacking, after, id)
-
+        open = partial(registry.open_versions, connection, lacking, after)
         return begun(connection, self.batch, purpose, lacking, after, open)
 
     def check(self, id: int, proofs: Sequence[Proof]) -> None:  # noqa: ARG002 (a preview may differ)

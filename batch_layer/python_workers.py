@@ -1,8 +1,8 @@
-"""Spark's Python workers, which load the cells that a rebuild computes: forks of a process that has imported what each
-of them uses, and that looks into no archive.
+"""Spark's Python workers, which load the cells of a rebuild: forks of a process that has imported their modules.
 
-Spark puts its own archives, a zip of Python sources and a jar, before what is installed, and has each task look for
-modules anew: up to Python 3.12, that reads the directories of both, which takes longer than a small part of a rebuild.
+Spark puts its own archives, a zip of Python sources and a jar, before the installed packages, and lets each task look
+for modules again. Up to Python 3.12, that reads the directories of both archives, which takes longer than a small part
+of a rebuild. So the process, and its forks, do not look into archives.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ USED = (
     "serving_layer.postgres.copying",
     "serving_layer.promise.loading",
 )
-"""What every worker would import by itself."""
+"""Modules that every worker would otherwise import by itself."""
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def forget_archives() -> None:
-    """Lets Python look for modules in folders alone: what is in Spark's archives is installed there, too."""
+    """Lets Python look for modules in folders only: the modules in Spark's archives are installed there, too."""
     sys.path[:] = [place for place in sys.path if not Path(place).is_file()]
     for place in [place for place, finder in sys.path_importer_cache.items() if isinstance(finder, zipimporter)]:
         del sys.path_importer_cache[place]

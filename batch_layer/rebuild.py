@@ -111,29 +111,27 @@ class BatchLayer:
         return proofs
 
     def failed(self, id: int, error: BaseException) -> None:
-        """Records why a rebuild failed, and retires its generations, unless its command is to resume it.
+        """Records why a rebuild failed and retires its generations, unless an apply or a preview can be resumed.
 
-        If Postgres is away, the next rebuild does so.
+        It can after Ctrl-C, and if a reader or another command was in the way. If Postgres is away, the next rebuild
+        finds this one dead.
         """
-        by_a_person = isinstance(error, KeyboardInterrupt)
-        if by_a_person:
+        interrupted = isinstance(error, KeyboardInterrupt)
+        if interrupted:
             self.give_up()
-        postponed = isinstance(error, rebuilds.Postponed) or (
-            isinstance(error, PostgresError) and is_lock_timeout(error)
-        )
 
         def step(connection: Connection) -> Rebuild:
             run = rebuilds.get(connection, id)
-            if not run.is_resumable or not (by_a_person or postponed):
+            if not run.is_resumable or not (interrupted or _is_in_the_way(error)):
                 rebuilds.fail(connection, id, error)
                 registry.retire_the_dead(connection)
-            elif by_a_person:
+            elif interrupted:
                 rebuilds.interrupt(connection, id)
             return run
 
         with suppress(PostgresAway, PostgresError):
             run = self.database.retrying(step)
-            if by_a_person:
+            if interrupted:
                 self.tell(_after_interrupt(run))
             if not run.is_resumable:
                 dropping.drop_unused(self.database)
@@ -507,14 +505,17 @@ class _Recompute:
             self.batch.tell(f"held back, and read as before: {', '.join(held)}")
 
 
+def _is_in_the_way(error: BaseException) -> bool:
+    """True if a reader or another command kept views from moving to their new versions."""
+    return isinstance(error, rebuilds.Postponed) or (isinstance(error, PostgresError) and is_lock_timeout(error))
+
+
 def _after_interrupt(run: Rebuild) -> str:
     """A sentence about a rebuild that a person has interrupted, as it was then."""
     if run.state is not RebuildState.RUNNING:
         return f"rebuild {run.id} had ended: it is {run.state}"
-    if run.is_handed_over and run.is_resumable:
-        return "the new versions are what readers read; the next apply drops what is left of the old ones"
     if run.is_handed_over:
-        return f"rebuild {run.id} is given up after its hand-over: readers read what it computed"
+        return "readers read what was computed; the next apply or rebuild drops what is left"
     if run.is_resumable:
         return (
             f"rebuild {run.id} is interrupted, and nothing that is read has changed: until another apply or rebuild"

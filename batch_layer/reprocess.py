@@ -73,8 +73,7 @@ class _Reprocess:
     before: Mapping[str, str]
 
     def seal(self) -> int:
-        announce_and_wait(self.batch, self._announce)
-        return open_or_resume(self.batch, self._open)
+        return announce_and_open(self.batch, self._announce, self._open)
 
     def _announce(self, connection: Connection) -> set[str]:
         after, wanted = registry.to_compute(connection, self.target.catalog, _allowed(connection, self.target))
@@ -103,19 +102,20 @@ class _Reprocess:
         self.batch.at("after hand-over")
 
 
-def announce_and_wait(batch: BatchLayer, announce: Callable[[Connection], set[str]]) -> None:
-    """Announces new versions, and waits until busy writers have prepared for the tables of cells that it gives."""
+def announce_and_open(
+    batch: BatchLayer, announce: Callable[[Connection], set[str]], open: Callable[[Connection], int]
+) -> int:
+    """Opens new versions once busy writers have prepared for them; gives the id of the rebuild.
+
+    announce: gives the tables of cells that writers prepare for.
+    """
     soon, announced = batch.database.retrying(announce), time.monotonic()
     batch.spark()  # it takes some seconds to start, too
     are_awaited = partial(registry.are_awaited, names=soon)
     while time.monotonic() < announced + PREPARED_WITHIN and batch.database.retrying(are_awaited):
         time.sleep(0.1)
     batch.at("after announcing")
-
-
-def open_or_resume(batch: BatchLayer, step: Callable[[Connection], int]) -> int:
-    """The id of the rebuild that `step` begins or resumes."""
-    id = batch.database.retrying(step)
+    id = batch.database.retrying(open)
     batch.at("after seal")
     return id
 

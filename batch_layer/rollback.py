@@ -1,4 +1,4 @@
-"""A rollback: what the view has now is compared with what it returns to, and readers are waited for."""
+"""A rollback: compares the generation that is read with the one before it, and waits for readers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from serving_layer.upkeep import dropping
 def roll_back(database: Database, name: str, tell: Callable[[str], None]) -> tuple[int, int]:
     """Hands a view back to the generation before the one it is read from; gives (from, to).
 
-    One of another version brings the view's SELECT of then back with it. `tell` gets the names of what analysts have
-    made over the view and lose by that.
+    A generation of another version brings back the SELECT of that time. `tell` takes the names of the analysts' own
+    views that are dropped with it.
     """
     with database.begin(isolation="REPEATABLE READ") as connection:
         now, before = lookup.before_published(connection, name)
@@ -25,10 +25,10 @@ def roll_back(database: Database, name: str, tell: Callable[[str], None]) -> tup
             overwriting.note(connection, before, now)
 
     def step(connection: Connection) -> tuple[tuple[int, int], list[str]]:
-        theirs = _of_analysts(connection)
+        before = _of_analysts(connection)
         handed = rollbacks.roll_back(connection, name)
-        left = _of_analysts(connection)
-        return handed, [each for each in theirs if each not in left]
+        after = _of_analysts(connection)
+        return handed, [view for view in before if view not in after]
 
     handed, dropped = patiently(database, tell, step, within=READERS_SECONDS_AT_ONCE)
     if dropped:
@@ -41,4 +41,4 @@ def roll_back(database: Database, name: str, tell: Callable[[str], None]) -> tup
 def _of_analysts(connection: Connection) -> list[str]:
     """The views in schemas of analysts that read views of ours, by name."""
     readers = dependents.of_others(connection, giving_way=True).values()
-    return sorted({each for some in readers for each in some})
+    return sorted({view for views in readers for view in views})

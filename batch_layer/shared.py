@@ -1,4 +1,4 @@
-"""The records that several tables of cells of one rebuild are computed from are read and parsed once (decision 26)."""
+"""Records that several tables of cells of one rebuild are computed from: read and parsed once (decision 26)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from master_log.archive import MasterLog
 
 MOST_BYTES = 2**29
-"""Bytes of a log's files up to which its records are kept. The files are compressed, and what is kept is not."""
+"""Bytes of a log's files up to which its records are kept. The files are compressed, the kept records are not."""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """Keeps on disk, where Spark computes, the records that more than one of these tables reads.
+    """Keeps the records that more than one of these tables reads, on the disks of Spark's executors.
 
-    One process computes the tables one after the other. After an error, `forget` lets the next one read for itself.
+    One process computes the tables one after the other. After an error, `forget` lets the next table read for itself.
     """
 
     tables: Sequence[tuple[Source, CellTable]] = ()
@@ -49,7 +49,7 @@ class Shared:
         )
 
     def forget(self) -> None:
-        """Removes what is kept."""
+        """Removes the kept records."""
         for records in self._kept.values():
             with suppress(Py4JError, OSError):  # Spark's process was ended, and its files with it
                 records.unpersist()

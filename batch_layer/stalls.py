@@ -1,8 +1,8 @@
-"""A computation that stands still: one record takes an expression minutes, or it never ends (decision 24).
+"""A computation that stands still: an expression takes minutes for one record, or never ends (decision 24).
 
-Spark's tasks look at no interrupt in the middle of a record, so only the end of Spark's process ends them. It is the
-command's own. A computation stands still if tasks run and no metric of theirs moves: rows read, rows written, bytes
-spilled. Before the process is ended, the record is looked for (in another process, which reads what this one reads).
+Spark's tasks do not look at interrupts in the middle of a record, so only the end of Spark's process ends them. The
+process belongs to the command. A computation stands still if tasks run and none of their metrics moves: rows read, rows
+written, bytes spilled. Before the process is ended, another process, with the same records, looks for the record.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 log = logging.getLogger("lamina.batch")
 
 STALLS_AFTER = 120.0
-"""Seconds without progress after which a record is looked for. Executors tell of their progress every 10 s."""
+"""Seconds without progress after which a record is looked for. Executors report their progress every 10 s."""
 
 LOOKS_EVERY = 1.0
 """Seconds between two looks at the progress of tasks."""
 
 ENDS_WITHIN = 5.0
-"""Seconds a command waits for a search that it needs no more."""
+"""Seconds a command waits for a search that it no longer needs."""
 
 LAST_EXECUTIONS = 20
-"""Statements of Spark's, the newest, whose metrics are looked at: a command runs one after the other."""
+"""Newest statements of Spark whose metrics are read: a command runs one statement after the other."""
 
 GUARD = "CASE WHEN length(COLUMN) < 10000 THEN … END"
-"""A guard that keeps an expression from texts that are too long for it."""
+"""A guard that keeps texts from an expression that they are too long for."""
 
 
 class Stalled(LaminaError):
@@ -62,7 +62,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Found:
-    """A record that was not computed within so many seconds."""
+    """A record that was not computed within some seconds."""
 
     source: str
     at: TopicPartition
@@ -74,24 +74,24 @@ class Finder(Protocol):
     """Looks for the record that a computation stands still at, within a stated time."""
 
     def __call__(self, work: Work, over: threading.Event) -> Found | None:
-        """None if it was not found, or if `over` was set: nothing waits for the answer."""
+        """The record; None if it was not found, or if `over` was set because nothing waits for it any more."""
 
 
 class Watching(Protocol):
-    """Ends what stands still."""
+    """Ends computations that stand still."""
 
     def __call__(self, work: Work) -> AbstractContextManager[None]:
         """A block in which Spark computes. Raises `Stalled` if it stood still, and Spark's process was ended."""
 
 
 def unwatched(work: Work) -> AbstractContextManager[None]:  # noqa: ARG001 (as `Watching`)
-    """Ends nothing: Spark is another's."""
+    """Ends nothing, since Spark belongs to another process."""
     return nullcontext()
 
 
 @dataclass(frozen=True)
 class Watch:
-    """Watches over Spark's process of a command.
+    """Watches Spark's process of a command.
 
     spark: its session. end: ends the process; the next question starts another. tell: takes a line of narration.
     """
@@ -113,7 +113,7 @@ class Watch:
         except Exception as error:
             if not reasons:
                 raise
-            log.debug("%s: what was stopped failed so", work.name, exc_info=error)
+            log.debug("%s: the stopped computation failed", work.name, exc_info=error)
         finally:
             over.set()
             thread.join(ENDS_WITHIN)
@@ -128,30 +128,30 @@ class Watch:
                 since, seen = time.monotonic(), now
             elif time.monotonic() >= since + STALLS_AFTER:
                 self.tell(f"{work.name}: Spark has stood still for {STALLS_AFTER:.0f} s; the record is looked for")
-                inside, found = function_of(spark), self._found(work, over)
+                inside, record = function_of(spark), self._record(work, over)
                 if over.is_set():
                     return
                 if progress(spark) == seen:
-                    reasons.append(stalled(work, time.monotonic() - since, inside, found))
+                    reasons.append(stalled(work, time.monotonic() - since, inside, record))
                     self.end()
                     return
                 since = time.monotonic()
 
-    def _found(self, work: Work, over: threading.Event) -> Found | None:
+    def _record(self, work: Work, over: threading.Event) -> Found | None:
         try:
             return self.find(work, over)
-        except Exception as error:  # noqa: BLE001 (what stands still is named without its record)
+        except Exception as error:  # noqa: BLE001 (the error then names the view without its record)
             log.warning("%s: the record was not found: %s", work.name, error)
             return None
 
 
-def stalled(work: Work, seconds: float, inside: str, found: Found | None) -> Stalled:
-    """The error that names a view, what it was computed of and, if it is known, the record."""
+def stalled(work: Work, seconds: float, inside: str, record: Found | None) -> Stalled:
+    """The error that names a view, the ranges that it was computed from and, if it was found, the record."""
     ranges = [f"{name} from {range.start} up to {range.end}" for name, (_, range) in work.reads.items()]
     evidence = f"it computed {'; '.join(ranges)}" if ranges else "it computed the records of the test"
-    if found is not None:
-        where = f"partition {found.at.partition}, offset {found.offset} of {found.at.topic}"
-        evidence = f"the record at {where} (source {found.source}) is not computed within {found.seconds:.0f} s"
+    if record is not None:
+        place = f"partition {record.at.partition}, offset {record.offset} of {record.at.topic}"
+        evidence = f"the record at {place} (source {record.source}) is not computed within {record.seconds:.0f} s"
     if inside:
         evidence += f"; Spark is in {inside}"
     return Stalled(
@@ -172,17 +172,17 @@ def progress(spark: SparkSession) -> str:
 
 
 def _running(tracker: Any) -> Iterator[tuple[int, int, int]]:
-    """The stages that have running tasks, with how many run and how many have ended."""
+    """The stages that have running tasks, with the numbers of running and of completed tasks."""
     for job in tracker.getActiveJobIds():
-        found = tracker.getJobInfo(job)
-        for stage in found.get().stageIds() if found.isDefined() else ():
+        job_info = tracker.getJobInfo(job)
+        for stage in job_info.get().stageIds() if job_info.isDefined() else ():
             info = tracker.getStageInfo(stage)
             if info.isDefined() and info.get().numActiveTasks() > 0:
                 yield stage, info.get().numActiveTasks(), info.get().numCompletedTasks()
 
 
 def _metrics(spark: SparkSession) -> Iterator[tuple[int, str]]:
-    """The metrics of the statements that run: Spark brings them up to date with each heartbeat of an executor."""
+    """The metrics of the running statements, which Spark updates with each heartbeat of an executor."""
     store: Any = spark._jsparkSession.sharedState().statusStore()  # noqa: SLF001 (not in pyspark)
     first = max(0, store.executionsCount() - LAST_EXECUTIONS)
     executions = store.executionsList(first, LAST_EXECUTIONS)
@@ -193,21 +193,21 @@ def _metrics(spark: SparkSession) -> Iterator[tuple[int, str]]:
 
 
 def function_of(spark: SparkSession) -> str:
-    """The Java method below Spark's that a task of a local session is in; empty if none is.
+    """The Java method that an expression in a local session's task is in; empty if there is none.
 
-    A task that waits for Python, for Postgres or for a shuffle is in none that tells a person anything.
+    A task that waits for Python, for Postgres or for a shuffle is in no method that helps a person.
     """
     with suppress(Py4JError, ConnectionError):
         beans: Any = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr] # noqa: SLF001
         for thread in beans.getThreadMXBean().dumpAllThreads(False, False):
             if thread.getThreadName().startswith("Executor task") and thread.getThreadState().toString() == "RUNNABLE":
-                calls = [f"{each.getClassName()}.{each.getMethodName()}" for each in thread.getStackTrace()]
+                calls = [f"{frame.getClassName()}.{frame.getMethodName()}" for frame in thread.getStackTrace()]
                 return outermost(calls)
     return ""
 
 
 def outermost(calls: list[str]) -> str:
-    """The call that an expression of Spark's has made, given a stack from the innermost call outwards.
+    """The call that an expression of Spark has made, from a stack that begins with the innermost call.
 
     >>> spark = ["org.apache.spark.sql.catalyst.expressions.GeneratedClass$X.processNext", "java.lang.Thread.run"]
     >>> outermost(["java.util.regex.Pattern$Slice.match", "java.util.regex.Matcher.find", *spark])
@@ -218,4 +218,4 @@ def outermost(calls: list[str]) -> str:
     for inner, outer in pairwise(calls):
         if "catalyst.expressions" in outer and "catalyst.expressions" not in inner:
             return inner
-    return next((each for each in calls if "catalyst.expressions" in each and "Generated" not in each), "")
+    return next((call for call in calls if "catalyst.expressions" in call and "Generated" not in call), "")

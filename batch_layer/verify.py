@@ -1,7 +1,7 @@
-"""`lamina verify`: what a receipt says is computed again from the master log, whatever was rebuilt or changed since.
+"""`lamina verify`: recomputes a receipt from the master log, whatever was rebuilt or changed since.
 
-The SELECT is the one that the receipt names, the records are those below its offsets, and nothing of today's cells has
-a part in it.
+It runs the SELECT that the receipt names over the records below the receipt's offsets. Today's cells have no part in
+it.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 LARGEST_WEIGHT = 2**16
-"""Of a row's doubles in the sums of a digest (receipts.sql)."""
+"""The largest weight of a row's doubles in the sums of a digest (receipts.sql)."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """A receipt, and the digest that the log gives. differing: the differences, in words; empty if there are none.
+    """A receipt, and the digest that was recomputed from the log.
 
-    spark: the version of Spark that computed it again.
+    differing: the differences, in words; empty if there are none. spark: the version of Spark that recomputed it.
     """
 
     receipt: Receipt
@@ -53,7 +53,7 @@ class Verified:
 
     @property
     def equal(self) -> bool:
-        """Did the view show what its SELECT gives?"""
+        """True if the view showed what its SELECT gives."""
         return not self.differing
 
     @property
@@ -70,7 +70,7 @@ def verify(
     receipt: Receipt,
     watching: Watching = unwatched,
 ) -> Verified:
-    """Computes the rows of a receipt anew, and compares them with what it says."""
+    """Recomputes the rows of a receipt, and compares their digest with its own."""
     with database.begin() as connection:
         definition = definitions.get(connection, receipt.definition, receipt.view)
     _read_records(database, log, brokers, receipt, definition)
@@ -78,16 +78,16 @@ def verify(
     view, rows = definition.views[receipt.view], Rows()
     with database.begin() as connection:
         now = deployed(connection).views
-    tables = [table for each in definition.views if each in now for table in now[each].cell_tables]
+    tables = [table for name in definition.views if name in now for table in now[name].cell_tables]
     with watching(_work(receipt, definition, tables)):
         for batch in batches(_as_texts(spark.table(receipt.view))):
             rows.add(pa.table(batch.columns, [column.name for column in view.columns]))
     with database.begin() as connection:
-        found = receipts.digest_of(connection, view, rows)
-    differing = differences(view, receipt.digest, found)
+        recomputed = receipts.digest_of(connection, view, rows)
+    differing = differences(view, receipt.digest, recomputed)
     if differing:
         _refuse_losses(log, receipt, definition)
-    return Verified(receipt, found, differing, str(spark.version))
+    return Verified(receipt, recomputed, differing, str(spark.version))
 
 
 def _work(receipt: Receipt, definition: Catalog, tables: Sequence[CellTable]) -> Work:
@@ -101,9 +101,9 @@ def _work(receipt: Receipt, definition: Catalog, tables: Sequence[CellTable]) ->
 
 
 def _refuse_losses(log: MasterLog, receipt: Receipt, definition: Catalog) -> None:
-    """Raises where the log may differ from what was counted because Kafka lost records, which somebody accepted.
+    """Raises if the log may lack records that were counted, because Kafka lost them and a person accepted the loss.
 
-    Readers may have counted them when the receipt was given, or not any more: nothing tells.
+    Nothing tells if the view still counted these records when the receipt was given.
     """
     for name, source in definition.sources.items():
         counted = receipt.sources[name]
@@ -116,32 +116,29 @@ def _refuse_losses(log: MasterLog, receipt: Receipt, definition: Catalog) -> Non
             )
 
 
-def differences(view: View, said: Digest, found: Digest) -> list[str]:
-    """What differs between two digests of a view, in words; doubles may differ as far as `lamina check` lets them."""
-    told = []
-    if said.rows != found.rows:
-        told.append(f"how many rows there are: {said.rows:,} and {found.rows:,}")
-    others = [column.name for column in view.columns if said.columns.get(column.name) != found.columns.get(column.name)]
-    others += [
-        column.name
-        for column in view.columns
-        if column.name not in others and not _near(column.name, view, said, found)
-    ]
+def differences(view: View, receipt: Digest, log: Digest) -> list[str]:
+    """The differences between two digests of a view, in words, within the tolerances of `lamina check` for doubles."""
+    words = []
+    if receipt.rows != log.rows:
+        words.append(f"how many rows there are: {receipt.rows:,} and {log.rows:,}")
+    names = [column.name for column in view.columns]
+    others = [name for name in names if receipt.columns.get(name) != log.columns.get(name)]
+    others += [name for name in names if name not in others and not _near(name, view, receipt, log)]
     if others:
-        told.append(f"the values of {', '.join(others)}")
-    if not told and (said.digest, set(said.left_out)) != (found.digest, set(found.left_out)):
-        told.append("which values stand in one row: each column by itself holds the same ones")
-    return told
+        words.append(f"the values of {', '.join(others)}")
+    if not words and (receipt.digest, set(receipt.left_out)) != (log.digest, set(log.left_out)):
+        words.append("which values stand in one row: each column by itself holds the same ones")
+    return words
 
 
-def _near(name: str, view: View, said: Digest, found: Digest) -> bool:
-    """Are the doubles of a column as near as those of equal rows are?"""
-    if name not in said.doubles or name not in found.doubles:
-        return said.doubles.keys() ^ found.doubles.keys() == set()
+def _near(name: str, view: View, receipt: Digest, log: Digest) -> bool:
+    """True if the doubles of a column are as near as those of equal rows."""
+    if name not in receipt.doubles or name not in log.doubles:
+        return receipt.doubles.keys() ^ log.doubles.keys() == set()
     [kind] = [column.postgres for column in view.columns if column.name == name]
     tolerance = FLOAT_TOLERANCE if kind == FLOAT else DOUBLE_TOLERANCE
-    (total, size), (other, other_size) = said.doubles[name], found.doubles[name]
-    rounding = Decimal(ROUNDING) * LARGEST_WEIGHT * found.rows if view.rounded else Decimal(0)
+    (total, size), (other, other_size) = receipt.doubles[name], log.doubles[name]
+    rounding = Decimal(ROUNDING) * LARGEST_WEIGHT * log.rows if view.rounded else Decimal(0)
     within = Decimal(tolerance) * max(size, other_size) + rounding
     return abs(total - other) <= within and abs(size - other_size) <= within
 
@@ -175,7 +172,7 @@ def _read_records(database: Database, log: MasterLog, brokers: Brokers, receipt:
 
 
 def _as_texts(rows: DataFrame) -> DataFrame:
-    """The rows as Postgres reads them: nested values as the JSON that the view shows of them."""
+    """The rows as Postgres reads them, nested values as the JSON that the view shows."""
     from pyspark.sql.functions import col, expr, lit, regexp_replace, replace, to_json
 
     def text(name: str, kind: str) -> Column:
@@ -192,4 +189,4 @@ def _as_texts(rows: DataFrame) -> DataFrame:
 
 
 _INTERVAL = "concat({0} div 86400000000, ' days ', {0} % 86400000000, ' microseconds')"
-"""Microseconds as an interval that Postgres reads, of days and what is left of them, as the view shows it."""
+"""Microseconds as an interval of days and a rest, as Postgres reads it and the view shows it."""

@@ -67,21 +67,17 @@ class WriterKind(StrEnum):
 
 
 class OneOf(TypeDecorator[StrEnum]):
-    """A column of texts that are the members of an enumeration."""
+    """A column whose texts are read as the members of an enumeration."""
 
     impl = Text
     cache_ok = True
 
     def __init__(self, values: type[StrEnum]) -> None:
-        """`values` are all that the column may hold, beside NULL."""
+        """`values` are all texts that the column may hold."""
         super().__init__()
         self.values = values
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's)
-        """The text that is stored; any other is refused."""
-        return None if value is None else self.values(value).value
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002
+    def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002 (SQLAlchemy's)
         """The member that a stored text stands for."""
         return None if value is None else self.values(value)
 

@@ -68,13 +68,8 @@ class Purpose:
         >>> Purpose(RebuildKind.APPLY).command, Purpose(RebuildKind.PREVIEW, "dev").command, RECOMPUTE.command
         ('apply', 'apply --preview dev', None)
         """
-        match self.kind:
-            case RebuildKind.APPLY:
-                return "apply"
-            case RebuildKind.PREVIEW:
-                return f"apply --preview {self.preview}"
-            case RebuildKind.REBUILD:
-                return None
+        of_preview = f"apply --preview {self.preview}"
+        return {RebuildKind.APPLY: "apply", RebuildKind.PREVIEW: of_preview}.get(self.kind)
 
 
 RECOMPUTE, APPLY = Purpose(RebuildKind.REBUILD), Purpose(RebuildKind.APPLY)
@@ -421,12 +416,10 @@ def end(
     if state is not RebuildState.FAILED:
         retired = update(rebuild).where(rebuild.c.id == id, _is_running())
         connection.execute(retired.values(seconds=_with_seconds_of(Step.RETIRE)))
-    may_end = [RebuildState.RUNNING, *([RebuildState.HELD] if state is RebuildState.DONE else [])]
-    connection.execute(
-        update(rebuild)
-        .where(rebuild.c.id == id, rebuild.c.state.in_(may_end))
-        .values(state=state, error=error, stopped=stopped, ended_at=func.clock_timestamp(), lease_until=None)
-    )
+    may_end = [RebuildState.RUNNING, RebuildState.HELD] if state is RebuildState.DONE else [RebuildState.RUNNING]
+    ended = {"state": state, "error": error, "stopped": stopped, "lease_until": None}
+    this = update(rebuild).where(rebuild.c.id == id, rebuild.c.state.in_(may_end))
+    connection.execute(this.values(ended_at=func.clock_timestamp(), **ended))
 
 
 def fail(connection: Connection, id: int, error: BaseException) -> None:
@@ -446,7 +439,7 @@ def running(connection: Connection, id: int, *, or_held: bool = False) -> Rebuil
     """The rebuild, which stays running until this transaction ends; raises if it has ended."""
     connection.execute(select(rebuild.c.id).where(rebuild.c.id == id).with_for_update(read=True))
     locked = get(connection, id)
-    if locked.state not in (RebuildState.RUNNING, *([RebuildState.HELD] if or_held else [])):
+    if not (locked.state is RebuildState.RUNNING or (or_held and locked.state is RebuildState.HELD)):
         raise LaminaError(
             f"Rebuild {id} is {locked.state}" + (f": {locked.error}" if locked.error else ""),
             way_out="Begin another with `lamina rebuild`.",
