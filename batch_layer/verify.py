@@ -47,7 +47,7 @@ class Verified:
     """
 
     receipt: Receipt
-    found: Digest
+    recomputed: Digest
     differing: list[str]
     spark: str
 

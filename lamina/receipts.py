@@ -51,7 +51,7 @@ def show(output: Output, opened: Deployment, receipt: Receipt) -> bool:
             found = verify(opened.database, spark, log, opened.brokers, receipt, opened.watching)
         except Exception as error:
             raise of_view(receipt.view, error) from error
-    said, computed = receipt.digest, found.found
+    said, computed = receipt.digest, found.recomputed
     result = "equal" if found.equal else "DIFFERENT"
     if output.as_json:
         output.record(

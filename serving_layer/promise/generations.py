@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version as version_of_package
+from typing import Any
 
-from sqlalchemy import Connection, cast, func, insert, select, text, update
+from sqlalchemy import Connection, Select, Update, cast, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -385,11 +386,11 @@ def _fold(connection: Connection, id: int, *, sealed_only: bool) -> None:
         connection.execute(_of(id, name).values(absorbed=end))
 
 
-def _cells_row(id: int, name: str):  # type: ignore[no-untyped-def]
+def _cells_row(id: int, name: str) -> Select[Any]:
     return select(generation_cells).where(generation_cells.c.generation == id, generation_cells.c.cell_table == name)
 
 
-def _of(id: int, name: str):  # type: ignore[no-untyped-def]
+def _of(id: int, name: str) -> Update:
     return update(generation_cells).where(generation_cells.c.generation == id, generation_cells.c.cell_table == name)
 
 

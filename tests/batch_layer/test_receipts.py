@@ -75,7 +75,7 @@ def test_a_receipt_is_verified_after_records_rebuilds_and_a_rollback(deployed: D
     for line in (*first.values(), second, third):
         found = verified(deployed, line)
         assert found.equal, found
-        assert found.found.digest == found.receipt.digest.digest
+        assert found.recomputed.digest == found.receipt.digest.digest
     assert json.loads(second)["digest"] == json.loads(third)["digest"] != json.loads(first["hourly"])["digest"]
     assert json.loads(second)["generation"] != json.loads(third)["generation"]
     assert json.loads(first["totals"])["rows"] == 1
@@ -238,4 +238,4 @@ def test_an_empty_view_and_one_that_keeps_the_last_days_have_receipts(deployed: 
     deployed.catch_up()
     found = verified(deployed, receipt(deployed, "daily"))
     assert found.equal
-    assert found.found.rows == 0, "all of them are of long ago"
+    assert found.recomputed.rows == 0, "all of them are of long ago"
