@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from master_log.archive import MasterLog
     from master_log.kafka import Brokers
     from serving_layer.promise.schemas import KeptSchemas
+    from speed_layer.endless import Patience
     from speed_layer.layer import SpeedLayer
-    from speed_layer.parts import Patience
 
 log = logging.getLogger("lamina")
 
@@ -183,8 +183,9 @@ class Deployment:
         """The speed layer, to be run until `stopping` is set."""
         from lamina.probing import ProbeProcess
         from lamina.spark import forget
+        from speed_layer.endless import Patience
         from speed_layer.layer import SpeedLayer
-        from speed_layer.parts import Parts, Patience
+        from speed_layer.resources import Resources
 
         def session() -> SparkSession:
             return self._session(nice=SPEED_NICENESS)
@@ -198,7 +199,7 @@ class Deployment:
         ours = self.lent is None and self.settings.spark_master.startswith("local")
         session()
         return SpeedLayer(
-            Parts(
+            Resources(
                 session=session,
                 database=self.database,
                 brokers=self.brokers,

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from batch_layer.stalls import LOOKS_EVERY, Finder, Found, Work
 from lamina.probing import ProbeProcess
 from lamina.settings import Settings
-from speed_layer.endless import Search
-from speed_layer.parts import Patience
+from speed_layer.endless import Patience, Search
 
 if TYPE_CHECKING:
-    from speed_layer.parts import Probe
+    from speed_layer.endless import Probe
     from view_algebra.compiled import CellTable, Source
 
 PATIENCE = Patience(per_record=1 / 20_000)
@@ -36,8 +35,8 @@ def finder(settings: Settings) -> Finder:
             while not search.over and not over.is_set() and time.monotonic() < deadline:
                 search.await_end(LOOKS_EVERY)
             search.close()
-            if search.found is not None:
-                return Found(name, *search.found, PATIENCE.alone)
+            if search.record is not None:
+                return Found(name, *search.record, PATIENCE.alone)
         return None
 
     return find

@@ -18,7 +18,7 @@ from serving_layer.postgres.database import Connection
 from serving_layer.promise import progress
 from speed_layer.jobs import Jobs
 from speed_layer.member import Reached, computation_of
-from speed_layer.parts import Parts
+from speed_layer.resources import Resources
 from view_algebra.compiled import Source
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ def reached(connection: Connection, source: Source) -> tuple[Reached, Question |
 class Asking:
     """Asks the log one question, in a thread, until it is closed."""
 
-    def __init__(self, parts: Parts, source: Source, question: Question) -> None:
+    def __init__(self, resources: Resources, source: Source, question: Question) -> None:
         self.question = question
-        self._parts, self._source = parts, source
-        self._jobs = Jobs(parts.spark)
+        self._resources, self._source = resources, source
+        self._jobs = Jobs(resources.spark)
         self._answer: LogTimes | None = None
         self._raised: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="log times", daemon=True)
@@ -94,9 +94,9 @@ class Asking:
     def _run(self) -> None:
         began = time.monotonic()
         try:
-            self._parts.at("before the log is asked")
+            self._resources.at("before the log is asked")
             with self._jobs.counted():
-                self._answer = self._asked(self._parts.log())
+                self._answer = self._asked(self._resources.log())
         except BaseException as error:  # noqa: BLE001 (whoever waits for the answer raises it)
             self._raised = error
             return
@@ -104,4 +104,4 @@ class Asking:
 
     def _asked(self, log_: MasterLog) -> LogTimes:
         log_.create(self._source, self.question.topic_id, self.question.begins)
-        return log_.newest(self._source, self.question.below, self._parts.brokers, since=self.question.since)
+        return log_.newest(self._source, self.question.below, self._resources.brokers, since=self.question.since)

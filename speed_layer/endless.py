@@ -1,8 +1,8 @@
-"""Records that Spark would compute for minutes or for ever: what their source does, and which record it is.
+"""Records that Spark would compute for minutes or permanently: the search for them, and the time Spark is allowed.
 
-A task that spins, as in a regular expression that tries every way through a text, looks at no interrupt. Only the end
-of its process ends it. So the source leaves its run first, and the others go on. Then Spark's process is renewed, and
-the record is looked for in another process, which may be killed as often as it takes.
+A task that spins, as in a regular expression that tries every way through a text, never checks for an interrupt. Only
+the end of its process ends it. So the source first leaves its run, and the other sources continue. Then Spark's process
+is renewed, and another process, which may be killed any number of times, searches for the record.
 """
 
 from __future__ import annotations
@@ -14,13 +14,46 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from master_log.offsets import OffsetRange, Offsets, TopicPartition
+from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
 from master_log.reading import StopsAt
-from speed_layer.jobs import SETTLES_WITHIN
-from speed_layer.parts import Patience, Probe, TooLong
+from speed_layer.jobs import SETTLES_WITHIN, Jobs
 from view_algebra.compiled import Source
 
 log = logging.getLogger("lamina.speed")
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Seconds for which the tasks of a micro-batch may run.
+
+    shared: for a member of a shared run, before it leaves the run. The other members wait for it meanwhile, and their
+    records are to be counted within half a minute.
+    alone: for a query with its own run; micro-batches that take longer are halved. One record may take as long.
+    probed: for a range that is searched for an endless record. It equals `shared`, so that the search meets the record
+    that made its source leave the run.
+    per_record: added to `probed` for each record of a range; a range of the master log is long.
+    """
+
+    shared: float = 10.0
+    alone: float = 60.0
+    probed: float = 10.0
+    per_record: float = 0.0
+
+    def of(self, range: OffsetRange) -> float:
+        """Seconds within which a range without an endless record is computed."""
+        return self.probed + self.per_record * range.size
+
+
+class TooLong(Exception):
+    """Raised for a micro-batch that was given up because Spark had been computing it for too long.
+
+    skipped: the records of its range that were skipped when it was read.
+    """
+
+    def __init__(self, range: OffsetRange, jobs: Jobs, skipped: Skipped) -> None:
+        moved = "; ".join(f"{range.start[at]} to {end} of partition {at.partition}" for at, end in range.moved.items())
+        super().__init__(f"Spark had been computing the offsets {moved} for {jobs.seconds:.0f} s")
+        self.range, self.jobs, self.skipped = range, jobs, skipped
 
 
 class Endless(StopsAt):
@@ -41,12 +74,27 @@ class Endless(StopsAt):
         self.maintained = maintained
 
 
+class Probe(Protocol):
+    """A process of its own that computes ranges of one source, writing nothing, until one takes too long."""
+
+    def longest(self, range: OffsetRange) -> tuple[TopicPartition, int] | None:
+        """The record with the longest value."""
+
+    def computes(self, range: OffsetRange, seconds: float) -> bool:
+        """False if the range's tasks ran for that many seconds and had to be killed; True if it failed earlier."""
+
+    def close(self) -> None:
+        """Kills the process, whatever it computes; `computes` returns at once."""
+
+
 @dataclass
 class Hang:
-    """A micro-batch that was given up, until it is known why it took so long.
+    """A micro-batch that was given up, until the reason for its slowness is established.
 
-    shared: it was in a run of several sources. at: when it was given up, on the monotonic clock. spins: tasks of
-    it run in spite of being cancelled; None until that is known. ended: Spark's process was ended since.
+    shared: the micro-batch was computed in a shared run.
+    spins: its tasks run although they were cancelled; None until that is established.
+    ended: Spark's process has ended since.
+    at: when the micro-batch was given up, on the monotonic clock.
     """
 
     given_up: TooLong
@@ -57,29 +105,20 @@ class Hang:
     search: Search | None = None
 
     def look(self) -> None:
-        """Finds out whether it spins: a task that can end has ended by then."""
+        """Establishes whether the tasks spin, once tasks that can end have had the time to do so."""
         if self.spins is None and time.monotonic() >= self.at + SETTLES_WITHIN:
             self.spins = self.given_up.jobs.run_longer_than(SETTLES_WITHIN)
 
 
-class Asked(Protocol):
-    """What `find` asks of a `Probe`, or of one after the other."""
-
-    def longest(self, range: OffsetRange) -> tuple[TopicPartition, int] | None:
-        """As `Probe.longest`."""
-
-    def computes(self, range: OffsetRange, seconds: float) -> bool:
-        """As `Probe.computes`."""
-
-
 class Search:
-    """Looks for the endless record of a range, in a thread, until it is closed.
+    """Searches a range for its endless record, in a thread, until it is closed.
 
-    found: where it is; None if it is not known yet, or if every record is computed in time.
+    It is a `Probe` itself: each time a process had to be killed, it starts another for the next range.
+    record: where it is; None while that is not known, and if every record is computed in time.
     """
 
     def __init__(self, begin: Callable[[], Probe], range: OffsetRange, patience: Patience) -> None:
-        self.found: tuple[TopicPartition, int] | None = None
+        self.record: tuple[TopicPartition, int] | None = None
         self._begin, self._range, self._patience = begin, range, patience
         self._closed = threading.Event()
         self._probe: Probe | None = None
@@ -88,15 +127,15 @@ class Search:
 
     @property
     def over(self) -> bool:
-        """True if it has ended."""
+        """True if the search has ended."""
         return not self._thread.is_alive()
 
     def await_end(self, seconds: float) -> None:
-        """Returns when it has ended, or after so many seconds."""
+        """Returns when the search has ended, or after so many seconds."""
         self._thread.join(max(0.0, seconds))
 
     def close(self) -> None:
-        """Ends it, with the process that it uses."""
+        """Ends the search and its process."""
         self._closed.set()
         if (probe := self._probe) is not None:
             probe.close()
@@ -104,8 +143,8 @@ class Search:
 
     def _run(self) -> None:
         try:
-            found = find(self._range, self, self._patience)
-            self.found = None if self._closed.is_set() else found
+            record = find(self._range, self, self._patience)
+            self.record = None if self._closed.is_set() else record
         except Exception as error:  # noqa: BLE001 (the query tries again, and is given up again)
             if not self._closed.is_set():
                 log.warning("the search for a record that takes too long failed: %s", error)
@@ -114,48 +153,48 @@ class Search:
                 self._probe.close()
 
     def longest(self, range: OffsetRange) -> tuple[TopicPartition, int] | None:
-        """Asks the process that there is, or another."""
-        return self._asked().longest(range)
+        """As `Probe.longest`, of the current probe or a new one."""
+        return self._running_probe().longest(range)
 
     def computes(self, range: OffsetRange, seconds: float) -> bool:
-        """Asks the process that there is, or another."""
-        if self._asked().computes(range, seconds):
+        """As `Probe.computes`, of the current probe or a new one."""
+        if self._running_probe().computes(range, seconds):
             return True
         self._probe = None
         return False
 
-    def _asked(self) -> Probe:
+    def _running_probe(self) -> Probe:
         if self._probe is None:
             self._probe = self._begin()
-        if self._closed.is_set():  # it may have been begun since
+        if self._closed.is_set():  # the probe may have been started after `close`
             self._probe.close()
         return self._probe
 
 
-def find(range: OffsetRange, asked: Asked, patience: Patience) -> tuple[TopicPartition, int] | None:
+def find(range: OffsetRange, probe: Probe, patience: Patience) -> tuple[TopicPartition, int] | None:
     """A record of a range that is not computed within `patience.alone`; None if every record is.
 
-    Most often it is the longest. If it is not, it is found by halving: a part of the range that takes longer than
-    `patience.probed` is halved. It may consist of many records that take a little each, so the one that is left is
-    given all the time that a record may take.
+    The longest record is the most likely one, and is tried first. Then a part of the range that takes longer than
+    `patience.probed` is halved repeatedly. It may consist of many records that take a little each, so the record that
+    remains is allowed `patience.alone`.
     """
-    suspect = asked.longest(range)
-    if suspect is not None and not asked.computes(_part(*suspect), patience.alone):
+    suspect = probe.longest(range)
+    if suspect is not None and not probe.computes(_part(*suspect), patience.alone):
         return suspect
     for at, end in range.moved.items():
         low, high = range.start[at], end
-        if _computes(asked, _part(at, low, high), patience):
+        if _computes(probe, _part(at, low, high), patience):
             continue
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if _computes(asked, _part(at, low, middle), patience) else (low, middle)
-        if (at, low) != suspect and not asked.computes(_part(at, low), patience.alone):
+            low, high = (middle, high) if _computes(probe, _part(at, low, middle), patience) else (low, middle)
+        if (at, low) != suspect and not probe.computes(_part(at, low), patience.alone):
             return at, low
     return None
 
 
-def _computes(asked: Asked, range: OffsetRange, patience: Patience) -> bool:
-    return asked.computes(range, patience.of(range))
+def _computes(probe: Probe, range: OffsetRange, patience: Patience) -> bool:
+    return probe.computes(range, patience.of(range))
 
 
 def _part(at: TopicPartition, low: int, high: int | None = None) -> OffsetRange:

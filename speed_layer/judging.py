@@ -20,10 +20,10 @@ from serving_layer.postgres.states import WriterKind
 from serving_layer.promise import progress, skipping
 from serving_layer.promise.progress import Fenced
 from speed_layer.continuity import MISSING_SECONDS, CannotGoOn, check_topic, in_doubt
-from speed_layer.endless import Endless, Hang, Search
+from speed_layer.endless import Endless, Hang, Search, TooLong
 from speed_layer.member import Member, StartAgain, names_maintained
-from speed_layer.parts import Parts, TooLong
 from speed_layer.query import GROW_AFTER, Query
+from speed_layer.resources import Resources
 from view_algebra.errors import LaminaError
 
 log = logging.getLogger("lamina.speed")
@@ -51,12 +51,12 @@ LONGEST_WAIT = 10.0
 class Judge:
     """Judges one query at a time, by what it failed with and what the brokers and Postgres say of it."""
 
-    parts: Parts
+    resources: Resources
     clock: Callable[[], float]
 
     def bound(self, query: Query) -> int:
         """The bound of its micro-batches, in offsets."""
-        return max(1, self.parts.max_records >> query.halvings)
+        return max(1, self.resources.max_records >> query.halvings)
 
     def may_go_on(self, query: Query) -> bool:
         """Whether nothing refuses a query, or no longer: a leap goes past lost records, a right is given."""
@@ -116,7 +116,7 @@ class Judge:
         """Stops a query with its reason, and tells whoever asks for the status."""
         if not isinstance(reason, Fenced):  # first: should Postgres go away, the next look finds the reason again
             try:
-                with self.parts.database.begin() as connection:
+                with self.resources.database.begin() as connection:
                     progress.stop(connection, query.source.name, _alarm(reason), query.fence)
             except Fenced as taken:
                 self.judge(query, taken)  # whoever has taken the query over may be well
@@ -131,10 +131,10 @@ class Judge:
         patience: seconds for which a topic may be missing. One that is refused already is not waited for again.
         """
         try:
-            with self.parts.database.begin() as connection:
+            with self.resources.database.begin() as connection:
                 recorded = progress.queries(connection)[query.source.name]
                 reached, tails = progress.known(connection, query.source.name)
-            check_topic(self.parts.brokers, query.source, recorded.topic_id, reached, tails, patience=patience)
+            check_topic(self.resources.brokers, query.source, recorded.topic_id, reached, tails, patience=patience)
         except CannotGoOn as error:
             return error
         except LaminaError:
@@ -144,13 +144,13 @@ class Judge:
     def in_doubt(self, queries: Sequence[Query]) -> list[Query]:
         """Those whose topics may have lost what they need: found by few questions for all of them."""
         expected = {}
-        with self.parts.database.begin() as connection:
+        with self.resources.database.begin() as connection:
             recorded = progress.queries(connection)
             for query in queries:
                 topic_id = recorded[query.source.name].topic_id
                 expected[query.source.topic] = (topic_id, *progress.known(connection, query.source.name))
         try:
-            doubtful = in_doubt(self.parts.brokers, expected)
+            doubtful = in_doubt(self.resources.brokers, expected)
         except LaminaError:
             return list(queries)
         topics = Counter(query.source.topic for query in queries)  # one that two sources read is asked of each
@@ -183,7 +183,7 @@ class Judge:
 
     def _given_back(self, query: Query) -> bool:
         """True if it was recreated, or a skip or a leap, which may have landed since, took it over for a while."""
-        with self.parts.database.begin() as connection:
+        with self.resources.database.begin() as connection:
             now = progress.queries(connection)[query.source.name]
         recreated = now.writer is None and now.committed_at is None
         return recreated or now.writer_kind in (WriterKind.LEAP, WriterKind.SKIP)
@@ -202,7 +202,7 @@ class Judge:
         reason = query.refused
         if not isinstance(reason, StopsAt):
             return False
-        with self.parts.database.begin() as connection:
+        with self.resources.database.begin() as connection:
             if isinstance(reason, Endless) and reason.maintained != names_maintained(connection, query.source):
                 return False  # other expressions may compute it
             passed = progress.read(connection, [query.source.name]).get(reason.at, 0) > reason.offset
@@ -210,13 +210,13 @@ class Judge:
 
     def skipped_since(self, range: OffsetRange, known: Skipped) -> bool:
         """True if a record of a range was skipped that was not skipped when the range was read."""
-        with self.parts.database.begin() as connection:
+        with self.resources.database.begin() as connection:
             return bool(range.holds(skipping.read(connection)) - known)
 
     def _is_explained(self, query: Query, hang: Hang) -> bool:
         """True once it is known why a micro-batch took too long, and the query may go on."""
         hang.look()
-        if hang.spins is None or (hang.spins and not hang.ended and self.parts.renew is not None):
+        if hang.spins is None or (hang.spins and not hang.ended and self.resources.renew is not None):
             return False
         if self._is_passed(query, hang):
             query.forget_hang()
@@ -231,28 +231,28 @@ class Judge:
         query.not_before = self.clock() + SEARCHED_EVERY
         if not hang.search.over:
             return False
-        if hang.search.found is None:
+        if hang.search.record is None:
             self._halve(query, hang)
             return True
         query.hang = None
-        self.refuse(query, self._endless(query, *hang.search.found))
+        self.refuse(query, self._endless(query, *hang.search.record))
         return False
 
     def _is_passed(self, query: Query, hang: Hang) -> bool:
         """Was a record of it skipped, or did a leap go past all of them? Whoever skips one may know which it is."""
         range = hang.given_up.range
-        with self.parts.database.begin() as connection:
+        with self.resources.database.begin() as connection:
             reached = progress.read(connection, [query.source.name]).reaches(range.moved)
         return reached or self.skipped_since(range, hang.given_up.skipped)
 
     def _endless(self, query: Query, at: TopicPartition, offset: int) -> Endless:
-        with self.parts.database.begin() as connection:
+        with self.resources.database.begin() as connection:
             maintained = names_maintained(connection, query.source)
-        return Endless(query.source, at, offset, self.parts.patience.alone, maintained)
+        return Endless(query.source, at, offset, self.resources.patience.alone, maintained)
 
     def _look_for_the_record(self, query: Query, hang: Hang) -> None:
         range = hang.given_up.range
-        hang.search = Search(partial(self.parts.probe, query.source), range, self.parts.patience)
+        hang.search = Search(partial(self.resources.probe, query.source), range, self.resources.patience)
         what = f"{hang.given_up}, and was stopped: the record that takes so long is looked for"
         log.error("%s: %s", query.source.name, what)
         with suppress(Fenced):  # as by a skip, which the next look finds
@@ -271,7 +271,7 @@ class Judge:
         Raises `Fenced` where another has taken the query over.
         """
         try:
-            with self.parts.database.begin() as connection:
+            with self.resources.database.begin() as connection:
                 progress.stop(connection, query.source.name, what, query.fence)
         except Fenced:
             raise

@@ -13,8 +13,8 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
@@ -32,11 +32,10 @@ from serving_layer.postgres.database import PostgresError, first_line, is_away
 from serving_layer.promise import progress, rebuilds
 from serving_layer.promise.progress import Fenced
 from speed_layer.asking import ASKED_AT_ONCE, ASKED_EVERY, Asking, reached
-from speed_layer.heartbeat import heartbeat
 from speed_layer.judging import LONGEST_WAIT, Judge, halvings_after
 from speed_layer.member import Member, Reached
-from speed_layer.parts import Parts
 from speed_layer.query import Query
+from speed_layer.resources import Resources
 from speed_layer.run import spark_is_gone
 from speed_layer.runs import Runs
 from view_algebra.errors import LaminaError
@@ -60,12 +59,15 @@ NOTE_EVERY = 20.0
 LEAP_EVERY = 1.0
 """Seconds between two looks whether a leap has landed."""
 
+HEARD_EVERY = 1.0
+"""Seconds between two signs of life: the console misses a speed layer after 4 (`lamina/console/watch.py`)."""
+
 
 @dataclass
 class SpeedLayer:
     """Runs the queries of the deployed catalog until `stopping` is set or none of them can go on."""
 
-    parts: Parts
+    resources: Resources
     stopping: threading.Event = field(default_factory=threading.Event)
     clock: Callable[[], float] = time.monotonic
     _queries: dict[str, Query] = field(default_factory=dict)
@@ -76,15 +78,15 @@ class SpeedLayer:
 
     @cached_property
     def _judge(self) -> Judge:
-        return Judge(self.parts, self.clock)
+        return Judge(self.resources, self.clock)
 
     @cached_property
     def _runs(self) -> Runs:
-        return Runs(self.parts, self._judge, self.clock, self._queries)
+        return Runs(self.resources, self._judge, self.clock, self._queries)
 
     @cached_property
     def _groups(self) -> Groups:
-        return self.parts.brokers.groups()
+        return self.resources.brokers.groups()
 
     def run(self, *, until_caught_up: bool = False) -> None:
         """Returns when it was stopped or, if asked, when progress has reached the ends the topics have now.
@@ -117,7 +119,7 @@ class SpeedLayer:
         self._look_at_catalog()
         goal = self._when_kafka_answers(self._ends) if until_caught_up else None
         while not self.stopping.is_set():
-            self.parts.database.waiting(self._look, give_up=self.stopping.is_set)
+            self.resources.database.waiting(self._look, give_up=self.stopping.is_set)
             refused = [query.refused for query in self._queries.values() if query.refused]
             fenced = [reason for reason in refused if isinstance(reason, Fenced)]
             if fenced or (goal is not None and refused and len(refused) == len(self._queries)):
@@ -130,7 +132,7 @@ class SpeedLayer:
 
     def _look(self) -> None:
         """One look at everything; it can be repeated from the start where Postgres goes away in the middle."""
-        if self.parts.spark.sparkContext._jsc.sc().isStopped():  # noqa: SLF001 (pyspark has no public way to ask)
+        if self.resources.spark.sparkContext._jsc.sc().isStopped():  # noqa: SLF001 (pyspark has no public way to ask)
             raise _ended("Spark has stopped", "Its master removed the application, or somebody ended it.")
         self._look_at_catalog()
         self._runs.look()
@@ -147,13 +149,13 @@ class SpeedLayer:
         queries = self._queries.values()
         spinning = [hang for query in queries if (hang := query.hang) and hang.spins and not hang.ended]
         preparing = any(query.member is not None and query.member.spins() for query in queries)
-        if self.parts.renew is None or not (spinning or preparing):
+        if self.resources.renew is None or not (spinning or preparing):
             return
         log.warning("Spark is started anew: it computes what was given up, and nothing else ends that")
         self._runs.end(queries)
         for query in queries:
             query.forget_asking()  # of the process that ends
-        self.parts.renew()
+        self.resources.renew()
         for hang in spinning:
             hang.ended = True
 
@@ -162,7 +164,7 @@ class SpeedLayer:
 
         A view that is new, changed or dropped needs no look: the next commit finds other tables of cells maintained.
         """
-        with self.parts.database.snapshot() as connection:
+        with self.resources.database.snapshot() as connection:
             now = (state(connection), versions.awaited(connection))
             if now == self._deployed_at:
                 return
@@ -181,7 +183,7 @@ class SpeedLayer:
         """Takes a query over, where it is not ours yet, and reads where it is."""
         try:
             if query.fence is None:
-                with self.parts.database.begin() as connection:
+                with self.resources.database.begin() as connection:
                     progress.lock(connection, [query.source.name])
                     if rebuilds.leaping(connection):
                         query.not_before = self.clock() + LEAP_EVERY
@@ -191,8 +193,8 @@ class SpeedLayer:
             if (where := self._reached(query)) is None:
                 query.not_before = self.clock() + ASKED_EVERY
                 return
-            query.member = Member(self.parts, query.source, query.fence, where)
-            query.behind = query.member.behind(self.parts.brokers.latest(query.source.topic))
+            query.member = Member(self.resources, query.source, query.fence, where)
+            query.behind = query.member.behind(self.resources.brokers.latest(query.source.topic))
         except Exception as error:
             query.member = None
             if spark_is_gone(error):
@@ -203,7 +205,7 @@ class SpeedLayer:
         """Where a query is, with the log times that its member has to know; None while the log is asked for them."""
         if query.asking is not None and not query.asking.over:
             return None
-        with self.parts.database.begin() as connection:
+        with self.resources.database.begin() as connection:
             known, question = reached(connection, query.source)
         if question is None:
             query.asking = None
@@ -215,7 +217,7 @@ class SpeedLayer:
             return replace(known, log_times=answer)
         if sum(each.asking is not None and not each.asking.over for each in self._queries.values()) < ASKED_AT_ONCE:
             log.info("%s: the log is asked for its log times", query.source.name)
-            query.asking = Asking(self.parts, query.source, question)
+            query.asking = Asking(self.resources, query.source, question)
         return None
 
     def _check_topics(self) -> None:
@@ -223,7 +225,7 @@ class SpeedLayer:
         if self.clock() < self._checked_at + CHECK_EVERY:
             return
         self._checked_at = self.clock()
-        if not self.parts.brokers.listening():  # each question would wait for them
+        if not self.resources.brokers.listening():  # each question would wait for them
             return
         for query in self._judge.in_doubt([query for query in self._queries.values() if query.refused is None]):
             if (reason := self._judge.lost_records(query)) is not None:
@@ -239,10 +241,10 @@ class SpeedLayer:
         if not running:
             return
         with suppress(PostgresError, LaminaError):
-            ends = self.parts.brokers.latest(*(query.source.topic for query in running.values()))
+            ends = self.resources.brokers.latest(*(query.source.topic for query in running.values()))
             for query in running.values():
                 query.note_end(began, Offsets.of(query.source.topic, ends.on(query.source.topic)))
-            with self.parts.database.begin() as connection:
+            with self.resources.database.begin() as connection:
                 now = self.clock()
                 ago = {name: [(now - at, end) for at, end in query.ends] for name, query in running.items()}
                 reached = progress.seen(connection, ago)
@@ -254,29 +256,29 @@ class SpeedLayer:
 
     def _say_it_lives(self) -> None:
         if fences := self._fences():
-            with self.parts.database.begin() as connection:
+            with self.resources.database.begin() as connection:
                 progress.wait_shortly(connection)
                 progress.heard(connection, fences)
             if self.clock() >= self._noted_at + NOTE_EVERY:
-                with self.parts.database.begin() as connection:
+                with self.resources.database.begin() as connection:
                     progress.wait_shortly(connection)
                     freshness.note(connection)
-                    phases.note(connection, self.parts.phases.taken())
+                    phases.note(connection, self.resources.phases.taken())
                 self._noted_at = self.clock()
 
     def _show_progress(self) -> None:
         """Commits progress to Kafka's consumer groups, for Kafka's own tools. Nothing depends on it."""
         if fences := self._fences():
-            with self.parts.database.begin() as connection:
+            with self.resources.database.begin() as connection:
                 found = progress.of_each(connection, fences)
             self._groups.commit(found)
 
     def _let_go(self) -> None:
         """Ends in order: whoever reads the status need not look for this process."""
         self._runs.end(self._queries.values())
-        with suppress(PostgresError, LaminaError), self.parts.database.begin() as connection:
+        with suppress(PostgresError, LaminaError), self.resources.database.begin() as connection:
             progress.let_go(connection, self._fences())
-            phases.note(connection, self.parts.phases.taken())
+            phases.note(connection, self.resources.phases.taken())
 
     def _fences(self) -> dict[str, int]:
         # A copy: the heartbeat asks from another thread.
@@ -296,18 +298,42 @@ class SpeedLayer:
         return None
 
     def _ends(self) -> dict[str, Offsets]:
-        return {name: self.parts.brokers.latest(query.source.topic) for name, query in self._queries.items()}
+        return {name: self.resources.brokers.latest(query.source.topic) for name, query in self._queries.items()}
 
     def _have_reached(self, goal: dict[str, Offsets]) -> bool:
         def read() -> bool:
-            with self.parts.database.begin() as connection:
+            with self.resources.database.begin() as connection:
                 return all(
                     progress.read(connection, [name]).reaches(end)
                     for name, end in goal.items()
                     if name in self._queries and self._queries[name].refused is None
                 )
 
-        return self.parts.database.waiting(read, give_up=self.stopping.is_set)
+        return self.resources.database.waiting(read, give_up=self.stopping.is_set)
+
+
+@contextmanager
+def heartbeat(say: Callable[[], None]) -> Iterator[None]:
+    """Calls `say` at once and then every second while the block runs, in a thread that waits for nothing else.
+
+    A call that fails is ignored.
+    """
+    ended = threading.Event()
+
+    def beat() -> None:
+        while True:
+            with suppress(Exception):  # the next call may succeed
+                say()
+            if ended.wait(HEARD_EVERY):
+                return
+
+    thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(HEARD_EVERY)
 
 
 def _ended(what: str, why: str) -> LaminaError:

@@ -35,10 +35,11 @@ from serving_layer.promise.micro_batch import MicroBatch, Outcome, commit, maint
 from serving_layer.promise.quarantine import TRIM_AFTER, trim
 from speed_layer.computation import Computation, Computed
 from speed_layer.continuity import check_id, check_tails, check_topic
+from speed_layer.endless import TooLong
 from speed_layer.jobs import Jobs
-from speed_layer.parts import Parts, TooLong
 from speed_layer.preparation import Preparation, Ready
-from speed_layer.prepared import FEW, FEW_BYTES, few_of, today
+from speed_layer.prepared import FEW, FEW_BYTES, few_of, prepared, today
+from speed_layer.resources import Resources
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.formats import Answers, Decoding, frames
@@ -140,19 +141,19 @@ class Member:
     one of several members, so that none may keep the others waiting, nor fail at what is theirs?
     """
 
-    def __init__(self, parts: Parts, source: Source, fence: int, reached: Reached) -> None:
-        self._parts, self.source, self._fence = parts, source, fence
-        with parts.database.begin() as connection:
+    def __init__(self, resources: Resources, source: Source, fence: int, reached: Reached) -> None:
+        self._resources, self.source, self._fence = resources, source, fence
+        with resources.database.begin() as connection:
             self._topic_id = progress.queries(connection)[source.name].topic_id
             self.position, self._tails = progress.known(connection, source.name)
             self._computation = computation_of(connection, source)
         if self.position != reached.position or not self._knows_enough(reached.log_times):
             raise StartAgain(f"{source.name}: it has moved, or other log times are needed")
         self._log_times = reached.log_times
-        self._answers = parts.schemas.of(source.topic)
-        self._preparation = Preparation(parts.database, source, self._prepare, self._decoded)
+        self._answers = resources.schemas.of(source.topic)
+        self._preparation = Preparation(resources.database, source, self._prepare, self._decoded)
         self._ready: Ready | None = None
-        check_topic(parts.brokers, source, self._topic_id, self.position, self._tails)
+        check_topic(resources.brokers, source, self._topic_id, self.position, self._tails)
         self._skipped = self._still_skipped()
         self._committing: Future[None] | None = None
         self._session: int | None = None  # of Postgres, in which it is committing
@@ -231,11 +232,11 @@ class Member:
         raises `LeaderChanged`, which is no fault of this member, where there is another by now.
         """
         with self._failing_at(range):
-            self._parts.at("before a micro-batch")
+            self._resources.at("before a micro-batch")
             moved = range.moved
             if new := moved.keys() - epochs.keys():
                 raise LeaderChanged(f"Partition {min(new).partition} of {self.source.topic} is new")
-            return Part(range, self._tails, self._parts.brokers.tails(moved, epochs), self._log_times)
+            return Part(range, self._tails, self._resources.brokers.tails(moved, epochs), self._log_times)
 
     def take(self, records: Records, part: Part, committer: Committer, later: DataFrame) -> None:
         """Computes its part while the part before is committed, then hands it to the committer.
@@ -247,7 +248,7 @@ class Member:
         if committer.stopped.is_set():
             return
         with self._failing_at(part.range):
-            self._parts.at("before computing")
+            self._resources.at("before computing")
             began = time.monotonic()
             self._look_ahead(later)
 
@@ -281,16 +282,16 @@ class Member:
 
     def unreadable(self) -> Unreadable | None:
         """The record that Spark cannot read, of those in the micro-batch that failed."""
-        parts = self._parts
+        resources = self._resources
         if self.failed is None:
             return None
-        return unreadable(parts.spark, parts.brokers, self.source, self.failed, self._skipped)
+        return unreadable(resources.spark, resources.brokers, self.source, self.failed, self._skipped)
 
     def _still_skipped(self) -> Skipped:
         """What an operator has skipped, but where Kafka has lost it: another record may have its offset now."""
-        for at, offset in skipping.forget_lost(self._parts.database, self._parts.brokers, self.source.topic):
+        for at, offset in skipping.forget_lost(self._resources.database, self._resources.brokers, self.source.topic):
             log.warning("%s: the record skipped at %s %s:%s is lost", self.source.name, *at, offset)
-        with self._parts.database.begin() as connection:
+        with self._resources.database.begin() as connection:
             return skipping.read(connection)
 
     def _knows_enough(self, log_times: LogTimes | None) -> bool:
@@ -301,7 +302,7 @@ class Member:
 
         Whatever it misses, the commit finds. So it waits for nothing, and nothing that fails here matters.
         """
-        with suppress(PostgresError, PostgresAway), self._parts.database.snapshot() as connection:
+        with suppress(PostgresError, PostgresAway), self._resources.database.snapshot() as connection:
             if names_maintained(connection, self.source) != self._computation.names:
                 self._computation = self._current(connection)
             self._preparation.begin(connection, self._computation, later)
@@ -324,7 +325,7 @@ class Member:
         """
         if records is None or part.range.holds(self._skipped):
             self._skipped = self._still_skipped()
-            raw = kafka_range(self._parts.spark, self._parts.brokers, self.source, part.range, self._skipped)
+            raw = kafka_range(self._resources.spark, self._resources.brokers, self.source, part.range, self._skipped)
             records = Records(lambda: raw)
         if self.source.kind == "table":
             records = records.with_log_times(self.source.topic, part.log_times or {})
@@ -353,7 +354,7 @@ class Member:
         """Learns schemas that records name; False if all of them are known. Others of its run are not kept waiting."""
         if by is None or not (unknown := frames.missing(ids, by.schemas(self._answers))):
             return False
-        learn, patient = self._parts.schemas.learn, not self.shares
+        learn, patient = self._resources.schemas.learn, not self.shares
         self._answers = learn(self.source.topic, by.ask_again, unknown, patient=patient)
         return True
 
@@ -376,11 +377,11 @@ class Member:
         records = records.decoded(computation.sources, self._answers)
         if records.few is not None and part.range.size <= FEW:
             ready = self._at_hand(computation) if again else self._prepared(computation)
-            prepared = None if ready is None else ready.prepared
+            plans = None if ready is None else ready.prepared
             with timer.phase("read"):
-                few = None if prepared is None else records.few()
-            if prepared is not None and few is not None:
-                computed = prepared.compute_unless_running(few, find) if again else prepared.compute(few, find)
+                few = None if plans is None else records.few()
+            if plans is not None and few is not None:
+                computed = plans.compute_unless_running(few, find) if again else plans.compute(few, find)
                 if computed is not None:
                     return computed
         computed = computation.compute(records.raw(), find, likely_new=self._likely_new)
@@ -390,7 +391,7 @@ class Member:
     @contextmanager
     def _counted(self, range: OffsetRange) -> Iterator[None]:
         """What is computed inside is known to be computed, and since when."""
-        jobs = Jobs(self._parts.spark)
+        jobs = Jobs(self._resources.spark)
         self._computing.append((range, jobs))
         try:
             with jobs.counted():
@@ -411,14 +412,14 @@ class Member:
 
     def _prepare(self, computation: Computation) -> Ready:
         day, shared = today(), self.shares
-        return Ready(computation, day, shared, self._parts.prepared(computation, interpreted=shared))
+        return Ready(computation, day, shared, prepared(self._resources, computation, interpreted=shared))
 
     def _decoded(self, raw: DataFrame, computation: Computation) -> DataFrame:
         return decoded(raw, computation.sources, self._answers)
 
     def _find(self, ids: pa.Table, stopped: threading.Event) -> Found:
         """What Postgres knows of the ids of a micro-batch."""
-        database = self._parts.database
+        database = self._resources.database
         find = partial(database.retrying, partial(duplicates.find, source=self.source, given=ids))
         return database.waiting(find, give_up=stopped.is_set, lost_at_most=LOST_AT_MOST)
 
@@ -437,7 +438,7 @@ class Member:
                     ) from None
 
     def _waits_for_a_lock(self) -> bool:
-        return self._session is not None and self._parts.database.is_blocked(self._session)
+        return self._session is not None and self._resources.database.is_blocked(self._session)
 
     def _commit(self, batch: MicroBatch, part: Part, later: DataFrame, stopped: threading.Event) -> None:
         try:
@@ -447,7 +448,7 @@ class Member:
             raise
         if outcome is Outcome.APPLIED:
             self.commits += 1
-            self._parts.phases.add(self.source.name, batch.timer)
+            self._resources.phases.add(self.source.name, batch.timer)
         if batch.bad is not None:
             self._untrimmed += batch.bad.rows.size
             if self._untrimmed > TRIM_AFTER:
@@ -456,25 +457,25 @@ class Member:
     def _trim(self) -> None:
         """Quarantine within its bounds again; that it was not, or Postgres went away, stops nothing."""
         with suppress(PostgresError, LaminaError):
-            trim(self._parts.database, self.source)
+            trim(self._resources.database, self.source)
             self._untrimmed = 0
 
     def _try_to_commit(
         self, batch: MicroBatch, part: Part, later: DataFrame, stopped: threading.Event
     ) -> tuple[Outcome, MicroBatch]:
         """What became of it, and what it was by then: it is computed again for what is maintained now."""
-        database = self._parts.database
+        database = self._resources.database
         for _ in range(COMPUTED_AGAIN):
             # Asked after the records were read: had they been another topic's, the id would be another for ever.
-            check_id(self._parts.brokers, self.source, self._topic_id)
+            check_id(self._resources.brokers, self.source, self._topic_id)
             # And after its tails were: so the records below its start and those below its end are of one log.
-            check_tails(self._parts.brokers, self.source, part.range.start, part.before)
-            self._parts.at("before the commit")
+            check_tails(self._resources.brokers, self.source, part.range.start, part.before)
+            self._resources.at("before the commit")
             # Repeating a transaction whose end is unknown is safe: what it wrote moved progress, so it is skipped.
             write = partial(database.retrying, partial(self._write, batch=batch))
             with batch.timer.phase("commit"):
                 outcome = database.waiting(write, give_up=stopped.is_set, lost_at_most=LOST_AT_MOST)
-            self._parts.at("after the commit")
+            self._resources.at("after the commit")
             if outcome is Outcome.SKIPPED:
                 log.info("%s: skipped up to %s, %s", batch.query, batch.range.end, outcome.value)
             if outcome in (Outcome.APPLIED, Outcome.SKIPPED):
@@ -490,12 +491,12 @@ class Member:
             outcome = commit(connection, batch)
         finally:
             self._session = None
-        self._parts.at("inside the commit")
+        self._resources.at("inside the commit")
         return outcome
 
     def _computed_again(self, part: Part, later: DataFrame, find: Callable[[pa.Table], Found]) -> MicroBatch:
         """The same range, computed for the tables of cells that are maintained now."""
-        with self._parts.database.snapshot() as connection:
+        with self._resources.database.snapshot() as connection:
             self._computation = self._current(connection)
         log.info("%s: other tables of cells are maintained, and the micro-batch is computed for them", self.source.name)
         return self._computed(alone(later), part, find, again=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import logging
 import threading
 import uuid
 import weakref
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from master_log.causes import SPARK_ERRORS
 from master_log.decoding import decoded_fields
 from master_log.log_times import RAW_LOG_TIME
 from master_log.reading import parsed, selected
@@ -35,11 +37,14 @@ from serving_layer.postgres.copying import batches
 from serving_layer.promise.duplicates import Found
 from serving_layer.promise.quarantine import bad_among
 from speed_layer.computation import Computation, Computed, gathered, ids_of, together
+from speed_layer.resources import Resources
 from view_algebra.formats import Decoding, decodings
 from view_algebra.language.quoting import spark_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger("lamina.speed")
 
 FEW = 10_000
 """Offsets of a source up to which a micro-batch is small: of a larger one, planning costs less than computing.
@@ -143,9 +148,18 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-def reads_our_files(spark: SparkSession) -> bool:
-    """Does Spark run where our files are?"""
-    return (spark.sparkContext.master or "").startswith("local")
+def prepared(resources: Resources, computation: Computation, *, interpreted: bool) -> Prepared | None:
+    """What small micro-batches run; None where Spark would have to plan it anew for each."""
+    if not (resources.spark.sparkContext.master or "").startswith("local"):
+        return None  # its executors cannot read our files
+    try:
+        plans = Prepared(resources.spark, computation, resources.checkpoints / "few", interpreted=interpreted)
+    except (*SPARK_ERRORS, OSError):
+        log.debug("%s: could not be prepared", computation.source.name, exc_info=True)
+        return None
+    if plans.stateful:
+        log.debug("%s: planned anew for each micro-batch: %s", computation.source.name, plans.stateful)
+    return None if plans.stateful else plans
 
 
 def few_of(records: DataFrame) -> pa.Table | None:

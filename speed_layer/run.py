@@ -22,8 +22,8 @@ from master_log.offsets import Offsets
 from master_log.reading import stream
 from speed_layer.jobs import Jobs
 from speed_layer.member import Committer, Member, Part, Records, StartAgain, alone
-from speed_layer.parts import Parts
 from speed_layer.prepared import FEW, few_of, of_topic
+from speed_layer.resources import Resources
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,9 +46,9 @@ class Run:
     max_records: bound of its micro-batches, per partition at least one.
     """
 
-    def __init__(self, parts: Parts, members: Sequence[Member], *, max_records: int) -> None:
-        self._parts, self.members, self.max_records = parts, tuple(members), max_records
-        self._checkpoint = parts.checkpoints / self.name / uuid.uuid4().hex
+    def __init__(self, resources: Resources, members: Sequence[Member], *, max_records: int) -> None:
+        self._resources, self.members, self.max_records = resources, tuple(members), max_records
+        self._checkpoint = resources.checkpoints / self.name / uuid.uuid4().hex
         threads = min(AT_ONCE, len(self.members))
         self._computing = ThreadPoolExecutor(threads, thread_name_prefix=f"compute-{self.name}")
         commits = ThreadPoolExecutor(threads, thread_name_prefix=f"commit-{self.name}")
@@ -57,9 +57,9 @@ class Run:
             member.shares = self.shared
         self._committed_before = self._commits()
         self._in_micro_batch = threading.Lock()
-        self._reading = Jobs(parts.spark)
+        self._reading = Jobs(resources.spark)
         self._raised: BaseException | None = None
-        self._epochs = parts.brokers.leader_epochs(*(member.source.topic for member in self.members))
+        self._epochs = resources.brokers.leader_epochs(*(member.source.topic for member in self.members))
         self._query = self._start()
 
     @property
@@ -111,8 +111,8 @@ class Run:
 
     def _start(self) -> StreamingQuery:
         raw = stream(
-            self._parts.spark,
-            self._parts.brokers,
+            self._resources.spark,
+            self._resources.brokers,
             [member.source.topic for member in self.members],
             Offsets({at: offset for member in self.members for at, offset in member.position.items()}),
             max_records_per_micro_batch=self.max_records,

@@ -15,8 +15,8 @@ from master_log.fetching import LeaderChanged
 from master_log.offsets import OffsetRange
 from serving_layer.postgres.database import is_away
 from speed_layer.judging import LONGEST_WAIT, Judge, said
-from speed_layer.parts import Parts
 from speed_layer.query import Query
+from speed_layer.resources import Resources
 from speed_layer.run import Run, spark_is_gone
 from view_algebra.errors import LaminaError
 
@@ -36,7 +36,7 @@ SHARED_RECORDS = 50_000
 class Runs:
     """The runs of a speed layer: those that its queries, by name, are in."""
 
-    parts: Parts
+    resources: Resources
     judge: Judge
     clock: Callable[[], float]
     queries: Mapping[str, Query]
@@ -92,10 +92,10 @@ class Runs:
 
     def _begin(self, queries: list[Query]) -> None:
         shared = len(queries) > 1
-        most = min(SHARED_RECORDS, self.parts.max_records) if shared else self.judge.bound(queries[0])
+        most = min(SHARED_RECORDS, self.resources.max_records) if shared else self.judge.bound(queries[0])
         members = [query.member for query in queries if query.member is not None]
         try:
-            run = Run(self.parts, members, max_records=most)
+            run = Run(self.resources, members, max_records=most)
         except Exception as error:
             if spark_is_gone(error):
                 raise  # no other run can begin
@@ -132,8 +132,8 @@ class Runs:
         The next look finds that they have failed. If the brokers do not give what is read, the wait is no record's
         fault, and goes on.
         """
-        shortest = self.parts.patience.shared
-        longest = shortest if run.shared else self.parts.patience.alone
+        shortest = self.resources.patience.shared
+        longest = shortest if run.shared else self.resources.patience.alone
         for query in of_run:
             if query.member is not None:
                 query.member.give_up_preparing(shortest)
@@ -145,7 +145,7 @@ class Runs:
 
     def _is_readable(self, range: OffsetRange) -> bool:
         try:
-            self.parts.brokers.tails(range.moved)
+            self.resources.brokers.tails(range.moved)
         except LaminaError:
             return False
         return True
@@ -163,7 +163,7 @@ class Runs:
             member, query.member = query.member, None
             self.judge.judge(query, failure, member)
             return
-        answers = self.parts.brokers.listening()
+        answers = self.resources.brokers.listening()
         if answers and (lost := [query for query in queries if self._lost(query)]):
             for query in lost:
                 query.member = None
@@ -184,7 +184,7 @@ class Runs:
     def _lost(self, query: Query) -> bool:
         """Is its topic gone, or what it would read next? A topic that is gone is waited for by whoever judges it."""
         try:
-            gone = self.parts.brokers.topic_id(query.source.topic) is None
+            gone = self.resources.brokers.topic_id(query.source.topic) is None
         except LaminaError:
             return False
         return gone or self.judge.lost_records(query) is not None

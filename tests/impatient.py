@@ -14,7 +14,7 @@ import threading
 from lamina.deployment import Deployment
 from lamina.render import Output, log_to_stderr
 from lamina.settings import Settings
-from speed_layer.parts import Patience
+from speed_layer.endless import Patience
 
 
 def main(shared: float, alone: float, probed: float) -> None:

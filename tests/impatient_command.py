@@ -12,7 +12,7 @@ import sys
 import batch_layer.stalls
 import lamina.stalls
 from lamina.cli import main
-from speed_layer.parts import Patience
+from speed_layer.endless import Patience
 
 if __name__ == "__main__":
     batch_layer.stalls.STALLS_AFTER, alone, probed = (float(sys.argv.pop(1)) for _ in range(3))

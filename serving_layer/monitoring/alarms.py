@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _AGES = table("ages", column("source"), column("heard_age"), schema="lamina")
 
 GONE_AFTER = 30.0
-"""Seconds without a word of a writer: it says every second that it lives (`speed_layer/heartbeat.py`)."""
+"""Seconds without a word of a writer: it says every second that it lives (`speed_layer/layer.py`)."""
 
 BEATS_MISSED = 8.0
 """Seconds after which a word of it is overdue."""

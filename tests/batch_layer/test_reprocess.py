@@ -163,7 +163,7 @@ def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
             planned.append(computation.names)
             super().__init__(spark, computation, folder, interpreted=interpreted)
 
-    monkeypatch.setattr("speed_layer.parts.Prepared", Noted)
+    monkeypatch.setattr("speed_layer.prepared.Prepared", Noted)
     caplog.set_level("DEBUG", "lamina.speed")
     deployed.apply(events=EVENTS, totals=TOTALS)
 

@@ -15,8 +15,8 @@ from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
 from master_log.reading import Unreadable
 from serving_layer.promise.skipping import SKIPPED
 from speed_layer.continuity import CannotGoOn
+from speed_layer.endless import TooLong
 from speed_layer.jobs import Jobs
-from speed_layer.parts import TooLong
 from speed_layer.query import Query
 from tests.fix_catalogs import CLICKS, EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed, one
@@ -116,7 +116,7 @@ def test_micro_batches_that_take_too_long_grow_back_later_each_time(deployed: De
     layer = deployed.deployment.speed(threading.Event(), max_records=64)
     query, grew_after = Query(source), []
     for _ in range(7):
-        too_long = TooLong(OffsetRange(Offsets({at: 0}), Offsets({at: 64})), Jobs(layer.parts.spark), Skipped())
+        too_long = TooLong(OffsetRange(Offsets({at: 0}), Offsets({at: 64})), Jobs(layer.resources.spark), Skipped())
         layer._judge.judge(query, too_long)
         assert query.hang is not None
         query.hang.spins = False  # its records were many, and none of them is endless

@@ -173,7 +173,7 @@ def test_what_was_prepared_is_run_again_on_the_same_day(deployed: Deployed, monk
         return Prepared(*given, **options)
 
     monkeypatch.setattr("speed_layer.member.today", lambda: days[-1])
-    monkeypatch.setattr("speed_layer.parts.Prepared", prepared)
+    monkeypatch.setattr("speed_layer.prepared.Prepared", prepared)
     deployed.apply(events=EVENTS, totals=TOTALS)
     with deployed.speed():
         for number, day in enumerate((1, 1, 2)):

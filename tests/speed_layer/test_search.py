@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
-from speed_layer.endless import find
-from speed_layer.parts import Patience
+from speed_layer.endless import Patience, find
 
 PATIENCE = Patience()
 WHOLE = OffsetRange(Offsets.of("t", {0: 0, 1: 100}), Offsets.of("t", {0: 1000, 1: 1100}))
@@ -34,6 +33,9 @@ class Takes:
         in_all = sum(self.seconds.get((at.partition, n), 0.01) for n in range_of(low, range.end[at]))
         self.killed += in_all >= seconds
         return in_all < seconds
+
+    def close(self) -> None:
+        pass
 
 
 range_of = range

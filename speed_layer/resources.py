@@ -1,0 +1,54 @@
+"""The services and settings that all queries of a speed layer share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from master_log.kafka import Brokers
+from master_log.registry import KnownSchemas
+from serving_layer.postgres.database import Database
+from serving_layer.postgres.phases import Phases
+from speed_layer.endless import Patience, Probe
+from view_algebra.compiled import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from master_log.archive import MasterLog
+
+
+@dataclass(frozen=True)
+class Resources:
+    """The services and settings that all queries of a speed layer share.
+
+    session: returns Spark's session.
+    schemas: the schemas of records that a registry has answered.
+    checkpoints: the folder of the runs' checkpoints.
+    max_records: bound of a micro-batch, in offsets.
+    log: returns the master log.
+    renew: ends Spark's process with everything that runs in it and starts another; None if it is not ours to end.
+    probe: starts a process that tries ranges of a source.
+    at: called at named points of a micro-batch; tests stop there.
+    phases: sums the seconds of micro-batches.
+    """
+
+    session: Callable[[], SparkSession]
+    database: Database
+    brokers: Brokers
+    schemas: KnownSchemas
+    checkpoints: Path
+    max_records: int
+    log: Callable[[], MasterLog]
+    renew: Callable[[], None] | None
+    probe: Callable[[Source], Probe]
+    patience: Patience = field(default_factory=Patience)
+    at: Callable[[str], None] = lambda point: None
+    phases: Phases = field(default_factory=Phases)
+
+    @property
+    def spark(self) -> SparkSession:
+        """Spark's session; a new one after `renew`."""
+        return self.session()
