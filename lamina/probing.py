@@ -26,9 +26,8 @@ from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from master_log.reading import kafka_range
 from serving_layer.postgres.database import Connection as Session
 from serving_layer.promise import skipping
-from speed_layer.computation import Computation
 from speed_layer.jobs import Jobs
-from speed_layer.member import computation_of
+from speed_layer.statements import Statements
 from view_algebra.compiled import CellTable, Source
 from view_algebra.errors import LaminaError
 
@@ -130,11 +129,11 @@ class _Of:
     source: Source
     tables: Sequence[CellTable] | None
 
-    def computation(self, connection: Session) -> Computation:
+    def statements(self, connection: Session) -> Statements:
         """Of these tables, or of those that are maintained now."""
         if self.tables is not None:
-            return Computation.of(self.source, self.tables)
-        return computation_of(connection, self.source)
+            return Statements.of(self.source, self.tables)
+        return Statements.maintained(connection, self.source)
 
     def raw(self, deployment: Deployment, spark: SparkSession, range: OffsetRange, skipped: Skipped) -> DataFrame:
         """The raw records of a range."""
@@ -147,7 +146,7 @@ def _answer(deployment: Deployment, jobs: Jobs, of: _Of, range: OffsetRange, *, 
     """Reads a range, and gives where its longest value is; or computes it, which alone is counted. Else why not."""
     source = of.source
     with deployment.database.begin() as connection:
-        skipped, computation = skipping.read(connection), of.computation(connection)
+        skipped, statements = skipping.read(connection), of.statements(connection)
     raw = of.raw(deployment, jobs.spark, range, skipped)
     if source.kind == "table":
         raw = log_times.of_raw(raw, source.topic, {})
@@ -161,7 +160,7 @@ def _answer(deployment: Deployment, jobs: Jobs, of: _Of, range: OffsetRange, *, 
         return cause(str(error))
     try:
         with jobs.counted():
-            computation.try_over(decoded(raw, computation.sources, deployment.schemas.of(source.topic)))
+            statements.try_over(decoded(raw, statements.sources, deployment.schemas.of(source.topic)))
     except SPARK_ERRORS:
         log.debug("%s: a range fails, which a micro-batch of it would say", source.name, exc_info=True)
     finally:

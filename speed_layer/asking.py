@@ -16,9 +16,10 @@ from master_log.log_times import LogTimes
 from master_log.offsets import Offsets
 from serving_layer.postgres.database import Connection
 from serving_layer.promise import progress
+from speed_layer.flow import Position
 from speed_layer.jobs import Jobs
-from speed_layer.member import Reached, computation_of
 from speed_layer.resources import Resources
+from speed_layer.statements import Statements
 from view_algebra.compiled import Source
 
 if TYPE_CHECKING:
@@ -46,21 +47,21 @@ class Question:
     begins: Offsets
 
 
-def reached(connection: Connection, source: Source) -> tuple[Reached, Question | None]:
+def reached(connection: Connection, source: Source) -> tuple[Position, Question | None]:
     """The log times that progress knows of a source, and what has to be asked for the others.
 
     Nothing has to be, unless an expression that is maintained goes by log times.
     """
-    position, _ = progress.known(connection, source.name)
-    if not computation_of(connection, source).reads_log_times:
-        return Reached(position, None), None
+    offsets, tails = progress.known(connection, source.name)
+    if not Statements.maintained(connection, source).reads_log_times:
+        return Position(offsets, tails, None), None
     known = progress.log_times(connection, source.name)
     since = progress.starts(connection, [source.name])
-    below = Offsets({at: to for at, to in position.items() if at not in known and to > since[at]})
+    below = Offsets({at: to for at, to in offsets.items() if at not in known and to > since[at]})
     if not below:
-        return Reached(position, known), None
+        return Position(offsets, tails, known), None
     topic_id = progress.queries(connection)[source.name].topic_id
-    return Reached(position, known), Question(topic_id, below, since, progress.begins(connection, source.topic))
+    return Position(offsets, tails, known), Question(topic_id, below, since, progress.begins(connection, source.topic))
 
 
 class Asking:

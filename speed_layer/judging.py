@@ -21,9 +21,11 @@ from serving_layer.promise import progress, skipping
 from serving_layer.promise.progress import Fenced
 from speed_layer.continuity import MISSING_SECONDS, CannotGoOn, check_topic, in_doubt
 from speed_layer.endless import Endless, Hang, Search, TooLong
-from speed_layer.member import Member, StartAgain, names_maintained
+from speed_layer.flow import StartAgain
+from speed_layer.member import Member
 from speed_layer.query import GROW_AFTER, Query
 from speed_layer.resources import Resources
+from speed_layer.statements import names_maintained
 from view_algebra.errors import LaminaError
 
 log = logging.getLogger("lamina.speed")
@@ -96,7 +98,7 @@ class Judge:
         """Decides whether a query whose member failed starts again from progress, waits, or is refused."""
         if isinstance(failure, TooLong):
             log.warning("%s: %s, and gave it up", query.source.name, failure)
-            query.hang = Hang(failure, shared=member is not None and member.shares)
+            query.hang = Hang(failure, shared=member is not None and member.flow.shared)
             return
         reason = _refusal(failure)
         if isinstance(reason, Fenced) and self._given_back(query):

@@ -32,8 +32,9 @@ from serving_layer.postgres.database import PostgresError, first_line, is_away
 from serving_layer.promise import progress, rebuilds
 from serving_layer.promise.progress import Fenced
 from speed_layer.asking import ASKED_AT_ONCE, ASKED_EVERY, Asking, reached
+from speed_layer.flow import Position
 from speed_layer.judging import LONGEST_WAIT, Judge, halvings_after
-from speed_layer.member import Member, Reached
+from speed_layer.member import Member
 from speed_layer.query import Query
 from speed_layer.resources import Resources
 from speed_layer.run import spark_is_gone
@@ -148,7 +149,7 @@ class SpeedLayer:
         """Ends Spark's process, and starts another, where a task in it spins. Every run begins again from progress."""
         queries = self._queries.values()
         spinning = [hang for query in queries if (hang := query.hang) and hang.spins and not hang.ended]
-        preparing = any(query.member is not None and query.member.spins() for query in queries)
+        preparing = any(query.member is not None and query.member.flow.planner.spins() for query in queries)
         if self.resources.renew is None or not (spinning or preparing):
             return
         log.warning("Spark is started anew: it computes what was given up, and nothing else ends that")
@@ -201,7 +202,7 @@ class SpeedLayer:
                 raise  # no other run can begin
             self._judge.judge(query, error)  # which tells what can be waited for from what cannot
 
-    def _reached(self, query: Query) -> Reached | None:
+    def _reached(self, query: Query) -> Position | None:
         """Where a query is, with the log times that its member has to know; None while the log is asked for them."""
         if query.asking is not None and not query.asking.over:
             return None

@@ -1,8 +1,8 @@
-"""One streaming query of Spark, and the sources that share it: its micro-batches, each split by source.
+"""One streaming query of Spark, and the sources that share it. Each of its micro-batches is split by source.
 
-Spark's checkpoint only carries one run: every start begins a new one where its members are, so a checkpoint that is
-lost, or ahead of progress, or behind it, does not matter. A member that fails ends the run; the others lose nothing,
-and go on in the next one.
+Spark's checkpoint serves one run only. Every run has a new one and begins at its members' positions, so a checkpoint
+that is lost, ahead of progress or behind it does not matter. A member that fails ends the run; the others lose nothing
+and continue in the next one.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from master_log.fetching import LeaderChanged
 from master_log.offsets import Offsets
 from master_log.reading import stream
+from speed_layer.flow import Records, Span, StartAgain, records_of
 from speed_layer.jobs import Jobs
-from speed_layer.member import Committer, Member, Part, Records, StartAgain, alone
-from speed_layer.prepared import FEW, few_of, of_topic
+from speed_layer.member import Committer, Member
+from speed_layer.plans import FEW, few_of, of_topic
 from speed_layer.resources import Resources
 
 if TYPE_CHECKING:
@@ -31,19 +32,20 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 TRIGGER, TRIGGER_SHARED = "50 milliseconds", "200 milliseconds"
-"""How often an idle query asks the brokers for records, of one topic and of many; a busy one goes on at once."""
+"""Intervals at which an idle query asks the brokers for records: of one topic, and of many. A busy query never waits.
+"""
 
 AT_ONCE = 4
-"""Members whose parts of a micro-batch are computed, and committed, at the same time."""
+"""Members of a run that compute, and that commit, at the same time."""
 
 SETTLES_WITHIN = 1.0
 """Seconds a stopping run waits for its current micro-batch. Unfinished work is cancelled and recomputed later."""
 
 
 class Run:
-    """One run of a streaming query, until it is stopped, fails, or a member does.
+    """One run of a streaming query, until it is stopped or fails, or a member fails.
 
-    max_records: bound of its micro-batches, per partition at least one.
+    max_records: bound of its micro-batches, in offsets; at least one per partition.
     """
 
     def __init__(self, resources: Resources, members: Sequence[Member], *, max_records: int) -> None:
@@ -54,7 +56,7 @@ class Run:
         commits = ThreadPoolExecutor(threads, thread_name_prefix=f"commit-{self.name}")
         self._committer = Committer(commits)
         for member in self.members:
-            member.shares = self.shared
+            member.flow.shared = self.shared
         self._committed_before = self._commits()
         self._in_micro_batch = threading.Lock()
         self._reading = Jobs(resources.spark)
@@ -64,42 +66,42 @@ class Run:
 
     @property
     def shared(self) -> bool:
-        """Has it several members?"""
+        """True if it has several members."""
         return len(self.members) > 1
 
     @property
     def name(self) -> str:
-        """The name of its member, or of its first."""
+        """The name of its member, or of the first one with the number of the others."""
         return self.members[0].source.name + (f"-and-{len(self.members) - 1}-more" if self.shared else "")
 
     @property
     def commits(self) -> int:
-        """How many micro-batches of its members it has committed."""
+        """The number of micro-batches that its members have committed in it."""
         return self._commits() - self._committed_before
 
     def _commits(self) -> int:
         return sum(member.commits for member in self.members)
 
     def ended(self) -> bool:
-        """Has it ended, or must it, since a member has failed?"""
+        """True if it has ended, or must end because a member has failed."""
         return not self._query.isActive or any(member.failure() is not None for member in self.members)
 
     def failure(self) -> BaseException:
-        """Why the query ended where it was none of its members."""
+        """The reason for its end, if no member has failed."""
         return self._raised or self._query.exception() or StartAgain("the query was stopped")
 
     def stop(self) -> None:
-        """Ends the run after what is being committed (unless Postgres is away), and leaves nothing behind.
+        """Ends the run after the commits in progress (unless Postgres is away), and leaves nothing behind.
 
-        Only a member that has failed may still be committing afterwards.
+        Afterwards, only a member that has failed may still be committing.
         """
         self._committer.stopped.set()
         if self._in_micro_batch.acquire(timeout=SETTLES_WITHIN):
-            self._in_micro_batch.release()  # to one that begins now, and ends at once: Spark waits for it
+            self._in_micro_batch.release()  # a micro-batch that begins now ends at once, and Spark waits for it
         else:
             self._reading.cancel()
             for member in self.members:
-                member.cancel()
+                member.flow.cancel()
         with suppress(Py4JError, ConnectionError):  # Spark's process is gone, and the query with it
             self._query.stop()
         for member in self.members:
@@ -114,7 +116,7 @@ class Run:
             self._resources.spark,
             self._resources.brokers,
             [member.source.topic for member in self.members],
-            Offsets({at: offset for member in self.members for at, offset in member.position.items()}),
+            Offsets({at: offset for member in self.members for at, offset in member.position.offsets.items()}),
             max_records_per_micro_batch=self.max_records,
         )
         return (
@@ -131,10 +133,10 @@ class Run:
                 if not self._committer.stopped.is_set():
                     self._take(raw, self._planned(batch_id))
                     return
-            except BaseException as error:  # noqa: BLE001 (its member gives it, or `failure`, to whoever judges it)
+            except BaseException as error:  # noqa: BLE001 (the judge reads it from the member, or from `failure`)
                 self._raised = error
-            # In what is raised here, Spark searches with a pattern that recurses per character: a stack trace in it
-            # would overflow the stack of the thread that runs the query.
+            # Spark searches the text of what is raised here with a pattern that recurses per character: a stack trace
+            # in it would overflow the stack of the thread that runs the query.
             raise StartAgain("its micro-batch failed") from None
 
     def _planned(self, batch_id: int) -> Offsets:
@@ -142,51 +144,51 @@ class Run:
         return Offsets.parse((self._checkpoint / "offsets" / str(batch_id)).read_text().splitlines()[-1])
 
     def _take(self, raw: DataFrame, end: Offsets) -> None:
-        """Gives every member its part; raises once all have had it where one failed."""
+        """Gives every member its span; raises after all have finished if one failed."""
         moved = [(member, range) for member in self.members if (range := member.moved_by(end)) is not None]
         if not self.shared:
             for member, range in moved:
-                part = member.follow(range, self._epochs)
-                self._computing.submit(member.take, alone(raw), part, self._committer, raw).result()
+                span = member.follow(range, self._epochs)
+                self._computing.submit(member.take, span, records_of(raw), raw, self._committer).result()
             return
-        # All are followed before any is read, since they are read together.
-        followed = [(member, self._computing.submit(member.follow, range, self._epochs)) for member, range in moved]
-        wait([part for _, part in followed])
-        if changed := next((e for _, part in followed if isinstance(e := part.exception(), LeaderChanged)), None):
+        # The tails of all are fetched before any records are read, since the records are read together.
+        following = [(member, self._computing.submit(member.follow, range, self._epochs)) for member, range in moved]
+        wait([future for _, future in following])
+        if changed := next((e for _, future in following if isinstance(e := future.exception(), LeaderChanged)), None):
             raise changed
-        parts = [(member, part.result()) for member, part in followed if part.exception() is None]
-        with self._read_once(raw, [part for _, part in parts]) as read:
-            taken = [
-                self._computing.submit(member.take, read(member), part, self._committer, _of(raw, member))
-                for member, part in parts
+        spans = [(member, future.result()) for member, future in following if future.exception() is None]
+        with self._read_once(raw, [span for _, span in spans]) as read:
+            taking = [
+                self._computing.submit(member.take, span, read(member), _of(raw, member), self._committer)
+                for member, span in spans
             ]
-            wait(taken)
+            wait(taking)
         if any(member.failure() is not None for member, _ in moved):
             raise StartAgain("a member has failed")
 
     @contextmanager
-    def _read_once(self, raw: DataFrame, parts: Sequence[Part]) -> Iterator[Callable[[Member], Records]]:
-        """Gives each member its records of a micro-batch that is read once: into one table, where they may be few.
+    def _read_once(self, raw: DataFrame, spans: Sequence[Span]) -> Iterator[Callable[[Member], Records]]:
+        """Yields a function that returns a member's records of a micro-batch that is read once for all.
 
-        Larger ones are kept by Spark, in few partitions, and read from there in two tasks per member: more of them
-        would cost more than the records.
+        If the records may be few, they are fetched into one table. Otherwise Spark keeps them, in few partitions, and
+        each member reads them in two tasks: more tasks would cost more than the records.
         """
-        if len(parts) == 1:
-            yield lambda member: alone(_of(raw, member))
+        if len(spans) == 1:
+            yield lambda member: records_of(_of(raw, member))
             return
         conf = raw.sparkSession.conf  # of this streaming query alone
         conf.set("spark.sql.adaptive.enabled", "false")
         conf.set("spark.sql.shuffle.partitions", "1")
-        all_of_them = raw.coalesce(raw.sparkSession.sparkContext.defaultParallelism)
-        small = all(part.range.size <= FEW for part in parts)
-        few = self._computing.submit(self._few_of, all_of_them) if small else None
+        together = raw.coalesce(raw.sparkSession.sparkContext.defaultParallelism)
+        small = all(span.range.size <= FEW for span in spans)
+        few = self._computing.submit(self._few_of, together) if small else None
         try:
             yield lambda member: Records(
-                lambda: _of(all_of_them.persist(), member).coalesce(1),
+                lambda: _of(together.persist(), member).coalesce(1),
                 None if few is None else lambda: of_topic(few.result(), member.source.topic),
             )
         finally:
-            all_of_them.unpersist()
+            together.unpersist()
 
     def _few_of(self, records: DataFrame) -> pa.Table | None:
         with self._reading.counted():
@@ -198,7 +200,7 @@ def _of(records: DataFrame, member: Member) -> DataFrame:
 
 
 def spark_is_gone(error: BaseException) -> bool:
-    """Is there no answer of Spark's process? Where one was awaited, Py4J raises an error that tells nothing of Java.
+    """True if Spark's process does not answer. Then Py4J raises an error that contains nothing from Java.
 
     >>> spark_is_gone(Py4JError("An error occurred while calling o1.isActive")), spark_is_gone(ConnectionResetError())
     (True, True)

@@ -135,13 +135,15 @@ class Runs:
         shortest = self.resources.patience.shared
         longest = shortest if run.shared else self.resources.patience.alone
         for query in of_run:
-            if query.member is not None:
-                query.member.give_up_preparing(shortest)
-            if (member := query.member) is None or (range := member.overdue(shortest)) is None:
+            if query.member is None:
                 continue
-            late = member.overdue(longest) is not None or self.judge.skipped_since(range, member.skipped(range))
+            flow = query.member.flow
+            flow.planner.give_up(shortest)
+            if (range := flow.overdue(shortest)) is None:
+                continue
+            late = flow.overdue(longest) is not None or self.judge.skipped_since(range, range.holds(flow.skipped))
             if late and self._is_readable(range):
-                member.give_up(range)
+                query.member.give_up(range)
 
     def _is_readable(self, range: OffsetRange) -> bool:
         try:

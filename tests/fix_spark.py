@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import lamina.spark
 from lamina.services.jars import jars
 from lamina.settings import Settings
-from speed_layer.prepared import INTERPRETED
+from speed_layer.plans import INTERPRETED
 from tests.fix_services import Services, quick_java
 
 

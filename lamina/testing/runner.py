@@ -52,7 +52,7 @@ from serving_layer.promise.micro_batch import MicroBatch, Outcome, commit, maint
 from serving_layer.promise.queries import Topic
 from serving_layer.promise.rebuilds import Scheduler
 from serving_layer.readers import views
-from speed_layer.computation import Computation
+from speed_layer.statements import Statements
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import LaminaError
@@ -299,18 +299,18 @@ def _stream(
     tables = [table for view in catalog.views.values() for table in view.cell_tables]
     for name, start, end in micro_batches:
         source = catalog.sources[name]
-        computation = Computation.of(source, [table for table in tables if table.name in fed[name]])
+        statements = Statements.of(source, [table for table in tables if table.name in fed[name]])
         given = raw[name].where(f"offset >= {start} AND offset < {end}")
-        computed = computation.compute(given, functools.partial(_found, database, source))
+        effect = statements.compute(given, functools.partial(_found, database, source))
         batch = MicroBatch(
             query=name,
             fence=fences[name],
             range=OffsetRange(Offsets.of(source.topic, {0: start}), Offsets.of(source.topic, {0: end})),
             cell_tables=frozenset(fed[name]),
-            staged=computed.staged,
-            bad=computed.bad,
-            newest=computed.newest,
-            ids=computed.ids,
+            staged=effect.staged,
+            bad=effect.bad,
+            newest=effect.newest,
+            ids=effect.ids,
         )
         with database.begin() as connection:
             outcome = commit(connection, batch)

@@ -17,9 +17,9 @@ from master_log.offsets import Offsets
 from serving_layer.catalog import lookup
 from serving_layer.postgres.bookkeeping import generation
 from serving_layer.promise import rebuilds
-from speed_layer.computation import Computation
 from speed_layer.member import Member
-from speed_layer.prepared import Prepared
+from speed_layer.plans import Plans
+from speed_layer.statements import Statements
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one, short_lived
 from tests.fix_services import Topic
@@ -158,12 +158,12 @@ def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
     """What Spark needs seconds for, as it has not run it before, holds up no micro-batch then."""
     planned: list[frozenset[str]] = []
 
-    class Noted(Prepared):
-        def __init__(self, spark: SparkSession, computation: Computation, folder: Path, *, interpreted: bool) -> None:
-            planned.append(computation.names)
-            super().__init__(spark, computation, folder, interpreted=interpreted)
+    class Noted(Plans):
+        def __init__(self, spark: SparkSession, statements: Statements, folder: Path, *, interpreted: bool) -> None:
+            planned.append(statements.names)
+            super().__init__(spark, statements, folder, interpreted=interpreted)
 
-    monkeypatch.setattr("speed_layer.prepared.Prepared", Noted)
+    monkeypatch.setattr("speed_layer.plans.Plans", Noted)
     caplog.set_level("DEBUG", "lamina.speed")
     deployed.apply(events=EVENTS, totals=TOTALS)
 

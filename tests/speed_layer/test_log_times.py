@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from master_log.log_times import RAW_LOG_TIME, later, of_few
 from master_log.offsets import TopicPartition
 from serving_layer.monitoring.alarms import waits_for
-from speed_layer.computation import Computation
-from speed_layer.prepared import FEW
+from speed_layer.plans import FEW
+from speed_layer.statements import Statements
 from tests.fix_lamina import Deployed
 from view_algebra import compile_catalog
 
@@ -111,10 +111,10 @@ def test_only_what_goes_by_log_times_has_to_know_them() -> None:
     sources = compile_catalog({"c.sql": TABLE.replace("{topics}_", "") + stream_too}).sources
     table, stream = sources["prices"], sources["s"]
     before = replace(table, parse=table.parse.replace(RAW_LOG_TIME, "timestamp"))
-    assert Computation.of(table, []).reads_log_times
-    assert not Computation.of(before, []).reads_log_times
-    assert Computation.of_all([(before, []), (table, [])]).reads_log_times, "a version beside it does"
-    assert not Computation.of(stream, []).reads_log_times, "its column is no log time"
+    assert Statements.of(table, []).reads_log_times
+    assert not Statements.of(before, []).reads_log_times
+    assert Statements.of_all([(before, []), (table, [])]).reads_log_times, "a version beside it does"
+    assert not Statements.of(stream, []).reads_log_times, "its column is no log time"
 
 
 @pytest.mark.parametrize("reached", [{}, {0: 3}])

@@ -15,7 +15,7 @@ from master_log.fetching import Epochs, LeaderChanged
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer.promise import progress
-from speed_layer.member import Member
+from speed_layer.flow import Flow
 from speed_layer.run import AT_ONCE
 from tests.fix_lamina import PATIENCE, Deployed
 
@@ -290,18 +290,18 @@ def test_a_run_that_is_stopped_begins_no_other_member(deployed: Deployed, monkey
     apply(deployed, *names)
     send(deployed, range(10), *names)
     begun: list[str] = []
-    cancelled, cancel = threading.Event(), Member.cancel
+    cancelled, cancel = threading.Event(), Flow.cancel
 
     def wait_for_the_end(place: str) -> None:
         if place == "before computing":
             begun.append(place)
             cancelled.wait(PATIENCE)
 
-    def cancel_and_tell(member: Member) -> None:
-        cancel(member)
+    def cancel_and_tell(flow: Flow) -> None:
+        cancel(flow)
         cancelled.set()
 
-    monkeypatch.setattr(Member, "cancel", cancel_and_tell)
+    monkeypatch.setattr(Flow, "cancel", cancel_and_tell)
     deployed.deployment.at = wait_for_the_end
     with deployed.speed():
         deployed.until(lambda: len(begun) == AT_ONCE, "as many as can are computed")

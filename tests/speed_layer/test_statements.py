@@ -12,7 +12,7 @@ from batch_layer.compute import counting
 from master_log.reading import parsed, selected
 from serving_layer.postgres.copying import Rows
 from serving_layer.promise.duplicates import Found
-from speed_layer.computation import Computation
+from speed_layer.statements import Statements
 from view_algebra import compile_catalog
 
 CATALOG = """
@@ -53,8 +53,8 @@ def test_records_whose_ids_are_asked_for_are_read_once(spark: SparkSession) -> N
     raw = raw_records(spark)
     raw = raw.withColumn("value", counted.asNondeterministic()("value"))
     tables = [table for view in COMPILED.views.values() for table in view.cell_tables]
-    computed = Computation.of(EVENTS, tables).compute(raw, no_copies)
-    assert sum(each.rows.size > 0 for each in computed.staged) == 2
+    effect = Statements.of(EVENTS, tables).compute(raw, no_copies)
+    assert sum(each.rows.size > 0 for each in effect.staged) == 2
     assert read.value == RECORDS
 
 
@@ -66,8 +66,8 @@ def test_a_copy_of_a_counted_event_is_in_no_cell_though_cells_are_computed_while
         return replace(no_copies(ids), copies=copies, duplicates=1)
 
     totals, dear = COMPILED.views["totals"].cell_tables, COMPILED.views["dear"].cell_tables
-    computed = Computation.of(EVENTS, [*totals, *dear]).compute(raw_records(spark), find)
-    rows, sums = (each.rows.file().read().decode() for each in computed.staged)
+    effect = Statements.of(EVENTS, [*totals, *dear]).compute(raw_records(spark), find)
+    rows, sums = (each.rows.file().read().decode() for each in effect.staged)
     assert len(rows.splitlines()) == RECORDS - 1 - len(range(6))  # those of a price above 5
     assert str(sum(range(RECORDS - 1))) in sums
 

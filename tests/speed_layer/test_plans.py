@@ -1,4 +1,4 @@
-"""Statements that are planned once: over each micro-batch they give what they give when they are planned for it."""
+"""Plans that are kept: over every micro-batch, they have the same effect as statements planned for it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from serving_layer.postgres.copying import Rows
 from serving_layer.promise.duplicates import Found
-from speed_layer.computation import Computation, Computed
-from speed_layer.prepared import STATELESS, Prepared, few_of, operators
+from speed_layer.plans import STATELESS, Plans, few_of, operators
+from speed_layer.statements import Effect, Statements
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed
 from view_algebra import compile_catalog
@@ -69,12 +69,12 @@ def catalog() -> Catalog:
     return compile_catalog({"catalog.sql": CATALOG})
 
 
-def computation(catalog: Catalog, name: str) -> Computation:
+def statements(catalog: Catalog, name: str) -> Statements:
     """Of all views of a source; and of the first one as of a time when the source was declared otherwise."""
     tables = [table for view in catalog.views.values() for table in view.cell_tables if table.source == name]
     before = compile_catalog({"catalog.sql": CATALOG.replace("price DECIMAL(10, 2)", "price DECIMAL(9, 1)")})
     older = next(table for view in before.views.values() for table in view.cell_tables if table.source == name)
-    return Computation.of_all([(catalog.sources[name], tables), (before.sources[name], [older])])
+    return Statements.of_all([(catalog.sources[name], tables), (before.sources[name], [older])])
 
 
 def raw_of(spark: SparkSession, topic: str, records: list[Record], begin: int) -> DataFrame:
@@ -102,32 +102,32 @@ class Known:
         return Found(places, len(copies), Rows(), [], Rows(), 0, {}, None)
 
 
-def told(computed: Computed) -> object:
+def contents(effect: Effect) -> object:
     """All that a micro-batch's effect holds, in no order."""
-    bad = computed.bad
+    bad = effect.bad
     return (
-        [(each.table, each.read, sorted(each.rows.file().read().splitlines())) for each in computed.staged],
+        [(each.table, each.read, sorted(each.rows.file().read().splitlines())) for each in effect.staged],
         None if bad is None else (sorted(bad.rows.file().read().splitlines()), bad.counts),
-        computed.newest,
-        None if computed.ids is None else computed.ids.copies.to_pylist(),
+        effect.newest,
+        None if effect.ids is None else effect.ids.copies.to_pylist(),
     )
 
 
 @pytest.mark.parametrize("interpreted", [False, True])
 @pytest.mark.parametrize("name", ["events", "newest"])
-def test_a_prepared_computation_gives_what_one_that_is_planned_anew_gives(
+def test_kept_plans_and_statements_planned_anew_have_the_same_effect(
     spark: SparkSession, tmp_path: Path, catalog: Catalog, name: str, interpreted: bool
 ) -> None:
-    planned = computation(catalog, name)
-    prepared = Prepared(spark, planned, tmp_path, interpreted=interpreted)
-    assert not prepared.stateful
+    anew = statements(catalog, name)
+    plans = Plans(spark, anew, tmp_path, interpreted=interpreted)
+    assert not plans.stateful
     begin, counted_anew, counted = 0, Known(), Known()
     for records in MICRO_BATCHES:
         raw = raw_of(spark, name, records, begin)
         few = few_of(raw)
         assert (few is None) == (not records)
         if few is not None:
-            assert told(prepared.compute(few, counted)) == told(planned.compute(raw, counted_anew))
+            assert contents(plans.compute(few, counted)) == contents(anew.compute(raw, counted_anew))
         begin += len(records)
 
 
@@ -135,8 +135,8 @@ def test_a_prepared_computation_gives_what_one_that_is_planned_anew_gives(
 def test_records_that_a_disk_has_lost_are_not_counted_as_none(
     spark: SparkSession, tmp_path: Path, catalog: Catalog, damage: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Progress would go past them: of a file that is not what was written, nothing is computed."""
-    prepared = Prepared(spark, computation(catalog, "newest"), tmp_path, interpreted=True)
+    """Progress would go past them: of a file that is not what was written, nothing is effect."""
+    plans = Plans(spark, statements(catalog, "newest"), tmp_path, interpreted=True)
     few = few_of(raw_of(spark, "newest", MICRO_BATCHES[0], 0))
     assert few is not None
     written = Path.write_bytes
@@ -146,16 +146,16 @@ def test_records_that_a_disk_has_lost_are_not_counted_as_none(
 
     monkeypatch.setattr(Path, "write_bytes", damaged)
     with pytest.raises(PySparkException, match="is not what was written"):
-        prepared.compute(few, Known())
+        plans.compute(few, Known())
     monkeypatch.undo()
-    assert told(prepared.compute(few, Known()))
+    assert contents(plans.compute(few, Known()))
 
 
 def test_a_plan_that_keeps_what_it_shuffled_is_not_run_again(
     spark: SparkSession, tmp_path: Path, catalog: Catalog
 ) -> None:
-    prepared = Prepared(spark, computation(catalog, "events"), tmp_path, interpreted=True)
-    records = prepared.records
+    plans = Plans(spark, statements(catalog, "events"), tmp_path, interpreted=True)
+    records = plans.records
     for statement in (
         "SELECT kind, count(*) FROM records GROUP BY ROLLUP (kind)",
         "SELECT kind, (SELECT max(price) FROM records) FROM records",
@@ -165,20 +165,20 @@ def test_a_plan_that_keeps_what_it_shuffled_is_not_run_again(
         assert not operators(records.sparkSession.sql(statement)) <= STATELESS, statement
 
 
-def test_what_was_prepared_is_run_again_on_the_same_day(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
-    days, made = [date(2024, 3, 1)], []
+def test_kept_plans_are_run_again_on_the_same_day_only(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+    days, planned_on = [date(2024, 3, 1)], []
 
-    def prepared(*given: Any, **options: Any) -> Prepared:
-        made.append(days[-1])
-        return Prepared(*given, **options)
+    def plans(*arguments: Any, **options: Any) -> Plans:
+        planned_on.append(days[-1])
+        return Plans(*arguments, **options)
 
-    monkeypatch.setattr("speed_layer.member.today", lambda: days[-1])
-    monkeypatch.setattr("speed_layer.prepared.Prepared", prepared)
+    monkeypatch.setattr("speed_layer.plans.today", lambda: days[-1])
+    monkeypatch.setattr("speed_layer.plans.Plans", plans)
     deployed.apply(events=EVENTS, totals=TOTALS)
     with deployed.speed():
         for number, day in enumerate((1, 1, 2)):
             days.append(date(2024, 3, day))
             deployed.send("events", event(number))
             deployed.wait_for("events")
-    assert made == [date(2024, 3, 1), date(2024, 3, 2)]
+    assert planned_on == [date(2024, 3, 1), date(2024, 3, 2)]
     assert deployed.rows("SELECT events FROM totals") == [(3,)]
