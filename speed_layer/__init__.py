@@ -3,4 +3,33 @@
 In: the records of Kafka topics, in micro-batches. Out: cells, merged into Postgres. The promise: each record's effect
 and the progress that covers it are written in one transaction, so a crash, a replay or a lost checkpoint changes
 nothing.
+
+One micro-batch of a source, in the order of its phases:
+
+    noun          what it is                                                               module
+    Position      the offsets that a member reads next, the tails and log times there      flow.py
+    Span          the offset range of a micro-batch, from a position on                    flow.py
+    Records       the raw records of a span, fetched when they are called for              flow.py
+    Statements    the compiled texts that maintain all tables of cells of a source         statements.py
+    Plans         the same as Spark has planned them, kept for small micro-batches         plans.py
+    Effect        the cells, bad records and ids of a span, before they are written        statements.py
+    MicroBatch    a span's effect with the fence token, ready for its transaction          serving_layer
+    Outcome       applied, skipped, or the reason to compute or to start again             serving_layer
+
+The objects that carry it out, each with the state that it changes:
+
+    SpeedLayer    the process: follows the catalog, takes queries over, notes progress     layer.py
+    Query         a deployed source as this process serves it                              query.py
+    Runs          decides which queries share a run                                        runs.py
+    Run           one Structured Streaming query of Spark; splits what it reads by source  run.py
+    Member        a source in a run: its position, its current commit, its failure         member.py
+    Flow          the phases of a member's micro-batches: read, compute, commit            flow.py
+    Planner       the plans of a source, also of versions that are announced               plans.py
+    Judge         the verdict on a query that failed                                       judge.py
+    Hang, Search  a micro-batch that took too long, and the search for its record          endless.py
+    Inquiry       the log's answer to the log times that progress lacks                    inquiry.py
+    Jobs          the Spark jobs of one computation: how long they run, their end          jobs.py
+    Resources     what all queries share: Spark, Postgres, Kafka, settings                 resources.py
+
+Read `Member.take` first: it computes one micro-batch while the one before it is committed.
 """

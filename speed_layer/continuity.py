@@ -1,4 +1,4 @@
-"""Whether a topic still holds what a query reads next, and the records that it has counted."""
+"""Checks that a topic still holds the records that a query reads next, and those that it has counted."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 MISSING_SECONDS = 10.0
-"""How long a topic may be unknown to the brokers before it counts as deleted."""
+"""Seconds for which the brokers may not know a topic before it counts as deleted."""
 
 
 class CannotGoOn(LaminaError):
-    """The topic no longer holds what comes next: reading on would skip records, or read others."""
+    """Raised if a topic no longer holds the next records: reading on would skip records, or read others."""
 
 
 def in_doubt(brokers: Brokers, expected: Mapping[str, tuple[str, Offsets, Tails]]) -> list[str]:
-    """Those topics of which `check_topic` is to be asked: one question about all says that the others are as expected.
+    """The topics that `check_topic` has to check one by one. One question about all shows that the others are sound.
 
-    expected: by topic, its id, what was reached in it, and the tails there.
+    expected: the id of each topic, the offsets reached in it, and the tails below them.
     """
     ids = brokers.topic_ids(*expected)
-    there = {topic: each for topic, each in expected.items() if ids.get(topic) == each[0]}
+    there = {topic: state for topic, state in expected.items() if ids.get(topic) == state[0]}
     if not there:
         return list(expected)
     earliest = brokers.earliest(*there)
     tails = brokers.tails(Offsets({at: offset for _, reached, _ in there.values() for at, offset in reached.items()}))
     sound = {
         topic
-        for topic, (_, reached, known) in there.items()
-        if all(tails.get(at) == tail for at, tail in known.items())
+        for topic, (_, reached, stored) in there.items()
+        if all(tails.get(at) == tail for at, tail in stored.items())
         and all(first <= reached.get(at, 0) for at, first in earliest.items() if at.topic == topic)
     }
     return [topic for topic in expected if topic not in sound]
@@ -48,9 +48,9 @@ def check_topic(
     *,
     patience: float = MISSING_SECONDS,
 ) -> None:
-    """Raises unless the topic is the one that was deployed and still holds every record from `reached` on.
+    """Raises unless the topic is the one that was deployed, and holds every record from `reached` on.
 
-    And below `reached` the records that were counted: `tails` stood there.
+    Below `reached` it must hold the records that were counted, which `tails` proves.
     """
     check_id(brokers, source, topic_id, patience=patience)
     check_tails(brokers, source, reached, tails)
@@ -67,7 +67,7 @@ def check_topic(
 
 
 def check_tails(brokers: Brokers, source: Source, reached: Offsets, tails: Tails) -> None:
-    """Raises when Kafka has lost records below `reached`, whether or not it gave their offsets to others since."""
+    """Raises if Kafka has lost records below `reached`, even if it has given their offsets to others since."""
     differing = brokers.differing(reached, tails)
     if differing:
         raise CannotGoOn(
@@ -90,14 +90,14 @@ def check_id(brokers: Brokers, source: Source, topic_id: str, *, patience: float
             evidence=f"{source.name} was deployed on the topic with id {topic_id}, the brokers now hold {id_now}",
             way_out=(
                 "Its offsets mean other records now, so nothing was read from it. Give the new topic another name, and"
-                " declare it as a source of another name; what is served from the old one stays."
+                " declare it as a source with another name. The views of the old source stay."
             ),
         )
 
 
 def _id_of(brokers: Brokers, topic: str, patience: float) -> str | None:
-    """The topic's id; None only after a while, since a broker that has just started may not know its topics yet."""
+    """The topic's id. None only after `patience`: a broker that has just started may not know its topics yet."""
     deadline = time.monotonic() + patience
-    while (found := brokers.topic_id(topic)) is None and time.monotonic() < deadline:
+    while (id := brokers.topic_id(topic)) is None and time.monotonic() < deadline:
         time.sleep(0.5)
-    return found
+    return id

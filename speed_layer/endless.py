@@ -69,7 +69,7 @@ class Endless(StopsAt):
             f"Spark computed it alone for {seconds:.0f} s, and was stopped. A regular expression or a function"
             " in a view of this source takes too long on its text."
         )
-        then = "A view whose expression can take long on other records, too, is best changed."
+        then = "If the expression can take long on other records, too, change the view."
         super().__init__(f"is not computed within {seconds:.0f} s", source, at, offset, evidence, then)
         self.maintained = maintained
 

@@ -1,7 +1,7 @@
 """One micro-batch of a source, from Kafka to Postgres. Each phase takes one value to the next.
 
     phase     from        to          by
-    plan      Position    Span        `Member.follow`: the range is known, and the tails at both ends
+    follow    Position    Span        `Member.follow`, once Spark has planned the range
     read      Span        Records     `Flow.read`, or `Run`, which reads several sources together
     compute   Records     MicroBatch  `Flow.compute`, by an `Effect` of the statements
     commit    MicroBatch  Outcome     `Flow.commit`; it stages and merges in `serving_layer/promise/micro_batch.py`
@@ -107,23 +107,24 @@ class Records:
 
     def with_log_times(self, topic: str, reached: LogTimes) -> Records:
         """These records with their log times, which continue from those `reached` below them."""
-
-        def few() -> pa.Table | None:
-            table = None if self.few is None else self.few()
-            return None if table is None else log_times.of_few(table, reached)
-
-        return Records(lambda: log_times.of_raw(self.raw(), topic, reached), None if self.few is None else few)
+        of_raw = partial(log_times.of_raw, topic=topic, reached=reached)
+        return self._mapped(of_raw, partial(log_times.of_few, reached=reached))
 
     def decoded(self, sources: Sequence[Source], answers: Answers) -> Records:
         """These records, their values decoded for each of the declarations of their source."""
 
-        def few() -> pa.Table | None:
-            table = None if self.few is None else self.few()
-            if table is not None:
-                table = decoded_few(table, sources, answers)
-            return None if table is None or table.nbytes > MOST_DECODED else table
+        def few(table: pa.Table) -> pa.Table | None:
+            table = decoded_few(table, sources, answers)
+            return None if table.nbytes > MOST_DECODED else table
 
-        return Records(lambda: decoded(self.raw(), sources, answers), None if self.few is None else few)
+        return self._mapped(partial(decoded, sources=sources, answers=answers), few)
+
+    def _mapped(self, raw: Callable[[DataFrame], DataFrame], few: Callable[[pa.Table], pa.Table | None]) -> Records:
+        def mapped_few() -> pa.Table | None:
+            table = None if self.few is None else self.few()
+            return None if table is None else few(table)
+
+        return Records(lambda: raw(self.raw()), None if self.few is None else mapped_few)
 
 
 def records_of(raw: DataFrame) -> Records:
@@ -264,7 +265,7 @@ class Flow:
             with timer.phase("read"):
                 few = None if plans is None else records.few()
             if plans is not None and few is not None:
-                effect = plans.compute_unless_running(few, look_up) if again else plans.compute(few, look_up)
+                effect = plans.compute(few, look_up, wait=not again)
                 if effect is not None:
                     return effect
         effect = statements.compute(records.raw(), look_up, likely_new=self._likely_new)
@@ -275,13 +276,13 @@ class Flow:
         """Computes a span for the tables of cells that are maintained now."""
         with self._resources.database.snapshot() as connection:
             self.statements = self._maintained(connection, span)
-        log.info("%s: other tables of cells are maintained, and the micro-batch is computed for them", self.source.name)
+        log.info("%s: other tables of cells are maintained now, so the micro-batch is computed again", self.source.name)
         return self.compute(span, records_of(raw), partial(self.look_up, stopped=stopped), again=True)
 
     def _maintained(self, connection: Connection, span: Span) -> Statements:
         """The statements maintained now. Raises `StartAgain` if the source was declared anew or lacks log times."""
         if versions.read(connection).get(self.source.name) != self.source:
-            raise StartAgain(f"{self.source.name}: declared anew")
+            raise StartAgain(f"{self.source.name}: its declaration has changed")
         statements = Statements.maintained(connection, self.source)
         if statements.reads_log_times and span.start.log_times is None:
             raise StartAgain(f"{self.source.name}: its log times are needed now")

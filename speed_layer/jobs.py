@@ -1,4 +1,4 @@
-"""The Spark jobs of one micro-batch of a source: how long their tasks have been running, and their end."""
+"""The Spark jobs of one micro-batch of a source: the time their tasks have been running, and their cancellation."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTLES_WITHIN = 2.0
-"""Seconds after which a task that was told to end, and still runs, is taken to spin. Between two records, every task
-looks whether it has to end."""
-
+"""Seconds after which a cancelled task that still runs is taken to spin. Other tasks check for a cancellation between
+two records."""
 
 STARVED = 4
-"""On a machine that is busy otherwise, a task that computes has at least one part in so many of a processor's time."""
+"""Divisor: on a machine that is busy otherwise, a task that computes has at least this fraction of a processor's time.
+"""
 
 AT_MOST = 10
-"""A task is taken to compute after so many times the seconds that it may take, whatever processor time Spark had."""
+"""Factor: after so many times the allowed seconds, a task is taken to compute, whatever processor time Spark had."""
 
 
 @dataclass(eq=False)
 class Jobs:
-    """All jobs that are begun within `counted`, by the name of their group.
+    """All jobs that are started within `counted`; Spark knows them by the name of their group.
 
     began: when, on the monotonic clock.
     """
@@ -43,7 +43,7 @@ class Jobs:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Every job that this thread begins inside the block is one of these."""
+        """Adds every job that this thread starts inside the block."""
         context = self.spark.sparkContext
         context.setJobGroup(self.name, "a micro-batch", interruptOnCancel=True)
         try:
@@ -54,22 +54,22 @@ class Jobs:
 
     @property
     def seconds(self) -> float:
-        """How long ago they began."""
+        """Seconds since they began."""
         return time.monotonic() - self.began
 
     def cancel(self) -> None:
-        """Fails whoever waits for these jobs, or is about to begin one of them, at once.
+        """Makes threads that wait for these jobs, or are about to start one, fail at once.
 
-        A task ends when it looks at its interrupt, which may be never: Java's regular expressions do not.
+        A task ends when it checks for an interrupt, which may be never: Java's regular expressions do not.
         """
         with suppress(Py4JError, ConnectionError):
             self.spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self.name)  # noqa: SLF001 (not in pyspark)
 
     def run_longer_than(self, seconds: float) -> bool:
-        """True if tasks of a stage run that was begun so long ago; also after the jobs were cancelled.
+        """True if tasks run of a stage that began so long ago, even if the jobs were cancelled.
 
-        Not true of jobs that are planned, that wait for a free core, or for Postgres; nor of those of a Spark on this
-        machine that other processes keep from computing.
+        Planning does not count, nor waiting for a free core or for Postgres, nor the tasks of a Spark on this machine
+        that gets no processor time because of other processes.
         """
         if self.seconds < seconds or not self._could_compute(seconds):
             return False
@@ -84,7 +84,7 @@ class Jobs:
         return used - self._processor_before >= seconds / STARVED
 
     def _processor(self) -> float | None:
-        """Seconds of a processor that Spark's process has used; None if its tasks run elsewhere, or it is gone."""
+        """Seconds of processor time of Spark's process; None if its tasks run elsewhere, or it is gone."""
         context: Any = self.spark.sparkContext
         if not (context.master or "").startswith("local"):
             return None
@@ -94,11 +94,11 @@ class Jobs:
         return None
 
     def _stages(self) -> Iterator[float]:
-        """For each stage that has running tasks, how many seconds ago it was begun."""
+        """Seconds since the start of every stage that has running tasks."""
         tracker: Any = self.spark.sparkContext._jsc.sc().statusTracker()  # noqa: SLF001 (pyspark's own tells no times)
         for job in tracker.getJobIdsForGroup(self.name):
-            found = tracker.getJobInfo(job)
-            for stage in found.get().stageIds() if found.isDefined() else ():
+            job_info = tracker.getJobInfo(job)
+            for stage in job_info.get().stageIds() if job_info.isDefined() else ():
                 info = tracker.getStageInfo(stage)
                 if info.isDefined() and info.get().numActiveTasks() > 0:
                     yield time.time() - info.get().submissionTime() / 1000

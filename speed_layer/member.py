@@ -67,7 +67,7 @@ class Member:
             offsets, tails = progress.known(connection, source.name)
             statements = Statements.maintained(connection, source)
         if offsets != start.offsets or (start.log_times is None and statements.reads_log_times):
-            raise StartAgain(f"{source.name}: it has moved, or other log times are needed")
+            raise StartAgain(f"{source.name}: progress has moved, or log times are needed")
         self.position = Position(offsets, tails, start.log_times)
         self.flow = Flow(resources, source, fence, topic_id, statements)
         check_topic(resources.brokers, source, topic_id, offsets, tails)
@@ -129,7 +129,7 @@ class Member:
         return None if range.empty else range
 
     def follow(self, range: OffsetRange, epochs: Epochs) -> Span:
-        """Plans a micro-batch: fetches the tails below the end of its range, before its records are counted.
+        """Begins a micro-batch: fetches the tails below the end of its range, before its records are counted.
 
         If Kafka later loses these records and gives their offsets to others, a comparison finds another tail, whichever
         records were read. The run has read ahead from leaders with these `epochs`. Raises `LeaderChanged`, which is not

@@ -161,7 +161,7 @@ class Planner:
     def give_up(self, seconds: float) -> None:
         """Cancels the preparation if its tasks have been running for so long. The version is opened without it."""
         if self._given_up_at is None and self._jobs is not None and self._jobs.run_longer_than(seconds):
-            log.warning("%s: what is announced takes too long to prepare, and is not prepared", self._source.name)
+            log.warning("%s: preparing an announced version takes too long, and was given up", self._source.name)
             self._given_up_at = time.monotonic()
             self._jobs.cancel()
 
@@ -200,7 +200,7 @@ class Planner:
             self._announced = entry
             log.debug("%s: prepared for new versions in %.1f s", self._source.name, time.monotonic() - began)
         except Exception:
-            log.debug("%s: what is announced could not be prepared", self._source.name, exc_info=True)
+            log.debug("%s: an announced version could not be prepared", self._source.name, exc_info=True)
         finally:
             with suppress(PostgresError, LaminaError):  # otherwise it is prepared again, beside a later micro-batch
                 for name in new:
@@ -238,31 +238,27 @@ class Plans:
         frames = [frame for _, frame in self._statements] + ([] if self._ids is None else [self._ids])
         self.stateful = {name for frame in frames for name in operators(frame)} - STATELESS
 
-    def compute(self, few: pa.Table, look_up: LookUp) -> Effect:
-        """As `Statements.compute`, of fetched records, in the columns of a raw record."""
-        with self._running:  # the file holds one micro-batch at a time
-            return self._compute(few, look_up)
+    def compute(self, few: pa.Table, look_up: LookUp, *, wait: bool = True) -> Effect | None:
+        """As `Statements.compute`, of fetched records, in the columns of a raw record.
 
-    def compute_unless_running(self, few: pa.Table, look_up: LookUp) -> Effect | None:
-        """As `compute`, or None if the plans are running: a commit must not wait for the micro-batch after it."""
-        if not self._running.acquire(blocking=False):
+        The plans compute one micro-batch at a time, since they read one file. If they are running, the next caller
+        waits. Without `wait`, the result is then None: a commit must not wait for the micro-batch after it.
+        """
+        if not self._running.acquire(blocking=wait):
             return None
         try:
-            return self._compute(few, look_up)
+            self._write(few)
+            source, counted, bad = self._source, None, None
+            if self._ids is not None:
+                counted = look_up(ids_of(self._ids))
+                if counted.copies.num_rows:
+                    bad = bad_among(self.records, source) if source.counts_bad_fields else None  # copies included
+                    self._write(few, but=counted.copies)
+            results = [result_of(fused, frame) for fused, frame in self._statements]
+            effect = effect_of(results, self.records, source)
+            return replace(effect, ids=counted, bad=bad or effect.bad)
         finally:
             self._running.release()
-
-    def _compute(self, few: pa.Table, look_up: LookUp) -> Effect:
-        self._write(few)
-        source, counted, bad = self._source, None, None
-        if self._ids is not None:
-            counted = look_up(ids_of(self._ids))
-            if counted.copies.num_rows:
-                bad = bad_among(self.records, source) if source.counts_bad_fields else None  # copies included
-                self._write(few, but=counted.copies)
-        results = [result_of(fused, frame) for fused, frame in self._statements]
-        effect = effect_of(results, self.records, source)
-        return replace(effect, ids=counted, bad=bad or effect.bad)
 
     def _write(self, few: pa.Table, but: pa.Table | None = None) -> None:
         left_out = set() if but is None else {(row["partition"], row["offset"]) for row in but.to_pylist()}
@@ -277,10 +273,10 @@ def planned(resources: Resources, statements: Statements, *, interpreted: bool) 
     try:
         plans = Plans(resources.spark, statements, resources.checkpoints / "few", interpreted=interpreted)
     except (*SPARK_ERRORS, OSError):
-        log.debug("%s: could not be prepared", statements.source.name, exc_info=True)
+        log.debug("%s: its plans could not be prepared", statements.source.name, exc_info=True)
         return None
     if plans.stateful:
-        log.debug("%s: planned anew for each micro-batch: %s", statements.source.name, plans.stateful)
+        log.debug("%s: planned for every micro-batch, because of %s", statements.source.name, plans.stateful)
     return None if plans.stateful else plans
 
 

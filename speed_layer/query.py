@@ -1,4 +1,13 @@
-"""A deployed source as this process serves it: its fence token, its member of a run, and the failures it had."""
+"""A deployed source as this process serves it. Each part of its state has one owner.
+
+    part       owner           state
+    backlog    `SpeedLayer`    the records it has to read
+    trouble    `Judge`         its failures, and its reasons not to run
+    bound      `Judge`         the bound of its micro-batches
+    apart      `Runs`          the time until it may share a run again
+
+`SpeedLayer` begins members, `Runs` puts them into runs, and ends both.
+"""
 
 from __future__ import annotations
 
@@ -6,94 +15,48 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from master_log.offsets import Offsets
-from speed_layer.asking import Asking
 from speed_layer.endless import Hang
+from speed_layer.inquiry import Inquiry
 from speed_layer.member import Member
 from speed_layer.run import Run
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 GROW_AFTER = 2
-"""Micro-batches that a query commits before its bound, which failures have halved, doubles again."""
+"""Commits of a query before its bound, which failures have halved, is doubled again."""
 
 MOST_PATIENCE = 64
-"""Micro-batches that a query commits, at the most, where the doubled bound failed again and again."""
+"""The greatest number of such commits, if the doubled bound failed again and again."""
 
 LOOKS_KEPT = 600
-"""Looks that are remembered until progress has reached the ends they saw: ten minutes of them."""
+"""Looks at the ends of a topic that are kept until progress has reached them: ten minutes of them."""
 
 BUSY, BUSY_SECONDS = 200, 10.0
-"""Records a second from which on a source is busy, and for how long they are counted."""
+"""Records per second above which a source is busy, and the seconds over which they are counted."""
 
 FAR_BEHIND = 20_000
-"""Records: a source that is further behind catches up in a run of its own."""
+"""Records. A source that is further behind catches up in a run of its own."""
 
 APART, APART_AT_MOST = 60.0, 3_600.0
-"""Seconds for which a query that left a shared run stays by itself: twice as many each time."""
+"""Seconds for which a query that left a shared run stays alone: doubled each time, up to an hour."""
 
 
 @dataclass
-class Query:
-    """A deployed source, its member and the run that this is in, if it has one.
+class Backlog:
+    """The records that a query has to read.
 
-    halvings: of its micro-batches, down to one record, while they fail. grow_after: commits until one is taken back;
-    grew: the member is the first with the greater bound. ends: what its topic was seen to have, until progress is
-    there. began: when its run did. behind: records that it had to read when its member began. apart_until: when it
-    may share a run again. hang: what was given up of it last, until it is known why it took so long. asking: what the
-    log is asked, or has answered, that its next member has to know.
+    behind: their number when its member began; 0 once it has caught up.
+    busy: more than `BUSY` records a second arrive.
+    ends: the ends of its topic that progress has not reached, each with the time at which it was seen.
     """
 
-    source: Source
-    fence: int | None = None
-    member: Member | None = None
-    run: Run | None = None
-    refused: LaminaError | None = None
-    hang: Hang | None = None
-    asking: Asking | None = None
-    failures: int = 0
-    halvings: int = 0
-    grow_after: int = GROW_AFTER
-    grew: bool = False
-    delay: float = 0.0
-    not_before: float = 0.0
-    ends: deque[tuple[float, Offsets]] = field(default_factory=lambda: deque(maxlen=LOOKS_KEPT))
-    began: float = 0.0
     behind: int = 0
     busy: bool = False
-    apart_until: float = 0.0
-    _apart_for: float = APART
+    ends: deque[tuple[float, Offsets]] = field(default_factory=lambda: deque(maxlen=LOOKS_KEPT))
     _counted: tuple[float, int] | None = None
 
-    def shares(self, now: float) -> bool:
-        """May it share a run? It does where it is small, keeps up, and has left its failures behind."""
-        well = not self.failures and now >= self.apart_until and not (self.halvings and self.behind)
-        return well and not self.busy and self.behind <= FAR_BEHIND
-
-    def keep_apart(self, now: float) -> None:
-        """It goes on by itself for a while: longer each time, since each coming and going lets the others pause."""
-        self.apart_until = now + self._apart_for
-        self._apart_for = min(2 * self._apart_for, APART_AT_MOST)
-
-    def halve(self) -> None:
-        """Makes its next micro-batches half as large. If they had just grown, they grow again half as soon."""
-        if self.grew:
-            self.grow_after = min(2 * self.grow_after, MOST_PATIENCE)
-        self.halvings, self.grew = self.halvings + 1, False
-
-    def forget_hang(self) -> None:
-        """Ends the search for the record that took too long, if there is one."""
-        if self.hang is not None and self.hang.search is not None:
-            self.hang.search.close()
-        self.hang = None
-
-    def forget_asking(self) -> None:
-        """Ends what the log is asked, and forgets what it has answered."""
-        if self.asking is not None:
-            self.asking.close()
-        self.asking = None
-
     def note_end(self, now: float, end: Offsets) -> None:
-        """Notes what its topic has now, by which it is told whether it is busy."""
+        """Notes the end of its topic, and measures whether it is busy."""
         self.ends.append((now, end))
         total = sum(end.values())
         began, before = self._counted or (now, total)
@@ -102,9 +65,120 @@ class Query:
             self.busy, began, before = many, now, total
         self._counted = (began, before)
 
-    def reached(self, looks: int) -> None:
-        """Forgets the first looks, whose ends progress has reached; where it was the last, it has caught up."""
+    def reach(self, looks: int) -> None:
+        """Forgets the first ends, which progress has reached. After the last one, the query has caught up."""
         for _ in range(looks):
             self.ends.popleft()
         if not self.ends:
             self.behind = 0
+
+
+@dataclass
+class Trouble:
+    """The failures of a query since it was last well, and its reasons not to run.
+
+    refused: the reason for which it is not begun again, until that is gone.
+    hang: the micro-batch that was given up, until the reason for its slowness is established.
+    failures: their number, without those of a server that is down.
+    delay: seconds before the next attempt; doubled each time.
+    """
+
+    refused: LaminaError | None = None
+    hang: Hang | None = None
+    failures: int = 0
+    delay: float = 0.0
+
+    def forget_hang(self) -> None:
+        """Forgets the micro-batch that was given up, and ends the search for its record."""
+        if self.hang is not None and self.hang.search is not None:
+            self.hang.search.close()
+        self.hang = None
+
+
+@dataclass
+class Bound:
+    """The bound of a query's micro-batches. Failures halve it, down to one record; commits double it again.
+
+    grow_after: commits before the next doubling.
+    grew: no commit has yet shown that the doubled bound is not too large.
+    """
+
+    halvings: int = 0
+    grow_after: int = GROW_AFTER
+    grew: bool = False
+
+    def of(self, max_records: int) -> int:
+        """The bound in offsets, if it was `max_records` at first."""
+        return max(1, max_records >> self.halvings)
+
+    def halve(self) -> None:
+        """Halves it. If it had just been doubled, the next doubling takes twice as many commits."""
+        if self.grew:
+            self.grow_after = min(2 * self.grow_after, MOST_PATIENCE)
+        self.halvings, self.grew = self.halvings + 1, False
+
+    def restore(self) -> None:
+        """Undoes all halvings."""
+        self.halvings = 0
+
+    def grow(self, commits: int) -> bool:
+        """Doubles it after enough commits of a member; True if it did."""
+        if self.halvings and commits >= self.grow_after:
+            self.halvings, self.grew = self.halvings - 1, True
+            return True
+        if not self.halvings:
+            self.grow_after, self.grew = GROW_AFTER, False
+        return False
+
+
+@dataclass
+class Apart:
+    """The time until which a query that left a shared run stays alone."""
+
+    until: float = 0.0
+    _seconds: float = APART
+
+    def extend(self, now: float) -> None:
+        """Keeps the query alone, for longer each time: the other sources pause whenever it leaves or returns."""
+        self.until = now + self._seconds
+        self._seconds = min(2 * self._seconds, APART_AT_MOST)
+
+
+@dataclass
+class Query:
+    """A deployed source, its member and the run of the member.
+
+    fence: its fence token; None before it is taken over.
+    inquiry: the log times that its next member needs from the log.
+    began: when its run began.
+    not_before: when its next member or run may begin.
+    """
+
+    source: Source
+    fence: int | None = None
+    member: Member | None = None
+    inquiry: Inquiry | None = None
+    run: Run | None = None
+    began: float = 0.0
+    not_before: float = 0.0
+    backlog: Backlog = field(default_factory=Backlog)
+    trouble: Trouble = field(default_factory=Trouble)
+    bound: Bound = field(default_factory=Bound)
+    apart: Apart = field(default_factory=Apart)
+
+    def may_share(self, now: float) -> bool:
+        """True if it may share a run: it is small, keeps up, and has left its failures behind."""
+        behind = self.backlog.behind
+        well = not self.trouble.failures and now >= self.apart.until and not (self.bound.halvings and behind)
+        return well and not self.backlog.busy and behind <= FAR_BEHIND
+
+    def forget_inquiry(self) -> None:
+        """Ends its inquiry, and forgets the answer."""
+        if self.inquiry is not None:
+            self.inquiry.close()
+        self.inquiry = None
+
+    def close(self) -> None:
+        """Ends its search and its inquiry."""
+        self.trouble.forget_hang()
+        self.forget_inquiry()

@@ -57,7 +57,7 @@ class Run:
         self._committer = Committer(commits)
         for member in self.members:
             member.flow.shared = self.shared
-        self._committed_before = self._commits()
+        self._committed_before = sum(member.commits for member in self.members)
         self._in_micro_batch = threading.Lock()
         self._reading = Jobs(resources.spark)
         self._raised: BaseException | None = None
@@ -77,10 +77,7 @@ class Run:
     @property
     def commits(self) -> int:
         """The number of micro-batches that its members have committed in it."""
-        return self._commits() - self._committed_before
-
-    def _commits(self) -> int:
-        return sum(member.commits for member in self.members)
+        return sum(member.commits for member in self.members) - self._committed_before
 
     def ended(self) -> bool:
         """True if it has ended, or must end because a member has failed."""

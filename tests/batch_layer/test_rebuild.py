@@ -19,7 +19,7 @@ from serving_layer.change import rollbacks
 from serving_layer.promise import progress, rebuilds
 from serving_layer.promise.rebuilds import Scheduler
 from serving_layer.readers.receipts import Receipt
-from speed_layer import judging
+from speed_layer import judge
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, USERS, event
 from tests.fix_lamina import CommandLine, Deployed, one
 from view_algebra.errors import LaminaError
@@ -531,7 +531,7 @@ OTHERS = {
 def test_a_leap_heals_one_query_while_the_others_go_on(
     deployed: Deployed, kafka_admin: KafkaAdminClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judging, "REFUSED_EVERY", 0.5)
+    monkeypatch.setattr(judge, "REFUSED_EVERY", 0.5)
     deployed.apply(events=EVENTS, totals=TOTALS, **OTHERS)
     deployment = deployed.deployment
     _outrun_by_retention(deployed, kafka_admin)

@@ -67,7 +67,7 @@ def test_an_apply_that_stands_still_names_view_and_record_and_holds_no_micro_bat
         deployed.send("a", {"k": "a", "a": "foo"})
         deployed.wait_for("a")
         assert idles(speed), "what was prepared spins"
-    assert "Spark is started anew" in capsys.readouterr().out
+    assert "Spark is restarted" in capsys.readouterr().out
     assert deployed.rows("SELECT * FROM counted") == [(8,)]
     deployed.apply(matching=MATCHING.format(f"CASE WHEN length(a) < 10000 THEN {ENDLESS} END"))
     assert deployed.rows("SELECT * FROM matching") == [(3,)]

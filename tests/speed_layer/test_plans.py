@@ -102,8 +102,9 @@ class Known:
         return Found(places, len(copies), Rows(), [], Rows(), 0, {}, None)
 
 
-def contents(effect: Effect) -> object:
+def contents(effect: Effect | None) -> object:
     """All that a micro-batch's effect holds, in no order."""
+    assert effect is not None
     bad = effect.bad
     return (
         [(each.table, each.read, sorted(each.rows.file().read().splitlines())) for each in effect.staged],

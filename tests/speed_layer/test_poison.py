@@ -17,7 +17,7 @@ from serving_layer.promise.skipping import SKIPPED
 from speed_layer.continuity import CannotGoOn
 from speed_layer.endless import TooLong
 from speed_layer.jobs import Jobs
-from speed_layer.query import Query
+from speed_layer.query import Query, Trouble
 from tests.fix_catalogs import CLICKS, EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed, one
 from tests.speed_layer.test_speed_layer import send_at, take_any_time
@@ -74,17 +74,17 @@ def test_who_stood_at_a_record_that_cannot_be_read_is_told_when_it_is_gone_and_g
     source, topic = deployed.deployment.deployed().sources["events"], deployed.topic("events")
     at = TopicPartition(topic, 0)
     layer = deployed.deployment.speed(threading.Event(), max_records=10)
-    standing = Query(source, refused=Unreadable(source, at, 3, "overflow"))
+    standing = Query(source, trouble=Trouble(refused=Unreadable(source, at, 3, "overflow")))
     deployed.send("events", *(event(n) for n in range(6)))
-    assert not layer._judge.may_go_on(standing)
-    assert isinstance(standing.refused, Unreadable)
+    assert not layer._judge.may_run(standing)
+    assert isinstance(standing.trouble.refused, Unreadable)
     kafka_admin.delete_records({KafkaTopicPartition(topic, 0): 5})
-    assert not layer._judge.may_go_on(standing)
-    assert isinstance(standing.refused, CannotGoOn), "there is nothing to skip any more"
+    assert not layer._judge.may_run(standing)
+    assert isinstance(standing.trouble.refused, CannotGoOn), "there is nothing to skip any more"
     deployed.deployment.batch.logs.archive(source, Offsets.of(topic, {0: 6}), accept_loss=True)
     deployed.deployment.batch.rebuild(leap=True)
-    assert layer._judge.may_go_on(standing)
-    assert layer._judge.may_go_on(Query(source, refused=Unreadable(source, at, 3, "overflow")))
+    assert layer._judge.may_run(standing)
+    assert layer._judge.may_run(Query(source, trouble=Trouble(refused=Unreadable(source, at, 3, "overflow"))))
     assert one(deployed.rows("SELECT events FROM totals")) == (1,)
 
 
@@ -118,11 +118,11 @@ def test_micro_batches_that_take_too_long_grow_back_later_each_time(deployed: De
     for _ in range(7):
         too_long = TooLong(OffsetRange(Offsets({at: 0}), Offsets({at: 64})), Jobs(layer.resources.spark), Skipped())
         layer._judge.judge(query, too_long)
-        assert query.hang is not None
-        query.hang.spins = False  # its records were many, and none of them is endless
-        assert layer._judge.may_go_on(query)
+        assert query.trouble.hang is not None
+        query.trouble.hang.spins = False  # its records were many, and none of them is endless
+        assert layer._judge.may_run(query)
         assert layer._judge.bound(query) == 32
-        grew_after.append(next(commits for commits in count(1) if layer._judge.commits(query, commits)))
+        grew_after.append(next(commits for commits in count(1) if layer._judge.note_commits(query, commits)))
     assert grew_after == [2, 4, 8, 16, 32, 64, 64]
 
 

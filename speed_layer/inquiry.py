@@ -1,7 +1,7 @@
-"""Log times that progress does not know: the log is asked in a thread, and other sources are counted meanwhile.
+"""Log times that progress lacks: a thread asks the log for them, and other sources are counted meanwhile.
 
-Progress lacks them after a leap, and where a Lamina without log times counted the records. The log of a table is then
-read once, which takes as long as it is large.
+Progress lacks them after a leap, and if a Lamina without log times counted the records. The log of a table is then read
+once, which takes time in proportion to its size.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ ASKED_EVERY = 0.5
 """Seconds between two looks whether the log has answered."""
 
 ASKED_AT_ONCE = 2
-"""Sources whose logs are read at the same time: the micro-batches of others need the cores, too."""
+"""Logs that are read at the same time: the micro-batches of other sources need the cores, too."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What the log is asked: the greatest timestamps of a topic's records below offsets, and not below `since`.
+    """A question to the log: the greatest timestamps of a topic's records in `[since, below)`.
 
-    begins: where the log begins, should it have to be created.
+    begins: the first offsets of the log, in case it has to be created.
     """
 
     topic_id: str
@@ -47,24 +47,25 @@ class Question:
     begins: Offsets
 
 
-def reached(connection: Connection, source: Source) -> tuple[Position, Question | None]:
-    """The log times that progress knows of a source, and what has to be asked for the others.
+def at_progress(connection: Connection, source: Source) -> tuple[Position, Question | None]:
+    """The position at a source's progress, and the question that yields the log times it lacks.
 
-    Nothing has to be, unless an expression that is maintained goes by log times.
+    There is no question unless a maintained expression reads log times.
     """
     offsets, tails = progress.known(connection, source.name)
     if not Statements.maintained(connection, source).reads_log_times:
         return Position(offsets, tails, None), None
-    known = progress.log_times(connection, source.name)
+    log_times = progress.log_times(connection, source.name)
     since = progress.starts(connection, [source.name])
-    below = Offsets({at: to for at, to in offsets.items() if at not in known and to > since[at]})
+    below = Offsets({at: to for at, to in offsets.items() if at not in log_times and to > since[at]})
+    position = Position(offsets, tails, log_times)
     if not below:
-        return Position(offsets, tails, known), None
+        return position, None
     topic_id = progress.queries(connection)[source.name].topic_id
-    return Position(offsets, tails, known), Question(topic_id, below, since, progress.begins(connection, source.topic))
+    return position, Question(topic_id, below, since, progress.begins(connection, source.topic))
 
 
-class Asking:
+class Inquiry:
     """Asks the log one question, in a thread, until it is closed."""
 
     def __init__(self, resources: Resources, source: Source, question: Question) -> None:
@@ -78,17 +79,17 @@ class Asking:
 
     @property
     def over(self) -> bool:
-        """True if the log has answered, or could not."""
+        """True if the log has answered, or failed to."""
         return not self._thread.is_alive()
 
     def answer(self) -> LogTimes:
-        """The log times; raises what the log could not be asked for."""
+        """The log times; raises the log's failure."""
         if self._answer is None:
             raise self._raised or AssertionError("it is not over")
         return self._answer
 
     def close(self) -> None:
-        """Ends it."""
+        """Cancels the reading of the log."""
         self._jobs.cancel()
         self._thread.join(1.0)
 
@@ -97,12 +98,13 @@ class Asking:
         try:
             self._resources.at("before the log is asked")
             with self._jobs.counted():
-                self._answer = self._asked(self._resources.log())
-        except BaseException as error:  # noqa: BLE001 (whoever waits for the answer raises it)
+                self._answer = self._ask(self._resources.log())
+        except BaseException as error:  # noqa: BLE001 (`answer` raises it)
             self._raised = error
             return
         log.info("%s: its log times were found in %.1f s", self._source.name, time.monotonic() - began)
 
-    def _asked(self, log_: MasterLog) -> LogTimes:
-        log_.create(self._source, self.question.topic_id, self.question.begins)
-        return log_.newest(self._source, self.question.below, self._resources.brokers, since=self.question.since)
+    def _ask(self, master_log: MasterLog) -> LogTimes:
+        question = self.question
+        master_log.create(self._source, question.topic_id, question.begins)
+        return master_log.newest(self._source, question.below, self._resources.brokers, since=question.since)

@@ -1,4 +1,4 @@
-"""What becomes of a query that failed: it starts again from progress, waits, or is refused with its reason."""
+"""The verdict on a query that failed: it starts again from progress, waits, or is refused with its reason."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from functools import partial
 
 from master_log.causes import SPARK_ERRORS, cause
 from master_log.client import KafkaAway
+from master_log.fetching import LeaderChanged
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from master_log.reading import StopsAt
 from master_log.registry import RegistryAway
@@ -23,7 +24,7 @@ from speed_layer.continuity import MISSING_SECONDS, CannotGoOn, check_topic, in_
 from speed_layer.endless import Endless, Hang, Search, TooLong
 from speed_layer.flow import StartAgain
 from speed_layer.member import Member
-from speed_layer.query import GROW_AFTER, Query
+from speed_layer.query import Query
 from speed_layer.resources import Resources
 from speed_layer.statements import names_maintained
 from view_algebra.errors import LaminaError
@@ -31,19 +32,19 @@ from view_algebra.errors import LaminaError
 log = logging.getLogger("lamina.speed")
 
 MANY_FAILURES = 3
-"""Members of a query that failed one after the other, after which a person is told (`lamina status`)."""
+"""Consecutive failures of a query after which a person learns of them (`lamina status`)."""
 
 REFUSED_EVERY = 10.0
-"""Seconds between two looks whether what refused a query has been mended from outside, as by a leap."""
+"""Seconds between two looks whether the reason for a refusal is gone, as after a leap."""
 
 SEARCHED_EVERY = 1.0
-"""Seconds between two looks whether the record that takes too long was found, or skipped."""
+"""Seconds between two looks whether the endless record was found, or skipped."""
 
 MANY_DEATHS = 7
-"""Processes that died, one after the other, after which micro-batches are of one record."""
+"""Consecutive deaths of processes after which micro-batches are of one record."""
 
 FULL = re.compile("No space left on device|Disk quota exceeded")
-"""Words of the system, which Postgres and Spark pass on."""
+"""Messages of the operating system, which Postgres and Spark pass on."""
 
 LONGEST_WAIT = 10.0
 """Seconds: the greatest delay before a query that failed is started again."""
@@ -51,59 +52,59 @@ LONGEST_WAIT = 10.0
 
 @dataclass(frozen=True)
 class Judge:
-    """Judges one query at a time, by what it failed with and what the brokers and Postgres say of it."""
+    """Judges one query at a time, by its failure and by the answers of the brokers and Postgres."""
 
     resources: Resources
     clock: Callable[[], float]
 
     def bound(self, query: Query) -> int:
         """The bound of its micro-batches, in offsets."""
-        return max(1, self.resources.max_records >> query.halvings)
+        return query.bound.of(self.resources.max_records)
 
-    def may_go_on(self, query: Query) -> bool:
-        """Whether nothing refuses a query, or no longer: a leap goes past lost records, a right is given."""
-        if query.refused is None:
-            return query.hang is None or self._is_explained(query, query.hang)
-        if isinstance(query.refused, Fenced):
+    def may_run(self, query: Query) -> bool:
+        """True if the query may run: it was never refused, or the reason is gone.
+
+        For example, a leap passed the lost records, or a right was granted.
+        """
+        trouble = query.trouble
+        if trouble.refused is None:
+            return trouble.hang is None or self._is_explained(query, trouble.hang)
+        if isinstance(trouble.refused, Fenced):
             return False
-        if (lost := self.lost_records(query, patience=0.0)) is not None and isinstance(query.refused, StopsAt):
-            self.refuse(query, lost)  # the record that it stands at is gone, with others
+        if (lost := self.lost_records(query, patience=0.0)) is not None and isinstance(trouble.refused, StopsAt):
+            self.refuse(query, lost)  # the record at which it stops is gone, with others
         if lost is not None or self._unskipped(query):
             query.not_before = self.clock() + REFUSED_EVERY
             return False
-        query.refused = query.fence = None
+        trouble.refused = query.fence = None
         return True
 
-    def well(self, query: Query) -> None:
-        """Notes that a query has left its failures behind: it commits, or goes on with nothing left to read."""
-        with suppress(Fenced):  # which its next commit finds
-            if query.failures >= MANY_FAILURES and not self._tell(query, None):
-                return  # it is noted again at the next look
-        query.failures, query.delay = 0, 0.0
+    def note_deaths(self, query: Query, deaths: int) -> None:
+        """Lowers the bound after consecutive deaths of the processes that ran the query."""
+        query.bound.halvings = max(query.bound.halvings, halvings_after(deaths))
 
-    def commits(self, query: Query, commits: int) -> bool:
-        """Notes that a query commits; its micro-batches grow to what they were, by doubling.
+    def note_well(self, query: Query) -> None:
+        """Notes that a query has left its failures behind: it commits, or has caught up."""
+        with suppress(Fenced):  # its next commit raises it
+            if query.trouble.failures >= MANY_FAILURES and not self._report(query, None):
+                return  # the next look notes it
+        query.trouble.failures, query.trouble.delay = 0, 0.0
 
-        Gives whether they grow now.
-        """
-        self.well(query)
-        if query.halvings and commits >= query.grow_after:
-            query.halvings, query.grew = query.halvings - 1, True
-            return True
-        if not query.halvings:
-            query.grow_after, query.grew = GROW_AFTER, False
-        return False
+    def note_commits(self, query: Query, commits: int) -> bool:
+        """Notes that a query commits. True if this doubles the bound of its micro-batches."""
+        self.note_well(query)
+        return query.bound.grow(commits)
 
     def judge(self, query: Query, failure: BaseException, member: Member | None = None) -> None:
         """Decides whether a query whose member failed starts again from progress, waits, or is refused."""
         if isinstance(failure, TooLong):
-            log.warning("%s: %s, and gave it up", query.source.name, failure)
-            query.hang = Hang(failure, shared=member is not None and member.flow.shared)
+            log.warning("%s: %s, so the micro-batch was given up", query.source.name, failure)
+            query.trouble.hang = Hang(failure, shared=member is not None and member.flow.shared)
             return
         reason = _refusal(failure)
         if isinstance(reason, Fenced) and self._given_back(query):
             query.fence = None
-            log.info("%s: it is taken over again when nobody has it", query.source.name)
+            log.info("%s: it was taken over for a moment, and is taken over again", query.source.name)
             return
         if reason is None and not isinstance(failure, StartAgain):
             reason = self.lost_records(query) or self._unreadable(query, failure, member)
@@ -114,23 +115,30 @@ class Judge:
         else:
             self._try_again(query, failure, member)
 
+    def read_again(self, queries: Sequence[Query], changed: LeaderChanged) -> None:
+        """Lets the queries of a run read again from their positions after a change of leaders."""
+        delay = doubled(max(query.trouble.delay for query in queries), 0.1)
+        for query in queries:
+            query.trouble.delay, query.not_before = delay, self.clock() + delay
+        log.info("%s; reading again from the same position in %.1f s", changed, delay)
+
     def refuse(self, query: Query, reason: LaminaError) -> None:
-        """Stops a query with its reason, and tells whoever asks for the status."""
-        if not isinstance(reason, Fenced):  # first: should Postgres go away, the next look finds the reason again
+        """Stops a query, and shows the reason in `lamina status`."""
+        if not isinstance(reason, Fenced):  # first: if Postgres is away, the next look establishes the reason again
             try:
                 with self.resources.database.begin() as connection:
                     progress.stop(connection, query.source.name, _alarm(reason), query.fence)
             except Fenced as taken:
-                self.judge(query, taken)  # whoever has taken the query over may be well
+                self.judge(query, taken)  # the writer that has taken the query over may be well
                 return
-        query.refused = reason
+        query.trouble.refused = reason
         query.not_before = self.clock() + REFUSED_EVERY
         log.error("%s stopped: %s", query.source.name, reason)
 
     def lost_records(self, query: Query, *, patience: float = MISSING_SECONDS) -> LaminaError | None:
-        """Asks the brokers whether a failed query can go on at all; None while they, or Postgres, are away.
+        """The reason why a query cannot continue in its topic; None if it can, or if the servers are away.
 
-        patience: seconds for which a topic may be missing. One that is refused already is not waited for again.
+        patience: seconds for which a topic may be missing. A query that is refused already need not wait again.
         """
         try:
             with self.resources.database.begin() as connection:
@@ -144,7 +152,7 @@ class Judge:
         return None
 
     def in_doubt(self, queries: Sequence[Query]) -> list[Query]:
-        """Those whose topics may have lost what they need: found by few questions for all of them."""
+        """The queries whose topics may have lost records. A few questions to the brokers cover all of them."""
         expected = {}
         with self.resources.database.begin() as connection:
             recorded = progress.queries(connection)
@@ -155,33 +163,38 @@ class Judge:
             doubtful = in_doubt(self.resources.brokers, expected)
         except LaminaError:
             return list(queries)
-        topics = Counter(query.source.topic for query in queries)  # one that two sources read is asked of each
+        topics = Counter(query.source.topic for query in queries)  # a topic of two sources is checked for both
         return [query for query in queries if query.source.topic in doubtful or topics[query.source.topic] > 1]
 
+    def skipped_since(self, range: OffsetRange, before: Skipped) -> bool:
+        """True if a record of a range is skipped that is not among those skipped `before`."""
+        with self.resources.database.begin() as connection:
+            return bool(range.holds(skipping.read(connection)) - before)
+
     def _try_again(self, query: Query, failure: BaseException, member: Member | None) -> None:
-        query.failures += 1
-        query.delay = min(max(0.5, 2 * query.delay), LONGEST_WAIT)
-        if isinstance(failure, RegistryAway) and query.failures == MANY_FAILURES:
+        trouble = query.trouble
+        trouble.failures += 1
+        trouble.delay = doubled(trouble.delay, 0.5)
+        report = None
+        if isinstance(failure, RegistryAway) and trouble.failures == MANY_FAILURES:
+            report = f"it waits for the schema registry: {failure.evidence}"
+        elif not away(failure):
+            one = self.bound(query) == 1
+            if not one:
+                query.bound.halve()
+                trouble.delay = 0.5  # the next attempt is another one
+            query.bound.grew = False
+            if trouble.failures >= MANY_FAILURES:
+                ways = _ways_past(query, member.failed) if one and member is not None and member.failed else ""
+                report = f"it fails again and again: {said(failure)}{_room(failure)}{ways}"
+        if report is not None:
             try:
-                self._tell(query, f"it waits for the schema registry: {failure.evidence}")
+                self._report(query, report)
             except Fenced as taken:
                 self.judge(query, taken)
                 return
-        if not away(failure):
-            one = self.bound(query) == 1
-            if not one:
-                query.halve()
-                query.delay = 0.5  # what is tried next is another thing
-            query.grew = False
-            if query.failures >= MANY_FAILURES:
-                named = _named(query, member) if one else ""
-                try:
-                    self._tell(query, f"it fails again and again: {said(failure)}{_room(failure)}{named}")
-                except Fenced as taken:
-                    self.judge(query, taken)
-                    return
-        query.not_before = self.clock() + query.delay
-        log.warning("%s: %s; starting again from progress in %.1f s", query.source.name, said(failure), query.delay)
+        query.not_before = self.clock() + trouble.delay
+        log.warning("%s: %s; starting again from progress in %.1f s", query.source.name, said(failure), trouble.delay)
 
     def _given_back(self, query: Query) -> bool:
         """True if it was recreated, or a skip or a leap, which may have landed since, took it over for a while."""
@@ -191,8 +204,8 @@ class Judge:
         return recreated or now.writer_kind in (WriterKind.LEAP, WriterKind.SKIP)
 
     def _unreadable(self, query: Query, failure: BaseException, member: Member | None) -> LaminaError | None:
-        """The record that Spark cannot read, if it is one by which the query failed for a second time."""
-        if member is None or not query.failures or away(failure):
+        """The record that Spark cannot read, if the query failed twice because of one."""
+        if member is None or not query.trouble.failures or away(failure):
             return None
         try:
             return member.unreadable()
@@ -200,8 +213,8 @@ class Judge:
             return None
 
     def _unskipped(self, query: Query) -> bool:
-        """Is it at a record that it cannot go past, and that nobody has skipped yet?"""
-        reason = query.refused
+        """True if it stops at a record that nobody has skipped yet."""
+        reason = query.trouble.refused
         if not isinstance(reason, StopsAt):
             return False
         with self.resources.database.begin() as connection:
@@ -210,23 +223,18 @@ class Judge:
             passed = progress.read(connection, [query.source.name]).get(reason.at, 0) > reason.offset
             return not passed and (reason.at, reason.offset) not in skipping.read(connection)
 
-    def skipped_since(self, range: OffsetRange, known: Skipped) -> bool:
-        """True if a record of a range was skipped that was not skipped when the range was read."""
-        with self.resources.database.begin() as connection:
-            return bool(range.holds(skipping.read(connection)) - known)
-
     def _is_explained(self, query: Query, hang: Hang) -> bool:
-        """True once it is known why a micro-batch took too long, and the query may go on."""
+        """True once the reason for a slow micro-batch is established and the query may run."""
         hang.look()
         if hang.spins is None or (hang.spins and not hang.ended and self.resources.renew is not None):
             return False
         if self._is_passed(query, hang):
-            query.forget_hang()
+            query.trouble.forget_hang()
             query.fence = None
             return True
         if hang.search is None:
             if hang.spins or self.bound(query) == 1:
-                self._look_for_the_record(query, hang)
+                self._search(query, hang)
                 return False
             self._halve(query, hang)
             return True
@@ -236,12 +244,12 @@ class Judge:
         if hang.search.record is None:
             self._halve(query, hang)
             return True
-        query.hang = None
+        query.trouble.hang = None
         self.refuse(query, self._endless(query, *hang.search.record))
         return False
 
     def _is_passed(self, query: Query, hang: Hang) -> bool:
-        """Was a record of it skipped, or did a leap go past all of them? Whoever skips one may know which it is."""
+        """True if one of its records was skipped, perhaps by a person who knows which it is, or a leap passed all."""
         range = hang.given_up.range
         with self.resources.database.begin() as connection:
             reached = progress.read(connection, [query.source.name]).reaches(range.moved)
@@ -252,25 +260,26 @@ class Judge:
             maintained = names_maintained(connection, query.source)
         return Endless(query.source, at, offset, self.resources.patience.alone, maintained)
 
-    def _look_for_the_record(self, query: Query, hang: Hang) -> None:
+    def _search(self, query: Query, hang: Hang) -> None:
+        """Starts the search for the endless record of a micro-batch."""
         range = hang.given_up.range
         hang.search = Search(partial(self.resources.probe, query.source), range, self.resources.patience)
         what = f"{hang.given_up}, and was stopped: the record that takes so long is looked for"
         log.error("%s: %s", query.source.name, what)
-        with suppress(Fenced):  # as by a skip, which the next look finds
-            self._tell(query, what + (_ways_past(query, range) if range.size == len(range.moved) else ""))
+        with suppress(Fenced):  # as by a skip; the next look establishes that
+            self._report(query, what + (_ways_past(query, range) if range.size == len(range.moved) else ""))
 
     def _halve(self, query: Query, hang: Hang) -> None:
-        """Its next micro-batches are smaller. One of a shared run was that already, and only leaves the run."""
-        query.hang = None
+        """Halves its bound. A micro-batch of a shared run was small already; its query only leaves the run."""
+        query.trouble.hang = None
         if not hang.shared or hang.search is not None:
-            query.halve()
+            query.bound.halve()
         log.info("%s: it continues alone, in micro-batches of up to %d records", query.source.name, self.bound(query))
 
-    def _tell(self, query: Query, what: str | None) -> bool:
-        """Tells whoever asks for the status what is wrong with a query that goes on; False where Postgres is away.
+    def _report(self, query: Query, what: str | None) -> bool:
+        """Shows in `lamina status` what is wrong with a query that continues. False if Postgres is away.
 
-        Raises `Fenced` where another has taken the query over.
+        Raises `Fenced` if another writer has taken the query over.
         """
         try:
             with self.resources.database.begin() as connection:
@@ -283,10 +292,11 @@ class Judge:
 
 
 def halvings_after(deaths: int) -> int:
-    """How often the bound of micro-batches is halved from the start, where the processes before this one have died.
+    """The number of halvings with which a query begins after consecutive deaths of its processes.
 
-    One that dies of its first micro-batch would meet it again: the next begins with an eighth. A single death says
-    nothing, as of a machine that was switched off, and a thousand say no more than that one record is too much.
+    A process that dies of its first micro-batch would meet it again, so the next one begins with an eighth. A single
+    death says nothing (the machine may have been switched off), and a thousand say no more than that one record is too
+    much.
 
     >>> [halvings_after(deaths) for deaths in (0, 1, 2, 3, 1_000)]
     [0, 0, 3, 6, 21]
@@ -294,8 +304,13 @@ def halvings_after(deaths: int) -> int:
     return 3 * min(max(0, deaths - 1), MANY_DEATHS)
 
 
+def doubled(delay: float, least: float) -> float:
+    """Twice the delay, at least `least` and at most `LONGEST_WAIT`."""
+    return min(max(least, 2 * delay), LONGEST_WAIT)
+
+
 def away(failure: BaseException) -> bool:
-    """Whether waiting mends it."""
+    """True if the failure is a server that is down, so that waiting helps."""
     return isinstance(failure, KafkaAway | RegistryAway) or is_away(failure)
 
 
@@ -307,7 +322,7 @@ def said(failure: BaseException) -> str:
 
 
 def _room(failure: BaseException) -> str:
-    """The way out of a full disk: of Postgres' machine or of ours.
+    """The way out of a full disk, on Postgres' machine or on ours.
 
     >>> _room(OSError("No space left on device"))
     ' (make room on that disk, and it continues)'
@@ -315,25 +330,18 @@ def _room(failure: BaseException) -> str:
     return " (make room on that disk, and it continues)" if FULL.search(str(failure)) else ""
 
 
-def _named(query: Query, member: Member | None) -> str:
-    """The way past the record that the query fails at, where its micro-batches are down to one (a partition)."""
-    if member is None or (failed := member.failed) is None:
-        return ""
-    return _ways_past(query, failed)
-
-
 def _ways_past(query: Query, range: OffsetRange) -> str:
-    """The way past the first record of each partition of a range."""
+    """The commands that skip the first record of each partition of a range."""
     records = [f"{at.partition} {range.start[at]}" for at in range.moved]
     ways = " or ".join(f"`lamina skip {query.source.name} {record} --reason TEXT`" for record in records)
-    return f"; if that is the record's fault, {ways} goes past it"
+    return f"; if the record is at fault, {ways} passes over it"
 
 
 def _refusal(failure: BaseException) -> LaminaError | None:
-    """The failure itself, if waiting would not mend it."""
+    """The failure itself, if waiting does not help."""
     return failure if isinstance(failure, LaminaError) and not away(failure) else None
 
 
 def _alarm(reason: LaminaError) -> str:
-    """What `lamina status` says of a query that was refused: the way out, too, where it is a command."""
+    """The text in `lamina status` for a query that was refused, with the way out if that is a command."""
     return f"{reason.what}: {reason.way_out}" if isinstance(reason, CannotGoOn | StopsAt) else reason.what
