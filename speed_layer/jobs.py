@@ -20,11 +20,10 @@ SETTLES_WITHIN = 2.0
 two records."""
 
 STARVED = 4
-"""Divisor: on a machine that is busy otherwise, a task that computes has at least this fraction of a processor's time.
-"""
+"""A task that computes gets at least 1 / STARVED of a processor, even on a machine that is busy otherwise."""
 
 AT_MOST = 10
-"""Factor: after so many times the allowed seconds, a task is taken to compute, whatever processor time Spark had."""
+"""After this many times the allowed seconds, a task is taken to compute, whatever processor time Spark had."""
 
 
 @dataclass(eq=False)

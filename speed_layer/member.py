@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("lamina.speed")
 
-PATIENCE = 1.0
+LOCK_CHECKED_EVERY = 1.0
 """Seconds to wait for a commit before each look whether it waits for a lock."""
 
 
@@ -167,7 +167,7 @@ class Member:
         """
         while self._committing is not None:
             try:
-                self._committing.exception(PATIENCE)
+                self._committing.exception(LOCK_CHECKED_EVERY)
                 return
             except TimeoutError:
                 if self.flow.waits_for_a_lock():
@@ -196,7 +196,7 @@ class Member:
         """Waits for the commit before. In a shared run, it waits for no commit that waits for a lock."""
         while self._committing is not None:
             try:
-                self._committing.result(PATIENCE if self.flow.shared else None)
+                self._committing.result(LOCK_CHECKED_EVERY if self.flow.shared else None)
                 return
             except TimeoutError:
                 if self._committing.done():

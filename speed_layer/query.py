@@ -25,7 +25,7 @@ from view_algebra.errors import LaminaError
 GROW_AFTER = 2
 """Commits of a query before its bound, which failures have halved, is doubled again."""
 
-MOST_PATIENCE = 64
+GROW_AFTER_AT_MOST = 64
 """The greatest number of such commits, if the doubled bound failed again and again."""
 
 LOOKS_KEPT = 600
@@ -114,7 +114,7 @@ class Bound:
     def halve(self) -> None:
         """Halves it. If it had just been doubled, the next doubling takes twice as many commits."""
         if self.grew:
-            self.grow_after = min(2 * self.grow_after, MOST_PATIENCE)
+            self.grow_after = min(2 * self.grow_after, GROW_AFTER_AT_MOST)
         self.halvings, self.grew = self.halvings + 1, False
 
     def restore(self) -> None:

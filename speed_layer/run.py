@@ -38,7 +38,7 @@ TRIGGER, TRIGGER_SHARED = "50 milliseconds", "200 milliseconds"
 AT_ONCE = 4
 """Members of a run that compute, and that commit, at the same time."""
 
-SETTLES_WITHIN = 1.0
+STOPS_WITHIN = 1.0
 """Seconds a stopping run waits for its current micro-batch. Unfinished work is cancelled and recomputed later."""
 
 
@@ -93,7 +93,7 @@ class Run:
         Afterwards, only a member that has failed may still be committing.
         """
         self._committer.stopped.set()
-        if self._in_micro_batch.acquire(timeout=SETTLES_WITHIN):
+        if self._in_micro_batch.acquire(timeout=STOPS_WITHIN):
             self._in_micro_batch.release()  # a micro-batch that begins now ends at once, and Spark waits for it
         else:
             self._reading.cancel()
