@@ -99,7 +99,7 @@ class Records:
     """The raw records of a span, fetched when they are called for.
 
     raw: returns them as Spark reads them.
-    few: fetches them, or returns None if they are many; None if they are known to be many.
+    few: fetches them, or returns None if they are too many or none at all; None if they are known to be too many.
     """
 
     raw: Callable[[], DataFrame]
