@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar
 
 from py4j.protocol import Py4JError
 
@@ -42,8 +41,6 @@ from speed_layer.runs import Runs
 from view_algebra.errors import LaminaError
 
 log = logging.getLogger("lamina.speed")
-
-_T = TypeVar("_T")
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at the runs."""
@@ -117,7 +114,7 @@ class SpeedLayer:
 
     def _run(self, *, until_caught_up: bool) -> None:
         self._follow_catalog()
-        goal = self._when_kafka_answers(self._ends) if until_caught_up else None
+        goal = self._ends() if until_caught_up else None
         while not self.stopping.is_set():
             self.resources.database.waiting(self._look, give_up=self.stopping.is_set)
             refused = [query.trouble.refused for query in self._queries.values() if query.trouble.refused]
@@ -285,21 +282,19 @@ class SpeedLayer:
         # A copy, because the heartbeat calls this from another thread.
         return {name: query.fence for name, query in list(self._queries.items()) if query.fence is not None}
 
-    def _when_kafka_answers(self, question: Callable[[], _T]) -> _T | None:
-        """The answer, once Kafka gives it; None if this process was stopped meanwhile."""
+    def _ends(self) -> dict[str, Offsets] | None:
+        """The ends of all topics, once Kafka answers; None if this process was stopped meanwhile."""
         warned = False
         while not self.stopping.is_set():
             try:
-                return question()
+                latest = self.resources.brokers.latest
+                return {name: latest(query.source.topic) for name, query in self._queries.items()}
             except KafkaAway as error:
                 if not warned:
                     log.warning("%s; waiting for it", error.what)
                 warned = True
                 self.stopping.wait(LOOK_EVERY)
         return None
-
-    def _ends(self) -> dict[str, Offsets]:
-        return {name: self.resources.brokers.latest(query.source.topic) for name, query in self._queries.items()}
 
     def _have_reached(self, goal: dict[str, Offsets]) -> bool:
         def read() -> bool:
