@@ -1,4 +1,4 @@
-"""Compiled sources, views and catalogs as the JSON that the database keeps of them."""
+"""Compiled sources, views and catalogs as the JSON that the database stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def dumped(compiled: object) -> Any:
 
 
 def loaded(kind: type[T], json: object) -> T:
-    """The source, view or catalog that `dumped` gave this JSON."""
+    """The source, view or catalog that `dumped` turned into this JSON."""
     validated: T = _adapter(kind).validate_python(json)
     return validated
 
@@ -25,7 +25,7 @@ _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
 
 
 def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    """Made when it is first used, which takes 20 ms: most commands need none."""
+    """The adapter of a type, created on first use. That takes 20 ms, and most commands need none."""
     if kind not in _ADAPTERS:
         from pydantic import TypeAdapter
 

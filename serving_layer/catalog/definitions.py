@@ -1,6 +1,6 @@
-"""What the SELECT of a view meant when it was deployed: all that the oracle needs, under one id, kept for ever.
+"""Definitions: everything that a view's SELECT meant when it was deployed, under one id, stored permanently.
 
-A receipt names it. So it can be verified when the view was changed, rolled back or dropped long ago.
+A receipt names its definition, so it can be verified long after the view was changed, rolled back or dropped.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from view_algebra.errors import LaminaError
 
 
 def of(catalog: Catalog, name: str) -> Catalog:
-    """The catalog of one view and of all that it reads; what the rows of the view do not depend on is empty."""
+    """The catalog of one view and everything it reads, without the parts that its rows do not depend on."""
     view = catalog.views[name]
     wanted = {name}
-    for each in reversed(list(catalog.views.values())):  # each comes after those it reads
+    for each in reversed(list(catalog.views.values())):  # a view comes after the views it reads
         wanted |= set(each.reads) if each.name in wanted else set()
     return Catalog(
         sources={source: _bare_source(catalog.sources[source]) for source in sorted(view.sources)},
@@ -32,7 +32,7 @@ def of(catalog: Catalog, name: str) -> Catalog:
 
 
 def keep(connection: Connection, catalog: Catalog) -> dict[str, str]:
-    """Keeps the definition of every view of a catalog, and gives their ids."""
+    """Stores the definition of every view of a catalog. Returns their ids by view."""
     found = {}
     for name in catalog.views:
         texts = dumped(of(catalog, name))
@@ -43,7 +43,7 @@ def keep(connection: Connection, catalog: Catalog) -> dict[str, str]:
 
 
 def get(connection: Connection, id: str, name: str) -> Catalog:
-    """The definition with this id, of a view."""
+    """The definition of a view with this id."""
     texts = connection.execute(
         select(definition.c.texts).where(definition.c.id == id, definition.c.view == name)
     ).scalar()
@@ -59,7 +59,7 @@ def get(connection: Connection, id: str, name: str) -> Catalog:
 
 def _bare_source(source: Source) -> Source:
     columns = tuple(replace(column, comment=None) for column in source.columns)
-    properties = {name: value for name, value in source.properties.items() if name == ON_BAD_FIELD}  # of what is read
+    properties = {name: value for name, value in source.properties.items() if name == ON_BAD_FIELD}
     return replace(source, columns=columns, comment=None, properties=properties, sql="")
 
 

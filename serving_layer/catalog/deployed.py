@@ -1,6 +1,6 @@
-"""What the deployed catalog was compiled to: speed layer, rebuilds and checks run from here, and compile nothing.
+"""The compiled texts of the deployed catalog. Speed layer, rebuilds and checks read them here and compile nothing.
 
-So a newer Lamina goes on with the texts that an older one has made. Whether it would make others is `plan`'s to say.
+So a newer Lamina keeps running the texts of an older one. `plan` shows whether it would compile other texts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from view_algebra.errors import LaminaError
 
 
 def deployed(connection: Connection) -> Catalog:
-    """The catalog that was applied last, as it was compiled then."""
+    """The catalog that was applied last, as compiled then."""
     if not _has_texts(connection):
         return _of_before(connection)
     rows = connection.execute(select(compiled).order_by(compiled.c.position, compiled.c.name)).all()
@@ -31,7 +31,7 @@ def deployed(connection: Connection) -> Catalog:
 
 
 def sources(connection: Connection) -> dict[str, Source]:
-    """The deployed sources as they were compiled; none where a Lamina kept no texts, or nothing is installed."""
+    """The deployed sources as compiled. Empty if Lamina is not installed, or stored no texts."""
     if not _has_texts(connection):
         return {}
     found = select(compiled.c.name, compiled.c.texts).where(compiled.c.kind == "source")
@@ -40,7 +40,7 @@ def sources(connection: Connection) -> dict[str, Source]:
 
 @dataclass(frozen=True)
 class JsonFields:
-    """The fields that a source declares of its records. flat: none of them has fields of its own."""
+    """The fields that a source declares. flat: no field has fields of its own."""
 
     topic: str
     names: frozenset[str]
@@ -48,7 +48,7 @@ class JsonFields:
 
 
 def json_fields(connection: Connection) -> dict[str, JsonFields]:
-    """The declared fields of each deployed source of JSON, without validating its texts."""
+    """The declared fields of each deployed JSON source, read without validating its texts."""
     if not _has_texts(connection):
         return {}
     found = select(compiled.c.name, compiled.c.texts).where(compiled.c.kind == "source")
@@ -63,7 +63,7 @@ def json_fields(connection: Connection) -> dict[str, JsonFields]:
 
 
 def kinds_of_sources(connection: Connection) -> dict[str, str]:
-    """The deployed sources, each a `stream` or a `table`."""
+    """The kind of each deployed source: `stream` or `table`."""
     if not _has_texts(connection):
         return {}
     found = select(compiled.c.name, compiled.c.texts["kind"].astext.label("of")).where(compiled.c.kind == "source")
@@ -71,24 +71,24 @@ def kinds_of_sources(connection: Connection) -> dict[str, str]:
 
 
 def _has_texts(connection: Connection) -> bool:
-    """Is there the table of compiled texts, which a Lamina before it has not made?"""
+    """True if the table of compiled texts exists. Early versions of Lamina had none."""
     return connection.execute(select(func.to_regclass(str(compiled)))).scalar() is not None
 
 
 def is_anything_deployed(connection: Connection) -> bool:
-    """Was a catalog applied to this database, in which Lamina is installed?"""
+    """True if a catalog was applied to this database. Lamina must be installed."""
     return connection.execute(select(declaration.c.path).limit(1)).scalar() is not None
 
 
 def state(connection: Connection) -> tuple[object, ...]:
-    """What is another after each `apply` that changed something, and after each rollback to another version."""
+    """A value that changes with every `apply` that changed something and every rollback to another version."""
     applied = connection.execute(select(func.max(declaration.c.applied_at), func.count())).one()
     versions = connection.execute(select(view.c.name, view.c.version).order_by(view.c.name)).all()
     return (*applied, *versions)
 
 
 def keep(connection: Connection, catalog: Catalog) -> None:
-    """Makes this the catalog that is deployed."""
+    """Stores `catalog` as the deployed one."""
     of_sources = [("source", name, dumped(each)) for name, each in catalog.sources.items()]
     of_views = [("view", name, dumped(each)) for name, each in catalog.views.items()]
     said = definitions.keep(connection, catalog)
@@ -108,7 +108,7 @@ def keep(connection: Connection, catalog: Catalog) -> None:
 
 
 def _of_before(connection: Connection) -> Catalog:
-    """The catalog of a Lamina that kept no texts: compiled anew, where that gives the versions that are registered."""
+    """The catalog of a Lamina that stored no texts, recompiled. Raises if a version differs from the registered one."""
     files = {row.path: row.sql for row in connection.execute(select(declaration.c.path, declaration.c.sql))}
     catalog = view_algebra.compile_catalog(files)
     registered = {row.name: row.version for row in connection.execute(select(view.c.name, view.c.version))}

@@ -1,4 +1,4 @@
-"""Which generations there are, what each was opened with, and which of them each view is read from."""
+"""Finding generations: by id, by view, by rebuild, and as published."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from view_algebra.errors import LaminaError
 
 @dataclass(frozen=True)
 class Generation:
-    """A generation of a view: its tables of cells by the query that feeds them, and where the cells are now.
+    """A generation of a view, with its tables of cells by the query that feeds them and the places of its cells.
 
-    since: when the groups begin that it keeps; None where it keeps all. was_shown: readers have read it, also where it
-    was withdrawn since.
+    since: the beginning of the oldest groups it keeps, or None if it keeps all.
+    was_shown: True if readers have ever read it.
     """
 
     id: int
@@ -45,12 +45,12 @@ class Generation:
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The queries that feed it, in the order of locking."""
+        """The queries that feed the generation, in locking order."""
         return tuple(sorted(set(self.tables.values())))
 
 
 def get(connection: Connection, id: int) -> Generation:
-    """The generation with this id."""
+    """The generation with this id. Raises if there is none."""
     found = find(connection, generation.c.id == id)
     if not found:
         raise LaminaError(f"There is no generation {id}", way_out="`lamina status` lists the generations.")
@@ -58,7 +58,7 @@ def get(connection: Connection, id: int) -> Generation:
 
 
 def find(connection: Connection, *where: object) -> list[Generation]:
-    """The generations for which all conditions hold, oldest first."""
+    """The generations that meet all conditions, oldest first."""
     rows = connection.execute(select(generation).where(*where).order_by(generation.c.id)).all()  # type: ignore[arg-type]
     tables: dict[int, dict[str, str]] = {row.id: {} for row in rows}
     places: dict[int, dict[str, str]] = {row.id: {} for row in rows}
@@ -86,7 +86,7 @@ def find(connection: Connection, *where: object) -> list[Generation]:
 
 
 def cut_of(connection: Connection, id: int, query: str) -> Cut:
-    """The cut at which a generation was opened, for one of the queries that feed it."""
+    """A generation's cut of one of the queries that feed it."""
     rows = connection.execute(
         select(cut.c.topic, cut.c.partition, cut.c.offset).where(cut.c.generation == id, cut.c.query == query)
     )
@@ -94,7 +94,7 @@ def cut_of(connection: Connection, id: int, query: str) -> Cut:
 
 
 def tails_of(connection: Connection, id: int, query: str) -> Tails:
-    """What stood last below the cut of a generation in Kafka, for one of the queries that feed it."""
+    """Kafka's tails below a generation's cut, for one of the queries that feed it."""
     rows = connection.execute(
         select(cut.c.topic, cut.c.partition, cut.c.tail).where(cut.c.generation == id, cut.c.query == query)
     )
@@ -102,12 +102,12 @@ def tails_of(connection: Connection, id: int, query: str) -> Tails:
 
 
 def published(connection: Connection) -> dict[str, int]:
-    """The generation that each view is read from."""
+    """The published generation of each view."""
     return {row.view: row.generation for row in connection.execute(select(publication))}
 
 
 def sizes(connection: Connection) -> dict[str, int]:
-    """The bytes that the cells take, with their indexes, that each view is read from."""
+    """The bytes of each view's published cells, with their indexes."""
     size = func.sum(func.pg_total_relation_size(func.to_regclass(generation_cells.c.place)))
     by_view = select(publication.c.view, size).join(
         generation_cells, generation_cells.c.generation == publication.c.generation
@@ -116,9 +116,9 @@ def sizes(connection: Connection) -> dict[str, int]:
 
 
 def sparks(connection: Connection) -> dict[str, str]:
-    """The version of Spark that computed what each view is read from, where it is known.
+    """The version of Spark that computed each view's published generation, if known.
 
-    An older Lamina's database has no column of it, which a row as JSON leaves open.
+    The column is read through JSON, because the database of an older Lamina lacks it.
     """
     asked = text(
         "SELECT g.view, to_jsonb(g) ->> 'spark' AS spark"
@@ -128,14 +128,14 @@ def sparks(connection: Connection) -> dict[str, str]:
 
 
 def previews(connection: Connection) -> list[str]:
-    """The names of the previews there are."""
+    """The names of all previews."""
     if connection.execute(select(func.to_regclass(str(preview)))).scalar() is None:  # an older Lamina's database
         return []
     return list(connection.execute(select(preview.c.name).order_by(preview.c.name)).scalars())
 
 
 def previewed_views(connection: Connection) -> dict[str, tuple[str, ...]]:
-    """The previews that have a view of each name."""
+    """For each view name, the previews with a view of that name."""
     found: dict[str, tuple[str, ...]] = {}
     if previews(connection):
         for row in connection.execute(select(previewed.c.view, previewed.c.preview).order_by(previewed.c.preview)):
@@ -144,7 +144,7 @@ def previewed_views(connection: Connection) -> dict[str, tuple[str, ...]]:
 
 
 def previewed_sources(connection: Connection) -> dict[str, tuple[str, ...]]:
-    """The previews of which each source feeds a view."""
+    """For each source, the previews with a view that it feeds."""
     found: dict[str, set[str]] = {}
     if previews(connection):
         fed_by = func.jsonb_path_query(previewed.c.texts, "$.cell_tables[*].source").op("#>>")(text("'{}'"))
@@ -154,8 +154,8 @@ def previewed_sources(connection: Connection) -> dict[str, tuple[str, ...]]:
 
 
 def of_previews(connection: Connection) -> set[int]:
-    """The generations that views of previews are made of. They are found by their places, which a hand-over exchanges:
-    a preview reads one table all along, as every reader does.
+    """The generations that previews read. A preview names places, not generations: a hand-over exchanges the places of
+    two generations, and every reader stays with one table.
     """
     if not previews(connection):
         return set()
@@ -166,11 +166,10 @@ def of_previews(connection: Connection) -> set[int]:
 
 
 def shown_before(connection: Connection, view_name: str, now: int) -> list[Generation]:
-    """The live generations of a view that come before `now`, which shows it; oldest first.
+    """The live generations of a view that were shown before `now`, the published one. Ordered by when they were last
+    shown, so a generation that was rolled back from comes further down.
 
-    Those that were handed over before it was, in the order in which each was shown last: what was rolled back from,
-    and is not what was shown when `now` took over, comes further down. What was held back, or has only been previewed,
-    was never shown.
+    Generations that were held back or only previewed were never shown and are not among them.
     """
     first, last = generation.c.shown_at, func.coalesce(generation.c.shown_until, generation.c.shown_at)
     newest = select(first).where(generation.c.id == now).scalar_subquery()
@@ -180,7 +179,7 @@ def shown_before(connection: Connection, view_name: str, now: int) -> list[Gener
 
 
 def before_published(connection: Connection, view_name: str) -> tuple[Generation, Generation]:
-    """The generation that a view is read from, and the newest live one before it."""
+    """A view's published generation, and the newest live one that was shown before it."""
     now = published(connection).get(view_name)
     if now is None:
         raise LaminaError(
@@ -199,14 +198,14 @@ def before_published(connection: Connection, view_name: str) -> tuple[Generation
 
 
 def of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> list[Generation]:
-    """The generations that a rebuild has opened: those that are not retired, or all."""
+    """The generations that a rebuild has opened, without or (`retired=True`) with the retired ones."""
     still = () if retired else (generation.c.state != GenerationState.RETIRED,)
     return find(connection, generation.c.rebuild == id, *still)
 
 
 def held(connection: Connection) -> dict[int, list[Generation]]:
-    """What rebuilds hold back, by rebuild: generations of the declared version, later than the one that is read. What
-    was read and rolled back from is not among it.
+    """The generations that rebuilds hold back, by rebuild: of the declared version, newer than the published one, and
+    never shown.
     """
     waiting = dict[int, list[Generation]]()
     ended = select(rebuild.c.id).where(rebuild.c.state == RebuildState.HELD)
@@ -219,14 +218,14 @@ def held(connection: Connection) -> dict[int, list[Generation]]:
 
 
 def newer(connection: Connection, some: Iterable[Generation]) -> list[Generation]:
-    """Those of the version that is declared now which are later than the one that is read."""
+    """Those of the generations that have the declared version and are newer than the published one."""
     now = published(connection)
     declared = {(row.name, row.version) for row in connection.execute(select(view.c.name, view.c.version))}
     return [each for each in some if (each.view, each.version) in declared and each.id > now.get(each.view, 0)]
 
 
 def of_view(connection: Connection, id: int, view: str) -> Generation:
-    """The generation that a rebuild has opened of one view."""
+    """The generation of one view that a rebuild has opened."""
     found = [each for each in of_rebuild(connection, id) if each.view == view]
     if not found:
         raise LaminaError(
@@ -237,7 +236,7 @@ def of_view(connection: Connection, id: int, view: str) -> Generation:
 
 
 def left_by_failures(connection: Connection) -> list[Generation]:
-    """The generations of failed rebuilds that are not retired, and were never handed over."""
+    """The generations of failed rebuilds that were neither retired nor handed over."""
     failed = select(rebuild.c.id).where(rebuild.c.state == RebuildState.FAILED)
     now = published(connection)
     left = find(connection, generation.c.rebuild.in_(failed), generation.c.state != GenerationState.RETIRED)

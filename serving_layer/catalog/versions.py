@@ -1,7 +1,7 @@
-"""The versions of views: what each was compiled to, as long as a generation of it has cells.
+"""The versions of views: the compiled texts of each, stored as long as a generation of it has cells.
 
-The declared version of a view is in the deployed catalog. One that is being computed, and one that is kept to return
-to, are here: their cells are fed and read by the texts that they were compiled to.
+A view's declared version is in the deployed catalog. Versions that are being computed, and versions kept for a return,
+are stored here. Their cells are fed and read by the texts of their own version.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from view_algebra.errors import LaminaError
 
 @dataclass(frozen=True)
 class Version:
-    """A view as it was compiled once, with the sources that feed its cells as they were read then."""
+    """A compiled view, with the sources that feed its cells as compiled at the same time."""
 
     view: View
     sources: Mapping[str, Source]
 
 
 def alone(connection: Connection) -> None:
-    """Until the transaction ends, no other makes versions known or forgets them; reading them waits for nothing.
+    """Locks the set of registered versions until the transaction ends. Reading them does not wait.
 
-    A version may be known before it is opened. Whoever forgets it must not do so while another opens it. Who locks
-    queries, too, locks them before.
+    A version may be registered before its generation is opened, so forgetting and opening must exclude each other.
+    A transaction that also locks queries locks them first.
     """
     cells.run(connection, "LOCK TABLE lamina.version IN SHARE UPDATE EXCLUSIVE MODE")
 
 
 def register(connection: Connection, view: View) -> None:
-    """Makes the tables of cells of a version known: what feeds each, and how cells merge into it."""
+    """Registers a version's tables of cells: the query that feeds each, and the merge into it."""
     alone(connection)
     for table in view.cell_tables:
         values = {
@@ -64,12 +64,12 @@ def register(connection: Connection, view: View) -> None:
 
 
 def announced(connection: Connection, query: str) -> set[str]:
-    """The tables of cells of a query that no generation has had so far: those of versions that are opened soon."""
+    """A query's registered tables of cells without a generation. Their versions will be opened soon."""
     return set(connection.execute(_announced(query)).scalars())
 
 
 def to_prepare(connection: Connection, query: str) -> set[str]:
-    """Of the announced tables of cells of a query those that its writer has not prepared for."""
+    """The announced tables of cells that the query's writer has not prepared for."""
     return set(connection.execute(_announced(query).where(cell_table.c.prepared_at.is_(None))).scalars())
 
 
@@ -79,21 +79,21 @@ def _announced(query: str) -> Select[str]:
 
 
 def unprepared(connection: Connection, names: Collection[str]) -> set[str]:
-    """The queries of those tables of cells for which their writers have not prepared."""
+    """The queries that feed those of these tables of cells for which no writer has prepared."""
     lacking = select(cell_table.c.query).where(cell_table.c.name.in_(names), cell_table.c.prepared_at.is_(None))
     return set(connection.execute(lacking).scalars())
 
 
 def note_prepared(connection: Connection, name: str, *, prepared: bool = True) -> None:
-    """Notes that the writer of a table of cells has prepared for it, or has tried to; or that it has to anew."""
+    """Records that the writer of a table of cells has tried to prepare for it, or (`prepared=False`) that it must."""
     at = func.clock_timestamp() if prepared else None
     connection.execute(update(cell_table).where(cell_table.c.name == name).values(prepared_at=at))
 
 
 def keep(connection: Connection, views: Iterable[View], catalog: Catalog, *, anew: bool = True) -> None:
-    """Keeps what versions of a catalog were compiled to, beside the one that is deployed.
+    """Stores the compiled texts of versions of a catalog, besides the deployed catalog.
 
-    anew: also where the same version is kept with another text above its cells. It is the text to return to.
+    anew: replaces the stored texts of a version, whose text above the cells may have changed.
     """
     alone(connection)
     for each in (view for view in views if view.cell_tables):
@@ -110,7 +110,7 @@ def keep(connection: Connection, views: Iterable[View], catalog: Catalog, *, ane
 
 
 def stored(connection: Connection) -> list[Version]:
-    """The versions that are kept beside the deployed catalog; what is deployed now may be among them."""
+    """The versions stored besides the deployed catalog. The deployed ones may be among them."""
     rows = connection.execute(select(version).order_by(version.c.view, version.c.version))
     return [
         Version(loaded(View, row.texts), {name: loaded(Source, each) for name, each in row.sources.items()})
@@ -119,7 +119,7 @@ def stored(connection: Connection) -> list[Version]:
 
 
 def get(connection: Connection, name: str, wanted: str) -> Version:
-    """What a version of a view was compiled to."""
+    """The compiled texts of a version of a view."""
     catalog = deployed(connection)
     declared = catalog.views.get(name)
     if declared is not None and declared.version == wanted:
@@ -135,9 +135,10 @@ def get(connection: Connection, name: str, wanted: str) -> Version:
 
 
 def awaited(connection: Connection) -> dict[str, tuple[str, str]]:
-    """The sources that are not deployed and feed a live generation, each with a view that it feeds and its version.
+    """The sources that feed a live generation and are not deployed yet, each with a view it feeds and the version.
 
-    An apply moves that view to them. What the records below the cut bring beside cells is there before one is live.
+    An apply is about to move the view to them. The bad records and ids below the cut are stored before the generation
+    goes live.
     """
     declared = select(compiled.c.name).where(compiled.c.kind == "source")
     rows = connection.execute(
@@ -151,16 +152,16 @@ def awaited(connection: Connection) -> dict[str, tuple[str, str]]:
 
 
 def read(connection: Connection) -> dict[str, Source]:
-    """The sources that a speed layer reads: those that are deployed, and those that an apply awaits."""
+    """The sources that a speed layer reads: the deployed ones, and those of a running apply (`awaited`)."""
     found = {name: get(connection, *of).sources[name] for name, of in awaited(connection).items()}
     return {**found, **deployed(connection).sources}
 
 
 def readings(connection: Connection, source: Source, names: Collection[str]) -> list[tuple[Source, list[CellTable]]]:
-    """The compiled tables of cells by these names, of whichever versions, by how the records of a source are read.
+    """The named tables of cells, of any version, grouped by the text that parses the source's records.
 
-    First those that are fed by the source as it is declared; then, where it was declared otherwise before, the others.
-    The tables are in the order of their names, whichever versions are deployed.
+    The first group uses the source as declared now, the others use earlier declarations. Within a group the tables are
+    ordered by name, so the order does not depend on the deployed versions.
     """
     catalog = deployed(connection)
     known = [*stored(connection), *(Version(view, catalog.sources) for view in catalog.views.values())]
@@ -173,9 +174,9 @@ def readings(connection: Connection, source: Source, names: Collection[str]) -> 
 
 
 def shared(new: Version, old: Version) -> dict[str, Compared]:
-    """The partials that two versions of a view compute alike, over the same records and by the same keys.
+    """The partials that two versions of a view compute alike, over the same records and keys, by the new one's table.
 
-    By table of cells of the new version. A partial that may be the rounding of other numbers is not among them.
+    None of them has rounding noise.
     """
     alike_by_table = {}
     for table in (each for each in new.view.cell_tables if each.kind == "aggregate"):
@@ -191,7 +192,7 @@ def shared(new: Version, old: Version) -> dict[str, Compared]:
 
 
 def _of_the_same(table: CellTable, other: CellTable, new: Version, old: Version) -> bool:
-    """True if both are about the same records, grouped by the same keys, and retain them by the same column."""
+    """True if both tables count the same records by the same keys, and drop no old groups by different columns."""
     retained = {table.retained, other.retained} - {""}
     records = ((each.sources[t.source].parse, t.where, t.generators) for t, each in ((table, new), (other, old)))
     groups = ((t.source, t.kind, t.keys, t.key_inputs, t.spread) for t in (table, other))
@@ -205,10 +206,9 @@ def _computed_alike(table: CellTable, other: CellTable) -> tuple[str, ...]:
 
 
 def live(connection: Connection) -> dict[tuple[str, str], int]:
-    """The versions of views that are kept to return to, or for a preview: of each the generation that was shown last,
-    the newest where none was.
+    """The live versions that are kept for a return or read by a preview, each with its generation.
 
-    It is live, and was shown or is read by a preview.
+    If a version has several such generations, the one that was shown last counts, or the newest if none was shown.
     """
     kept = generation.c.shown_until.is_not(None) | generation.c.id.in_(lookup.of_previews(connection))
     rows = connection.execute(
@@ -224,14 +224,14 @@ def live(connection: Connection) -> dict[tuple[str, str], int]:
 
 
 def readable(connection: Connection, catalog: Catalog) -> dict[str, Generation]:
-    """The generation that is live of the version that each view has in a catalog: first of all the published one."""
-    ids = [*live(connection).values(), *lookup.published(connection).values()]  # no version is in both
+    """The live generation of each view's version in a catalog: the published one if its version matches."""
+    ids = [*live(connection).values(), *lookup.published(connection).values()]  # these share no version
     found = {(each.view, each.version): each for each in lookup.find(connection, generation.c.id.in_(ids))}
     wanted = ((name, view.version) for name, view in catalog.views.items() if view.cell_tables)
     return {name: found[name, version] for name, version in wanted if (name, version) in found}
 
 
 def forget_unused(connection: Connection) -> None:
-    """Forgets the versions of which no generation has cells any more."""
+    """Deletes the stored versions whose generations have all been dropped."""
     left = select(generation.c.view, generation.c.version).where(generation.c.dropped_at.is_(None))
     connection.execute(delete(version).where(tuple_(version.c.view, version.c.version).not_in(left)))

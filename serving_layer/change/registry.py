@@ -1,4 +1,4 @@
-"""The catalog that is deployed: what a changed one would do (`plan`), and doing it (`apply`)."""
+"""Deploying a catalog: `plan` lists the changes, `apply` makes them."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from view_algebra.errors import LaminaError
 
 
 def plan(connection: Connection, catalog: Catalog) -> list[Change]:
-    """What `apply` would do, without doing it; a change with the action `refuse` makes `apply` refuse the whole."""
+    """The changes that `apply` would make. A change with the action `refuse` makes `apply` refuse the whole catalog."""
     return compare(deployed(connection), catalog, known(connection))
 
 
 def kinds(connection: Connection) -> dict[str, str]:
-    """The deployed views and their kinds: `aggregate`, `row` or `derived`."""
+    """The kind of each deployed view: `aggregate`, `row` or `derived`."""
     return {row.name: row.kind for row in connection.execute(select(view.c.name, view.c.kind))}
 
 
 def with_cells(connection: Connection, names: Iterable[str]) -> list[str]:
-    """The views asked for (all, when none is named) that have cells; an unknown name is refused."""
+    """Those of the named views (of all views, if none is named) that have cells. Raises if a name is unknown."""
     declared = kinds(connection)
     unknown = sorted(set(names) - set(declared))
     if unknown:
@@ -61,17 +61,17 @@ def with_cells(connection: Connection, names: Iterable[str]) -> list[str]:
 
 
 def plan_of_nothing(catalog: Catalog) -> list[Change]:
-    """The same for a database in which nothing is installed."""
+    """The changes that a first apply would make, in a database in which Lamina is not installed."""
     return compare(NOTHING, catalog, Known())
 
 
 def announce(connection: Connection, versions_soon: Sequence[View], catalog: Catalog) -> set[str]:
-    """Makes versions known that are opened soon; gives the tables of cells for which busy writers prepare.
+    """Registers versions that will be opened soon. Returns the tables of cells that busy writers prepare for.
 
-    One that is not opened after all is forgotten with those that nobody uses any more.
+    A version that is not opened after all is forgotten with the other unused versions.
     """
     known = deployed(connection).sources.keys()
-    fed = [each for each in versions_soon if each.fed_by <= known]  # nobody reads a source that is new
+    fed = [each for each in versions_soon if each.fed_by <= known]  # a new source has no writer yet
     progress.lock(connection, {source for each in fed for source in each.fed_by})
     versions.keep(connection, fed, catalog)
     for each in fed:
@@ -80,12 +80,12 @@ def announce(connection: Connection, versions_soon: Sequence[View], catalog: Cat
     announced = {name for source in busy for name in versions.announced(connection, source)}
     soon = {table.name for each in fed for table in each.cell_tables} & announced
     for name in sorted(soon):
-        versions.note_prepared(connection, name, prepared=False)  # it may have been another writer that had
+        versions.note_prepared(connection, name, prepared=False)  # another writer may have prepared earlier
     return soon
 
 
 def are_awaited(connection: Connection, names: Collection[str]) -> bool:
-    """Is a busy writer still preparing for any of these tables of cells?"""
+    """True if a busy writer is still preparing for at least one of these tables of cells."""
     return progress.are_busy(connection, versions.unprepared(connection, names))
 
 
@@ -97,10 +97,10 @@ def prepare(
     ends: Mapping[str, End],
     rebuild: int,
 ) -> None:
-    """Opens a generation of every version that has to be computed before a catalog can be applied, at one cut.
+    """Opens a generation, at one cut, of every version that must be computed before the catalog can be applied.
 
-    Nothing that is declared, served or kept changes by it. A source that is new has its query from now on. The records
-    below its topic's end are computed with the versions; micro-batches go on there, once these are live.
+    Nothing that is declared, served or kept changes. The query of a new source exists from now on. The records below
+    the end of its topic are computed with the versions. Micro-batches continue from there once the versions are live.
     """
     before = deployed(connection)
     after, opened = _ahead(connection, before, catalog, changes)
@@ -116,12 +116,12 @@ def _topic(topics: Mapping[str, Topic], name: str) -> Topic:
 
 
 def unread(before: Catalog, opened: Iterable[View]) -> set[str]:
-    """The sources of versions that are new: none of the deployed ones, so that nobody reads them yet."""
+    """The new sources of these versions: none of them is deployed, so no speed layer reads them yet."""
     return {source for each in opened for source in each.fed_by} - before.sources.keys()
 
 
 def open_versions(connection: Connection, opened: Sequence[View], catalog: Catalog, rebuild: int) -> None:
-    """Opens a generation of each of these views of a catalog, at one cut."""
+    """Opens a generation of each of these views, at one cut."""
     progress.lock(connection, {source for each in opened for source in each.fed_by})
     versions.keep(connection, opened, catalog)
     for each in opened:
@@ -130,7 +130,7 @@ def open_versions(connection: Connection, opened: Sequence[View], catalog: Catal
 
 
 def to_compute(connection: Connection, catalog: Catalog, changes: Sequence[Change]) -> tuple[Catalog, list[View]]:
-    """What is deployed once a catalog is applied, and the versions that have to be computed before it can be."""
+    """The catalog as deployed after an apply, and the versions that must be computed before it."""
     return _ahead(connection, deployed(connection), catalog, changes)
 
 
@@ -142,14 +142,14 @@ def _ahead(
 
 
 def planned(connection: Connection, catalog: Catalog) -> Catalog:
-    """What is deployed once a catalog is applied."""
+    """The catalog as deployed after an apply."""
     return chosen(deployed(connection), catalog, plan(connection, catalog), _kept(connection))
 
 
 def computed(catalog: Catalog, changes: Iterable[Change], live: Container[tuple[str, str]]) -> list[View]:
-    """The views of which new cells are computed, and with them those that are new: one pass, and served together.
+    """The views to compute: those with new cells and, so that all are served together, the new views.
 
-    `live` are the versions that a preview has computed, or that are kept.
+    `live` are the versions that a preview has computed or that are kept.
     """
     wanted = {change.name for change in changes if change.action == "reprocess"}
     new = {change.name for change in changes if change.kind == "view" and change.action == "create"}
@@ -162,8 +162,8 @@ def computed(catalog: Catalog, changes: Iterable[Change], live: Container[tuple[
 
 
 def lock(connection: Connection) -> None:
-    """Holds all that a catalog may change until the transaction ends."""
-    # Two first applies have no query in common to wait for.
+    """Locks everything that an apply may change until the transaction ends."""
+    # Two first applies share no query that one could wait for.
     run(connection, f"LOCK TABLE {declaration} IN SHARE ROW EXCLUSIVE MODE")
     progress.lock(connection, progress.queries(connection))
 
@@ -178,19 +178,19 @@ def apply(
     allow_break: bool = False,
     ready: Mapping[str, int] | None = None,
 ) -> list[Change]:
-    """Deploys a catalog in one transaction; `topics` are those of its new sources, by source name.
+    """Deploys a catalog in one transaction. `topics` are the topics of its new sources, by source name.
 
-    The first view over a new source is live at once, at the earliest offsets the brokers hold. A new view beside a
-    rename is registered, and served when the next rebuild has computed it. A view of another version moves to the
-    generation of it that is `ready`, or that is kept live; all of them in one snapshot of every reader. What is
-    deployed and not in the catalog is dropped with `prune`; without it, such a catalog is refused.
-    Raises NotComputed, before it changes anything, where cells are to be computed first.
+    The first view over a new source is live at once, at the earliest offsets in Kafka. A new view over a source with
+    history is registered now and served after the next rebuild. A view with another version moves to the generation
+    that is `ready`, or to one that is kept live, and readers see all moves in one snapshot. With `prune`, deployed
+    views and sources that the catalog lacks are dropped. Without `prune`, such a catalog is refused.
+    Raises NotComputed, before any change, if cells must be computed first.
     """
     lock(connection)
     if ready is None:
         rebuilds.refuse_beside_apply(connection)
         rebuilds.end_dead_apply(connection)
-        retire_the_dead(connection)  # among it the queries that were made for another catalog
+        retire_the_dead(connection)  # also drops queries that were created for another catalog
     changes = plan(connection, catalog)
     check_allowed(changes, prune=prune, allow_break=allow_break)
     if lacking := [each.name for each in changes if each.action == "reprocess" and each.name not in (ready or {})]:
@@ -206,7 +206,7 @@ def apply(
         if todo["source", name] == "create" and not progress.starts(connection, [name]):
             queries.create(connection, name, source.topic, _topic(topics, name))
     deploy(connection, before, catalog, ready or {})
-    # What is kept to return to and was fed by one of them would stand still.
+    # Generations kept for a rollback would no longer be maintained if a dropped source fed them.
     fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(gone))
     left = lookup.find(connection, generation.c.id.in_(fed), generation.c.state != GenerationState.RETIRED)
     generations.retire(connection, [each.id for each in left])
@@ -218,14 +218,14 @@ def apply(
 
 
 def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Mapping[str, int]) -> None:
-    """Makes a catalog the one that is deployed, where `before` was; the queries are locked.
+    """Replaces the deployed catalog `before` by `catalog`. The caller holds the lock of the queries.
 
-    What readers wait for, the renewal of their views, comes last.
+    The views are replaced last, because readers wait for that.
     """
     moving = _moving(connection, before, catalog, ready)
     there = catalog.views
     left = [each for n, each in before.views.items() if n not in there or there[n].version != each.version]
-    versions.keep(connection, left, before)  # to return to, or because a preview reads it
+    versions.keep(connection, left, before)  # for rollbacks and previews
     keep(connection, catalog)
     emptied = {n for n, each in before.views.items() if each.cell_tables and n in there and not there[n].cell_tables}
     views.set_aside(connection, moving.keys() | emptied, catalog)
@@ -250,7 +250,7 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
 
 
 def _moving(connection: Connection, before: Catalog, catalog: Catalog, ready: Mapping[str, int]) -> dict[str, int]:
-    """The generation that each view moves to whose version is another than before, or that is ready to be served."""
+    """The generation that each view moves to: views with another version, and new views that are ready."""
     live = versions.live(connection)
     found = {}
     for name, compiled in catalog.views.items():
@@ -266,7 +266,7 @@ def _moving(connection: Connection, before: Catalog, catalog: Catalog, ready: Ma
 
 
 class NotComputed(LaminaError):
-    """A catalog has a view whose cells have to be computed before it can be served."""
+    """The catalog has a view whose cells must be computed before it can be served."""
 
 
 def _not_computed(name: str, version: str) -> NotComputed:
@@ -278,8 +278,8 @@ def _not_computed(name: str, version: str) -> NotComputed:
 
 
 def retire_the_dead(connection: Connection, *, beside: Iterable[str] = ()) -> None:
-    """Retires what rebuilds and applies that failed have left. beside: queries that the caller locks next: the order of
-    locking is one.
+    """Retires the leftovers of failed rebuilds and applies. `beside` are queries that the caller locks next: all are
+    locked here, in the one order.
     """
     dead = lookup.left_by_failures(connection)
     progress.lock(connection, {*beside, *(name for each in dead for name in each.queries)})
@@ -292,7 +292,7 @@ def _kept(connection: Connection) -> list[View]:
 
 
 def known(connection: Connection) -> Known:
-    """What a catalog is compared with, beside the deployed one."""
+    """The facts, besides the deployed catalog, that a new catalog is compared with."""
     counted = select(
         progress_table.c.query, func.sum(progress_table.c.next_offset - progress_table.c.start_offset)
     ).group_by(progress_table.c.query)
@@ -329,7 +329,7 @@ def _record(connection: Connection, compiled: View, position: int) -> None:
 
 
 def _open_empty(connection: Connection, name: str) -> None:
-    """A generation at the first offsets that Lamina answers for: there is nothing below its cut to compute."""
+    """Opens a generation at the first offsets and makes it live: no record below its cut needs computing."""
     new = generations.open_building(connection, name, rebuild=None)
     for table in new.tables:
         generations.loaded(connection, new.id, table, attempt=0)
@@ -338,7 +338,7 @@ def _open_empty(connection: Connection, name: str) -> None:
 
 
 def _withdraw_cells(connection: Connection, name: str) -> None:
-    """Ends all generations of a view that has no cells from now on, but for what a preview reads."""
+    """Retires the generations of a view that no longer has cells, except those that a preview reads."""
     connection.execute(delete(publication).where(publication.c.view == name))
     left = lookup.find(connection, generation.c.view == name, generation.c.state != GenerationState.RETIRED)
     for_previews = lookup.of_previews(connection)

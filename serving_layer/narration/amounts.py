@@ -1,10 +1,10 @@
-"""Amounts as a person says them."""
+"""Amounts in the units a person would use."""
 
 from __future__ import annotations
 
 
 def duration(seconds: float) -> str:
-    """A length of time.
+    """A length of time, rounded.
 
     >>> duration(0.2), duration(95), duration(7_300)
     ('1 s', '2 min', '2 h')
@@ -16,7 +16,7 @@ def duration(seconds: float) -> str:
 
 
 def size(number: float) -> str:
-    """A number of bytes.
+    """A number of bytes, rounded.
 
     >>> size(8_192), size(1_048_575), size(600_000_000), size(34_000_000_000_000)
     ('8 kB', '1.0 MB', '600 MB', '34,000 GB')

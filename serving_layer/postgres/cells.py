@@ -1,9 +1,9 @@
-"""Tables of cells: how they are named, made, staged into and merged.
+"""Tables of cells: their names, and how they are created, staged and merged.
 
-A generation's cells are computed into a table of its own, `cells.<cell table>_g<generation>`, and so are its realtime
-tables, `realtime.<cell table>_g<generation>_<n>`. Where the cells of a generation are later is its `place`
-(`lamina.generation_cells`): a hand-over exchanges the places of two generations, cell by cell where they differ, so
-that readers read one table all along.
+A generation's cells are computed into a table of its own, `cells.<cell table>_g<generation>`. Its realtime tables are
+`realtime.<cell table>_g<generation>_<n>`. `lamina.generation_cells.place` names the table that holds the cells now. A
+hand-over exchanges the places of two generations and moves only the cells that differ, so readers always read the same
+table.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from serving_layer.postgres.copying import Rows
 class Staged:
     """Cells on their way into Postgres: one COPY, read by the merges of several tables of cells.
 
-    ddl: the temporary table, made unless it is there. rows: what is copied into it.
-    read: per table of cells, by name, the SELECT of its keys and partials from the temporary table.
+    ddl: creates the temporary table if it does not exist.
+    rows: the rows copied into it.
+    read: for each table of cells, the SELECT of its keys and partials from the temporary table.
     """
 
     ddl: str
@@ -38,23 +39,23 @@ def cells_of(cell_table: str, generation: int) -> str:
 
 
 def realtime_of(cell_table: str, generation: int, number: int) -> str:
-    """The qualified name of one of the realtime tables of a generation."""
+    """The qualified name of a realtime table of a generation."""
     return f'realtime."{cell_table}_g{generation}_{number}"'
 
 
 def create(connection: Connection, ddl: str, name: str) -> None:
-    """Makes a table of cells."""
+    """Creates a table of cells."""
     run(connection, ddl.replace("{table}", name))
 
 
 def stage(connection: Connection, staged: Staged) -> None:
-    """Copies cells into a temporary table, which is made where the session has none and is empty after the commit."""
+    """Copies cells into the session's temporary table, creating it if needed. The commit empties it."""
     run(connection, staged.ddl)
     copy(connection, staged.table, staged.rows)
 
 
 def copy(connection: Connection, table: str, rows: Rows) -> None:
-    """COPY of rows into `table`, which may be followed by a list of columns."""
+    """Copies rows into `table`, which may end with a list of columns."""
     if rows.size == 0:
         return
     cursor = connection.connection.cursor()
@@ -65,7 +66,7 @@ def copy(connection: Connection, table: str, rows: Rows) -> None:
 
 
 def kept_since(retained: str | None, longer: int, since: datetime | None) -> datetime | None:
-    """The time from which a table keeps cells, by its column `retained`; None if it keeps all.
+    """The time from which a table keeps cells, by its `retained` column. None: all cells.
 
     since: the time from which the view keeps groups. longer: the microseconds for which cells are kept beyond that.
     """
@@ -75,16 +76,16 @@ def kept_since(retained: str | None, longer: int, since: datetime | None) -> dat
 def merge(
     connection: Connection, statement: str, *, into: str, newest: int, cells: str, since: datetime | None
 ) -> None:
-    """Folds `cells` (a table, or a SELECT in parentheses) into the table `into`; `statement` is the compiled merge."""
+    """Folds `cells` (a table, or a SELECT in parentheses) into the table `into`. `statement` is the compiled merge."""
     filled = statement.replace("{into}", into).replace("{generation}", str(newest)).replace("{cells}", cells)
     run(connection, filled.replace("{since}", str(since)))
 
 
 def drop(connection: Connection, name: str) -> None:
-    """Drops a table that no reader knows."""
+    """Drops a table that no reader has a right to."""
     run(connection, f"DROP TABLE IF EXISTS {name}")
 
 
 def run(connection: Connection, statement: str) -> CursorResult[Any]:
-    """Executes a compiled text as it is: its colons and percent signs are not parameters."""
+    """Executes a compiled text verbatim: its colons and percent signs are not parameters."""
     return connection.exec_driver_sql(statement, execution_options={"no_parameters": True})

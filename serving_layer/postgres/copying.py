@@ -1,4 +1,4 @@
-"""Arrow, as Spark gives it, in the form in which COPY takes it: a stream all the way, whatever it holds in all."""
+"""Arrow batches from Spark in the formats of COPY, streamed: no step holds a whole result."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 IN_MEMORY = 16 * 1024 * 1024
-"""Bytes of rows on their way to Postgres; more of them wait in a file."""
+"""Bytes of rows on their way to Postgres. More of them wait in a file."""
 
 
 BINARY = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-"""What rows in the binary format begin with, if there are any; they may just end."""
+"""The header of rows in the binary format. The trailer is optional."""
 
 
 class Rows:
-    r"""Rows in a format that COPY takes, which may be read again and again; in a file where there are many.
+    r"""Rows in a format of COPY, readable repeatedly. Many rows are kept in a file.
 
     >>> import pyarrow as pa
     >>> rows = Rows()
@@ -35,13 +35,13 @@ class Rows:
     """
 
     def __init__(self, rows: bytes = b"", format: Literal["csv", "binary"] = "csv") -> None:
-        """`rows` is in the format already."""
+        """`rows` are encoded in the format."""
         self.format = format
         self._file: IO[bytes] = io.BytesIO(rows)
         self.size = self._file.seek(0, os.SEEK_END)
 
     def add(self, table: pa.Table) -> None:
-        """Adds rows at the end."""
+        """Appends rows."""
         if table.num_rows == 0:
             return
         begins = BINARY if self.format == "binary" and not self.size else b""
@@ -52,16 +52,16 @@ class Rows:
             self._file.write(written.getbuffer())
 
     def file(self) -> IO[bytes]:
-        """All rows, from the first on."""
+        """The file of all rows, at its beginning."""
         self._file.seek(0)
         return self._file
 
 
 def batches(result: DataFrame, *, at_most: int | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a result, in no order, as the tasks that compute them end; `at_most` so many in a batch.
+    """The rows of a result in no order, as its tasks end. `at_most` limits the rows of a batch.
 
-    What PySpark's own `toArrow` does, without holding all of it: that needs the memory of the driver's JVM for what is
-    on its way, and of this process for one batch.
+    Unlike PySpark's `toArrow`, this does not hold the whole result: the driver's JVM needs memory for the rows in
+    transit, and this process for one batch.
     """
     import pyarrow as pa
     from pyspark.errors.exceptions.captured import unwrap_spark_exception
@@ -73,10 +73,10 @@ def batches(result: DataFrame, *, at_most: int | None = None) -> Iterator[pa.Rec
         ended = True
         try:
             for each in _load_from_socket((port, secret), ArrowCollectSerializer()):  # type: ignore[no-untyped-call]
-                if isinstance(each, pa.RecordBatch):  # the last tells their order
+                if isinstance(each, pa.RecordBatch):  # the last item is their order
                     yield each
         except (GeneratorExit, KeyboardInterrupt):
-            ended = False  # the reader has failed, or was interrupted: nothing waits for the rest
+            ended = False  # the reader failed or was interrupted, so nothing waits for the rest
             raise
         finally:
             if ended:
@@ -98,9 +98,9 @@ def _batches_of(result: DataFrame, at_most: int | None) -> Iterator[None]:
 
 
 def binary(table: pa.Table) -> bytes:
-    r"""Rows for `COPY … (FORMAT binary)`, of integers and of bytes of a fixed size; there are no NULLs.
+    r"""Rows for `COPY … (FORMAT binary)`, of integers and fixed-size bytes without NULLs.
 
-    Of each row the number of its columns, then of each column its size in bytes and its value, the high byte first.
+    A row is the number of its columns, then the size in bytes and the big-endian value of each column.
 
     >>> import pyarrow as pa
     >>> binary(pa.table({"a": pa.array([258], pa.int32()), "b": pa.array([b"xy"], pa.binary(2))}))
@@ -127,7 +127,7 @@ def binary(table: pa.Table) -> bytes:
 
 
 def raw_bytes(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.void]]:
-    """Bytes of a fixed size, an item for each value."""
+    """Fixed-size bytes as an array with an item per value."""
     import numpy as np
 
     values, size = column.combine_chunks(), column.type.byte_width
@@ -135,7 +135,7 @@ def raw_bytes(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.voi
 
 
 def csv(table: pa.Table) -> bytes:
-    r"""Rows for `COPY … (FORMAT csv)`: NULL is nothing between two commas, every string is quoted.
+    r"""Rows for `COPY … (FORMAT csv)`: NULL is an empty field, every string is quoted.
 
     >>> import pyarrow as pa
     >>> csv(pa.table({"a": [1, None], "b": ["x", ""]}))
@@ -149,7 +149,7 @@ def csv(table: pa.Table) -> bytes:
 
 
 def with_infinities(table: pa.Table) -> pa.Table:
-    r"""The rows with Postgres' infinities for times outside of the years 1 to 9999, of which Spark has no others.
+    r"""The rows with Postgres' infinities for times outside the years 1 to 9999, which Spark has no infinities for.
 
     >>> import pyarrow as pa
     >>> from datetime import date

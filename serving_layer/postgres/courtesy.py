@@ -1,4 +1,4 @@
-"""Long work that holds no lock stands back behind readers and micro-batches, where Postgres runs on this machine."""
+"""Long work that holds no lock yields the processor to readers and micro-batches, if Postgres runs on this machine."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from sqlalchemy import Connection
 
 NICENESS = 10
-"""Of a backend that loads or compares cells: at 10, a ninth of the processor's share of one at 0."""
+"""Of a backend that loads or compares cells. At 10 it gets a ninth of the processor time of a backend at 0."""
 
 
 def stand_back(connection: Connection) -> None:
-    """Lets the backend of a connection stand back until it ends, for which it is taken out of the pool.
+    """Lowers the priority of a connection's backend until the backend ends, and takes the connection out of the pool.
 
-    Only for a transaction that nobody waits for. Where the backend is on another machine, or belongs to another user,
-    nothing happens.
+    Only for a transaction that nobody waits for. Does nothing if the backend runs on another machine or as another
+    user.
     """
     backend = connection.connection.driver_connection
     connection.detach()
@@ -26,19 +26,19 @@ def stand_back(connection: Connection) -> None:
 
 
 def backend_stands_back(connection: Any) -> None:
-    """The same for psycopg2's own connection, of which the caller makes no other use."""
+    """Lowers the priority of the backend of a psycopg2 connection, which the caller uses for nothing else."""
     pid = connection.info.backend_pid
-    with suppress(OSError):  # no such process here, or none that we may tell
+    with suppress(OSError):  # the process is not on this machine, or not ours
         if not _serves(pid, connection.fileno()):
             return
         os.setpriority(os.PRIO_PROCESS, pid, NICENESS)
-        # Postgres gives each backend a session, and Linux shares the processors out between these first (sched(7)).
+        # Each backend is a session of its own, and Linux divides the processors among sessions first (sched(7)).
         if os.getsid(pid) == pid:
             Path(f"/proc/{pid}/autogroup").write_text(str(NICENESS))
 
 
 def _serves(pid: int, descriptor: int) -> bool:
-    """Whether a process of this machine is the backend at the other end: its title names the port that we call from."""
+    """True if a process on this machine is the backend of this connection: its title names our port."""
     with socket.socket(fileno=os.dup(descriptor)) as ours:
         if ours.family not in (socket.AF_INET, socket.AF_INET6):
             return False

@@ -1,6 +1,6 @@
-"""Seconds that micro-batches spend in each phase, a row a minute per source, for a day.
+"""Seconds that micro-batches spend in each phase: a row a minute per source, kept for a day.
 
-The speed layer adds them up in memory and inserts them once a minute, so that a micro-batch writes nothing more.
+The speed layer sums them in memory and inserts them once a minute, so a micro-batch makes no extra write.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sqlalchemy import Connection, text
 
 Phase = Literal["read", "compute", "stage", "merge", "commit"]
 """
-read: fetch the records, if they are few; else Spark reads them while it computes
-compute: Spark, and for a stream with UNIQUE the look-up of its ids, which waits for the commit before
+read: fetch the records if they are few (otherwise Spark reads them while it computes)
+compute: Spark and, for a stream with UNIQUE, the look-up of its ids, which waits for the previous commit
 stage: copy the cells into Postgres
 merge: merge them, and write progress
 commit: the rest of the transaction, which waits for the lock of the source and for the disk
@@ -58,13 +58,13 @@ class Timer:
 
 @dataclass(frozen=True)
 class Phases:
-    """Adds up the micro-batches of all sources between two notes. Threads may share it."""
+    """Sums the micro-batches of all sources between two notes. Threads may share it."""
 
     _spent: dict[str, dict[str, float]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, query: str, timer: Timer) -> None:
-        """Adds one micro-batch of a query."""
+        """Adds a micro-batch of a query."""
         with self._lock:
             sums = self._spent.setdefault(query, dict.fromkeys(("micro_batches", *PHASES), 0.0))
             for name, seconds in {"micro_batches": 1.0, **timer.seconds}.items():
@@ -79,7 +79,7 @@ class Phases:
 
 
 def note(connection: Connection, spent: Mapping[str, Mapping[str, float]]) -> None:
-    """Adds these sums to the rows of this minute. Deletes rows that are older than a day."""
+    """Adds these sums to this minute's rows, and deletes rows older than a day."""
     for query, sums in spent.items():
         connection.execute(_NOTE, {"query": query, **sums})
     connection.execute(_TRIM)

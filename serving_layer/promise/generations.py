@@ -1,15 +1,15 @@
-"""Generations: opened at a cut, live, retired. Where the batch result meets the realtime one.
+"""Generations of views: opened at a cut, live, retired. Here the batch view meets the realtime view.
 
-The invariant, after every committed transaction of this module and of `micro_batch.py`:
+After every committed transaction of this module and of `micro_batch.py`:
 
     cells(g) = partial(all records below progress)      for every live generation g
 
-A building generation holds the same in two parts: its cells are those of the records below its cut (the batch
-view, once loaded), its realtime tables those of the records from the cut to progress (the realtime view). Because
-merge is associative and commutative, `go_live` may fold the one into the other in any order.
+A building generation holds this sum in two parts. Its cells count the records below its cut (the batch view, once
+loaded). Its realtime tables count the records from the cut to progress (the realtime view). Merging is associative and
+commutative, so `go_live` may fold the tables in any order.
 
-Readers read one table all along. A hand-over overwrites in it the cells that differ, and keeps what they were in the
-table of the new generation, which from then on holds the one before (`overwriting.py`).
+Readers always read the same table. A hand-over overwrites the cells that differ in that table and moves their previous
+contents to the table of the new generation, which from then on holds the previous generation (`overwriting.py`).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
 
 ABSORB_ABOVE = 20_000
-"""Cells. A realtime table with more is absorbed without the lock before a generation goes live: a merge of this many
-takes about 0.2 s, which is how long the query's micro-batches wait."""
+"""Cells. Larger realtime tables are absorbed without the lock before a generation goes live. A merge of this many takes
+about 0.2 s, and the query's micro-batches wait that long."""
 
 
 def open_building(
@@ -57,11 +57,11 @@ def open_building(
     tails: Tails | None = None,
     of: View | None = None,
 ) -> Generation:
-    """Opens a generation of the declared version of a view: from now on every micro-batch merges into it, too.
+    """Opens a generation of a view's declared version. From now on every micro-batch merges into it.
 
-    Its cut is progress, read under the lock of its queries, so that every micro-batch lies wholly below the cut or
-    wholly above it. Only a leap, which has taken the queries over, gives another cut: `at`, and its tails. `of` is
-    another version, whose tables of cells are registered.
+    The cut is progress, read under the lock of the view's queries, so every micro-batch lies wholly below the cut or
+    wholly above it. Only a leap, which has taken the queries over, passes its own cut (`at`) and tails.
+    `of` opens another version, whose tables of cells must be registered.
     """
     declared = select(view.c.version).where(view.c.name == view_name).scalar_subquery()
     version = declared if of is None else of.version
@@ -99,9 +99,10 @@ def open_building(
 
 
 def _since(connection: Connection, feeding: Sequence[str], retain: str) -> datetime | None:
-    """Since when a generation that is opened now keeps groups: from a day's beginning (UTC) on.
+    """The beginning of the first day (UTC) whose groups a generation opened now keeps.
 
-    By the clock, but never by one that is ahead of the newest record: it would let groups go that are not that old.
+    The day is reckoned from the earlier of the clock and the newest record, so a clock that runs ahead drops no group
+    too early.
     """
     newest = select(func.max(query.c.newest)).where(query.c.name.in_(feeding)).scalar_subquery()
     begins = func.date_trunc("day", func.least(func.now(), newest) - cast(retain, INTERVAL), "UTC")
@@ -110,25 +111,25 @@ def _since(connection: Connection, feeding: Sequence[str], retain: str) -> datet
 
 
 def keep_all(connection: Connection) -> None:
-    """Lets the generations of views with `retain` keep all groups, however old."""
+    """Makes the generations of views with `retain` keep all groups, however old."""
     always = datetime(1000, 1, 1, tzinfo=UTC)
     connection.execute(update(generation).where(generation.c.since.is_not(None)).values(since=always))
 
 
 def absorb(database: Database, id: int) -> None:
-    """Folds the realtime tables of a generation whose batch view is loaded into its cells, until little is left.
+    """Folds the realtime tables of a loaded generation into its cells until each holds few cells.
 
-    A realtime table is swapped for an empty one under the lock and merged without it: micro-batches go on
-    meanwhile. Repeating it after a crash loses nothing, as a table is merged and forgotten in one transaction.
+    A realtime table is swapped for an empty one under the lock and merged without the lock, so micro-batches continue.
+    A repeat after a crash loses nothing: a table is merged and marked as absorbed in one transaction.
     """
     while database.retrying(lambda connection: _swap(connection, id)):
         database.retrying(lambda connection: _fold_sealed(connection, id))
 
 
 def go_live(connection: Connection, ids: Sequence[int]) -> None:
-    """Merges what is left in the realtime tables and makes the generations live, under the lock of their queries.
+    """Merges the remaining realtime cells and makes the generations live, under the lock of their queries.
 
-    From this commit on micro-batches merge into the cells in place.
+    After this commit micro-batches merge into the cells in place.
     """
     opened = [get(connection, id) for id in sorted(ids)]
     progress.lock(connection, {name for each in opened for name in each.queries})
@@ -149,9 +150,10 @@ def go_live(connection: Connection, ids: Sequence[int]) -> None:
 
 
 def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
-    """Lets each view show the generation given, all at once: the cells that differ are overwritten where readers read.
+    """Publishes these generations in one transaction, overwriting the cells that differ where readers read.
 
-    Those that `overwriting.note` has noted before; else the generations are compared now, under the lock.
+    The differing cells were noted by `overwriting.note`. Without notes the generations are compared now, under the
+    lock.
     """
     progress.lock(connection, {query for id in to.values() for query in get(connection, id).queries})
     for name, id in sorted(to.items()):
@@ -188,7 +190,7 @@ def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
 
 
 def _exchange(connection: Connection, new: Generation, old: Generation) -> None:
-    """Lets two live generations of one version change places: where readers read, the new one is from now on."""
+    """Exchanges the tables of two live generations of one version: readers now read the new generation."""
     for name in new.tables:
         overwriting.exchange(connection, name, new, old)
         for each, place in ((new, old.places[name]), (old, new.places[name])):
@@ -196,12 +198,12 @@ def _exchange(connection: Connection, new: Generation, old: Generation) -> None:
 
 
 def retire(connection: Connection, ids: Sequence[int]) -> None:
-    """Ends the maintenance of generations that no view is read from; their tables are dropped later."""
+    """Ends the maintenance of unpublished generations. Their tables are dropped later (`dropping.py`)."""
     found = [get(connection, id) for id in sorted(ids)]
     progress.lock(connection, {name for each in found for name in each.queries})
     for each in found:
         _state(connection, each.id)
-    # Read only now that their rows are locked: a hand-over or a roll back that came before us has ended.
+    # Read only after their rows are locked: every earlier hand-over or rollback has ended by now.
     still = {id for id in published(connection).values() if id in ids}
     if still:
         raise LaminaError(f"Generation {min(still)} is published", way_out="Hand its view over first.")
@@ -214,7 +216,7 @@ def retire(connection: Connection, ids: Sequence[int]) -> None:
 
 
 def retire_superseded(connection: Connection, names: Iterable[str]) -> None:
-    """Retires what these views keep no longer, but for what a rebuild has still to hand over."""
+    """Retires the generations that these views no longer keep, except those that a rebuild has yet to hand over."""
     going_on = rebuild.c.state.in_([RebuildState.RUNNING, RebuildState.HELD])
     to_come = select(generation.c.id).join(rebuild).where(going_on, generation.c.shown_at.is_(None))
     kept = set(connection.execute(to_come).scalars())
@@ -222,10 +224,10 @@ def retire_superseded(connection: Connection, names: Iterable[str]) -> None:
 
 
 def superseded(connection: Connection, view_name: str) -> list[int]:
-    """The live generations of a view that are kept no longer.
+    """The live generations that a view no longer keeps.
 
-    Kept are the published one and, of its version, the `keep_generations` that were shown last. Of the `keep_versions`
-    that were shown last before it, one generation each is kept. What a preview reads is kept beside these.
+    A view keeps the published generation, the `keep_generations` of its version that were shown last, and one
+    generation of each of the `keep_versions` that were shown before. Generations that a preview reads are kept too.
     """
     now = published(connection).get(view_name)
     row = connection.execute(select(view).where(view.c.name == view_name)).one_or_none()
@@ -254,11 +256,11 @@ def land(
     to: Mapping[str, tuple[Offsets, Tails]],
     lost: Container[TopicPartition] = (),
 ) -> None:
-    """Ends a leap: goes live, hands over, moves progress to the cut and retires all older generations, all at once.
+    """Ends a leap in one transaction: go live, hand over, move progress to the cut, retire all older generations.
 
-    `to` has, by query, the cut and its tails. No older generation may stay live: it lacks the records between the old
-    progress and the cut. Progress goes back only in a partition that is among the `lost`, whose end Kafka has lost:
-    every generation that counted it retires.
+    `to` maps each query to its cut and tails. No older generation may stay live, because it lacks the records between
+    the old progress and the cut. Progress moves back only in the `lost` partitions, whose end Kafka has lost, and every
+    generation that counted the lost records retires.
     """
     progress.lock(connection, fences)
     for name, fence in sorted(fences.items()):
@@ -289,7 +291,7 @@ def land(
 
 
 def loaded(connection: Connection, id: int, cell_table_name: str, attempt: int) -> None:
-    """Records that the cells below the cut are complete; refused to an attempt that another one has followed."""
+    """Records that the cells below the cut are complete. Raises if a later attempt has begun."""
     noted = connection.execute(
         update(generation_cells)
         .where(
@@ -314,7 +316,7 @@ def _record_cut(connection: Connection, id: int, query: str, at: Offsets, tails:
 
 
 def _fed_by(connection: Connection, queries: Iterable[str]) -> list[Generation]:
-    """All generations that are not retired and that one of the queries feeds."""
+    """The generations fed by at least one of these queries, except retired ones."""
     fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(list(queries)))
     return find(connection, generation.c.id.in_(fed), generation.c.state != GenerationState.RETIRED)
 
@@ -324,14 +326,14 @@ def _on(topics: Sequence[str], at: Offsets) -> Offsets:
 
 
 def _state(connection: Connection, id: int) -> GenerationState:
-    """Its state, which nobody else changes until the transaction ends."""
+    """The state of a generation, locked until the transaction ends."""
     locked = select(generation.c.state).where(generation.c.id == id).with_for_update(key_share=True)
     state: GenerationState = connection.execute(locked).scalar_one()
     return state
 
 
 def _withdrawn(connection: Connection, view_name: str, state: GenerationState) -> bool:
-    """True if a generation was retired because its view is no longer declared, or no longer has cells."""
+    """True if a generation was retired because its view was dropped or no longer has cells."""
     if state is not GenerationState.RETIRED:
         return False
     with_cells = (view.c.name == view_name, view.c.kind != "derived")
@@ -339,7 +341,7 @@ def _withdrawn(connection: Connection, view_name: str, state: GenerationState) -
 
 
 def _swap(connection: Connection, id: int) -> bool:
-    """Gives micro-batches an empty realtime table where the present one has grown large; False when none has."""
+    """Replaces large realtime tables of a building generation by empty ones. True if there is a table to fold."""
     opened = get(connection, id)
     progress.lock(connection, opened.queries)
     if _state(connection, id) is not GenerationState.BUILDING:
@@ -359,15 +361,17 @@ def _swap(connection: Connection, id: int) -> bool:
 
 
 def _fold_sealed(connection: Connection, id: int) -> None:
-    """Merges what was swapped out, under a lock on each table's row and not on the generation: whoever retires that
-    holds its queries, and must not wait for a merge. What is merged into a retired one, nobody reads.
+    """Merges the realtime tables that were swapped out, under a lock on each table's row.
+
+    The generation's row stays unlocked: whoever retires it holds its queries and must not wait for a merge. A merge
+    into a retired generation is harmless, since nobody reads it.
     """
     if get(connection, id).state is GenerationState.BUILDING:
         _fold(connection, id, sealed_only=True)
 
 
 def _fold(connection: Connection, id: int, *, sealed_only: bool) -> None:
-    """Merges the realtime tables of a generation into its cells: the ones swapped out, or (under the lock) all."""
+    """Merges realtime tables of a generation into its cells: those swapped out, or all of them under the lock."""
     opened = get(connection, id)
     for name in opened.tables:
         row = connection.execute(_cells_row(id, name).with_for_update()).one()
@@ -382,7 +386,7 @@ def _fold(connection: Connection, id: int, *, sealed_only: bool) -> None:
         for number in range(row.absorbed, end):
             realtime = cells.realtime_of(name, id, number)
             cells.merge(connection, statement, into=row.place, newest=id, cells=realtime, since=opened.since)
-        # Their tables are dropped later (`dropping.py`): one that pg_dump reads would let the stream wait for its end.
+        # The tables are dropped later (`dropping.py`): here a DROP could wait for pg_dump, and micro-batches for it.
         connection.execute(_of(id, name).values(absorbed=end))
 
 

@@ -1,8 +1,8 @@
-"""What moved the numbers of views, in the order in which it did: written by the transactions that moved them.
+"""The history: what changed the numbers of views, in order, written by the transactions that changed them.
 
-A micro-batch leaves a row with the offsets that it counted, and so does a leap. A view that shows another generation
-from now on, or another SELECT, leaves a row, too. Each is written under the lock of the queries concerned, so that for
-every query the order of the rows is the order in which readers saw what they tell; two queries may commit at once.
+A micro-batch or a leap adds a row with the offsets that it counted. A view that starts to show another generation or
+another SELECT adds a row too. Each row is written under the lock of its queries, so for each query the rows are in the
+order in which readers saw the changes. Two queries may commit at the same time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from serving_layer.postgres.bookkeeping import generation, history, proof, query
 from serving_layer.promise import progress
 
 KEPT_DAYS = 2
-"""How long the history is kept: a row of some 200 bytes per micro-batch."""
+"""Days for which the history is kept. It has a row of some 200 bytes per micro-batch."""
 
 _SHOWN = text("""
     INSERT INTO lamina.history (view, generation, definition)
@@ -39,7 +39,7 @@ _SHOWN = text("""
 
 @dataclass(frozen=True)
 class Moved:
-    """The progress of a query moved by this range. leapt: the generation that did it, where it was no micro-batch."""
+    """The progress of a query moved by this range. leapt: the generation of the leap, or None for a micro-batch."""
 
     at: datetime
     query: str
@@ -49,7 +49,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Shown:
-    """From now on a view shows this generation (a derived one has none) by this definition."""
+    """From this time on a view shows this generation by this definition. A derived view has no generation."""
 
     at: datetime
     view: str
@@ -59,10 +59,11 @@ class Shown:
 
 @dataclass(frozen=True)
 class History:
-    """What moved some queries and views, oldest first, and where all of them were before.
+    """The changes of some queries and views, oldest first, and the state of each before the first change.
 
-    begins: progress of each query then. shown: what each view showed then, of those that were shown. known_since: where
-    it does not reach back as far as was asked, the time of its first row.
+    begins: the progress of each query then.
+    shown: the generation and definition of each view that was shown then.
+    known_since: the time of the first row, if the history does not reach back as far as requested.
     """
 
     steps: Sequence[Moved | Shown]
@@ -73,7 +74,7 @@ class History:
 
 @dataclass(frozen=True)
 class Made:
-    """How a generation was made. rebuild: None where it began with its view, below no record."""
+    """The origin of a generation. rebuild: None if it was opened with its view, below no record."""
 
     version: str
     rebuild: int | None
@@ -83,14 +84,14 @@ class Made:
 
 @dataclass(frozen=True)
 class Compared:
-    """What the proof of two generations found."""
+    """The result of the proof of two generations."""
 
     cells: int
     differing: int
 
 
 def moved(connection: Connection, query: str, range: OffsetRange) -> None:
-    """Keeps that a micro-batch has moved progress; in its transaction, under the lock of its query."""
+    """Adds the move of a micro-batch, in its transaction and under the lock of its query."""
     _moved(connection, query, range.start, range.end, at=func.clock_timestamp())
 
 
@@ -103,8 +104,9 @@ def leapt(
     leapt_to: int | None,
     lost: Container[TopicPartition],
 ) -> None:
-    """Keeps that a leap has moved progress. Of partitions whose end Kafka has `lost`, offsets are other records' now:
-    what led up to them is forgotten; so it is where the query feeds no view, and no generation leapt.
+    """Adds the move of a leap. Deletes the query's earlier rows if Kafka has `lost` the end of one of its partitions,
+    because the offsets now belong to other records. Also deletes them if the query feeds no view, so no generation
+    leapt.
     """
     if leapt_to is None or any(at in lost for at in end):
         forget(connection, query)
@@ -113,33 +115,33 @@ def leapt(
 
 
 def shown(connection: Connection, views: Sequence[str]) -> None:
-    """Keeps what each of these views shows from now on, where it is not what it showed before."""
+    """Adds a row for each of these views that shows another generation or definition than before."""
     connection.execute(_SHOWN, {"views": list(views)})
 
 
 def forget(connection: Connection, query: str) -> None:
-    """Forgets how the progress of a query moved: its offsets are no longer those of the same records."""
+    """Deletes the moves of a query whose offsets no longer belong to the same records."""
     connection.execute(delete(history).where(history.c.query == query))
 
 
 def trim(connection: Connection) -> None:
-    """Removes what is older than `KEPT_DAYS`; of what each view showed before, the last row stays."""
+    """Deletes rows older than `KEPT_DAYS`, except the last row of each view."""
     long_ago = history.c.at < func.now() - func.make_interval(0, 0, 0, KEPT_DAYS)
     last = select(func.max(history.c.id)).where(history.c.view.is_not(None), long_ago).group_by(history.c.view)
     connection.execute(delete(history).where(long_ago, or_(history.c.view.is_(None), history.c.id.not_in(last))))
 
 
 def read(connection: Connection, queries: Collection[str], views: Collection[str], since: datetime) -> History:
-    """What moved these queries and views since then, as far as it leads up to progress without a gap.
+    """The changes of these queries and views since a time, as far back as they lead to progress without a gap.
 
-    A gap is where progress moved and no row tells how. In one snapshot: what was moved, and how far.
+    A gap is a move of progress without a row. The caller reads in one snapshot, so rows and progress agree.
     """
     asked, since = since, max(since, now(connection) - timedelta(days=KEPT_DAYS))
     reached = {name: dict(progress.read(connection, [name])) for name in queries}
     ours = or_(history.c.query.in_(queries), history.c.view.in_(views))
     found: list[Moved | Shown] = []
     first, gap = None, False
-    # By id: a hand-over has the time at which its transaction began, and may come after rows that are younger.
+    # By id: a hand-over's row has the time at which its transaction began, and may follow rows with later times.
     begin = select(func.min(history.c.id)).where(ours, history.c.at >= since).scalar_subquery()
     for row in connection.execute(select(history).where(ours, history.c.id >= begin).order_by(history.c.id.desc())):
         if row.query is None:
@@ -160,7 +162,7 @@ def read(connection: Connection, queries: Collection[str], views: Collection[str
 
 
 def _is_whole(connection: Connection, name: str, begins: Offsets, since: datetime) -> bool:
-    """Is no row about a query missing that was written since then? Those that are there lead back to `begins`."""
+    """True if the query's rows since that time are complete. The rows lead back to the progress `begins`."""
     last = connection.execute(select(query.c.committed_at).where(query.c.name == name)).scalar_one()
     if last is None or last < since or begins == progress.starts(connection, [name]):
         return True
@@ -169,13 +171,13 @@ def _is_whole(connection: Connection, name: str, begins: Offsets, since: datetim
 
 
 def now(connection: Connection) -> datetime:
-    """The time of a snapshot, by Postgres' clock."""
+    """The time of the transaction's snapshot, by Postgres' clock."""
     found: datetime = connection.execute(select(func.now())).scalar_one()
     return found
 
 
 def made(connection: Connection, ids: Iterable[int]) -> dict[int, Made]:
-    """How these generations were made."""
+    """The origins of these generations, by id."""
     rows = connection.execute(
         select(generation.c.id, generation.c.version, generation.c.rebuild, rebuild.c.leap, generation.c.since)
         .join_from(generation, rebuild, generation.c.rebuild == rebuild.c.id, isouter=True)
@@ -185,7 +187,7 @@ def made(connection: Connection, ids: Iterable[int]) -> dict[int, Made]:
 
 
 def compared(connection: Connection, ids: Collection[int]) -> dict[tuple[int, int], Compared]:
-    """What the proofs of these generations found, by the newer and the older of the two."""
+    """The results of the proofs of these generations, by the newer and the older of the two."""
     rows = connection.execute(select(proof).where(proof.c.generation.in_(ids), proof.c.against.in_(ids)))
     return {
         (max(row.generation, row.against), min(row.generation, row.against)): Compared(row.cells, row.differing)
@@ -194,14 +196,14 @@ def compared(connection: Connection, ids: Collection[int]) -> dict[tuple[int, in
 
 
 def _step(row: Any, known: Mapping[TopicPartition, int]) -> Moved:
-    """A row about a query, whose partitions are those of the topic that it reads."""
+    """The move in a row about a query. The row's partitions belong to the topic of `known`, the query's progress."""
     [topic] = {at.topic for at in known}
     starts, ends = (Offsets.of(topic, dict(zip(row.partitions, side, strict=True))) for side in (row.first, row.next))
     return Moved(row.at, row.query, OffsetRange(starts, ends), row.generation)
 
 
 def _before(connection: Connection, views: Collection[str], id: int | None) -> dict[str, Shown]:
-    """What views showed before the row with this id; the last that they showed, where it is None."""
+    """The last row of each view before the row with this id, or its last row if the id is None."""
     older = history.c.view.in_(views) if id is None else history.c.view.in_(views) & (history.c.id < id)
     last = select(func.max(history.c.id)).where(older).group_by(history.c.view)
     rows = connection.execute(select(history).where(history.c.id.in_(last)))

@@ -1,4 +1,4 @@
-"""Loading a batch view: the parts of a Spark result, each copied once however often its task is run."""
+"""Loading a batch view: each part of a Spark result is copied once, even if its task runs several times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from view_algebra.language.quoting import quoted
 
 
 class _Chunks(io.RawIOBase):
-    """A file of CSV that `COPY` reads while it is being produced."""
+    """A file of CSV that `COPY` reads while the chunks are being produced."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks: Iterator[bytes] = iter(chunks)
@@ -40,7 +40,7 @@ class _Chunks(io.RawIOBase):
 
 
 def prepare(connection: Connection, generation: int, name: str) -> int:
-    """Empties a generation's cells so that they can be loaded (again); gives the number of this attempt."""
+    """Empties a generation's cells before they are loaded (again). Returns the number of this attempt."""
     row = connection.execute(
         select(generation_cells)
         .where(generation_cells.c.generation == generation, generation_cells.c.cell_table == name)
@@ -53,7 +53,7 @@ def prepare(connection: Connection, generation: int, name: str) -> int:
             way_out="Compute only a generation that is building; begin another with `lamina rebuild`.",
         )
     ddl = connection.execute(select(cell_table.c.ddl).where(cell_table.c.name == name)).scalar_one()
-    if row.attempt:  # the first one finds them empty, and need not wait for who reads all tables, as a backup does
+    if row.attempt:  # a first attempt meets an empty table, so it need not wait for a backup that reads all tables
         cells.drop(connection, row.place)
         cells.create(connection, ddl, row.place)
     connection.execute(delete(load).where(load.c.generation == generation, load.c.cell_table == name))
@@ -66,7 +66,7 @@ def prepare(connection: Connection, generation: int, name: str) -> int:
 
 
 def not_loaded(connection: Connection, generation: int) -> set[str]:
-    """The tables of cells of a generation that are still to be loaded."""
+    """A generation's tables of cells that are not loaded yet."""
     todo = select(generation_cells.c.cell_table).where(
         generation_cells.c.generation == generation, generation_cells.c.loaded_at.is_(None)
     )
@@ -76,10 +76,10 @@ def not_loaded(connection: Connection, generation: int) -> set[str]:
 def load_part(
     dsn: str, *, generation: int, name: str, attempt: int, part: int, columns: tuple[str, ...], rows: Iterable[bytes]
 ) -> int:
-    """Copies one part of a batch view, in a transaction that also records the part; gives the number of cells.
+    """Copies one part of a batch view and records the part in the same transaction. Returns the number of cells.
 
-    A part that was loaded by another run of the same task is left as it is, and a task that outlived its attempt (its
-    driver died, and the view is computed again) loads nothing. `rows`: chunks of CSV.
+    Does nothing if another run of the task has loaded the part, or if the attempt is over (the driver died and the
+    view is being recomputed). `rows` are chunks of CSV.
     """
     connection = psycopg2.connect(dsn, **CONNECTION)
     courtesy.backend_stands_back(connection)
@@ -104,9 +104,9 @@ def load_part(
 
 
 def complete(connection: Connection, generation: int, name: str, attempt: int, computed: AbstractSet[int]) -> None:
-    """Records that the batch view is whole, and lets the planner know its size.
+    """Records that the batch view is complete, and updates the planner's statistics.
 
-    `computed`: the parts that have cells, as the tasks reported them. Raises unless exactly these are loaded.
+    `computed` are the parts that have cells, as the tasks reported them. Raises if other parts are loaded.
     """
     generations.loaded(connection, generation, name, attempt)
     parts = select(load.c.part).where(load.c.generation == generation, load.c.cell_table == name)

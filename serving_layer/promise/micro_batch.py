@@ -1,8 +1,8 @@
-"""The one transaction of a micro-batch. Every promise of the speed layer is kept here or not at all.
+"""The one transaction of a micro-batch. It keeps every promise of the speed layer.
 
-For a micro-batch of the records in `[start, end)`, after `commit` either nothing has changed or: its cells are
-merged into every generation that its query feeds, its bad records are in quarantine, its ids are among those that were
-counted, and progress is `end`.
+After `commit` of a micro-batch of the records in `[start, end)`, either nothing has changed, or its cells are merged
+into every generation that its query feeds, its bad records are in quarantine, its ids are among the counted ones, and
+progress is `end`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ from serving_layer.promise.quarantine import Bad
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """What was computed from the records of one range of offsets of one query.
+    """The result of computing the records of one offset range of one query.
 
-    cell_tables: the tables of cells it was computed for. newest: the greatest Kafka timestamp in it. tails: what stood
-    last below its end in Kafka, before its records were read. ids: what was found of its ids, where it has any.
-    log_times: those that a table's records have reached below its end. timer: counts the seconds of its phases.
+    cell_tables: the tables of cells it was computed for.
+    newest: the greatest Kafka timestamp of its records.
+    tails: Kafka's tails below its end, as of before its records were read.
+    ids: the result of looking up its ids, for a stream with UNIQUE.
+    log_times: the log times that a table's records have reached below its end.
+    timer: counts the seconds of its phases.
     """
 
     query: str
@@ -49,7 +52,7 @@ class MicroBatch:
 
 
 class Outcome(Enum):
-    """What became of a micro-batch."""
+    """The result of committing a micro-batch."""
 
     APPLIED = "applied"
     SKIPPED = "its records were in Postgres already"
@@ -59,10 +62,10 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Fed:
-    """A table of cells of a generation that is not retired: what a query has to maintain.
+    """A table of cells that a query maintains, of a generation that is building or live.
 
-    newest: the newest generation of the view, which the cells that realtime merges into remember.
-    since: when the groups begin that the generation keeps.
+    newest: the view's newest generation, stamped on every merged cell.
+    since: the beginning of the oldest groups that the generation keeps.
     """
 
     cell_table: str
@@ -76,7 +79,7 @@ class Fed:
 
     @property
     def target(self) -> str:
-        """Where micro-batches merge: a live generation's cells, a building one's newest realtime table."""
+        """The table to merge into: a live generation's cells, or a building generation's newest realtime table."""
         if self.live:
             return self.place
         return cells.realtime_of(self.cell_table, self.generation, self.realtime)
@@ -85,8 +88,8 @@ class Fed:
 def commit(connection: Connection, batch: MicroBatch) -> Outcome:
     """Writes the effect of a micro-batch and its progress, both or neither. Raises `Fenced`.
 
-    The cells are copied in first, which depends on nothing: a process that freezes while it sends them holds no lock.
-    Then the lock, as a statement of its own: all that is read after it is what was committed before it.
+    The cells are copied in before the lock is taken, so a process that freezes while sending them blocks nobody. The
+    lock is a statement of its own: every later statement sees all that was committed before the lock.
     """
     read: dict[str, str] = {}
     with batch.timer.phase("stage"):
@@ -116,10 +119,9 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
 
 
 def contiguity(reached: Offsets, range: OffsetRange) -> Outcome:
-    """Where a range lies when `reached` is progress: to be applied, to be skipped, or not contiguous.
+    """Compares a range with progress (`reached`): apply it, skip it, or refuse it as not contiguous.
 
-    A partition without progress is new; it begins at its first record, which is offset 0.
-
+    A partition without progress is new and begins at offset 0.
     >>> at = Offsets.of("t", {0: 5})
     >>> contiguity(at, OffsetRange(at, Offsets.of("t", {0: 9}))).name
     'APPLIED'
@@ -136,9 +138,9 @@ def contiguity(reached: Offsets, range: OffsetRange) -> Outcome:
 
 
 def maintained(connection: Connection, query: str) -> list[Fed]:
-    """What the micro-batches of a query merge into, now: the tables of its building and live generations.
+    """The tables of the building and live generations that a query's micro-batches merge into now.
 
-    Ordered by generation, so that two transactions never wait for each other.
+    They are ordered by generation, so two transactions never wait for each other.
     """
     rows = connection.execute(
         select(

@@ -1,9 +1,9 @@
-"""Batch overwrites realtime: two live generations of a view exchange the cells in which they differ, and only those.
+"""Batch overwrites realtime: two live generations of a view exchange exactly the cells in which they differ.
 
-What makes it small: two live generations take the same merges in the same transactions, so a cell that was equal once
-stays equal. Which cells differ can therefore be found out beforehand, while micro-batches go on (`note`), and the
-exchange under the lock of their queries touches nothing else. Readers see it as any other update: one snapshot holds
-all of it or nothing, and nobody waits.
+The exchange is small because two live generations take the same merges in the same transactions, so equal cells stay
+equal. The differing cells can therefore be noted beforehand, while micro-batches continue (`note`), and the exchange
+under the lock of the queries touches no other cell. Readers see an ordinary update: a snapshot shows all of it or
+nothing, and nobody waits.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from view_algebra.compiled import ONLY
 from view_algebra.language.quoting import postgres_name
 
 DOUBLE_TOLERANCE = 1e-9
-"""Relative. Sums of doubles depend on their order; those of integers and decimals are compared exactly."""
+"""Relative. Sums of doubles depend on their order. Sums of integers and decimals are compared exactly."""
 
 ROUNDING = 1e-13
-"""Of the numbers that a double is what is left of, as a variance of the squares: some hundred times its precision."""
+"""Relative to the squares that a variance is the small difference of. Some hundred times the precision of a double."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,10 @@ def of_one_version(connection: Connection, name: str) -> Compared:
 
 
 def note(connection: Connection, new: Generation, old: Generation) -> None:
-    """Keeps the keys of the cells in which two live generations of one version differ.
+    """Stores the keys of the cells in which two live generations of one version differ.
 
-    In the snapshot in which their places were read: without a lock, a hand-over could come between (REPEATABLE READ).
+    Runs in the snapshot that read the generations' places (REPEATABLE READ), because without a lock a hand-over could
+    exchange them in between.
     """
     for name in new.tables:
         table = of_one_version(connection, name)
@@ -70,17 +71,17 @@ def note(connection: Connection, new: Generation, old: Generation) -> None:
 
 
 def exchange(connection: Connection, name: str, new: Generation, old: Generation) -> None:
-    """Lets the cells that differ change places between two live generations; their queries are locked.
+    """Exchanges the differing cells of two live generations. The caller holds the lock of their queries.
 
-    Compares the generations when nothing was noted about them. What was noted is dropped later, by `dropping.py`: a
-    reader of every table (pg_dump) may hold it, and nobody waits for a reader here.
+    Compares the generations first if no note about them exists. `dropping.py` drops the note later: pg_dump may be
+    reading it, and an exchange waits for no reader.
     """
     if new.places[name] == old.places[name]:
         raise AssertionError(f"generations {new.id} and {old.id} of {name} have one place")
     noted = _noted(connection, name, new, old) or _noted_now(connection, name, new, old)
     table = of_one_version(connection, name)
     keys, since = ", ".join(table.key_names), both_keep(new, old, table)
-    if since is not None:  # only one of the two takes merges there, so the notes are not complete
+    if since is not None:  # older groups take merges in one generation only, so the note lacks some of them
         for place in (new.places[name], old.places[name]):
             long_ago = f"{postgres_name(table.retained or '')} < '{since}'"
             cells.run(connection, f"INSERT INTO {noted} SELECT {keys} FROM {place} WHERE {long_ago}")
@@ -101,31 +102,31 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
 
 
 def both_keep(new: Generation, old: Generation, table: Compared) -> datetime | None:
-    """The time from which both generations keep cells of a table, by its column `retained`; None if they keep all."""
+    """The time from which both generations keep cells of a table, by its `retained` column. None: both keep all."""
     since = max((each.since for each in (new, old) if each.since is not None), default=None)
     return cells.kept_since(table.retained, table.longer, since)
 
 
 def forget(connection: Connection, id: int) -> None:
-    """Forgets what was noted about a generation."""
+    """Deletes the notes about a generation."""
     connection.execute(delete(noted_table).where(or_(noted_table.c.new == id, noted_table.c.old == id)))
 
 
 def noted_of(id: int | str) -> str:
-    """The qualified name of the table of keys that were noted."""
+    """The qualified name of the table that holds a note's keys."""
     return f'realtime."differing_{id}"'
 
 
 def comparison(connection: Connection, table: Compared, new: str, old: str, also: str = "", where: str = "true") -> str:
-    """Common table expressions over two tables of cells: `unequal` rows, and `groups` of them, with `"Differs"`.
+    """Common table expressions over two tables of cells: the `unequal` rows, and their `groups` with `"Differs"`.
 
-    Columns of cells have no capital letters, so our names cannot collide with theirs.
+    Columns of cells have no capital letters, so they never collide with our names.
 
-    A row that both hold alike comes twice, and one GROUP BY over all columns removes it: it takes NULLs as equal, which
-    a join does not. Only the other rows are compared column by column. `also` is a further column of `groups`, `where`
-    a condition on the cells that are compared.
+    A row that both tables hold is counted twice by one GROUP BY over all columns and drops out. GROUP BY, unlike a
+    join, takes NULLs as equal. Only the remaining rows are compared column by column. `also` is another column of
+    `groups`. `where` limits the cells that are compared.
     """
-    # One processor is enough: readers and micro-batches want the others.
+    # Readers and micro-batches need the other processors.
     cells.run(connection, "SET LOCAL max_parallel_workers_per_gather = 0")
     keys = table.key_names
     partials = {name: postgres_name(name) for name in table.partials}
@@ -166,9 +167,9 @@ def _about(one: int, other: int) -> ColumnElement[bool]:
 
 
 def _matches(connection: Connection, table: Compared, noted: str) -> list[str]:
-    """The conditions under which a cell was noted: one for each combination of keys that are NULL there.
+    """Conditions that match a cell with a noted key: one condition for each combination of NULL keys in the note.
 
-    An index serves each of them; none serves IS NOT DISTINCT FROM.
+    Each condition can use an index. IS NOT DISTINCT FROM could not.
     """
     keys = table.key_names
     nulls = connection.execute(text(f"SELECT DISTINCT {', '.join(f'{key} IS NULL' for key in keys)} FROM {noted}"))
@@ -182,12 +183,12 @@ def _matches(connection: Connection, table: Compared, noted: str) -> list[str]:
 
 
 def differs(column: str, noise: str, *, tolerant: bool) -> str:
-    """The condition that a column differs in a group of two rows, one of each `"Side"`."""
+    """A condition that a column differs, in a group with one row from each `"Side"`."""
     new, old = (f"(array_agg({column}) FILTER (WHERE \"Side\" = '{side}'))[1]" for side in ("new", "old"))
     unequal = f"{new} IS DISTINCT FROM {old}"
     if not tolerant:
         return unequal
-    # Neither NaN nor infinity is near anything else, and Postgres raises where a difference is no double.
+    # NaN and infinity are near nothing else, and Postgres raises if a difference exceeds the range of doubles.
     x, y = f"{new}::float8", f"{old}::float8"
     largest = f"greatest(abs({x}), abs({y}), 1e-290::float8)"
     finite = f"{x} > '-Infinity' AND {y} > '-Infinity' AND {largest} < 'Infinity'"

@@ -1,8 +1,8 @@
-"""Queries and their progress: the truth about what is in Postgres, and the lock that guards it.
+"""Queries and their progress: the record of what Postgres has counted, and the lock that guards it.
 
-A query's row in `lamina.query` is the lock of everything that depends on its progress: committing a micro-batch,
-opening a generation, going live, handing over, registering a version. Locks are taken in one order: queries by name,
-then generations. (A move to a new source holds the one that it takes the place of first: `batch_layer/new_sources.py`.)
+A query's row in `lamina.query` locks everything that depends on its progress: committing a micro-batch, opening a
+generation, going live, handing over, registering a version. Locks are taken in one order: queries by name, then
+generations. (One exception: a move to a new source locks the replaced source first, `batch_layer/new_sources.py`.)
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from serving_layer.postgres.states import WriterKind
 from view_algebra.errors import LaminaError
 
 WAITS_AFTER = 5.0
-"""Seconds after which a record that is not counted waits: longer than a micro-batch of a stream that keeps up."""
+"""Seconds after which an uncounted record is waiting: longer than a micro-batch of a stream that keeps up."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """A streaming query as it is recorded: `fence` is the token of its newest writer."""
+    """A streaming query as recorded. `fence` is the token of its newest writer."""
 
     name: str
     topic: str
@@ -73,16 +73,16 @@ def queries(connection: Connection) -> dict[str, Query]:
 
 
 def reading(connection: Connection, topic: str) -> list[Query]:
-    """The queries of the sources that are declared over a topic: a stream and a table may share one."""
+    """The queries of the sources declared over a topic. A stream and a table may share a topic."""
     declared = set(connection.execute(select(progress.c.query).where(progress.c.topic == topic).distinct()).scalars())
     return [each for name, each in queries(connection).items() if name in declared]
 
 
 def lock(connection: Connection, names: Iterable[str]) -> None:
-    """Holds the queries until the transaction ends; what is read after it is what was committed before.
+    """Locks the queries until the transaction ends. Later statements see everything committed before the lock.
 
-    A statement of its own, in READ COMMITTED: a statement that both locks and reads would read what was there when
-    it began to wait.
+    This needs a statement of its own in READ COMMITTED: a statement that locked and read would read the snapshot from
+    before it waited.
     """
     for name in sorted(set(names)):
         locked = connection.execute(select(query.c.name).where(query.c.name == name).with_for_update()).scalar()
@@ -95,7 +95,7 @@ def lock(connection: Connection, names: Iterable[str]) -> None:
 
 
 def take_over(connection: Connection, name: str, writer: str, kind: WriterKind = WriterKind.SPEED_LAYER) -> int:
-    """Makes `writer` the only one whose micro-batches are accepted, and gives it its fence token."""
+    """Makes `writer` the only accepted writer of the query and returns its fence token."""
     lock(connection, [name])
     died = (query.c.writer_kind == WriterKind.SPEED_LAYER) & (query.c.writer != writer)
     fence: int = connection.execute(
@@ -118,12 +118,12 @@ def take_over(connection: Connection, name: str, writer: str, kind: WriterKind =
 
 
 def deaths(connection: Connection, name: str) -> int:
-    """How many writers, one after the other, were taken over from before they had committed anything."""
+    """Number of consecutive writers that were replaced before they committed anything."""
     return int(connection.execute(select(query.c.deaths).where(query.c.name == name)).scalar_one())
 
 
 def check_fence(connection: Connection, name: str, fence: int) -> None:
-    """Raises `Fenced` unless `fence` is the newest token of the query, whose lock is held."""
+    """Raises `Fenced` unless `fence` is the query's newest token. The caller holds the query's lock."""
     newest, writer = connection.execute(select(query.c.fence, query.c.writer).where(query.c.name == name)).one()
     if newest != fence:
         raise Fenced(
@@ -134,34 +134,34 @@ def check_fence(connection: Connection, name: str, fence: int) -> None:
 
 
 def read(connection: Connection, names: Sequence[str]) -> Offsets:
-    """The progress of the queries: every record below it is in Postgres."""
+    """The progress of the queries. Every record below it is in Postgres."""
     return _offsets(connection, names, "next_offset")
 
 
 def of_each(connection: Connection, names: Collection[str]) -> dict[str, Offsets]:
-    """The progress of each of these queries."""
+    """The progress of each of these queries, by name."""
     return _offsets_of_each(connection, names, "next_offset")
 
 
 def starts(connection: Connection, names: Sequence[str]) -> Offsets:
-    """The first offsets that Lamina answers for."""
+    """The queries' first offsets: Lamina counts every record from there."""
     return _offsets(connection, names, "start_offset")
 
 
 def starts_of_each(connection: Connection, names: Collection[str]) -> dict[str, Offsets]:
-    """The first offsets that Lamina answers for, of each of these queries."""
+    """The first offsets of each of these queries, by name."""
     return _offsets_of_each(connection, names, "start_offset")
 
 
 def begins(connection: Connection, topic: str) -> Offsets:
-    """Where the log of a topic begins: at the first offsets that any of its sources answers for."""
+    """The offsets at which a topic's log begins: the smallest first offsets of the sources over it."""
     found = [starts(connection, [each.name]) for each in reading(connection, topic)]
     shared = [at for at in (found[0] if found else ()) if all(at in each for each in found)]
     return Offsets({at: min(each[at] for each in found) for at in shared})
 
 
 def known(connection: Connection, name: str) -> tuple[Offsets, Tails]:
-    """The progress of a query, and what stood last below it in Kafka when it was written."""
+    """The progress of a query, and Kafka's tails below it at the time of the commit."""
     rows = connection.execute(
         select(progress.c.topic, progress.c.partition, progress.c.next_offset, progress.c.tail).where(
             progress.c.query == name
@@ -172,7 +172,7 @@ def known(connection: Connection, name: str) -> tuple[Offsets, Tails]:
 
 
 def log_times(connection: Connection, name: str) -> dict[TopicPartition, int]:
-    """The log times that the records of a table have reached below progress, where they are known."""
+    """The known log times of a table's records below progress, in milliseconds, by partition."""
     known = select(progress.c.topic, progress.c.partition, progress.c.log_time).where(
         progress.c.query == name, progress.c.log_time.is_not(None)
     )
@@ -180,7 +180,7 @@ def log_times(connection: Connection, name: str) -> dict[TopicPartition, int]:
 
 
 def lacks_log_times(connection: Connection, name: str) -> bool:
-    """True if records were counted of a partition whose log time is not known."""
+    """True if a partition has counted records and no known log time."""
     counted = (progress.c.next_offset > progress.c.start_offset, progress.c.log_time.is_(None))
     found = select(progress.c.partition).where(progress.c.query == name, *counted)
     return connection.execute(found).first() is not None
@@ -194,12 +194,12 @@ def write(
     tails: Tails | None = None,
     log_times: LogTimes | None = None,
 ) -> None:
-    """Moves the progress of a query whose lock is held; a partition that is new begins at its first record.
+    """Moves the progress of a query whose lock is held. A new partition begins at offset 0.
 
-    `tails` are what stands last below `to` in Kafka, of the partitions that move. `log_times` are those that a table's
-    records have reached below `to`; where they are not given, whoever reads on asks the log for them.
+    `tails` are Kafka's tails below `to`, for the partitions that move. `log_times` are those that a table's records
+    have reached below `to`. If they are missing, the next reader asks the log for them.
 
-    A producer may set times ahead of the clock: such a record is of now, or a view would seem fresh until then.
+    `newest` is capped at the clock. Otherwise a producer with a fast clock would make the view look fresh until then.
     """
     now_at_the_latest = None if newest is None else func.least(newest, func.clock_timestamp())
     statement = insert(progress).values(
@@ -231,10 +231,10 @@ def write(
 
 
 def seen(connection: Connection, ends: Mapping[str, Sequence[tuple[float, Offsets]]]) -> dict[str, int]:
-    """Notes how far behind queries are; `ends` are those that their topics had, each with how many seconds ago.
+    """Records how far behind queries are. `ends` are past ends of their topics, newest last, each with its age in s.
 
-    Newest last. Gives how many of them progress has reached: of those, nobody need ask again. A query whose lock
-    somebody holds is passed over.
+    Returns for each query how many of the ends progress has reached. Those need no further look. Skips a query that is
+    locked.
     """
     free = select(query.c.name).where(query.c.name.in_(ends)).order_by(query.c.name).with_for_update(skip_locked=True)
     return {name: _seen(connection, name, ends[name]) for name in connection.execute(free).scalars().all()}
@@ -255,18 +255,18 @@ def _seen(connection: Connection, name: str, ends: Sequence[tuple[float, Offsets
 
 
 BUSY = timedelta(seconds=10)
-"""A writer that has committed since then commits again soon."""
+"""A writer that has committed within this time is about to commit again."""
 
 
 def are_busy(connection: Connection, names: Collection[str]) -> bool:
-    """True if the writer of one of these queries commits micro-batches."""
+    """True if the writer of at least one of these queries is committing micro-batches."""
     lately = query.c.committed_at > func.clock_timestamp() - BUSY
     found = select(query.c.name).where(query.c.name.in_(names), query.c.writer.is_not(None), lately)
     return connection.execute(found).first() is not None
 
 
 def are_read(connection: Connection) -> bool:
-    """True if a speed layer that has written a query is alive."""
+    """True if a speed layer that writes some query has sent a heartbeat lately."""
     lately = heartbeat.c.heard_at > func.clock_timestamp() - BUSY
     by_speed_layer = query.c.writer_kind == WriterKind.SPEED_LAYER
     alive = select(query.c.name).join(heartbeat).where(by_speed_layer, lately)
@@ -274,20 +274,20 @@ def are_read(connection: Connection) -> bool:
 
 
 def heard(connection: Connection, fences: Mapping[str, int]) -> None:
-    """Notes that the writer of these queries lives. It waits for no lock of a query; a newer writer is passed over."""
+    """Records a heartbeat of the queries' writer. Waits for no lock, and skips queries with a newer writer."""
     mine = select(heartbeat.c.query).join(query).where(tuple_(query.c.name, query.c.fence).in_(list(fences.items())))
     free = mine.with_for_update(of=heartbeat, skip_locked=True).scalar_subquery()
     connection.execute(update(heartbeat).where(heartbeat.c.query.in_(free)).values(heard_at=func.clock_timestamp()))
 
 
 def wait_shortly(connection: Connection) -> None:
-    """From here on a statement of this transaction waits 2 seconds for a lock: the next sign of life is due by then."""
+    """Limits lock waits in this transaction to 2 seconds, because the next heartbeat is due then."""
     connection.execute(text("SET LOCAL lock_timeout = '2s'"))
 
 
 def let_go(connection: Connection, fences: Mapping[str, int]) -> None:
-    """Notes that the writer of these queries has ended in order: nobody need look for it. It waits for their locks, but
-    only for seconds: whoever ends is not to be held up.
+    """Records that the writer of these queries has ended in order. Waits at most 3 seconds for each lock, because it
+    must not delay a process that is ending.
     """
     connection.execute(text("SET LOCAL lock_timeout = '3s'"))
     mine = tuple_(query.c.name, query.c.fence).in_(list(fences.items()))
@@ -296,7 +296,7 @@ def let_go(connection: Connection, fences: Mapping[str, int]) -> None:
 
 
 def archived(connection: Connection, name: str, held: Offsets) -> None:
-    """Notes what the master log holds, for `status`: the log itself is asked only by those who have Spark at hand."""
+    """Records what the master log holds, so that `status` needs no Spark to ask the log."""
     for at, offset in held.items():
         statement = insert(archived_table).values(query=name, topic=at.topic, partition=at.partition, held=offset)
         connection.execute(
@@ -308,7 +308,7 @@ def archived(connection: Connection, name: str, held: Offsets) -> None:
 
 
 def stop(connection: Connection, name: str, why: str | None, fence: int | None = None) -> None:
-    """Records why a query refuses to go on, for `status`. Raises `Fenced` where `fence` is not its newest token."""
+    """Records the reason why a query has stopped, for `status`. Raises `Fenced` if `fence` is not its newest token."""
     if fence is not None:
         lock(connection, [name])
         check_fence(connection, name, fence)

@@ -1,7 +1,7 @@
-"""The proof: two live generations of a view hold equal cells in one snapshot. All of them are compared.
+"""The proof: two live generations of a view hold equal cells in one snapshot. Every cell is compared.
 
-One was maintained micro-batch by micro-batch, the other computed anew from the master log. Nothing but a query is
-needed to compare them, because both are cells of the same records.
+One generation was maintained micro-batch by micro-batch, the other was recomputed from the master log. A single query
+compares them, because both are cells of the same records.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from serving_layer.promise.overwriting import Compared, both_keep, comparison, o
 from view_algebra.language.quoting import postgres_text, quoted
 
 EXAMPLES = 5
-"""How many differing cells are kept with the proof."""
+"""Number of differing cells that are stored with a proof."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """The number of groups that the two generations hold, how many of them differ, and the first of these.
+    """The result of comparing two generations: groups compared, groups that differ, and the first that differ.
 
     shared: the partials that were compared, if the generations are of two versions.
     """
@@ -42,7 +42,7 @@ class Proof:
 
 
 def prove(connection: Connection, generation: int) -> Proof | None:
-    """Compares every cell of a live generation with the published one, in the snapshot of this transaction.
+    """Compares every cell of a live generation with the published one, in this transaction's snapshot.
 
     Of two versions, it compares what both compute. None if that is nothing, or if the generation is the published one.
     """
@@ -61,7 +61,7 @@ def prove(connection: Connection, generation: int) -> Proof | None:
 
 
 def _compared(connection: Connection, new: Generation, old: Generation, tables: Mapping[str, Compared]) -> Proof:
-    """Compares two generations, given for each table of the new one what is compared."""
+    """Compares two generations. `tables` maps each table of the new one to the columns that are compared."""
     compared, differing = 0, 0
     examples: list[dict[str, Any]] = []
     for name, table in sorted(tables.items()):
@@ -76,7 +76,7 @@ def _compared(connection: Connection, new: Generation, old: Generation, tables: 
 
 
 def record(connection: Connection, proved: Proof, rebuild: int | None) -> None:
-    """Keeps a proof, in place of an earlier one of the same two generations."""
+    """Stores a proof, replacing an earlier proof of the same two generations."""
     values = {**vars(proved), "examples": json.loads(json.dumps(proved.examples, default=str)), "rebuild": rebuild}
     del values["shared"]
     statement = insert(proof).values(values)
@@ -91,7 +91,7 @@ def record(connection: Connection, proved: Proof, rebuild: int | None) -> None:
 
 
 def of_rebuild(connection: Connection, id: int) -> list[Proof]:
-    """The last proof of each view of a rebuild."""
+    """The latest proof of each view that a rebuild computed."""
     rows = connection.execute(select(proof).where(proof.c.rebuild == id).order_by(proof.c.proved_at)).all()
     return list({row.view: _read(row) for row in rows}.values())
 
@@ -101,7 +101,7 @@ def _read(row: Row[Any]) -> Proof:
 
 
 def held_back(connection: Connection, new: Sequence[Generation]) -> list[str]:
-    """The views with the policy `hold` whose generation is not proven equal to the one that is read."""
+    """The views with `on_difference = 'hold'` whose new generation is not proven equal to the published one."""
     policy = {row.name: row.on_difference for row in connection.execute(select(view))}
     now = lookup.published(connection)
     proven = set(
@@ -121,7 +121,7 @@ def held_back(connection: Connection, new: Sequence[Generation]) -> list[str]:
 
 
 def _comparison(connection: Connection, table: Compared, new: str, old: str, where: str) -> str:
-    """SQL that counts the groups that differ in the tables `new` and `old`, and shows the first of them."""
+    """A query that counts the groups of the tables `new` and `old` and shows the first that differ."""
     example = _object({**{name: name for name in table.keys}, "cells": "Sides"})
     sides = f'jsonb_object_agg("Side", {_object({name: name for name in table.partials})}) AS "Sides"'
     return f"""
@@ -135,7 +135,7 @@ def _comparison(connection: Connection, table: Compared, new: str, old: str, whe
 
 
 def _object(columns: Mapping[str, str]) -> str:
-    """SQL of a JSON object of columns by name; 50 fields at a time, since a function takes 100 arguments."""
+    """SQL of a JSON object of columns by name, 50 fields a call, because a Postgres function takes 100 arguments."""
     fields = [f"{postgres_text(name)}, {quoted(column)}" for name, column in columns.items()]
     parts = (", ".join(fields[first : first + 50]) for first in range(0, len(fields), 50))
     return " || ".join(["'{}'::jsonb", *(f"jsonb_build_object({part})" for part in parts)])

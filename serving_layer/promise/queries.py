@@ -1,4 +1,4 @@
-"""The queries of sources: made where a source is declared, ended where it is declared no more."""
+"""The queries of sources: created when a source is declared, deleted when it is dropped."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from view_algebra.errors import LaminaError
 class Topic:
     """A topic as the brokers hold it: its id, and the first offset of each partition.
 
-    start: where a source that reads it begins, as it declares; a partition that this leaves out begins with its first
-    record.
+    start: the declared start of the source. A partition that it leaves out begins at its first record.
     """
 
     id: str
@@ -32,17 +31,17 @@ class Topic:
 
 @dataclass(frozen=True)
 class End:
-    """Where a topic ends, and what stands last there."""
+    """The end of a topic, and the tails below it."""
 
     offsets: Offsets
     tails: Tails
 
 
 def create(connection: Connection, name: str, topic: str, at: Topic, end: End | None = None) -> None:
-    """Makes the query of a source. It reads its topic from where it begins or, where those before are computed, `end`.
+    """Creates the query of a source. It reads the topic from its start, or from `end` if a version computes the rest.
 
-    They are computed from the first record in the topic's log, which may be older than Kafka's, unless the source
-    begins later.
+    That version is computed from the first record in the master log, which may be older than Kafka's first, unless the
+    source declares a later start.
     """
     others = progress.reading(connection, topic)
     logged = progress.begins(connection, topic) if end else {}
@@ -55,7 +54,7 @@ def create(connection: Connection, name: str, topic: str, at: Topic, end: End | 
                 way_out=f"The topic was created again, and its records have one log: drop {other.name} first"
                 " (`lamina apply --prune`).",
             )
-    # A source that was dropped may have left its row, for tables of cells that are not dropped yet.
+    # A dropped source of this name may have left its row, for tables of cells that are not dropped yet.
     again = upsert(query).values(name=name, topic=topic, topic_id=at.id, newest=newest)
     connection.execute(
         again.on_conflict_do_update(
@@ -71,7 +70,7 @@ def create(connection: Connection, name: str, topic: str, at: Topic, end: End | 
             },
         )
     )
-    quarantine.forget(connection, name)  # of a source that was dropped: its records are read again
+    quarantine.forget(connection, name)  # those of a dropped source of this name: its records are read again
     _forget_ids(connection, name)
     for place, offset in at.earliest.items():
         start = max(min(offset, logged.get(place, offset)), at.start.get(place, 0))
@@ -81,13 +80,13 @@ def create(connection: Connection, name: str, topic: str, at: Topic, end: End | 
 
 
 def with_history(connection: Connection) -> set[str]:
-    """The queries that have moved since they were created: a view that is new to them lacks what they have read."""
+    """The queries with counted records. A view that is new to them lacks these records."""
     moved = progress_table.c.next_offset != progress_table.c.start_offset
     return set(connection.execute(select(progress_table.c.query).where(moved).distinct()).scalars())
 
 
 def forget(connection: Connection, name: str) -> None:
-    """Ends a query whose source is not declared any more; its row stays while tables of cells name it."""
+    """Ends the query of a dropped source. Its row stays while tables of cells name it."""
     connection.execute(delete(progress_table).where(progress_table.c.query == name))
     connection.execute(delete(archived).where(archived.c.query == name))
     _forget_ids(connection, name)
@@ -101,7 +100,7 @@ def _forget_ids(connection: Connection, name: str) -> None:
 
 
 def forget_undeployed(connection: Connection) -> None:
-    """Ends the queries that were made for a catalog which was not applied then."""
+    """Ends the queries that were created for a catalog that was never applied."""
     declared = select(texts.c.name).where(texts.c.kind == "source")
     feeding = (
         select(cell_table.c.query)

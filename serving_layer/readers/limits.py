@@ -1,4 +1,4 @@
-"""How much of the server one reader may take, as the settings say it: no connection to Postgres is needed for that."""
+"""Limits on what one reader may take of the server, parsed from the settings without a connection to Postgres."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from pathlib import Path
 from view_algebra.errors import LaminaError
 
 SUPERUSERS = Path(__file__).with_name("superuser.sql")
-"""What only a superuser may forbid; run by the embedded Postgres and by the container's first start."""
+"""SQL that needs a superuser. The embedded Postgres and the container's first start run it."""
 
 CONNECTIONS_OF_A_PERSON = 5
-"""Sessions that a person's login may have at a time; the role `analyst` has a limit of its own."""
+"""Concurrent sessions of a person's login. The role `analyst` has a limit of its own."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one reader may take; as Postgres writes lengths of time and sizes, `0` for no limit.
+    """Limits of one reader. Times and sizes are written as Postgres writes them, `0` means no limit.
 
-    statement_timeout: of one SELECT. idle_in_transaction_session_timeout: until a snapshot that nobody uses is given
-    up. lock_timeout: of waiting. temp_file_limit: of all temporary files of a session. connections: of the role
-    `analyst` at a time.
+    statement_timeout: time of one SELECT.
+    idle_in_transaction_session_timeout: time until the session of an idle snapshot ends.
+    lock_timeout: time of waiting for a lock.
+    temp_file_limit: size of all temporary files of a session.
+    connections: concurrent sessions of the role `analyst`.
     """
 
     statement_timeout: str = "10min"
@@ -33,7 +35,7 @@ class Limits:
 
     @classmethod
     def read(cls, given: str) -> Limits:
-        """From a text as `statement_timeout=1min connections=20`, over the defaults.
+        """Limits from a text such as `statement_timeout=1min connections=20`, over the defaults.
 
         >>> Limits.read("lock_timeout=5s, connections=20").lock_timeout
         '5s'
@@ -54,12 +56,12 @@ class Limits:
 
     @property
     def timeouts(self) -> Mapping[str, str]:
-        """Those that are Postgres' settings of any user."""
+        """The limits that any Postgres user may set."""
         names = ("statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout")
         return {name: getattr(self, name) for name in names}
 
 
 def superusers_script() -> str:
-    """What a superuser is to run in the database, without what only `psql` knows."""
+    """The script for a superuser, without the meta-commands of `psql`."""
     lines = SUPERUSERS.read_text().splitlines()
     return "\n".join(line for line in lines if not line.startswith("\\"))
