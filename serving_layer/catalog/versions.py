@@ -174,7 +174,7 @@ def readings(connection: Connection, source: Source, names: Collection[str]) -> 
 
 
 def shared(new: Version, old: Version) -> dict[str, Compared]:
-    """The partials that two versions of a view compute alike, over the same records and keys, by the new one's table.
+    """The partials that two versions of a view compute alike, over the same records and keys, by new table.
 
     None of them has rounding noise.
     """

@@ -1,4 +1,4 @@
-"""A change of one declaration, and what has to be known of a database to say what changes."""
+"""A change of one declaration, and the facts about a database that changes are worked out from."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Action = Literal["create", "update", "reprocess", "drop", "keep", "refuse", "nothing"]
-"""`update`: at once, nothing is recomputed. `reprocess`: new cells are computed from all records, beside the old ones.
-`keep`: this Lamina would compile the same declaration otherwise, and goes on with what was deployed."""
+"""`update`: at once, nothing is recomputed. `reprocess`: new cells are computed from all records, next to the old ones.
+`keep`: this Lamina would compile the same declaration differently, and keeps the deployed texts."""
 
 COMPARABLE = 20
-"""A rebuild tells how long up to so many times its own records take. Of more it says nothing: a small one mostly
-waits for Spark to start."""
+"""A rebuild predicts the duration of up to this many times its own records. A smaller rebuild mostly measures the start
+of Spark."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What applying a catalog would do to one declaration, or to the database, and what that means.
+    """The effect of applying a catalog on one declaration or on the database.
 
-    diff: of the SQL, as lines of `diff -u`. breaks: what readers use and would lose. dependents: the views that read
-    it, and the relations of others in Postgres. records: offsets below progress that are read anew; seconds: how long
-    that takes, if a rebuild was large enough to tell. bytes: what the cells there are take in Postgres,
-    beside which new ones are kept.
+    diff: of the SQL, as lines of `diff -u`.
+    breaks: columns or names that readers use and would lose.
+    dependents: our views and other roles' relations that read it.
+    records: offsets below progress that would be read again.
+    seconds: how long that takes, if a rebuild was large enough to predict it.
+    bytes: size of the present cells in Postgres. New ones are stored next to them.
     """
 
     kind: Literal["database", "source", "view"]
@@ -40,14 +42,14 @@ class Change:
 
 @dataclass(frozen=True)
 class Measured:
-    """A rebuild that has ended: how many offsets it read, and for how many seconds it ran."""
+    """The offsets that a finished rebuild read, and the seconds that it ran."""
 
     rebuild: int
     offsets: int
     seconds: float
 
     def seconds_for(self, records: int) -> float | None:
-        """About how long so many records take; None if the rebuild was too small to tell.
+        """Predicted seconds for this many records, or None if the rebuild was too small.
 
         >>> Measured(3, offsets=1_000, seconds=20.0).seconds_for(2_000)
         40.0
@@ -59,14 +61,17 @@ class Measured:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a database beside its catalog.
+    """The facts about a database, besides its catalog, that decide what a new catalog changes.
 
-    counted: per query, how many offsets lie below its progress. kept: the versions of views that are live and not
-    published, each with its newest generation: to return to, or for a preview. measured: what a rebuild has read.
-    sizes: bytes of the cells that each view is read from. others: per view, the relations in Postgres that read it,
-    directly or through views of ours, are not ours, and hold back what would drop them; giving_way: those that do not.
-    previewed: per view, the previews that have one of that name; reading: per source, the previews of which it feeds a
-    view. sparks: per view, the version of Spark that computed it.
+    counted: per query, the offsets below its progress.
+    kept: the live unpublished versions of views, for a return or a preview, each with its newest generation.
+    measured: the largest rebuild.
+    sizes: bytes of the published cells of each view.
+    others: per view, other roles' relations that read it, directly or through our views, and block a drop.
+    giving_way: per view, other roles' relations that an apply drops.
+    previewed: per view name, the previews with such a view.
+    reading: per source, the previews with a view that it feeds.
+    sparks: per view, the version of Spark that computed it.
     """
 
     counted: Mapping[str, int] = field(default_factory=dict)
@@ -81,12 +86,12 @@ class Known:
 
     @property
     def moved(self) -> set[str]:
-        """The queries that have counted records: a view that is new to them lacks what they have read."""
+        """The queries with counted records. A view that is new to them lacks these records."""
         return {name for name, offsets in self.counted.items() if offsets}
 
 
 def other_settings(old: Mapping[str, str], new: Mapping[str, str]) -> str:
-    """Which properties are others, in words; empty where none is.
+    """The properties that differ, in words. Empty if none do.
 
     >>> other_settings({"retain": "9 days", "comment": "x"}, {"retain": "1 day", "comment": "x", "keep_versions": "2"})
     'retain is 1 day and was 9 days, keep_versions is 2'
@@ -98,6 +103,6 @@ def other_settings(old: Mapping[str, str], new: Mapping[str, str]) -> str:
 
 
 def sql_diff(old: str, new: str) -> str:
-    """As lines of `diff -u`."""
+    """The difference as lines of `diff -u`."""
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), "deployed", "catalog", lineterm="")
     return "\n".join(lines)

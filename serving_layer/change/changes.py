@@ -1,7 +1,6 @@
-"""What a changed catalog would do, declaration by declaration: in words, and as a difference of the SQL.
+"""The changes between the deployed catalog and a new one, declaration by declaration: in words, and as a diff of SQL.
 
-Nothing is asked here. What is known of the database beside its catalog is a value (`Known`), so that 200 views are
-compared in one pass.
+No statement runs here. The facts about the database are a value (`Known`), so 200 views are compared in one pass.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ NOTHING = Catalog(sources={}, views={})
 
 
 def compare(before: Catalog, after: Catalog, known: Known) -> list[Change]:
-    """A change for each declaration of the two catalogs: sources first, then views in the order of their reading."""
+    """A change for each declaration of the two catalogs: sources first, then views, each after those it reads."""
     if said := renames.wanted(before, after):
         return _with_renames(said, before, after, known)
     anew = read_anew(before, after)
@@ -33,7 +32,7 @@ def compare(before: Catalog, after: Catalog, known: Known) -> list[Change]:
 
 
 def _with_renames(said: Mapping[str, str], before: Catalog, after: Catalog, known: Known) -> list[Change]:
-    """The changes as they would be had the renamed views always had their new names, and the renames."""
+    """The changes as they would be if the renamed views had always had their new names, and the renames themselves."""
     names = {old: new for new, old in said.items()}
     as_now = replace(
         known,
@@ -54,7 +53,7 @@ def _with_renames(said: Mapping[str, str], before: Catalog, after: Catalog, know
 
 
 def _after_the_rename(change: Change, before: Catalog, after: Catalog) -> Change:
-    """A rename computes nothing: what is new waits for a rebuild, unless a view that is served reads it."""
+    """The change of a new view in an apply that renames: it waits for a rebuild, unless a served view reads it."""
     if change.action != "reprocess" or change.name in before.views:
         return change
     if any(name in before.views and change.name in _below(name, after) for name in after.views):
@@ -63,7 +62,7 @@ def _after_the_rename(change: Change, before: Catalog, after: Catalog) -> Change
 
 
 def _why_not_renamed(new: str, said: Mapping[str, str], before: Catalog, after: Catalog, known: Known) -> str | None:
-    """Why a view keeps its name: also where a preview has it, of which the cells are known by the name."""
+    """The reason why a view keeps its name, or None. A preview prevents a rename, because it names the view's cells."""
     for name in (said[new], new):
         for preview in known.previewed.get(name, ()):
             return f"the preview {preview} has {name}; `lamina apply --preview {preview} --drop`, or wait for its end"
@@ -79,13 +78,13 @@ def _rename(change: Change, old: str, why: str | None, after: Catalog, known: Kn
 
 
 class WouldDrop(LaminaError):
-    """The catalog lacks declarations that are deployed: what is not in it would be dropped."""
+    """The catalog lacks deployed declarations, which an apply would drop."""
 
 
 def check_allowed(changes: Sequence[Change], *, prune: bool, allow_break: bool = False) -> None:
     """Raises unless all changes may be made.
 
-    `prune`: what the catalog no longer declares may be dropped. `allow_break`: readers may lose columns.
+    `prune`: declarations missing from the catalog may be dropped. `allow_break`: readers may lose columns.
     """
     refused = [change for change in changes if change.action == "refuse"]
     if refused:
@@ -117,9 +116,9 @@ def check_allowed(changes: Sequence[Change], *, prune: bool, allow_break: bool =
 
 
 def chosen(before: Catalog, after: Catalog, changes: Iterable[Change], stored: Iterable[View] = ()) -> Catalog:
-    """The catalog that is deployed from now on: the new one, but for what goes on as it was.
+    """The catalog to deploy: the new one, except for declarations that stay as deployed.
 
-    `stored` are views of other versions that are kept: a version is computed in one way, whoever compiles it again.
+    `stored` are views of versions that are kept. The texts of a version never change, whoever compiles it again.
     """
     kept = {(change.kind, change.name) for change in changes if change.action == "keep"}
     known = {(view.name, view.version): view for view in (*stored, *before.views.values())}
@@ -135,13 +134,13 @@ def chosen(before: Catalog, after: Catalog, changes: Iterable[Change], stored: I
 
 
 def _below(name: str, catalog: Catalog) -> set[str]:
-    """The views that a view reads, directly or through others."""
+    """The views that a view reads, directly or through other views."""
     reads = set(catalog.views[name].reads)
     return reads.union(*(_below(each, catalog) for each in reads))
 
 
 def _with_readers(change: Change, after: Catalog, known: Known) -> Change:
-    """A change of a view with the views that read it, and the relations of others that do."""
+    """A change of a view, completed by our views and other roles' relations that read it."""
     if change.kind != "view" or change.action in ("create", "keep", "nothing"):
         return change
     ours = sorted(name for name, each in after.views.items() if change.name in each.reads)
@@ -150,7 +149,7 @@ def _with_readers(change: Change, after: Catalog, known: Known) -> Change:
 
 
 def _with_quotes(change: Change, after: Catalog) -> Change:
-    """A change of a view, which warns of columns that are functions to Postgres."""
+    """A change of a view, with a warning about columns whose names are functions in Postgres."""
     view = after.views.get(change.name) if change.kind == "view" else None
     names = () if view is None else words_of_postgres(view.columns)
     if not names or change.action in ("nothing", "keep", "refuse"):
@@ -161,7 +160,7 @@ def _with_quotes(change: Change, after: Catalog) -> Change:
 
 
 def _over_its_cells(old: View | None, new: View) -> View:
-    """A view of the version that is deployed goes on with the cells as they are computed: they are one thing."""
+    """A view whose version is deployed, over the deployed tables of cells."""
     return new if old is None or old.version != new.version else replace(new, cell_tables=old.cell_tables)
 
 

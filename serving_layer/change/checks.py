@@ -1,7 +1,7 @@
-"""Checks of views: conditions that a new generation meets before readers see it, and that live views go on meeting.
+"""Checks of views: conditions that a new generation must meet before readers see it, and that live views must keep.
 
-A check reads a view as its readers would. For generations that are not handed over yet, the views over them are made
-as temporary ones, in a transaction that is rolled back: nobody else sees them, and nothing is left of them.
+A check reads a view as its readers would. For generations that are not handed over yet, it reads temporary views over
+them in a transaction that is rolled back, so nobody else sees them and nothing remains.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from view_algebra.compiled import Catalog, CellTable, Check, View
 from view_algebra.language.quoting import quoted
 
 EXAMPLES = 5
-"""How many of the rows that fail a check are kept with its result."""
+"""Number of failing rows that are stored with a result."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How many rows of a view (or keys, or the view as a whole) fail a check, and the first of those."""
+    """The result of a check: the number of failing rows (or keys, or the whole view), and the first of them."""
 
     view: str
     check: str
@@ -45,7 +45,7 @@ class Verdict:
 
     @property
     def blocked(self) -> bool:
-        """Is what was checked to be kept from readers?"""
+        """True if the failure keeps the generation from readers."""
         return self.blocks and self.failing > 0
 
     @property
@@ -55,7 +55,7 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """Names the view, the check, how much fails it, and the first of that.
+        """The view, the check, the number of failing rows, and the first of them, in words.
 
         >>> print(Verdict("v", "a_is_there", "row", True, 2, [{"a": None}, {"a": None}]).sentence)
         v: its check a_is_there fails for 2 rows, the first {"a": null}
@@ -70,9 +70,9 @@ class Verdict:
 
 
 def of_trial(connection: Connection, trial: Trial, name: str) -> list[Verdict]:
-    """Runs the checks of one view that are about what a trial changes, as if it had come true.
+    """Runs the checks of one view that depend on views changed by a trial, as if the trial had come true.
 
-    In one snapshot (REPEATABLE READ).
+    The caller's transaction is one snapshot (REPEATABLE READ).
     """
     view, affects = trial.catalog.views[name], affected(trial.catalog, trial.changed)
     todo = [check for check in view.checks if concerns(check, affects)]
@@ -87,7 +87,7 @@ def of_trial(connection: Connection, trial: Trial, name: str) -> list[Verdict]:
 
 
 def of_live(connection: Connection, catalog: Catalog, names: Iterable[str]) -> list[Verdict]:
-    """Runs the checks of these views as their readers read them now; nothing has changed against what is published."""
+    """Runs the checks of these views over the published rows."""
     return [
         _verdict(connection, catalog.views[name], check, frozenset())
         for name in names
@@ -96,7 +96,7 @@ def of_live(connection: Connection, catalog: Catalog, names: Iterable[str]) -> l
 
 
 def affected(catalog: Catalog, changed: Iterable[str]) -> dict[str, frozenset[str]]:
-    """For each view, which of the changed ones its rows are made of: itself, and those that it reads."""
+    """For each view, the changed views that its rows depend on: itself, and those that it reads."""
     found: dict[str, frozenset[str]] = {}
     wanted = frozenset(changed)
     for name, view in catalog.views.items():
@@ -105,15 +105,12 @@ def affected(catalog: Catalog, changed: Iterable[str]) -> dict[str, frozenset[st
 
 
 def concerns(check: Check, affects: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """The changed views that a check is about."""
+    """The changed views that a check depends on."""
     return frozenset[str]().union(*(affects[read] for read in check.reads))
 
 
 def held_back(connection: Connection, catalog: Catalog, rebuild: int, new: Sequence[Generation]) -> set[str]:
-    """The views of a rebuild that have not passed all checks that block.
-
-    A check that was not run has not been passed.
-    """
+    """The views of a rebuild that have not passed all blocking checks. A check without a result has not passed."""
     affects = affected(catalog, [each.view for each in new])
     passed = {(each.view, each.check) for each in results(connection, rebuild) if not each.failing}
     failed = [check for view, check in _blocking(catalog) if (view, check.name) not in passed]
@@ -121,9 +118,9 @@ def held_back(connection: Connection, catalog: Catalog, rebuild: int, new: Seque
 
 
 def held_together(catalog: Catalog, new: Sequence[Generation], held: Iterable[str]) -> set[str]:
-    """What is held back, and what was only checked together with that.
+    """The views held back, and those that were only checked together with one of them.
 
-    A check of several new generations says nothing about one of them beside an old one of another.
+    A check of several new generations proves nothing about one of them next to an old generation of another.
     """
     affects, together = affected(catalog, [each.view for each in new]), set(held)
     while True:
@@ -142,9 +139,9 @@ def _blocking(catalog: Catalog) -> Iterator[tuple[str, Check]]:
 
 
 def record(connection: Connection, verdicts: Sequence[Verdict], rebuild: int | None) -> None:
-    """Keeps what was found, in place of what an earlier rebuild, or an earlier run over the live views, has found.
+    """Stores results in place of those of earlier rebuilds, or of earlier runs over the live views.
 
-    What a rebuild is held for stays as long as it is.
+    The results for which a rebuild is held stay until it is released.
     """
     others = lookup.held(connection).keys() - {rebuild}
     of_rebuilds = checked.c.rebuild.is_not(None) & checked.c.rebuild.not_in(others)
@@ -156,20 +153,20 @@ def record(connection: Connection, verdicts: Sequence[Verdict], rebuild: int | N
 
 
 def results(connection: Connection, rebuild: int | None) -> list[Verdict]:
-    """The last results: those of a rebuild, or of the live views."""
+    """The last results of a rebuild, or (None) of the live views."""
     of = checked.c.rebuild == rebuild if rebuild is not None else checked.c.rebuild.is_(None)
     rows = connection.execute(select(checked).where(of).order_by(checked.c.id))
     return [Verdict(row.view, row.name, row.counts, row.blocks, row.failing, row.examples) for row in rows]
 
 
 def replace_live(connection: Connection, verdicts: Sequence[Verdict]) -> None:
-    """Replaces what was found of live views by verdicts on the generations that readers read from now on."""
+    """Replaces results about live views by verdicts on the generations that were just handed over."""
     known = {(each.view, each.check) for each in results(connection, None)}
     record(connection, [each for each in verdicts if (each.view, each.check) in known], None)
 
 
 def blocking(connection: Connection, rebuild: int, held: Sequence[str]) -> Iterator[tuple[Verdict, list[str]]]:
-    """What the checks of a rebuild have found that keeps some of these views from readers, and which of them."""
+    """The failed blocking checks of a rebuild that hold back some of these views, each with those views."""
     catalog = deployed(connection)
     affects = affected(catalog, held)
     found = {(each.view, each.check): each for each in results(connection, rebuild) if each.blocked}
@@ -179,7 +176,7 @@ def blocking(connection: Connection, rebuild: int, held: Sequence[str]) -> Itera
 
 
 def forget(connection: Connection, catalog: Catalog) -> None:
-    """Forgets the results of checks that a catalog no longer declares as they were."""
+    """Deletes the results of checks that a catalog no longer declares, or declares with another effect."""
     for row in connection.execute(select(checked.c.id, checked.c.view, checked.c.name, checked.c.blocks)).all():
         view = catalog.views.get(row.view)
         declared = {(check.name, check.blocks) for check in view.checks} if view else set()
@@ -188,7 +185,9 @@ def forget(connection: Connection, catalog: Catalog) -> None:
 
 
 def _made(connection: Connection, trial: Trial, wanted: Iterable[str]) -> frozenset[str]:
-    """Makes temporary views of what is wanted, and of all that these read, where it would not be what it is; names."""
+    """Creates temporary views of the `wanted` views that a trial changes, and of those they read. Returns their
+    names.
+    """
     views, made = trial.catalog.views, set[str]()
     reads = {name: view.reads for name, view in views.items()}
     needed = {each for name in wanted for each in reached(name, reads)}
@@ -204,7 +203,7 @@ def _made(connection: Connection, trial: Trial, wanted: Iterable[str]) -> frozen
 
 
 def _empty(connection: Connection, table: CellTable) -> str:
-    """A temporary table of cells without any; gives its place."""
+    """Creates an empty temporary table of cells. Returns its name."""
     place = f"pg_temp.{quoted(table.name)}"
     create(connection, table.cells, place)
     return place
@@ -219,20 +218,20 @@ def _verdict(connection: Connection, view: View, check: Check, made: Iterable[st
             if count:
                 first = f"SELECT to_jsonb(failing) FROM (\n{failing}\n) AS failing LIMIT {EXAMPLES}"
                 examples = list(run(connection, first).scalars())
-    except (DataError, ProgrammingError) as error:  # of this check alone: the others are run, and other views go on
+    except (DataError, ProgrammingError) as error:  # a mistake in this check: other checks still run
         if isinstance(error.orig, (errors.UndefinedTable, errors.UndefinedColumn)):
-            raise  # which is no author's mistake
+            raise  # not the author's mistake
         return Verdict(view.name, check.name, "whole", check.blocks, 1, [{"error": first_line(error)}])
     return Verdict(view.name, check.name, check.counts, check.blocks, count, examples)
 
 
 def _over(text: str, made: Iterable[str]) -> str:
-    """The text over the temporary views that were made."""
+    """The text, reading the temporary views instead of the served ones."""
     return _replaced(text, "analytics", {name: f"pg_temp.{quoted(name)}" for name in made}.get)
 
 
 def _published(connection: Connection, text: str) -> str:
-    """The text over the views as they are read now; one that nobody can read yet has no rows."""
+    """The text over the served views. A view that nobody can read yet counts as empty."""
     served = views.served(connection)
 
     def read(name: str) -> str:
@@ -243,7 +242,7 @@ def _published(connection: Connection, text: str) -> str:
 
 
 def _replaced(text: str, schema: str, by: Callable[[str], str | None]) -> str:
-    """The text with the relations of a schema that it reads replaced, where `by` has something in their place."""
+    """The text with the relations of a schema replaced by `by(name)`, except where that is None."""
     for start, end, name in relations(text, schema):
         if (other := by(name)) is not None:
             text = text[:start] + other + text[end:]

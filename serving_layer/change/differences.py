@@ -1,8 +1,7 @@
-"""The rows of a deployed view beside those of the same view in a preview, in one snapshot.
+"""The rows of a deployed view compared with those of the same view in a preview, in one snapshot.
 
-Where both say by which columns their groups are told apart, a row of the one meets the row of the other that has the
-same key; else rows meet only where they are equal in all columns that both have. A multiset of rows is compared: a row
-that is there twice meets two.
+If both views have the same group columns, rows are matched by these. Otherwise rows match only if they are equal in all
+shared columns. Rows are compared as a multiset: a row that occurs twice needs two matches.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import quoted
 
 EXAMPLES = 5
-"""How many rows, or pairs of rows, that differ are shown."""
+"""Rows, or pairs of rows, that are shown as examples of a difference."""
 
 _DOUBLES = ("double precision", "real")
 _NUMBERS = ("smallint", "integer", "bigint", "numeric", *_DOUBLES)
@@ -33,9 +32,10 @@ _NUMBERS = ("smallint", "integer", "bigint", "numeric", *_DOUBLES)
 
 @dataclass(frozen=True)
 class ColumnDifference:
-    """A column that differs: its type on each side (None: it lacks there), and in how many pairs of rows it does.
+    """A column that differs: its type on each side (None: missing there), and the number of pairs of rows in which it
+    does.
 
-    differing is None for a column that one side lacks, and where rows were compared as a whole.
+    differing is None for a column that one side lacks, and if rows were compared as a whole.
     """
 
     column: str
@@ -46,7 +46,7 @@ class ColumnDifference:
 
 @dataclass(frozen=True)
 class Example:
-    """Two rows of one key that differ; or a row that one side lacks, and None."""
+    """Two rows of one key that differ, or one row and None for the side that lacks it."""
 
     here: dict[str, Any] | None
     there: dict[str, Any] | None
@@ -54,9 +54,11 @@ class Example:
 
 @dataclass(frozen=True)
 class Difference:
-    """`here` is the deployed view, `there` the preview's. key: None where rows were compared as a whole.
+    """The result of a comparison. `here` is the deployed view, `there` the preview's.
 
-    same: rows of both that are equal in the columns that both have. differing: pairs of rows of one key that are not.
+    key: the columns that rows were matched by, or None if rows were compared as a whole.
+    same: rows that are equal in all shared columns.
+    differing: pairs of rows with one key that are not.
     """
 
     view: str
@@ -73,12 +75,14 @@ class Difference:
 
     @property
     def equal(self) -> bool:
-        """Have both the same columns, and the same rows?"""
+        """True if both sides have the same columns and the same rows."""
         return not (self.only_here or self.only_there or self.differing or self.columns)
 
 
 def between(connection: Connection, name: str, preview: str, key: Sequence[str] = ()) -> Difference:
-    """Compares a view with that of a preview; in a snapshot of its own, both are of the same records."""
+    """Compares a view with that of a preview. The caller's transaction is one snapshot, so both count the same
+    records.
+    """
     before, after = deployed(connection), previews.get(connection, preview)
     _check_served(connection, name, preview, after)
     types = [_types(connection, schema, name) for schema in ("analytics", preview)]
@@ -135,7 +139,7 @@ def _types(connection: Connection, schema: str, name: str) -> dict[str, str]:
 
 
 def _key(name: str, before: Catalog, after: Catalog, common: Sequence[str]) -> list[str] | None:
-    """What the rows of both are told apart by: a table's key, or the columns that no aggregate is in."""
+    """The columns by which the rows of both sides are matched: a table's key, or the columns without aggregates."""
     keys = [_key_of(name, catalog) for catalog in (before, after)]
     if None in keys or any(column not in common for key in keys for column in key or ()) or keys[0] != keys[1]:
         return None
@@ -150,7 +154,7 @@ def _key_of(name: str, catalog: Catalog) -> list[str] | None:
 
 
 def _sides(name: str, preview: str, common: Sequence[str], here: Mapping[str, str], there: Mapping[str, str]) -> str:
-    """Both views as one relation, over the columns that both have, by number, and the row as JSON."""
+    """Both views as one relation: the shared columns by number, and each row as JSON."""
     selects = []
     for schema, side in (("analytics", "old"), (preview, "new")):
         listed = [f"{_compared(c, here[c], there[c])} AS {_numbered(n)}" for n, c in enumerate(common)]
@@ -167,7 +171,7 @@ def _numbered(number: int) -> str:
 
 
 def _compared(column: str, here: str, there: str) -> str:
-    """A column of two types is compared as a number where both are numbers, else as a text."""
+    """A shared column as it is compared. If its types differ, as a number if both are numeric, else as text."""
     if here == there or (here in _DOUBLES and there in _DOUBLES):
         return quoted(column)
     return f"{quoted(column)}::{'numeric' if here in _NUMBERS and there in _NUMBERS else 'text'}"
@@ -179,9 +183,9 @@ def _repeated(connection: Connection, sides: str, by: Sequence[str]) -> bool:
 
 
 def _by_key(sides: str, by: Sequence[str], tolerant: Sequence[bool]) -> str:
-    """A group for each key: how many rows each side has, what they are, and whether each column differs.
+    """A group per key: the rows of each side, their number, and True for each column that differs.
 
-    tolerant: of each column, whether it is of doubles, whose last digits depend on the order of sums.
+    tolerant: for each column, True if it holds doubles, whose last digits depend on the order of sums.
     """
     told = [f"{differs(_numbered(n), '', tolerant=each)} AS {_flag(n)}" for n, each in enumerate(tolerant)]
     either = " OR ".join(_flag(number) for number in range(len(told))) or "false"
@@ -192,7 +196,7 @@ def _by_key(sides: str, by: Sequence[str], tolerant: Sequence[bool]) -> str:
 
 
 def _by_row(sides: str, columns: int) -> str:
-    """A group for each row that is another, with how many of it each side has."""
+    """A group per distinct row, with its number on each side."""
     by = ", ".join(_numbered(number) for number in range(columns)) or _SIDE
     grouped = f'SELECT {", ".join([*_COUNTS, *_ROWS])}, false AS "Differs" FROM sides GROUP BY {by}'
     return f"WITH sides AS ({sides}), groups AS ({grouped})"
@@ -207,7 +211,7 @@ def _flag(number: int) -> str:
 
 
 def _counts(columns: Sequence[str]) -> str:
-    """How many rows there are of each kind; of each column, in how many pairs of rows it differs."""
+    """The number of rows of each kind, and for each column the number of pairs of rows in which it differs."""
     each = [f"count(*) FILTER (WHERE n = 1 AND o = 1 AND {_flag(i)}) AS {_flag(i)}" for i in range(len(columns))]
     named = {
         "rows_here": "coalesce(sum(o), 0)",

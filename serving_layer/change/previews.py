@@ -1,8 +1,8 @@
-"""Previews: the views of a catalog in a schema of their own, beside the deployed ones, over live cells.
+"""Previews: the views of a catalog in a schema of their own, next to the deployed ones, over live cells.
 
-A view of which the version is deployed, or kept, is made of the cells that are there; of any other version a generation
-is computed and fed, as before a move (`registry.py`), and nothing moves. What a preview reads is known by its places:
-a hand-over leaves these where they are. So a preview goes on through rebuilds, rollbacks and other catalogs.
+A view whose version is deployed or kept reads the existing cells. For any other version a generation is computed and
+fed, as before a move (`registry.py`), but nothing moves. A preview names the places that it reads, and a hand-over
+leaves these where they are. So a preview keeps working through rebuilds, rollbacks and changes of the catalog.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_name, postgres_text, quoted
 
 OURS = ("lamina", "cells", "realtime", "analytics", "spark", "iceberg", "public", "information_schema")
-"""Schemas that no preview is called after, and those that begin with `pg_`."""
+"""Schemas that no preview may be named after, besides those that begin with `pg_`."""
 
 
 @dataclass(frozen=True)
 class PreviewedView:
-    """A view of a preview. cells: `own`, `shared` with the deployed view, `none` of a derived view, or `retired`."""
+    """A view of a preview. cells: `own`, `shared` with the deployed view, `none` (a derived view), or `retired`."""
 
     preview: str
     view: str
@@ -49,7 +49,7 @@ class PreviewedView:
 
 
 def check_name(connection: Connection, name: str) -> None:
-    """Raises unless a preview may have this name: it is a schema's, and there is none of others."""
+    """Raises unless a preview may have this name: a valid schema name that no foreign schema has."""
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", name) or postgres_name(name) != name:
         raise LaminaError(
             f"{name!r} cannot be the name of a preview",
@@ -73,7 +73,7 @@ def check_name(connection: Connection, name: str) -> None:
 
 
 def compiled(connection: Connection, catalog: Catalog) -> Catalog:
-    """What a preview of a catalog serves: what would be deployed by it. Refused where it has a source that is new."""
+    """The catalog that a preview serves, as an apply would deploy it. Raises if it has a new source."""
     before = deployed(connection)
     if new := sorted(catalog.sources.keys() - before.sources.keys()):
         raise LaminaError(
@@ -89,7 +89,7 @@ def compiled(connection: Connection, catalog: Catalog) -> Catalog:
             evidence=f"It says 'renamed_from' = '{old}', and a rename moves the cells to the new name.",
             way_out="Apply the rename alone, then preview the rest; or preview it without the property.",
         )
-    known = replace(registry.known(connection), others={})  # who read deployed views: these stay as they are
+    known = replace(registry.known(connection), others={})  # deployed views stay, so their readers do not matter
     check_allowed(compare(before, catalog, known), prune=True, allow_break=True)
     planned = registry.planned(connection, catalog)
     for name, source in planned.sources.items():
@@ -104,19 +104,19 @@ def compiled(connection: Connection, catalog: Catalog) -> Catalog:
 
 
 def lacking(connection: Connection, catalog: Catalog) -> list[View]:
-    """The views of a compiled catalog of which no generation of that version is live: they are to be computed."""
+    """The views of a compiled catalog whose versions have no live generation and must be computed."""
     there = versions.readable(connection, catalog)
     return [view for name, view in catalog.views.items() if view.cell_tables and name not in there]
 
 
 def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str, int] | None = None) -> None:
-    """Makes a preview of a catalog, or renews it, in one transaction; `ready` are generations that it was computed.
+    """Creates or replaces a preview in one transaction. `ready` are the generations that were computed for it.
 
-    What readers may wait for, the renewal of views, is waited for shortly (`wait_shortly_for_readers`).
+    Replacing views waits only shortly for their readers (`wait_shortly_for_readers`).
     """
     progress.lock(connection, progress.queries(connection))
     if ready is None and name in lookup.previews(connection):
-        rebuilds.refuse_beside_apply(connection)  # which may move a view to what an earlier one was computed
+        rebuilds.refuse_beside_apply(connection)  # it may move a view to a generation of the earlier preview
     check_name(connection, name)
     catalog = compiled(connection, catalog)
     computed = {of: lookup.get(connection, id) for of, id in (ready or {}).items()}
@@ -143,7 +143,7 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
 
 
 def drop(connection: Connection, name: str) -> None:
-    """Ends a preview: its views and its schema go, and what was computed for it alone is retired."""
+    """Ends a preview: drops its views and its schema, and retires the generations that it alone read."""
     if name not in lookup.previews(connection):
         raise LaminaError(
             f"There is no preview named {name}",
@@ -151,7 +151,7 @@ def drop(connection: Connection, name: str) -> None:
             way_out="`lamina status` lists the previews.",
         )
     progress.lock(connection, progress.queries(connection))
-    rebuilds.refuse_beside_apply(connection)  # which may move a view to what was computed for the preview
+    rebuilds.refuse_beside_apply(connection)  # it may move a view to a generation of the preview
     before = _places(connection, name)
     _withdraw(connection, name)
     with _refused_where_read(name):
@@ -174,13 +174,13 @@ def get(connection: Connection, name: str) -> Catalog:
 
 
 def made_of(connection: Connection, name: str) -> dict[str, Generation]:
-    """The live generation that each view with cells of a preview is made of."""
+    """The live generation of each view with cells in a preview."""
     read = {place for places in _places(connection, name).values() for place in places}
     return {each.view: each for each in _read(connection) if read.issuperset(each.places.values())}
 
 
 def listed(connection: Connection) -> list[PreviewedView]:
-    """The views of all previews, and whose their cells are."""
+    """The views of all previews, with the origin of their cells."""
     shown = set(lookup.published(connection).values())
     theirs = {place: each.id in shown for each in _read(connection) for place in each.places.values()}
     rows = connection.execute(
@@ -214,7 +214,7 @@ def _record(connection: Connection, name: str, catalog: Catalog, made_of: Mappin
 
 
 def _create(connection: Connection, name: str, each: View, catalog: Catalog, made_of: Generation | None) -> None:
-    """Makes a view of a preview. It raises in a snapshot in which its cells are not kept current."""
+    """Creates a view of a preview. It raises in a snapshot in which its cells are not maintained."""
     at = {} if made_of is None else {(each.name, table): place for table, place in made_of.places.items()}
     body = moved(placed(each.final, at), catalog.views.keys(), name)
     columns = views.shown_columns(each)
@@ -233,7 +233,7 @@ def _create(connection: Connection, name: str, each: View, catalog: Catalog, mad
 
 
 def _withdraw(connection: Connection, name: str) -> None:
-    """Drops the views of a preview, if there is one, and forgets it; refused while something of others reads one."""
+    """Drops the views and the record of a preview, if it exists. Raises if a relation of another role reads a view."""
     wait_shortly_for_readers(connection)
     there = [f"{quoted(name)}.{quoted(each)}" for each in _places(connection, name)]
     if there:
@@ -244,7 +244,7 @@ def _withdraw(connection: Connection, name: str) -> None:
 
 @contextmanager
 def _refused_where_read(name: str) -> Iterator[None]:
-    """Says in our words that others have made something of a preview's views, or in its schema."""
+    """Raises in our words if other roles have created something over a preview's views or in its schema."""
     try:
         yield
     except DBAPIError as error:
@@ -263,7 +263,7 @@ def _places(connection: Connection, name: str) -> dict[str, list[str]]:
 
 
 def _retire_unread(connection: Connection, before: Mapping[str, Iterable[str]]) -> None:
-    """Retires what a preview has read, and what nobody reads or may return to without it."""
+    """Retires the generations that a preview has read, unless they are read elsewhere or kept for a return."""
     read = {place for places in before.values() for place in places}
     unread = set(lookup.published(connection).values()) | lookup.of_previews(connection)
     surplus = [

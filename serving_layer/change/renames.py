@@ -1,8 +1,8 @@
-"""A view gets another name and keeps its cells: what is known of it moves to the new name, row by row.
+"""Renames: a view gets another name and keeps its cells. Everything recorded of it moves to the new name, row by row.
 
-The rows say afterwards what they would say had the view always had its new name; so plan, apply, rollback and rebuilds
-know of no renames. Tables in which cells are keep theirs: they end in the number of a generation, so that a view which
-takes the old name has others. A micro-batch that was computed for the old names finds others, and is computed again.
+Afterwards the rows read as if the view had always had its new name, so plan, apply, rollback and rebuilds know nothing
+of renames. Tables that hold cells keep their names. They end in a generation's number, so a view that takes the old
+name uses other tables. A micro-batch that was computed for the old names is computed again.
 """
 
 from __future__ import annotations
@@ -41,19 +41,21 @@ _LITERAL = r"'(?:[^']|'')*'"
 
 
 def wanted(before: Catalog, after: Catalog) -> dict[str, str]:
-    """The old name of each view that has a new one; a rename that was applied, or is of nothing here, is none."""
+    """The old name of each view to be renamed. Renames that were applied, or whose old view does not exist, are left
+    out.
+    """
     said = {name: each.properties.get("renamed_from", "") for name, each in after.views.items()}
     return {new: old for new, old in said.items() if new not in before.views and old in before.views}
 
 
 def renamed(catalog: Catalog, names: Mapping[str, str]) -> Catalog:
-    """A catalog as though its views had always had their new names; `names` are new ones by old."""
+    """A catalog as if its views had always had their new names. `names` maps old names to new ones."""
     views = (renamed_view(each, names) for each in catalog.views.values())
     return replace(catalog, views={each.name: each for each in views})
 
 
 def renamed_view(compiled: View, names: Mapping[str, str]) -> View:
-    """A compiled view under its new name, and with the new names of what it reads."""
+    """A compiled view under its new name, reading the new names of other views."""
     name = names.get(compiled.name, compiled.name)
     tables = {each.name: _table(each.name, compiled.name, name, compiled.version) for each in compiled.cell_tables}
     declared = re.sub(rf"(?i)(\bVIEW\s+[`\"]?){re.escape(compiled.name)}\b", rf"\g<1>{name}", compiled.sql, count=1)
@@ -69,7 +71,7 @@ def renamed_view(compiled: View, names: Mapping[str, str]) -> View:
 
 
 def why_not(old: str, new: str, said: Mapping[str, str], before: Catalog, after: Catalog) -> str | None:
-    """Why a view cannot be renamed, where it cannot."""
+    """The reason why a view cannot be renamed, or None."""
     if old in before.sources or new in after.sources:
         return "a table has the name of its source"
     if list(said.values()).count(old) > 1:
@@ -84,7 +86,7 @@ def why_not(old: str, new: str, said: Mapping[str, str], before: Catalog, after:
 
 
 def way_to_keep(old: View, before: Catalog, after: Catalog) -> str:
-    """The way to keep its cells, where a view that comes is the same but for its name."""
+    """A hint for a dropped view: how to keep its cells if a new view is the same except for its name."""
     for new in after.views.values():
         alike = (new.select, new.version, new.columns) == (old.select, old.version, old.columns)
         if new.name not in before.views and alike and not {old.name, new.name} & {*before.sources, *after.sources}:
@@ -94,13 +96,13 @@ def way_to_keep(old: View, before: Catalog, after: Catalog) -> str:
 
 
 def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> Catalog:
-    """Moves all that is known of views to their new names, in the transaction of an apply; gives the catalog of then.
+    """Moves everything recorded of views to their new names, in the transaction of an apply. Returns that catalog.
 
-    The queries are locked, so that no micro-batch is in the middle.
+    The caller holds the lock of the queries, so no micro-batch is in progress.
     """
     if not names:
         return before
-    versions.alone(connection)  # first, as everybody does who changes tables of cells
+    versions.alone(connection)  # first, as in every transaction that changes tables of cells
     if (shown := unsettled(connection, names)) is not None:
         raise LaminaError(
             "A view cannot be renamed while a transaction from before the last move is open",
@@ -114,7 +116,7 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
             evidence=f"rebuild {id}",
             way_out=f"Apply again when it has ended, or `lamina step abandon --rebuild {id}`.",
         )
-    for name, sides in _older(connection).items():  # the others, which nobody needs, may name what is renamed
+    for name, sides in _older(connection).items():  # drop unneeded sides: they may use a renamed name
         connection.execute(update(view).where(view.c.name == name).values(before=[vars(side) for side in sides]))
     wait_shortly_for_readers(connection)
     now = renamed(before, names)
@@ -129,7 +131,7 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
 
 
 def unsettled(connection: Connection, names: Collection[str]) -> str | None:
-    """A view that older snapshots may still need as it was before the last move, and that is or was made of these."""
+    """A view whose state before the last move an older snapshot may need, and that is or reads one of these views."""
     for name, sides in _older(connection).items():
         if sides and (name in names or any(old in side.final for side in sides for old in names)):
             return name
@@ -137,20 +139,20 @@ def unsettled(connection: Connection, names: Collection[str]) -> str | None:
 
 
 def _older(connection: Connection) -> dict[str, list[Side]]:
-    """The older sides that a snapshot may still need, by view, of those that are kept."""
+    """By view, the older sides that a snapshot may still need."""
     rows = connection.execute(select(view.c.name, view.c.before).where(func.jsonb_array_length(view.c.before) > 0))
     return {row.name: needed(connection, row.before) for row in rows.all()}
 
 
 def _move_view(connection: Connection, compiled: View, new: str) -> None:
-    """Its row, with a side for the snapshots in which it is published under the old name; and the analyst's view."""
+    """Renames the analyst's view and its row, and adds a side for snapshots in which the old name is published."""
     old = compiled.name
     where = places(connection)
     row = connection.execute(select(view).where(view.c.name == old)).one()
     place = place_of(old, where)
     before = []
     if place is not None and row.served:
-        # The tables of cells have their new names by now: `final` is placed by these.
+        # The tables of cells already have their new names, so `final` must use them too.
         tables = {t.name: _table(t.name, old, new, compiled.version) for t in compiled.cell_tables}
         before = [vars(Side({old: place}, placed(_spelled(row.final, "cells", tables), where), row.columns))]
     if row.served:
@@ -158,13 +160,13 @@ def _move_view(connection: Connection, compiled: View, new: str) -> None:
     connection.execute(update(view).where(view.c.name == old).values(name=new, before=before))
     for table in (generation, publication, proof, checked):
         connection.execute(update(table).where(table.c.view == old).values(view=new))
-    # What it showed before is known by its old name alone: its values then are not.
+    # Earlier definitions are recorded under the old name only.
     connection.execute(update(history).where(history.c.view == old).values(view=new, definition=None))
     connection.execute(update(rebuild).values(views=func.array_replace(rebuild.c.views, old, new)))
 
 
 def _move_cells(connection: Connection, compiled: View, new: str) -> None:
-    """The tables of cells of all versions: copied under their new names, which others refer to, then deleted."""
+    """Renames the tables of cells of all versions: copies their rows under the new names, then deletes the old rows."""
     for row in connection.execute(select(cell_table).where(cell_table.c.view == compiled.name)).mappings().all():
         old, name = row["name"], _table(row["name"], compiled.name, new, row["version"])
         connection.execute(insert(cell_table).values({**row, "name": name, "view": new}))
@@ -180,7 +182,9 @@ def _move_cells(connection: Connection, compiled: View, new: str) -> None:
 
 
 def _rename_realtime(connection: Connection, old: str, new: str) -> None:
-    """Their names are made of that of the table of cells: what is left of them is found by it, and dropped."""
+    """Renames realtime tables: their names contain that of the table of cells, by which leftovers are found and
+    dropped.
+    """
     found = text(
         "SELECT relname FROM pg_class WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r'"
         " AND relname ~ :pattern"
@@ -191,7 +195,7 @@ def _rename_realtime(connection: Connection, old: str, new: str) -> None:
 
 
 def _move_versions(connection: Connection, names: Mapping[str, str]) -> None:
-    """What is kept to return to, of these views and of those that read them."""
+    """Renames the stored versions of these views and of the views that read them."""
     for row in connection.execute(select(version)).all():
         compiled = renamed_view(loaded(View, row.texts), names)
         same = (version.c.view == row.view) & (version.c.version == row.version)
@@ -200,7 +204,7 @@ def _move_versions(connection: Connection, names: Mapping[str, str]) -> None:
 
 
 def _table(table: str, old: str, new: str, version: str) -> str:
-    """The name of a table of cells under the new name of its view: as the compiler gives it.
+    """The name of a table of cells after its view was renamed, as the compiler would name it.
 
     >>> _table("sums_12345678_2", "sums", "totals", "12345678")
     'totals_12345678_2'
@@ -209,7 +213,7 @@ def _table(table: str, old: str, new: str, version: str) -> str:
 
 
 def _spelled(sql: str, schema: str, names: Mapping[str, str]) -> str:
-    """SQL with other names of relations of a schema; what is said in literals stays.
+    """SQL with relations of a schema renamed, except inside literals.
 
     >>> _spelled("SELECT 'analytics.a' FROM analytics.a, analytics.ab", "analytics", {"a": "b"})
     "SELECT 'analytics.a' FROM analytics.b, analytics.ab"

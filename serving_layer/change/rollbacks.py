@@ -1,4 +1,4 @@
-"""The way back: a view returns to the generation before, or to the version before with its SELECT of then."""
+"""Rollbacks: a view returns to its previous generation, or to its previous version with the SELECT of that version."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ AS_IT_IS = "Declare its previous SELECT over the source as it is now, and apply 
 
 
 def roll_back(connection: Connection, name: str) -> tuple[int, int]:
-    """Hands a view back to the newest live generation before the one it is read from; gives (from, to).
+    """Hands a view back to the newest live generation before the published one. Returns the ids (from, to).
 
-    One of another version becomes the declared one again. That is refused where the view would not equal its SELECT,
-    or where another could not go on over it: the previous catalog, applied, brings back all of it.
+    A version that is returned to becomes the declared one again. This is refused if the view would not equal its SELECT
+    or if views above it could not continue. In that case, applying the previous catalog brings everything back.
     """
 
     def seen() -> tuple[object, Generation, Generation]:
         return state(connection), *lookup.before_published(connection, name)
 
     judged = seen()
-    _refuse(connection, *judged[1:])  # before the lock, since it may compile: micro-batches wait for the lock
+    _refuse(connection, *judged[1:])  # before the lock: it may compile, and micro-batches wait for the lock
     progress.lock(connection, progress.queries(connection))
     _, now, before = found = seen()
     if found != judged:
@@ -57,8 +57,8 @@ def roll_back(connection: Connection, name: str) -> tuple[int, int]:
 
 @contextmanager
 def _in_its_place(connection: Connection, id: int) -> Iterator[None]:
-    """What is returned to in the block keeps its place among what was shown: from there another step back goes on, and
-    not to what was withdrawn.
+    """Keeps the time at which a generation was first shown, while the block publishes it again. A second rollback then
+    goes further back, not to the generation that was just withdrawn.
     """
     this = generation.c.id == id
     shown_at = connection.execute(select(generation.c.shown_at).where(this)).scalar_one()
@@ -76,11 +76,15 @@ def _refuse(connection: Connection, now: Generation, before: Generation) -> None
 
 
 def of_the_version(version: Version, catalog: Catalog) -> Iterator[tuple[str, str, str]]:
-    """Why a version cannot be what a deployed catalog declares again, by what it reads: reason, evidence, way out."""
+    """The reasons, in what a version reads, why the deployed catalog cannot declare it again: reason, evidence, way
+    out.
+    """
     old = version.view
     otherwise = sorted(n for n, source in version.sources.items() if source.parse != catalog.sources[n].parse)
     if otherwise:
-        unique = any(catalog.sources[name].ids for name in otherwise)  # which is read as it is, whatever is applied
+        unique = any(
+            catalog.sources[name].ids for name in otherwise
+        )  # a stream with UNIQUE keeps its parse in any apply
         evidence = f"version {old.version} reads {', '.join(otherwise)} as it was declared then"
         yield "its source was declared differently", evidence, AS_IT_IS if unique else KEPT
     streams = {name for name, source in catalog.sources.items() if source.kind == "stream"}
@@ -95,7 +99,7 @@ def of_the_version(version: Version, catalog: Catalog) -> Iterator[tuple[str, st
 
 
 def of_views_above(old: View, catalog: Catalog) -> Iterator[tuple[str, str, str]]:
-    """Why views that are made of this one cannot go on over a version of before."""
+    """The reasons why views above this one cannot continue over its older version."""
     name = old.name
     unread = (view for view in catalog.views.values() if name not in view.reads)
     if through := sorted(view.name for view in unread if name in _named(view)):
@@ -116,16 +120,18 @@ def _not_alone(name: str, why: str, evidence: str, way_out: str) -> LaminaError:
 
 
 def _named(view: View) -> set[str]:
-    """What the text of a view names; what it names and does not read, it is computed of the records of."""
+    """The names in the text of a view. If the view does not read a named view, it is computed from that view's
+    records.
+    """
     from view_algebra.compile import named_by
 
     return named_by(view)
 
 
 def _compiles_to(version: Version, catalog: Catalog) -> bool:
-    """Is a version what its SELECT compiles to over the views that are declared now?
+    """True if the version's SELECT compiles to the same version over the views that are declared now.
 
-    Where it is not, they have changed, or go on over it; or another Lamina compiled it, and nobody can say.
+    Otherwise those views have changed, or continue over the newer one, or another Lamina compiled the version.
     """
     from view_algebra import compile_catalog
 
@@ -136,7 +142,7 @@ def _compiles_to(version: Version, catalog: Catalog) -> bool:
         needed |= new
         named = set[str]().union(*(_named(declared[name]) for name in new))
     files = {name: source.sql for name, source in catalog.sources.items()}
-    files |= {name: declared[name].sql for name in needed}  # of a table it is the same text
+    files |= {name: declared[name].sql for name in needed}  # a table is both, with the same text
     files |= {f"{old.name}: {check.name}": check.sql for check in old.checks}
     try:
         again = compile_catalog(files, {name: each for name, each in catalog.sources.items() if each.ids})
@@ -146,7 +152,7 @@ def _compiles_to(version: Version, catalog: Catalog) -> bool:
 
 
 def _meaning(view: View) -> tuple[object, ...]:
-    """All that readers and checks see of a view."""
+    """Everything that readers and checks see of a view."""
     return view.version, view.final, view.columns, [check.failing for check in view.checks]
 
 
@@ -166,5 +172,5 @@ def _in_order(views: Mapping[str, View]) -> dict[str, View]:
 
 
 def _groups(view: View) -> frozenset[Column]:
-    """The columns that all its tables of cells are kept by."""
+    """The key columns that all tables of cells of a view share."""
     return frozenset.intersection(*(frozenset(table.keys) for table in view.cell_tables))

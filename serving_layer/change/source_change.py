@@ -1,4 +1,4 @@
-"""What becomes of a source that is declared otherwise, or that this Lamina would read otherwise."""
+"""The change of a source that is declared differently, or that this Lamina would read differently."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from view_algebra.language.starts import EARLIEST, start_of
 
 
 def read_anew(before: Catalog, after: Catalog) -> set[str]:
-    """The sources that are declared as they were, read otherwise by this Lamina, and feed cells that are computed.
+    """The sources with an unchanged declaration that this Lamina reads differently and that feed cells to be computed.
 
-    One parse feeds all cells of a source. It goes on as deployed while all of them do; else all of them are computed
-    anew, with those that share another such source. One whose records are decoded by our code does not go on once that
-    has changed, since what it would read from now on is not what was counted.
+    One parse feeds all cells of a source. The deployed parse stays in use while all these cells stay. Otherwise all of
+    them are computed again, with the cells of views that join another such source. A source decoded by our Python code
+    cannot keep the old way of reading once that code has changed, since future records would be read differently from
+    counted ones.
     """
     from view_algebra.formats import DECODERS, Decoding
 
@@ -37,7 +38,7 @@ def read_anew(before: Catalog, after: Catalog) -> set[str]:
 
 
 def _has_other_cells(new: View, before: Catalog, after: Catalog, anew: set[str]) -> bool:
-    """Are the cells of a view of another version than those deployed, once `anew` are read anew?"""
+    """True if a view has another version of cells than the deployed one, once the sources in `anew` are read again."""
     old = before.views.get(new.name)
     return old is None or (old.version != new.version and not declared_alike(new.name, before, after, anew))
 
@@ -48,7 +49,7 @@ LEAVES = (
 
 
 def source_change(name: str, before: Catalog, after: Catalog, anew: set[str], known: Known) -> Change:
-    """What becomes of a source; `anew` are those that are read anew: see `read_anew`."""
+    """The change of a source. `anew` is the result of `read_anew`."""
     old, new = before.sources.get(name), after.sources.get(name)
     if new is None:
         return Change("source", name, "drop", LEAVES)
@@ -61,7 +62,7 @@ def source_change(name: str, before: Catalog, after: Catalog, anew: set[str], kn
     if old.reads_as(new):
         settings = other_settings(old.properties, new.properties)
         return Change("source", name, "update", settings) if settings else Change("source", name, "nothing", "")
-    if old.kind == new.kind == "table" and name not in before.views:  # deployed by a Lamina that did not read tables
+    if old.kind == new.kind == "table" and name not in before.views:  # deployed by a Lamina that could not query tables
         return Change("source", name, "update", "its rows are served from now on")
     if old.sql == new.sql and name not in anew:
         return Change("source", name, "keep", "this Lamina would read its records differently; it stays as deployed")
@@ -92,7 +93,7 @@ def _types(source: Source) -> dict[str, str]:
 
 
 def _may_make_good(old: Source, new: Source) -> bool:
-    """True if a record that was bad may be good as the source is declared now."""
+    """True if a record that was bad may be good under the new declaration."""
     lenient = {("on_bad_field", "null"), ("empty_as_null", "true")} & new.properties.items()
     fields = [{column.name: each.field(column.name) for column in old.columns} for each in (old, new)]
     is_typed_alike = _types(old).items() <= _types(new).items()
@@ -101,12 +102,12 @@ def _may_make_good(old: Source, new: Source) -> bool:
 
 
 def _told_apart(source: Source) -> dict[str, str]:
-    """The columns by which a stream tells its events apart: by their texts, which depend on their types."""
+    """The UNIQUE columns of a stream with their types, because ids are made from the columns' texts."""
     return {name: kind for name, kind in _types(source).items() if name in source.unique} if source.ids else {}
 
 
 def _read_otherwise(old: Source, new: Source) -> str:
-    """In what two declarations of a source differ: every record is read anew from its value, for all views of it."""
+    """The differences between two declarations of a source, whose records are all read again for all its views."""
     was, now = _types(old), _types(new)
     said = [f"column {name} is new" for name in now if name not in was]
     said += [f"column {name} goes" for name in was if name not in now]

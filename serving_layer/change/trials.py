@@ -1,4 +1,4 @@
-"""What views would be read from, once generations are handed over or a catalog is deployed: for their checks before."""
+"""Trials: what views would read once generations are handed over or a catalog is deployed, so checks can run first."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from view_algebra.compiled import Catalog
 class Trial:
     """A catalog as it would be read.
 
-    places: where the tables of cells would be, by their names; those of a view that is not among them are empty.
-    changed: the views that would show other rows, or their first, by themselves. new: the names that nobody reads yet.
+    places: the places of the tables of cells, by name. Tables without a place are empty.
+    changed: the views that would show other rows, or their first ones.
+    new: the names that nobody can read yet.
     """
 
     catalog: Catalog
@@ -30,7 +31,7 @@ class Trial:
 
 
 def of_handover(connection: Connection, catalog: Catalog, new: Sequence[Generation]) -> Trial:
-    """Of the deployed catalog, once these generations are handed over; those of other versions are not."""
+    """The deployed catalog after these generations are handed over. Generations of other versions are ignored."""
     declared = {(view.name, view.version) for view in catalog.views.values()}
     new = [each for each in new if (each.view, each.version) in declared]
     read = versions.readable(connection, catalog) | {each.view: each for each in new}
@@ -39,7 +40,7 @@ def of_handover(connection: Connection, catalog: Catalog, new: Sequence[Generati
 
 
 def of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[Generation]) -> Trial:
-    """Of a planned catalog, once it is deployed; `ready` are the generations that were computed for it."""
+    """A planned catalog after it is deployed. `ready` are the generations that were computed for it."""
     before = deployed(connection)
     named = renames.wanted(before, catalog)
     old = renames.renamed(before, {was: name for name, was in named.items()}).views
@@ -64,7 +65,7 @@ def of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[Generat
 
 
 def _has_cells(catalog: Catalog, name: str, places: Mapping[str, str]) -> bool:
-    """Is there something to be shown of a view that is new?"""
+    """True if a new view would have cells to show, and so would all views that it reads."""
     view = catalog.views[name]
     own = all(table.name in places for table in view.cell_tables)
     return own and all(_has_cells(catalog, read, places) for read in view.reads)

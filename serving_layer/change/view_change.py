@@ -1,4 +1,4 @@
-"""What becomes of a view that is declared otherwise, or that is fed or compiled otherwise."""
+"""The change of a view that is declared, fed or compiled differently."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _OWN_VALUES = (
     *("user", "current_user", "session_user", "system_user", "current_role", "current_catalog", "current_schema"),
     *("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"),
 )
-"""Words that are functions to Postgres, also where a table has a column of that name."""
+"""Words that Postgres takes for functions even if a table has a column of that name."""
 
 
 def words_of_postgres(columns: Sequence[Column]) -> tuple[str, ...]:
-    """The columns that a reader gets only in quotes: `SELECT user FROM v` gives the reader's own name in each row."""
+    """The columns that readers must quote. `SELECT user FROM v` returns the reader's own name in each row."""
     return tuple(column.name for column in columns if column.name in _OWN_VALUES)
 
 
 def breaks(old: Sequence[Column], new: Sequence[Column]) -> tuple[str, ...]:
-    """The columns that a reader by name would miss, or find of another type.
+    """The columns that a reader by name would miss, or would get with another type.
 
     >>> a, b = Column("a", "BIGINT", "bigint"), Column("b", "STRING", "text")
     >>> breaks([a, b], [b, Column("a", "INT", "integer"), Column("c", "INT", "integer")])
@@ -47,12 +47,12 @@ def breaks(old: Sequence[Column], new: Sequence[Column]) -> tuple[str, ...]:
 
 
 def appends(old: Sequence[Column], new: Sequence[Column]) -> bool:
-    """Does the new shape only add columns at the end? Postgres renews such a view; any other is dropped and made."""
+    """True if the new shape only appends columns. Postgres replaces such a view. Any other is dropped and created."""
     return _shape(old) == _shape(new[: len(old)])
 
 
 def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], known: Known) -> Change:
-    """What becomes of a view; `anew` are the sources that are read anew."""
+    """The change of a view. `anew` are the sources that are read again."""
     old, new = before.views.get(name), after.views.get(name)
     if new is None and (others := known.others.get(name)):
         return Change(
@@ -82,7 +82,7 @@ def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], know
 
 
 def _changed(change: Change, old: View, new: View, after: Catalog, known: Known) -> Change:
-    """The change of a view whose readers go on, or give way."""
+    """The change of a view whose readers stay, or are dropped by the apply."""
     if old.version != new.version:
         return _new_version(change, old, new, after, known)
     if (old.final, old.columns, old.comment) != (new.final, new.columns, new.comment):
@@ -95,12 +95,12 @@ def _changed(change: Change, old: View, new: View, after: Catalog, known: Known)
 
 
 def _dropped_too(names: Sequence[str]) -> str:
-    """What an apply drops, as it reads a view: words after those about the view."""
+    """Words about the analysts' relations that are dropped with a view."""
     return f"; {', '.join(names)}, of analysts, {'is' if len(names) == 1 else 'are'} dropped with it" if names else ""
 
 
 def _with_the_spark(name: str, known: Known) -> Change:
-    """A view that is declared as it was: its cells go on, also where another Spark computed them."""
+    """The change of an unchanged view: its cells stay, even if another Spark computed them."""
     installed = version("pyspark")
     if known.sparks.get(name, installed) == installed:
         return Change("view", name, "nothing", "")
@@ -112,7 +112,7 @@ def _with_the_spark(name: str, known: Known) -> Change:
 
 
 def _new_view(new: View, after: Catalog, known: Known) -> Change:
-    """Of a source with history, a view is computed from what was counted before it is served."""
+    """The change of a new view. Over a source with history, it is computed from the counted records and then served."""
     if (new.name, new.version) in known.kept:
         return Change("view", new.name, "create", "its cells are live, for a preview: served at once")
     waits = sorted(known.moved & new.fed_by)
@@ -153,7 +153,7 @@ def _reprocessed(change: Change, why: str, new: View, after: Catalog, known: Kno
 
 
 def _why(old: View, new: View) -> str:
-    """In what the cells of two versions differ: groups, then partials, then conditions."""
+    """The differences between the cells of two versions: groups, then partials, then sources."""
 
     def names(view: View) -> tuple[set[str], set[str], set[str]]:
         tables = view.cell_tables
@@ -171,7 +171,7 @@ def _why(old: View, new: View) -> str:
 
 
 def declared_alike(name: str, before: Catalog, after: Catalog, anew: set[str]) -> bool:
-    """Is all that a view is made of declared in the same words: the view, and what it names? None is read `anew`?"""
+    """True if the view and everything it names are declared in the same words, and no named source is in `anew`."""
     old, new = (_declarations(catalog) for catalog in (before, after))
     seen, todo = {name}, [name]
     while todo:
@@ -190,7 +190,7 @@ def _declarations(catalog: Catalog) -> dict[str, str]:
 
 
 def _what_differs(old: View, new: View) -> str:
-    """Which texts of a view differ, as a reason to read them."""
+    """The names of the texts in which two views differ."""
     pairs = list(zip(old.cell_tables, new.cell_tables, strict=False))
     names = [
         text for text in ("partial", "cells", "merge") if any(getattr(a, text) != getattr(b, text) for a, b in pairs)

@@ -1,6 +1,6 @@
-"""What needs attention. Each alarm is one sentence that ends in the way out; docs/operations.md has a line for each.
+"""Alarms: conditions that need attention, each a sentence that ends in the way out. docs/operations.md lists them.
 
-Nothing is counted row by row here, so that a health check may ask every few seconds.
+Nothing is counted row by row here, so a health check may run every few seconds.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ if TYPE_CHECKING:
 _AGES = table("ages", column("source"), column("heard_age"), schema="lamina")
 
 GONE_AFTER = 30.0
-"""Seconds without a word of a writer: it says every second that it lives (`speed_layer/layer.py`)."""
+"""Seconds without a heartbeat after which a writer is gone. It sends one a second (`speed_layer/layer.py`)."""
 
 BEATS_MISSED = 8.0
-"""Seconds after which a word of it is overdue."""
+"""Seconds without a heartbeat after which `status` mentions it."""
 
 LEFT_AFTER = 3600.0
-"""Seconds since the last step of a scheduler's rebuild: longer than a step takes on any data measured so far."""
+"""Seconds since the last step of a scheduler's rebuild. No step on any measured data takes that long."""
 
 ARCHIVES_MISSED = 7200.0
-"""Seconds without an archive run after which two of an hourly schedule are missing."""
+"""Seconds without an archive run: an hourly schedule has missed two."""
 
 
 SNAPSHOT_SECONDS = 3600.0
-"""Seconds that a transaction of somebody else may hold a snapshot."""
+"""Seconds for which another session may hold a snapshot."""
 
 NEWEST = 100
-"""Offsets of each partition that are looked at to see whether most of the newest records are bad."""
+"""Offsets at the end of each partition that are searched for a majority of bad records."""
 
 FEW_BAD = 10
-"""Bad records among them that are no alarm, however few records there are."""
+"""Bad records among the newest that raise no alarm, however few records there are."""
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as the brokers hold it now; `retention` where they tell it.
+    """A topic as the brokers hold it now. `retention` is None if they do not report it.
 
-    undecided: what open transactions hold back.
+    undecided: the records that open transactions hold back.
     """
 
     end: Offsets
@@ -69,10 +69,11 @@ class Topic:
 
 @dataclass(frozen=True)
 class Limits:
-    """What is too long and too much.
+    """Limits beyond which an alarm is raised.
 
-    after: seconds that records may wait without one being counted. rebuild_within: hours between two rebuilds; None
-    where none is expected. bad_an_hour: records that may go to quarantine.
+    after: seconds that records may wait without one being counted.
+    rebuild_within: hours between two rebuilds, or None if no rebuild is expected.
+    bad_an_hour: records that may go to quarantine in an hour.
     """
 
     after: float = 60.0
@@ -81,12 +82,12 @@ class Limits:
 
 
 def alarms(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> list[str]:
-    """All of them; `topics` by query, without those that the brokers did not answer for."""
+    """All alarms. `topics` by query, without those that the brokers gave no answer about."""
     return [*listed(by_query(connection, topics, limits)), *of_everything(connection, limits)]
 
 
 def of_everything(connection: Connection, limits: Limits) -> list[str]:
-    """What is wrong beside the queries."""
+    """The alarms that concern no single query."""
     return [
         *of_targets(connection),
         *of_rebuilds(connection, limits),
@@ -99,15 +100,15 @@ def of_everything(connection: Connection, limits: Limits) -> list[str]:
 
 
 def listed(of_queries: Mapping[str, list[str]]) -> list[str]:
-    """What is wrong with queries, a line each."""
+    """The alarms of queries, each with the query's name in front."""
     return [f"{name}: {problem}" for name, problems in of_queries.items() for problem in problems]
 
 
 def by_query(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> dict[str, list[str]]:
-    """What is wrong with each query of a deployed source; of one that an apply awaits, the apply tells."""
+    """The alarms of the query of each deployed source. `apply` itself reports on the sources that it awaits."""
     found: dict[str, list[str]] = {}
     kinds = kinds_of_sources(connection)
-    late = (standbys.behind(connection) or 0) > limits.after  # then nothing here says how the queries are now
+    late = (standbys.behind(connection) or 0) > limits.after  # then the standby does not know how queries are now
     for name, each in progress.queries(connection).items():
         if name in kinds and (reached := progress.read(connection, [name])):
             topic = topics.get(name)
@@ -128,7 +129,7 @@ def by_query(connection: Connection, topics: Mapping[str, Topic], limits: Limits
 def _standing(
     connection: Connection, each: progress.Query, reached: Offsets, topic: Topic | None, limits: Limits
 ) -> str | None:
-    """The alarm that nobody reads the topic, or nobody reads it fast enough, whatever the reason."""
+    """The alarm that the topic is not read, or not read fast enough, with the reason."""
     ages = _ages(connection, each.name)
     if (gone := _silent(each, ages.heard)) is not None:
         return f"its speed layer ({each.writer}) was last heard of {age(gone)} ago: start it again (`lamina up`)"
@@ -150,7 +151,7 @@ def _standing(
 
 
 def silent(connection: Connection, each: progress.Query) -> float | None:
-    """For how many seconds the writer of a query has said nothing, where that is too long; a leap says nothing."""
+    """Seconds since the last heartbeat of a query's writer if it is gone, else None. A leap sends no heartbeats."""
     return _silent(each, _ages(connection, each.name).heard)
 
 
@@ -159,15 +160,15 @@ def _silent(each: progress.Query, heard: float | None) -> float | None:
 
 
 def sources_of(connection: Connection, views: Collection[str]) -> list[str]:
-    """The queries that feed these views, directly or through others."""
+    """The queries that feed these views, directly or through other views."""
     rows = connection.execute(text("SELECT DISTINCT view, source FROM lamina.offsets ORDER BY source"))
     return list(dict.fromkeys(source for view, source in rows if view in views))
 
 
 def waits_for(connection: Connection, name: str, *, starting: bool) -> str | None:
-    """What the records of a topic wait for that are not counted; None where they are about to be, or an alarm tells.
+    """The reason why records of a topic are not counted yet. None if they are about to be, or if an alarm says why.
 
-    `starting`: a speed layer runs, though it may not have begun to read.
+    `starting`: a speed layer runs but may not have begun to read.
     """
     queries = progress.queries(connection)
     each = queries[name]
@@ -190,12 +191,12 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
 
 
 def _lacks_log_times(connection: Connection, name: str) -> bool:
-    """True if a table's records were counted by a leap, or by a Lamina that stored no log times."""
+    """True if a leap counted a table's records, or a Lamina that stored no log times."""
     return progress.lacks_log_times(connection, name) and RAW_LOG_TIME in sources(connection)[name].parse
 
 
 def _ages(connection: Connection, name: str) -> Any:
-    """Seconds since the writer was heard of, since progress moved or was at the end, since the backlog shrank."""
+    """Seconds since the writer's last heartbeat, since progress moved or was at the end, since the backlog shrank."""
 
     def since(*times: Any) -> Any:
         return func.extract("epoch", func.clock_timestamp() - func.greatest(*times))
@@ -232,7 +233,7 @@ def _compacted(each: progress.Query, topic: Topic) -> str | None:
 
 
 def _held(connection: Connection, name: str) -> tuple[Offsets, float]:
-    """What the log holds of a query, and for how many seconds nothing was added at the longest."""
+    """The offsets that the log holds of a query, and the seconds since its least recent partition was archived."""
     rows = connection.execute(
         select(archived.c.topic, archived.c.partition, archived.c.held).where(archived.c.query == name)
     ).all()
@@ -246,7 +247,7 @@ def _held(connection: Connection, name: str) -> tuple[Offsets, float]:
 
 
 def _lost(name: str, held: Offsets, reached: Offsets, topic: Topic) -> str | None:
-    """The alarm that records left Kafka before they were archived: a rebuild would lack those that were counted."""
+    """The alarm that records left Kafka before they were archived. A rebuild would lack those that were counted."""
     gone = [(at, held[at], topic.earliest[at]) for at in held if topic.earliest.get(at, 0) > held[at]]
     if not gone:
         return None
@@ -265,7 +266,7 @@ def _lost(name: str, held: Offsets, reached: Offsets, topic: Topic) -> str | Non
 
 
 def _unarchived(held: Offsets, seconds: float, topic: Topic) -> str | None:
-    """The alarm that what is not archived is half as old as Kafka's retention."""
+    """The alarm that the oldest unarchived records may be half as old as Kafka's retention."""
     keeps = topic.retention.milliseconds if topic.retention else None
     if keeps is None or held.reaches(topic.end) or seconds < keeps / 2000:
         return None
@@ -276,7 +277,7 @@ def _unarchived(held: Offsets, seconds: float, topic: Topic) -> str | None:
 
 
 def _undecided(topic: Topic, limits: Limits) -> str | None:
-    """The alarm that a producer has left a transaction open: what comes after it is not read, and yet nothing lags."""
+    """The alarm that a producer left a transaction open. Later records are not read, yet nothing lags."""
     waiting = [each for each in topic.undecided if each.seconds > limits.after]
     if not waiting:
         return None
@@ -291,9 +292,9 @@ def _undecided(topic: Topic, limits: Limits) -> str | None:
 
 
 def _crowded(held: Offsets, seconds: float, topic: Topic) -> str | None:
-    """The alarm that Kafka, which drops the oldest records for their size, is halfway to what is not archived.
+    """The alarm that Kafka, which drops the oldest records by size, is halfway to the unarchived ones.
 
-    Not while the schedule may still be about to run: a burst after a quiet time is new to the archive, too.
+    Not before two runs of the schedule were missed: the archive also lacks a burst that follows a quiet time.
     """
     keeps = topic.retention.bytes if topic.retention else None
     if keeps is None or seconds < ARCHIVES_MISSED:
@@ -310,7 +311,7 @@ def _crowded(held: Offsets, seconds: float, topic: Topic) -> str | None:
 
 
 def _deletions(held: Offsets, seconds: float, topic: Topic) -> str | None:
-    """The alarm that Kafka may drop deletions of a table before they are archived: a rebuild would bring rows back."""
+    """The alarm that Kafka may drop deletions of a table before they are archived. A rebuild would bring rows back."""
     kept = topic.retention
     if kept is None or not kept.compacted or held.reaches(topic.end) or seconds < kept.deletions / 2000:
         return None
@@ -344,7 +345,7 @@ def _bad(connection: Connection, each: progress.Query, limits: Limits) -> str | 
 
 
 def _most_of_the_newest(connection: Connection, each: progress.Query) -> str | None:
-    """Says how many of a query's newest offsets are of bad records, if more than half are."""
+    """The share of bad records among a query's newest, in words, if more than half are bad."""
     bad, newest = connection.execute(
         text("""
             SELECT sum(b.records), sum(least(:newest, p.next_offset - p.start_offset))
@@ -363,7 +364,7 @@ def _most_of_the_newest(connection: Connection, each: progress.Query) -> str | N
 
 
 def of_snapshots(connection: Connection) -> list[str]:
-    """The alarm that somebody holds a snapshot for long; our own commands may, and end."""
+    """The alarm that another session has held a snapshot for long. Our own commands may hold one, and end."""
     rows = connection.execute(
         text("""
             SELECT pid, usename, extract(epoch FROM clock_timestamp() - xact_start)::float8
@@ -382,7 +383,7 @@ def of_snapshots(connection: Connection) -> list[str]:
 
 
 def of_targets(connection: Connection) -> list[str]:
-    """The views that are further behind than their `fresh_within`, by the age of a source that was never counted."""
+    """The views that exceed their `fresh_within`. A source that was never counted is as far behind as it is old."""
     late = text("""
         SELECT f.view, coalesce(f.seconds_behind, never.seconds), f.fresh_within, never.sources
         FROM lamina.freshness AS f
@@ -405,7 +406,7 @@ def of_targets(connection: Connection) -> list[str]:
 
 
 def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
-    """What is wrong with the rebuilds that came last, and whether one is overdue."""
+    """The alarms about failed, abandoned and overdue rebuilds."""
     lines: list[str] = []
     for each in _failed(connection):
         again = "the same `lamina apply`" if each.kind == RebuildKind.APPLY else "`lamina rebuild`"
@@ -440,8 +441,8 @@ class _Failed(NamedTuple):
 def _failed(connection: Connection) -> list[_Failed]:
     """The rebuilds that failed by themselves and have a view that no later rebuild has computed.
 
-    Only the last hundred rebuilds count: more fail in a row only if nobody looks. Previews do not count: their maker
-    sees the error, and nothing that is deployed depends on them.
+    Only the last hundred rebuilds are read. Previews do not count: the person who makes one sees the failure, and no
+    deployed view waits for it.
     """
     failed = connection.execute(
         text("""
@@ -463,7 +464,7 @@ def _failed(connection: Connection) -> list[_Failed]:
 
 
 def of_checks(connection: Connection) -> list[str]:
-    """What holds new generations back, a proof or checks that block, and the checks of live views that failed."""
+    """The alarms about new generations held back by a proof or a check, and about live views that fail a check."""
     told = []
     for id, waiting in lookup.held(connection).items():
         told += [
@@ -498,12 +499,12 @@ def _left(connection: Connection, newest: Rebuild) -> str | None:
 
 
 def lag(end: Offsets, reached: Offsets) -> int:
-    """An upper bound of the records between progress and the end (offsets, which markers take too)."""
+    """An upper bound of the records between progress and the end: offsets, some of which are markers."""
     return sum(max(0, end[at] - reached.get(at, 0)) for at in end)
 
 
 def age(seconds: float) -> str:
-    """A span of time in the largest unit that it has two of.
+    """A span of time, in the largest unit of which it has at least two.
 
     >>> age(75), age(7_300), age(9 * 86_400), age(7_000)
     ('75 s', '2 h', '9 d', '116 min')

@@ -1,6 +1,6 @@
 """Seconds behind by source, one row a minute, for a week. The console draws the last hour.
 
-Of each view with a target, a bit a minute says whether it was met: reading the share of a day costs one row.
+For each view with a target, one bit a minute says if it was met. Reading the share of a day reads one row.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ DELETE FROM lamina.freshness_history WHERE minute < clock_timestamp() - make_int
 
 
 def note(connection: Connection) -> None:
-    """Inserts each source's seconds behind, and which views meet their targets, unless this minute has a row.
+    """Records each source's seconds behind and each view's met target, unless this minute has a row.
 
-    Deletes rows older than `KEPT_DAYS`, and those of views that have no target any more.
+    Deletes rows older than `KEPT_DAYS`, and those of views that no longer have a target.
     """
     if connection.execute(_NOTE).rowcount:
         connection.execute(_NOTE_TARGETS)

@@ -1,7 +1,7 @@
-"""Numbers for a monitoring system, as a table of data: name, unit in the name, help, labels and the SQL of each.
+"""Metrics for a monitoring system, as a table of data: name (with unit), help, labels and SQL of each.
 
-`read` answers all of them in one statement, which looks at the bookkeeping alone and takes some milliseconds: nothing
-is counted row by row. The lag needs the brokers, and is added by `lamina/metrics.py`.
+`read` runs all of them as one statement over the bookkeeping. It takes some milliseconds and counts nothing row by row.
+The lag needs the brokers, so `lamina/metrics.py` adds it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from serving_layer.postgres.phases import PHASES
 
 @dataclass(frozen=True)
 class Alert:
-    """The condition, in PromQL, under which somebody is called, for how long it has to hold, and what to do then."""
+    """An alert: its condition in PromQL, the time that the condition must last, and the way out."""
 
     name: str
     when: str
@@ -27,7 +27,7 @@ class Alert:
 
 @dataclass(frozen=True)
 class Metric:
-    """One number per set of labels. sql: a SELECT of the labels and the value; empty if the brokers are asked."""
+    """A number per set of labels. sql: a SELECT of the labels and the value, empty if the brokers provide it."""
 
     name: str
     help: str
@@ -63,7 +63,8 @@ _DEPLOYED = {
     "source": "SELECT name FROM lamina.compiled WHERE kind = 'source'",
     "view": "SELECT name FROM lamina.view",
 }
-"""Names that a label may have. The bookkeeping keeps the progress of a dropped source, which nobody has to read."""
+"""SELECTs of the names that a label may have. The bookkeeping keeps the progress of dropped sources, which are left
+out."""
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -330,7 +331,7 @@ WHERE datname = current_database() AND backend_xmin IS NOT NULL AND pid <> pg_ba
 
 
 def read(connection: Connection) -> Iterator[Sample]:
-    """The samples of every metric that Postgres knows, of one moment."""
+    """The samples of every metric that Postgres knows, in one snapshot."""
     for metric, labels, value in connection.execute(text(_STATEMENT)):
         if value is not None:
             yield Sample(metric, tuple(labels), float(value))

@@ -14,7 +14,7 @@ from serving_layer.monitoring.freshness import is_late
 from serving_layer.postgres.states import WriterKind
 
 MOST_BAD = 10_001
-"""Bad records of the last hour that are counted; one more than the page writes out."""
+"""Bad records of the last hour that are counted: one more than the page writes out."""
 
 _STATEMENT = text(Path(__file__).with_name("overview.sql").read_text())
 
@@ -30,11 +30,12 @@ class Proof:
 
 @dataclass(frozen=True)
 class View:
-    """A view as readers read it. cells: as Postgres estimates them; None for a derived view, and
-    until Postgres has estimated them.
+    """A view as readers read it.
 
-    seconds_behind: for how long it may lack a record of any of its sources. fresh_within: the seconds that it may
-    be behind, if its declaration says so. held: readers do not get a new generation.
+    cells: Postgres' estimate. None for a derived view, and until Postgres has estimated it.
+    seconds_behind: seconds for which it may lack a record of one of its sources.
+    fresh_within: the seconds that it may be behind, if declared.
+    held: a new generation is held back from readers.
     """
 
     name: str
@@ -50,15 +51,17 @@ class View:
 
     @property
     def is_late(self) -> bool:
-        """True if it is further behind than it may be."""
+        """True if it is further behind than its `fresh_within`."""
         return is_late(self.seconds_behind, self.fresh_within)
 
 
 @dataclass(frozen=True)
 class Source:
-    """A source as its query counts it. next_offsets: by partition. counted: offsets below progress.
+    """A source as its query counts it.
 
-    heard_age: seconds since its writer last said that it lives, or committed.
+    next_offsets: progress by partition.
+    counted: offsets below progress.
+    heard_age: seconds since its writer's last heartbeat or commit.
     """
 
     name: str
@@ -74,7 +77,7 @@ class Source:
 
     @property
     def is_read(self) -> bool:
-        """True if its writer is a speed layer."""
+        """True if its writer is a speed layer. A leap writes for a while, and a skip for a moment."""
         return self.writer_kind == WriterKind.SPEED_LAYER
 
 
@@ -82,7 +85,7 @@ class Source:
 class Overview:
     """Views, each after those that it reads, and sources by name.
 
-    minutes: of the last hour, oldest first: seconds ago, and how far each source was behind then.
+    minutes: of the last hour, oldest first: the seconds since then, and how far each source was behind.
     """
 
     views: tuple[View, ...]
@@ -91,7 +94,7 @@ class Overview:
 
 
 def overview(connection: Connection) -> Overview:
-    """Reads all of it in one statement."""
+    """Reads the whole state in one statement."""
     read: dict[str, Any] = connection.execute(_STATEMENT, {"most_bad": MOST_BAD}).scalar_one()
     minutes = tuple((ago, behind) for ago, behind in read["minutes"])
     return Overview(tuple(map(_view, read["views"])), tuple(map(_source, read["sources"])), minutes)

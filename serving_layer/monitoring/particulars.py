@@ -1,4 +1,4 @@
-"""The bookkeeping of one view, or of one source, for a page about it."""
+"""The bookkeeping of one view or one source, for a page about it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ ORDER BY h.id DESC LIMIT :most
 
 @dataclass(frozen=True)
 class Minute:
-    """The micro-batches of a source in one minute, so many seconds ago, and their mean seconds by phase."""
+    """The micro-batches of a source in one minute, `ago` seconds ago, and their mean seconds by phase."""
 
     ago: float
     micro_batches: int
@@ -93,9 +93,11 @@ class Minute:
 
 @dataclass(frozen=True)
 class ViewParticulars:
-    """A view as readers read it. cells: as Postgres estimates them; None for a derived view.
+    """A view as readers read it.
 
-    compared, differing: cells of its newest proof. generations: the newest ones, dropped ones included, newest first.
+    cells: Postgres' estimate, or None for a derived view.
+    compared, differing: cells of its newest proof.
+    generations: the newest ones, newest first, with dropped ones.
     """
 
     seconds_behind: float | None
@@ -115,9 +117,12 @@ class ViewParticulars:
 
 @dataclass(frozen=True)
 class Step:
-    """A row of the history. query: whose progress moved, from `first` below `next` of each of `partitions`.
+    """A row of the history.
 
-    view: shows `generation` from now on. rebuild, leap: what made that generation; compared, differing: its proof.
+    query: its progress moved from `first` to below `next` in each of `partitions`.
+    view: it shows `generation` from this time on.
+    rebuild, leap: the origin of that generation.
+    compared, differing: cells of its proof.
     """
 
     at: datetime
@@ -134,14 +139,16 @@ class Step:
 
     @property
     def offsets(self) -> str:
-        """The offsets that were counted, the last ones included: `0:1-3 1:7`."""
+        """The counted offsets, the last ones included: `0:1-3 1:7`."""
         ranges = zip(self.partitions or (), self.first or (), self.next or (), strict=True)
         return " ".join(f"{at}:{a}" + (f"-{b - 1}" if b - a > 1 else "") for at, a, b in ranges)
 
 
 @dataclass(frozen=True)
 class Generation:
-    """A generation of a view, and its newest proof: cells compared and differing, against which generation."""
+    """A generation of a view and its newest proof: cells compared, cells differing, and the generation compared
+    with.
+    """
 
     id: int
     version: str
@@ -160,7 +167,7 @@ class Generation:
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition of a source: the first offset that counts, progress, and the offset below which it is archived."""
+    """A partition of a source: its first offset, progress, and the offset below which it is archived."""
 
     partition: int
     start_offset: int
@@ -171,7 +178,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why records of a source went to quarantine, how many, and when the first and the last did."""
+    """A reason why records of a source went to quarantine, their number, and the times of the first and the last."""
 
     error: str
     records: int
@@ -181,9 +188,11 @@ class Reason:
 
 @dataclass(frozen=True)
 class SourceParticulars:
-    """All of one source. duplicates: copies of counted records; conflicts: those that differ and come before.
+    """The bookkeeping of one source.
 
-    minutes: those of the last hour that had a micro-batch, oldest first.
+    duplicates: copies of counted records.
+    conflicts: copies that come before the counted record and differ from it.
+    minutes: the minutes of the last hour with a micro-batch, oldest first.
     """
 
     duplicates: int
@@ -202,20 +211,20 @@ class SourceParticulars:
 
 
 def of_view(connection: Connection, view: str, most: int = 50) -> ViewParticulars | None:
-    """Reads in the snapshot of the connection; None if no view has this name."""
+    """The particulars of a view in the connection's snapshot, or None if no view has this name."""
     row = connection.execute(_VIEW, {"view": view}).mappings().one_or_none()
     generations = connection.execute(_GENERATIONS, {"view": view, "most": most})
     return None if row is None else ViewParticulars(**row, generations=[Generation(*each) for each in generations])
 
 
 def freshness_met(connection: Connection, view: str) -> list[tuple[str, float]]:
-    """The shares of the last hour and day in which a view was within its `fresh_within`; empty without one."""
+    """The shares of the last hour and day in which a view met its `fresh_within`. Empty if it has none."""
     met = text("SELECT span, met FROM lamina.freshness_met WHERE view = :view ORDER BY span DESC")
     return [(span, share) for span, share in connection.execute(met, {"view": view})]
 
 
 def of_source(connection: Connection, source: str) -> SourceParticulars | None:
-    """Reads in the snapshot of the connection; None if no query has this name."""
+    """The particulars of a source in the connection's snapshot, or None if no query has this name."""
     given = {"source": source, "most": REASONS}
     row = connection.execute(_SOURCE, given).mappings().one_or_none()
     if row is None:

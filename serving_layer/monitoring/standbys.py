@@ -1,7 +1,7 @@
-"""Physical standbys for readers: how far a standby is behind its primary, as either of them knows it.
+"""Physical standbys for readers, and how far they are behind their primary, as either server sees it.
 
-A standby shows what the primary showed some moments ago, and is as true: views, offsets and receipts come from one log.
-Nothing writes there, and locks of the primary's sessions are not seen there.
+A standby shows what the primary showed some moments ago. It is as consistent, because views, offsets and receipts come
+from one log. Nothing writes there, and it does not see locks of the primary's sessions.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ ORDER BY slot_name
 
 
 def behind(connection: Connection) -> float | None:
-    """Seconds that this server is behind its primary: 0 if it has replayed all that it received; None if it has none.
+    """Seconds that this server is behind its primary, 0 if it has replayed everything it received, None for a primary.
 
-    If the primary cannot be reached, they count from the newest transaction that was replayed.
+    If the primary cannot be reached, they count from the newest replayed transaction.
     """
     seconds: float | None = connection.execute(_BEHIND).one()[0]
     return seconds
 
 
 def alarms(connection: Connection, seconds: float) -> list[str]:
-    """The alarms of a standby that is further behind than `seconds`; of a primary, those of its standbys."""
+    """The alarm of a standby that is more than `seconds` behind, or a primary's alarms about its standbys."""
     late, receives = connection.execute(_BEHIND).one()
     if late is not None:
         why = (

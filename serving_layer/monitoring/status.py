@@ -1,4 +1,6 @@
-"""What operators ask first: is every view fresh, is every query moving, what did the last rebuild find."""
+"""The status for operators: the freshness of every view, the progress of every query, the result of the last
+rebuild.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,11 @@ _NEWEST_PROOFS = text(
 
 @dataclass(frozen=True)
 class ViewStatus:
-    """A view: rows as they are served now; `freshness` is for how many seconds it may lack a record.
+    """A view with the rows it serves now.
 
-    fresh_within: the seconds that it may be behind, if its declaration says so.
-    provisional: cells that realtime has touched since the cut of the generation that is read.
+    freshness: the seconds for which it may lack a record.
+    fresh_within: the seconds that it may be behind, if declared.
+    provisional: cells that micro-batches have touched since the cut of the published generation.
     """
 
     view: str
@@ -48,12 +51,14 @@ class ViewStatus:
 
 @dataclass(frozen=True)
 class QueryStatus:
-    """A query: `lag` is an upper bound of the records behind (offsets, which markers take too).
+    """A query.
 
-    begins: the offsets below which records are not part of the source, of the partitions that do not begin at 0.
-    bad_fields: records that count, with NULL for a field that could not be read; quarantine keeps them, too.
-    skipped: records that were skipped by name; they are in quarantine, too. duplicates: records that are copies of a
-    counted one; conflicts: those of them that would have counted in its place in a rebuild, and differ.
+    lag: an upper bound of the records behind, in offsets, some of which are markers.
+    begins: the offsets at which partitions begin to count, for those that do not begin at 0.
+    bad_fields: records that count, with NULL for an unreadable field. They are in quarantine too.
+    skipped: records skipped by name. They are in quarantine too.
+    duplicates: records that are copies of a counted one.
+    conflicts: copies that differ from the counted record, and that a rebuild counts in its place.
     """
 
     query: str
@@ -73,9 +78,9 @@ class QueryStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """Views, queries, generations, previews, the last rebuild, and what needs attention.
+    """Views, queries, generations, previews, the last rebuild, and the alarms.
 
-    standby: seconds that this server is behind its primary; None if it is the primary.
+    standby: seconds that this server is behind its primary, or None for a primary.
     """
 
     views: list[ViewStatus]
@@ -88,7 +93,7 @@ class Status:
 
 
 def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> Status:
-    """All of it in one snapshot; `topics` are what the brokers hold, by query (missing when away)."""
+    """The whole status in one snapshot. `topics` are those that the brokers reported, by query."""
     problems = alarms.by_query(connection, topics, limits)
     published = lookup.published(connection)
     live = {each.id: each for each in lookup.find(connection, generation.c.dropped_at.is_(None))}
@@ -108,7 +113,7 @@ def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) 
 
 
 def _views(connection: Connection, shown: Mapping[str, lookup.Generation]) -> list[ViewStatus]:
-    """Every view, by the generation that it is read from."""
+    """The status of every view, by its published generation."""
     views = connection.execute(select(view).order_by(view.c.position)).all()
     rows = _counts(connection, {each.name: [f"analytics.{quoted(each.name)}"] for each in views if each.served})
     touched = {
@@ -137,9 +142,9 @@ def _views(connection: Connection, shown: Mapping[str, lookup.Generation]) -> li
 
 
 def _counts(connection: Connection, among: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """For each name, the rows of what stands after FROM, in statements of some counts each.
+    """For each name, the rows that the texts after FROM count, in statements of `COUNTS_AT_ONCE` counts.
 
-    Postgres holds the memory of all counts of a statement until its end.
+    Postgres holds the memory of all counts of a statement until it ends.
     """
     names, found = list(among), dict.fromkeys(among, 0)
     counts = [
@@ -156,7 +161,7 @@ def _counts(connection: Connection, among: Mapping[str, Sequence[str]]) -> dict[
 def _queries(
     connection: Connection, topics: Mapping[str, Topic], problems: Mapping[str, list[str]]
 ) -> list[QueryStatus]:
-    """The queries of deployed sources, with their problems."""
+    """The status of each deployed source's query, with its problems."""
     starts, reached = progress.starts_of_each(connection, problems), progress.of_each(connection, problems)
     bad, bad_fields = quarantine.counted_by_source(connection)
     skipped = Counter(at.topic for at, _ in skipping.read(connection))

@@ -1,4 +1,4 @@
-"""Says what is waited for, to whoever waits longer than a second."""
+"""Narration of waiting: a person who waits longer than a second is told what for."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 1.0
-"""Without a word, a person waits that long before they wonder."""
+"""Seconds of silence before a person wonders."""
 
 AGAIN_SECONDS = 30.0
-"""After these it is said again, and how long it has been."""
+"""Seconds between repetitions, which name the time waited so far."""
 
 
 @contextmanager
 def waiting(
     tell: Callable[[str], None], what: str, *, said: bool = False, so_far: Callable[[], str] | None = None
 ) -> Iterator[None]:
-    """Tells `what` when the block takes longer than a second, and again every half minute.
+    """Prints `what` if the block takes longer than a second, and again every half minute.
 
-    said: it was told. so_far: what is done, told with the seconds.
+    said: it was printed before. so_far: the progress to print with the seconds.
     """
     done, began = threading.Event(), time.monotonic()
 
@@ -46,18 +46,18 @@ def waiting(
 
 
 class Narrator(Protocol):
-    """What has somebody to tell."""
+    """An object that can print narration."""
 
     @property
     def tell(self) -> Callable[[str], None]:
-        """Takes a line of narration."""
+        """Prints a line of narration."""
 
 
 N = TypeVar("N", bound=Narrator)
 
 
 def waited_for(what: str) -> Callable[[Callable[Concatenate[N, P], T]], Callable[Concatenate[N, P], T]]:
-    """A method that tells `what` when it takes longer than a second."""
+    """Wraps a method to print `what` if it takes longer than a second."""
 
     def of(method: Callable[Concatenate[N, P], T]) -> Callable[Concatenate[N, P], T]:
         @wraps(method)

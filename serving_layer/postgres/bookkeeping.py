@@ -1,7 +1,7 @@
-"""The tables of schema `lamina`: what Lamina knows about its queries, generations and rebuilds.
+"""The tables of schema `lamina`: the state of queries, generations and rebuilds.
 
-Each fact has one place. A micro-batch's effect and its progress are rows of the same database, so that one
-transaction writes both. `serving_layer/upkeep/migrations` builds these tables; a test holds the two together.
+Each fact is stored once. A micro-batch's effect and its progress are rows of the same database, so one transaction
+writes both. `serving_layer/upkeep/migrations` builds these tables. A test compares the two.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from serving_layer.postgres.states import GenerationState, OneOf, RebuildKind, R
 SCHEMA = "lamina"
 
 SIZE = "100 + octet_length(error) + coalesce(octet_length(key), 0) + coalesce(octet_length(value), 0)"
-"""Of a quarantined record, in bytes."""
+"""SQL of the size of a quarantined record, in bytes."""
 
 metadata = MetaData(
     schema=SCHEMA,
@@ -164,7 +164,7 @@ heartbeat = Table(
     Column("query", Text, ForeignKey(query.c.name, ondelete="CASCADE"), primary_key=True),
     Column("heard_at", DateTime(timezone=True), nullable=False, comment="when its writer last said that it lives"),
     comment="the newest sign of life of each query's writer; it does not wait for the lock of the query",
-    # Half of each page is free, so that an update stays in its page and touches no index.
+    # Half of each page stays free, so an update stays in its page and touches no index.
     postgresql_with={"fillfactor": 50},
 )
 

@@ -1,4 +1,4 @@
-"""One way into Postgres: connections, transactions, and what happens when it is away."""
+"""The connection to Postgres: sessions, transactions, and waiting while the server is down."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from view_algebra.errors import LaminaError
 log = logging.getLogger("lamina.serving")
 
 Connection = sqlalchemy.Connection
-"""A connection in a transaction, as those who speak to Postgres through this package pass it on."""
+"""A connection in a transaction. Other packages pass it on."""
 
 PostgresError = DBAPIError
-"""What Postgres refuses."""
+"""Raised when Postgres refuses a statement."""
 
 REFUSALS = (DBAPIError, psycopg2.Error)
-"""The same, also where it is the driver alone that was asked."""
+"""Refusals by Postgres, through SQLAlchemy or from the driver."""
 
 T = TypeVar("T")
 
@@ -39,34 +39,34 @@ _KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_coun
 _KEEPALIVES_THERE = " ".join(f"-c tcp_{name}={value}" for name, value in _KEEPALIVES.items())
 
 FROZEN_MS = 60_000
-"""A process that says nothing for so long within a transaction is frozen (stopped, swapped out): Postgres ends its
-session, and what it has locked is free again. A commit has no pause of its own."""
+"""A process that sends nothing for so long within a transaction is frozen (stopped, swapped out). Postgres ends its
+session and frees its locks. A commit never pauses so long by itself."""
 
 CONNECTION: dict[str, Any] = {
     "connect_timeout": 10,
     "application_name": "lamina",
-    # Seconds, and milliseconds: a machine that vanished is away within half a minute, and not for hours. The same the
-    # other way: what a vanished client has locked is free again as soon.
+    # Seconds and milliseconds: a vanished server counts as down within half a minute, not hours. The server detects a
+    # vanished client as fast, and frees its locks.
     **_KEEPALIVES,
     "tcp_user_timeout": 25_000,
-    # Timestamps are instants; the session's zone only decides how they are written, so it must be known. What the
-    # database limits for readers is not limited for us.
+    # Timestamps are instants. The session's zone decides how they are written, so it must be known. The database's
+    # limits for readers do not apply to us.
     "options": "-c timezone=UTC -c statement_timeout=0 -c lock_timeout=0 -c transaction_timeout=0"
     f" -c idle_in_transaction_session_timeout={FROZEN_MS} {_KEEPALIVES_THERE}",
 }
-"""What every connection that writes is opened with, for the driver."""
+"""Options of the driver for every connection that writes."""
 
 RETRIES = 20
-"""How often a transaction is repeated that Postgres ended to resolve a deadlock."""
+"""Repetitions of a transaction that Postgres ended to resolve a deadlock."""
 
 READER_PATIENCE_MS = 20
-"""How long a statement of ours waits for a reader: as long as that, other readers wait behind us."""
+"""Milliseconds that our statement waits for a reader's lock. Meanwhile, other readers wait behind it."""
 
 PATIENCE_SECONDS = 10.0
-"""How long a transaction is repeated that a reader is in the way of, each time for no longer than that."""
+"""Seconds for which a transaction is repeated while readers hold a lock that it needs."""
 
 PAUSE_SECONDS = 0.1
-"""Between two of these, in which whoever has waited goes on."""
+"""Seconds between two such attempts, in which the readers that wait proceed."""
 
 
 def login_of(url: str | None) -> tuple[str | None, str | None]:
@@ -93,10 +93,10 @@ def with_login(url: str, role: str, password: str) -> str:
 
 
 class Database:
-    """A Postgres database that holds a serving layer; every transaction is READ COMMITTED unless it says otherwise."""
+    """A Postgres database with a serving layer. Transactions are READ COMMITTED unless they request otherwise."""
 
     def __init__(self, url: str) -> None:
-        """`url` is SQLAlchemy's, as `postgresql://owner:password@host:port/database`."""
+        """`url` has SQLAlchemy's form, such as `postgresql://owner:password@host:port/database`."""
         try:
             self.url = make_url(url).set(drivername="postgresql+psycopg2")
         except ArgumentError as error:
@@ -122,7 +122,7 @@ class Database:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """A read-only transaction in which every statement sees the same moment."""
+        """A read-only transaction in which every statement sees the same snapshot."""
         with self.begin(isolation="REPEATABLE READ") as connection:
             connection.execute(text("SET TRANSACTION READ ONLY"))
             yield connection
@@ -134,10 +134,10 @@ class Database:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
     def retrying(self, what: Callable[[Connection], T], *, patience: float = PATIENCE_SECONDS) -> T:
-        """The value of `what` in a transaction of its own, repeated when Postgres ended it to resolve a deadlock.
+        """Runs `what` in a transaction of its own and returns its value, again if Postgres reports a deadlock.
 
-        Repeated for some seconds (`patience`), too, where it set a `lock_timeout` and a reader was in its way: between
-        two tries whoever waits behind it goes on.
+        If `what` sets a `lock_timeout` and a reader holds a lock too long, it is repeated for `patience` seconds, and
+        waiting readers proceed in between.
         """
         deadline = time.monotonic() + patience
         attempt = 0
@@ -157,10 +157,9 @@ class Database:
     def waiting(
         self, what: Callable[[], T], *, give_up: Callable[[], bool] = lambda: False, lost_at_most: float = math.inf
     ) -> T:
-        """The value of `what`, called again while Postgres is away; a log line says so, once per outage.
+        """Calls `what` until Postgres answers, and returns its value. Logs one line per outage.
 
-        Raises SessionLost where it is not away, but has ended the session more often than `lost_at_most` in the middle
-        of this.
+        Raises SessionLost if Postgres is up but has ended more than `lost_at_most` sessions within this call.
         """
         delay, away_since, lost = 0.1, None, 0
         while True:
@@ -188,7 +187,7 @@ class Database:
                 return value
 
     def is_blocked(self, session: int) -> bool:
-        """Does a session wait for a lock that another holds? False, too, while Postgres is away."""
+        """True if a session waits for another session's lock. False while Postgres is down."""
         try:
             with self.begin() as connection:
                 blocking = select(func.cardinality(func.pg_blocking_pids(session)))
@@ -210,30 +209,30 @@ class Database:
             yield connection
 
     def close(self) -> None:
-        """Gives all connections back."""
+        """Closes all connections."""
         self.engine.dispose()
 
 
 _opened: weakref.WeakSet[Any] = weakref.WeakSet()
-"""The driver's connections of this process."""
+"""The driver's open connections of this process."""
 
 _opening = threading.Lock()
 
 
 def is_opened(connection: Any) -> None:
-    """Notes a connection of the driver, so that `cancel` reaches it."""
+    """Registers a connection of the driver, so that `cancel` reaches it."""
     with _opening:
         _opened.add(connection)
 
 
 def cancel() -> None:
-    """Has Postgres end what it computes for this process, now: a statement that runs fails, and nothing else.
+    """Cancels the statements that Postgres is running for this process. They fail, and nothing else does.
 
-    May be called from any thread: the one that waits for Postgres waits in the driver's C, and hears of nothing.
+    Any thread may call this. The thread that waits for Postgres is inside the driver's C code and sees no signal.
     """
     with _opening:
         opened = list(_opened)
-    # Those of this moment: what begins while they are cancelled may be what tidies up after them.
+    # Only the statements of this moment: one that begins during this loop may be cleaning up after them.
     busy = [each for each in opened if each.info.transaction_status == TRANSACTION_STATUS_ACTIVE]
     for connection in busy:
         with contextlib.suppress(psycopg2.Error):
@@ -241,13 +240,13 @@ def cancel() -> None:
 
 
 def session_of(connection: Connection) -> int:
-    """The number that Postgres knows the session of a connection by."""
+    """The process id of a connection's session in Postgres."""
     number: int = connection.connection.driver_connection.get_backend_pid()  # type: ignore[union-attr]
     return number
 
 
 class SessionLost(LaminaError):
-    """Postgres is there, and ends the session each time that a transaction is tried."""
+    """Postgres is up, and ends the session whenever the transaction is tried."""
 
 
 class PostgresAway(LaminaError):
@@ -267,7 +266,7 @@ class PostgresAway(LaminaError):
 def no_connection(code: str, said: str, settings: str, *, at: str = "", start: str = "Start it") -> PostgresAway:
     """The error of a connection that failed with this SQLSTATE (`connecting.refusal`).
 
-    A server that refuses the login need not be started.
+    The server may be down, be full, or refuse the login. One that refuses the login need not be started.
     """
     if code == connecting.TOO_MANY_CONNECTIONS:
         return PostgresAway(
@@ -288,20 +287,20 @@ def no_connection(code: str, said: str, settings: str, *, at: str = "", start: s
 
 
 def is_away(error: BaseException) -> bool:
-    """True if Postgres is not there now, and may come back."""
+    """True if the error means that Postgres is down and may come back."""
     if isinstance(error, PostgresAway):
         return not error.refuses_login
     if isinstance(error, DBAPIError):
         return error.connection_invalidated or is_away(error.orig) if error.orig else False
     code = getattr(error, "pgcode", None) or ""
     if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError):
-        # 57P01..03 and 08xxx are a server that goes away; an error without a code is a broken connection.
+        # 57P01..03 and 08xxx come from a server that shuts down. An error without a code is a broken connection.
         return not code or code.startswith(("08", "57P"))
     return False
 
 
 def unreadable_time(error: ValueError | OverflowError) -> LaminaError:
-    """Why a driver could not read a row: Python has no time beyond the years 1 to 9999. Other errors are raised."""
+    """The error for a time outside the years 1 to 9999, which Python cannot hold. Raises any other error."""
     if "out of range" not in str(error):
         raise error
     way_out = "Cast it to a text in the SELECT: CAST(ts AS text)."
@@ -309,58 +308,58 @@ def unreadable_time(error: ValueError | OverflowError) -> LaminaError:
 
 
 def is_deadlock(error: DBAPIError) -> bool:
-    """True when Postgres ended the transaction to resolve a deadlock."""
+    """True if Postgres ended the transaction to resolve a deadlock."""
     return isinstance(error.orig, psycopg2.errors.DeadlockDetected)
 
 
 def lacks_rights(error: Exception) -> bool:
-    """True when the login that was given may not do what was asked."""
+    """True if the login lacks a right."""
     return isinstance(getattr(error, "orig", error), psycopg2.errors.InsufficientPrivilege)
 
 
 def is_read_only(error: Exception) -> bool:
-    """True when the server writes nothing: it is a standby."""
+    """True if the server is a standby, which writes nothing."""
     return isinstance(getattr(error, "orig", error), psycopg2.errors.ReadOnlySqlTransaction)
 
 
 def is_lock_timeout(error: DBAPIError) -> bool:
-    """True when a lock was not to be had within `lock_timeout`."""
+    """True if a lock was not granted within `lock_timeout`."""
     return isinstance(error.orig, psycopg2.errors.LockNotAvailable)
 
 
 def is_other_shape(error: DBAPIError) -> bool:
-    """True when a view cannot be renewed because columns would go, move or change."""
+    """True if a view cannot be replaced because a column would go, move or change."""
     return isinstance(error.orig, psycopg2.errors.InvalidTableDefinition)
 
 
 def has_readers(error: DBAPIError) -> bool:
-    """True when something was not dropped because something else in the database reads it."""
+    """True if a DROP failed because another object in the database depends on the relation."""
     return isinstance(error.orig, psycopg2.errors.DependentObjectsStillExist)
 
 
 def wait_shortly_for_readers(connection: Connection) -> None:
-    """From here on a statement of this transaction waits so long for a reader; longer where `patiently` asks for it."""
+    """Limits how long a statement of this transaction waits for a reader. `patiently` sets a longer limit."""
     milliseconds = connection.get_execution_options().get("reader_patience_ms", READER_PATIENCE_MS)
     connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
 
 
 def first_line(error: BaseException) -> str:
-    """What the driver said, without SQLAlchemy's background."""
+    """The first line of the driver's message, without SQLAlchemy's additions."""
     original = getattr(error, "orig", None) or error
     return str(original).strip().splitlines()[0] if str(original).strip() else type(original).__name__
 
 
 SESSION_SECONDS = 3_600
-"""After these a session is replaced: its temporary tables keep Postgres from forgetting old transactions."""
+"""Age at which a session is replaced: its temporary tables keep Postgres from advancing its transaction horizon."""
 
 
 def _engine(url: str) -> Engine:
     engine = create_engine(
         url,
         pool_pre_ping=True,
-        pool_use_lifo=True,  # few sessions do most of the work, and keep the tables that they stage cells in
+        pool_use_lifo=True,  # few sessions do most of the work, and they keep their temporary tables of cells
         pool_recycle=SESSION_SECONDS,
-        max_overflow=-1,  # a connection that waits for a lock keeps nobody else from theirs
+        max_overflow=-1,  # a connection that waits for a lock must not keep others from connecting
         connect_args=CONNECTION,
     )
     event.listen(engine, "connect", lambda connection, _: is_opened(connection))

@@ -1,4 +1,4 @@
-"""The catalog of the master log, which Iceberg keeps in Postgres: the metadata that it names."""
+"""The master log's catalog, which Iceberg keeps in Postgres: the files of metadata that it names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 from view_algebra.errors import LaminaError
 
 SCHEMA = "iceberg"
-"""The schema of Iceberg's own two tables."""
+"""The schema of Iceberg's two tables."""
 
 _NAMED = """
     SELECT metadata_location, previous_metadata_location FROM iceberg.iceberg_tables
@@ -22,7 +22,7 @@ _BACK = """
 
 
 def named(connection: Connection, topic: str) -> tuple[str, str | None] | None:
-    """The files of metadata of the log of a topic that the catalog names: the present one and the one before."""
+    """The metadata files that the catalog names for a topic's log: the present one and the previous one."""
     if connection.execute(text("SELECT to_regclass('iceberg.iceberg_tables')")).scalar_one() is None:
         return None
     found = connection.execute(text(_NAMED), {"topic": topic}).one_or_none()
@@ -30,12 +30,12 @@ def named(connection: Connection, topic: str) -> tuple[str, str | None] | None:
 
 
 def step_back(connection: Connection, topic: str, *, torn: str, before: str) -> None:
-    """Names the metadata before again, unless the catalog names others than the torn ones by now."""
+    """Makes the catalog name the previous metadata again, unless it no longer names the torn ones."""
     connection.execute(text(_BACK), {"topic": topic, "before": before, "torn": torn})
 
 
 def ensure_schema(postgres: str) -> None:
-    """Makes the schema of Iceberg's tables when it is missing; asks for no right when it is there."""
+    """Creates the schema of Iceberg's tables if it is missing. An existing schema needs no right."""
     try:
         connection = psycopg2.connect(postgres, connect_timeout=10)
     except psycopg2.OperationalError as error:
@@ -51,7 +51,7 @@ def ensure_schema(postgres: str) -> None:
             if cursor.fetchone() == (True,):
                 cursor.execute(f"CREATE SCHEMA {SCHEMA}")
     except (errors.DuplicateSchema, errors.UniqueViolation):
-        pass  # another session made it meanwhile
+        pass  # another session has created it
     except errors.InsufficientPrivilege as error:
         raise LaminaError(
             f"the schema `{SCHEMA}` of the master log's catalog is missing and may not be made",

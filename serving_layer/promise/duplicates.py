@@ -1,12 +1,12 @@
-"""The ids of the events that were counted, of streams that tell events apart: a copy of one is not counted again.
+"""The ids of counted events, for streams with UNIQUE: a copy of a counted event is not counted again.
 
-An aggregate cannot take a record back, so copies are left out of what is computed (`find`). The new ids are
-written in the transaction that moves progress (`write`). So the ids are those of all good records below progress,
-whatever views there are: a crash, a replay or a lost checkpoint changes nothing.
+An aggregate cannot take a record back, so copies are left out before cells are computed (`find`). The new ids are
+written in the transaction that moves progress (`write`). So the ids are always those of all good records below
+progress, whichever views exist. A crash, a replay or a lost checkpoint changes nothing.
 
-Of copies in one micro-batch the least by (Kafka's time, partition, offset) counts; of others the one that came first.
-The batch layer takes the least of all. Where that is another record, and differs, it is a conflict: it is counted here,
-and the next rebuild corrects it.
+Among copies in one micro-batch, the least by (Kafka's time, partition, offset) counts. Otherwise the first to arrive
+counts. The batch layer counts the least of all copies. If that is another record with another value, it is a conflict:
+this layer counts it as one, and the next rebuild corrects the views.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 HOUR = 3_600_000_000
-"""Microseconds. No table of ids is for less time than that: each one more has to be looked into."""
+"""Microseconds. The shortest period of a table of ids: every look-up searches every table."""
 
 MANY_TABLES = 50
-"""With so many more tables, each new one is for twice the time."""
+"""Each time this many tables exist, the period of a new one doubles."""
 
 CENTURY = 100 * 365 * 24 * HOUR
-"""Microseconds. No period grows beyond it."""
+"""Microseconds. The longest period of a table of ids."""
 
 _SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 
 _BYTES = 16
-"""Of an id; two hexadecimal digits each, as `Source.ids` gives them."""
+"""Size of an id. `Source.ids` gives each byte as two hexadecimal digits."""
 
 _NAMES = 'id, at, partition, "offset", content'
 _COLUMNS = 'id uuid, at bigint, partition integer, "offset" bigint, content bigint'
-"""Of a table of ids: 16 bytes that tell an event; of the record that counts Kafka's time (microseconds since 1970), its
-partition and its offset; a fingerprint of its value."""
+"""Columns of a table of ids: 16 bytes that identify the event, then Kafka's time (microseconds since 1970), partition,
+offset and a fingerprint of the value of the record that counts."""
 
 _TEMPORARY = "CREATE TEMPORARY TABLE IF NOT EXISTS {name} ({columns}) ON COMMIT DELETE ROWS"
 
 _LOOK_UP = """
 SELECT number, counted.at, counted.partition, counted."offset", counted.content
 FROM given_ids JOIN ({counted}) AS counted USING (id)"""
-"""Of the ids of a micro-batch, by their numbers, those that were counted, and the record that was."""
+"""The counted ids among those of a micro-batch, by number, with the record that counts."""
 
 _NEWEST = "SELECT kafka_partition AS partition, max(at) AS at FROM (\n{ids}\n) GROUP BY kafka_partition"
 _LEAST = """
@@ -65,26 +65,30 @@ FROM (
   )
   GROUP BY id
 )"""
-"""Spark SQL: of each event the record that counts, and how many copies there are of it."""
+"""Spark SQL: the record that counts of each event, and the number of its other copies."""
 
 _PLACE = ["partition", "offset"]
 _PLACE_IN_TIME = ["at", *_PLACE]
-"""Of copies the one whose columns are the least counts."""
+"""The copy with the least values in these columns counts."""
 
 Period = tuple[int, int] | tuple[None, None]
-"""From when to when (microseconds since 1970) Kafka's times are of the ids in a table; None where it takes all."""
+"""Begin and end (microseconds since 1970) of Kafka's times of the ids in a table, or Nones for all times."""
 
 _FOREVER: Period = (None, None)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What the ids of a micro-batch say, beside those of the events that were counted.
+    """The result of looking up the ids of a micro-batch.
 
-    copies: `partition` and `offset` of the records that do not count, `duplicates` how many. fresh: the ids that are
-    new, and `periods` those of the tables that take them. lesser: copies that come before the record that was counted.
-    conflicts: how many of these differ from it. newest: per partition, the greatest of Kafka's times. horizon: ids of
-    before it are forgotten.
+    copies: `partition` and `offset` of the records that do not count.
+    duplicates: the number of copies.
+    fresh: the new ids.
+    periods: the periods of the tables that take the new ids.
+    lesser: copies that come before the record that was counted.
+    conflicts: the number of lesser copies that differ from the counted record.
+    newest: the greatest Kafka time of each partition.
+    horizon: ids before this time are forgotten.
     """
 
     copies: pa.Table
@@ -98,23 +102,23 @@ class Found:
 
 
 def in_order(ids: pa.Table) -> pa.Table:
-    """What `Source.ids` gives of some records, as `find` takes it: by id, and of an id by the places of its records."""
+    """The result of `Source.ids` in the order that `find` needs: by id, and by record within an id."""
     given = _as_bytes(ids.rename_columns(["id", "at", "partition", "offset", "content"]))
     last, first = _halves(given["id"])
     by_first = np.argsort(first)
-    if len(first) < 2 or np.diff(first[by_first]).all():  # no two alike, as a rule
+    if len(first) < 2 or np.diff(first[by_first]).all():  # usually all ids differ
         return given.take(by_first)
     places = [given[name].to_numpy() for name in ("offset", "partition", "at")]
     return given.take(np.lexsort([*places, last, first]))
 
 
 def come_twice(given: pa.Table) -> bool:
-    """Are some of these, which are in order, of one event?"""
+    """True if two of these records, which are `in_order`, belong to one event."""
     return bool(_same_as_before(given["id"]).any())
 
 
 def find(connection: Connection, source: Source, given: pa.Table) -> Found:
-    """Looks up the ids of a micro-batch, which are `in_order`, and no others."""
+    """Looks up the ids of a micro-batch. They must be `in_order`."""
     again = _same_as_before(given["id"])
     tables = _tables(connection, source.name)
     known = _look_up(connection, tables.values(), given["id"], np.flatnonzero(~again))
@@ -143,7 +147,7 @@ def find(connection: Connection, source: Source, given: pa.Table) -> Found:
 
 
 def below(source: Source, records: DataFrame, now: int) -> Found:
-    """The ids of all records below a cut, for a leap: they take the place of those that were counted before."""
+    """The ids of all records below a cut, for a leap. They replace all ids of the source."""
     records.createOrReplaceTempView("records")
     spark, within = records.sparkSession, dedupe_within(source)
     newest = {row.partition: row.at for row in spark.sql(_NEWEST.format(ids=source.ids)).collect()}
@@ -167,24 +171,24 @@ def below(source: Source, records: DataFrame, now: int) -> Found:
 
 
 def stage(connection: Connection, found: Found | None) -> None:
-    """Sends ids to Postgres, where nobody sees them yet: a process that freezes meanwhile holds no lock."""
+    """Sends ids to temporary tables. It takes no lock, so a process that freezes here blocks nobody."""
     if found is not None:
         run(connection, _TEMPORARY.format(name="fresh_ids", columns=f"{_COLUMNS}, begins bigint"))
         run(connection, _TEMPORARY.format(name="lesser_ids", columns=_COLUMNS))
-        run(connection, "TRUNCATE fresh_ids, lesser_ids")  # a leap writes those of several queries
+        run(connection, "TRUNCATE fresh_ids, lesser_ids")  # a leap stages ids query by query
         copy(connection, f"fresh_ids ({_NAMES}, begins)", found.fresh)
         copy(connection, f"lesser_ids ({_NAMES})", found.lesser)
 
 
 def write(connection: Connection, name: str, found: Found | None) -> None:
-    """Makes staged ids those of counted events, in the transaction that moves the progress of the query."""
+    """Stores staged ids, in the transaction that moves the query's progress past their records."""
     if found is None:
         return
     tables = _tables(connection, name)
     for period in found.periods:
         table = tables[period] if period in tables else create(connection, name, period)
         of_table = "" if period[0] is None else f" WHERE begins = {period[0]}"
-        # In the order of the index: one page of it after the other.
+        # In the order of the index, so its pages are touched one after the other.
         run(connection, f"INSERT INTO {table} ({_NAMES}) SELECT {_NAMES} FROM fresh_ids{of_table} ORDER BY id")
     for table in tables.values() if found.lesser.size else ():
         place = 'at = lesser.at, partition = lesser.partition, "offset" = lesser."offset", content = lesser.content'
@@ -195,7 +199,7 @@ def write(connection: Connection, name: str, found: Found | None) -> None:
         row = (progress.c.query == name, progress.c.partition == partition)
         connection.execute(update(progress).where(*row).values(newest=func.greatest(progress.c.newest, at)))
     if found.horizon is not None:
-        if _FOREVER in tables:  # of before `dedupe_within`: they are known until the last of them is old
+        if _FOREVER in tables:  # ids from before `dedupe_within` was declared: keep them until the last is old
             of_before = (ids_table.c.query == name, ids_table.c.begins.is_(None))
             connection.execute(update(ids_table).where(*of_before).values(begins=0, ends=now(connection)))
         forgotten = (ids_table.c.query == name, ids_table.c.ends <= found.horizon)
@@ -203,14 +207,14 @@ def write(connection: Connection, name: str, found: Found | None) -> None:
 
 
 def forget(connection: Connection, name: str) -> None:
-    """Begins anew for a query whose topic is read again from the first record, or whose ids are those of a leap."""
+    """Deletes a query's ids, before its topic is read again from the first record or a leap writes its own."""
     connection.execute(delete(ids_table).where(ids_table.c.query == name))
     connection.execute(update(progress).where(progress.c.query == name).values(newest=None))
     connection.execute(update(query).where(query.c.name == name).values(duplicates=0, conflicts=0))
 
 
 def create(connection: Connection, name: str, period: Period) -> str:
-    """Makes a table for ids of a query; gives its name."""
+    """Creates a table for a query's ids of a period. Returns its name."""
     values = {"query": name, "begins": period[0], "ends": period[1]}
     id = connection.execute(insert(ids_table).values(values).returning(ids_table.c.id)).scalar_one()
     table = f"realtime.ids_{id}"
@@ -220,7 +224,7 @@ def create(connection: Connection, name: str, period: Period) -> str:
 
 
 def dedupe_within(source: Source) -> int | None:
-    """For how many microseconds the copies of an event are known; None for ever."""
+    """Microseconds for which the copies of an event are recognized, or None if they always are."""
     declared = source.properties.get("dedupe_within")
     if declared is None:
         return None
@@ -239,10 +243,10 @@ def _tables(connection: Connection, name: str) -> dict[Period, str]:
 
 
 def _horizon(connection: Connection, name: str, newest: Mapping[int, int], now: int, within: int) -> int | None:
-    """Ids of before are forgotten; None while none is.
+    """The time before which ids are forgotten, or None while none are.
 
-    Partitions are read at a pace of their own, so the one that is farthest behind decides: the copy may be in it. One
-    that holds nothing decides nothing, once the query has caught up.
+    Partitions are read at different speeds, so the one that is farthest behind decides: the next copy may come from it.
+    An empty partition does not count once the query has caught up.
     """
     rows = connection.execute(select(progress.c.partition, progress.c.newest).where(progress.c.query == name))
     reached = {row.partition: row.newest for row in rows}
@@ -259,10 +263,10 @@ def _greatest(*times: int | None) -> int | None:
 
 
 def _length(within: int, tables: int, span: int) -> int:
-    """How long the periods are of which a table holds the ids, where those that are added span so much time.
+    """The length of the periods of new tables, for ids that span this much time.
 
-    All tables are looked into, so where an idle partition keeps them from going, those that are added are of ever
-    longer periods; and never more of them at once than there may be before they grow.
+    Every look-up searches all tables. While an idle partition keeps old tables from being dropped, new tables cover
+    longer periods. One micro-batch never adds more than `MANY_TABLES` of them.
 
     >>> [_length(HOUR, tables, HOUR) // HOUR for tables in (0, 49, 50, 325)]
     [1, 1, 2, 64]
@@ -277,7 +281,7 @@ def _length(within: int, tables: int, span: int) -> int:
 
 
 def _begins(at: pa.ChunkedArray, length: int | None, now: int) -> pa.Array:
-    """When the periods begin that ids are of, 0 where there are none; one that is ahead of the clock is of now."""
+    """The beginnings of the ids' periods, all 0 without periods. An id ahead of the clock counts as of now."""
     if length is None:
         return pa.array(np.zeros(len(at), np.int64))
     return pa.array(np.minimum(at.to_numpy(), now) // length * length, pa.int64())
@@ -288,33 +292,33 @@ def _period(begins: int, length: int | None) -> Period:
 
 
 def _as_bytes(table: pa.Table) -> pa.Table:
-    """With the digits of `id`, its first column, as the bytes that they say."""
+    """The table with the hexadecimal digits in `id`, its first column, turned into bytes."""
     told = bytes.fromhex(b"".join(map(_characters, table["id"].chunks)).decode("ascii"))
     ids = pa.FixedSizeBinaryArray.from_buffers(pa.binary(_BYTES), table.num_rows, [None, pa.py_buffer(told)])
     return table.set_column(0, "id", ids)
 
 
 def _characters(texts: pa.Array) -> bytes:
-    """One behind the other, of texts that are all of ids."""
+    """The characters of texts that are all ids, concatenated."""
     begins, ends = texts.offset, texts.offset + len(texts)
     return texts.buffers()[2][2 * _BYTES * begins : 2 * _BYTES * ends].to_pybytes() if len(texts) else b""
 
 
 def _same_as_before(ids: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Of ids in their order, which are the same as the one before."""
+    """For sorted ids, True where an id equals the one before it."""
     same = np.zeros(len(ids), bool)
     same[1:] = np.logical_and(*(half[1:] == half[:-1] for half in _halves(ids)))
     return same
 
 
 def _halves(ids: pa.ChunkedArray) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint64]], ...]:
-    """The last 8 bytes of each, and the first, as numbers."""
+    """The last 8 bytes of each id, and the first 8, as numbers."""
     halves = raw_bytes(ids).view(">u8").reshape(-1, 2)
     return halves[:, 1].astype(np.uint64), halves[:, 0].astype(np.uint64)
 
 
 def _look_up(connection: Connection, tables: Iterable[str], ids: pa.ChunkedArray, numbers: np.ndarray) -> pa.Table:
-    """Of the ids with these numbers those that were counted: the number, and the record that counts."""
+    """The counted ones among the ids with these numbers: the number, and the record that counts."""
     counted = " UNION ALL ".join(f"SELECT {_NAMES} FROM {table}" for table in tables)
     found: Sequence[Row[Any]] = []
     if counted:
@@ -326,7 +330,7 @@ def _look_up(connection: Connection, tables: Iterable[str], ids: pa.ChunkedArray
 
 
 def _before(some: pa.Table, others: pa.Table) -> np.ndarray:
-    """Which of some records come before the others."""
+    """True where a record comes before the other one in the same row."""
     before = np.zeros(some.num_rows, bool)
     for name in reversed(_PLACE_IN_TIME):
         mine, theirs = some[name].to_numpy(), others[name].to_numpy()

@@ -1,7 +1,7 @@
-"""Records that no view counts, with the reason, as long as their source is declared: exact counts, records in bounds.
+"""Quarantine: records of declared sources that could not be parsed, with reasons. Counts are exact, storage is bounded.
 
-What is kept of a record is bounded (`quarantined()`), and so is what is kept of a source: the oldest go first. Two
-sources may read one topic, and a record may be bad for one of them alone.
+The stored part of a record is bounded (`quarantined()`), and so are the stored records of a source: the oldest are
+removed first. Two sources may read one topic, and a record may be bad for only one of them.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MOST_REASONS = 1_000
-"""Reasons of one source that are counted apart: whoever sends a record may tell a reason of its own."""
+"""Reasons of a source that are counted separately. A producer could otherwise create a reason per record."""
 
 OTHER_REASONS = "other reasons"
 
 LONGEST_REASON = 500
-"""Characters by which reasons are told apart: they are keys, and an index holds no long ones."""
+"""Characters of a reason that are compared. Reasons are keys, and an index holds no long ones."""
 
 AT_A_TIME = 100
-"""Bad records in one batch on their way from Spark; of each there may be megabytes."""
+"""Bad records in one batch from Spark. A record may have megabytes."""
 
 TRIM_AT_A_TIME = 1_000
 """Records that one transaction removes."""
 
 TRIM_AFTER = 16 * 1024 * 1024
-"""Bytes of bad records after which it is looked whether the oldest have to go."""
+"""Bytes of bad records between two checks of the bounds."""
 
 MOST_BYTES, OLDEST = "1 GB", "90 days"
-"""What is kept of a source that does not say it: `quarantine_bytes` and `quarantine_age`."""
+"""Bounds of a source without `quarantine_bytes` or `quarantine_age`."""
 
 HEXADECIMAL = 2
-"""Bytes of a row for each byte of a record."""
+"""Bytes of a row per byte of a record."""
 
 _UNITS = {"kB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 _TRIM = text(
@@ -70,7 +70,7 @@ _TRIM = text(
 
 @dataclass(frozen=True)
 class BadRecord:
-    """A record of a topic that no view counts."""
+    """A record that could not be parsed."""
 
     topic: str
     partition: int
@@ -83,7 +83,7 @@ class BadRecord:
 
 @dataclass(frozen=True)
 class Bad:
-    """Bad records of a source on their way into quarantine: rows in the order of `COLUMNS`, and how many by reason."""
+    """Bad records of a source on their way into quarantine: rows in the order of `COLUMNS`, and numbers by reason."""
 
     source: str
     topic: str
@@ -101,10 +101,10 @@ _STAGED = """CREATE TEMPORARY TABLE IF NOT EXISTS staged_bad (
 
 
 def bad_among(records: DataFrame, source: Source) -> Bad:
-    """The bad ones among parsed records, gathered as a stream; beyond the source's bound they are only counted."""
+    """The bad records among parsed ones, gathered as a stream. Those beyond the source's bound are only counted."""
     import pyarrow as pa
 
-    from master_log.reading import selected  # which takes PySpark along
+    from master_log.reading import selected  # imports PySpark
 
     rows, counts, most = Rows(), Counter[str](), HEXADECIMAL * _bytes_kept(source)
     for batch in batches(selected(records, "records", quarantined(source)), at_most=AT_A_TIME):
@@ -116,14 +116,14 @@ def bad_among(records: DataFrame, source: Source) -> Bad:
 
 
 def stage(connection: Connection, bad: Bad | None) -> None:
-    """Sends records to Postgres, where nobody sees them yet: a process that freezes meanwhile holds no lock."""
+    """Sends records to a temporary table. It takes no lock, so a process that freezes here blocks nobody."""
     if bad is not None and bad.counts:
         cells.run(connection, _STAGED)
         cells.copy(connection, "staged_bad", bad.rows)
 
 
 def write(connection: Connection, bad: Bad | None) -> None:
-    """Keeps and counts staged records, in the transaction that moves progress past them."""
+    """Stores and counts staged records, in the transaction that moves progress past them."""
     if bad is not None and bad.counts:
         named = ", ".join(f'"{column}"' for column in COLUMNS)
         mine = text(f"INSERT INTO lamina.quarantine ({named}) SELECT {named} FROM staged_bad WHERE source = :source")
@@ -132,7 +132,7 @@ def write(connection: Connection, bad: Bad | None) -> None:
 
 
 def keep(connection: Connection, source: str, bad: BadRecord) -> None:
-    """Keeps and counts one record of a source."""
+    """Stores and counts one record of a source."""
     values = vars(bad) | {
         "source": source,
         "key": bad.key and bad.key[:LONGEST_KEPT],
@@ -144,7 +144,7 @@ def keep(connection: Connection, source: str, bad: BadRecord) -> None:
 
 
 def take_back(connection: Connection, at: TopicPartition, offset: int, error: str) -> None:
-    """Keeps and counts a record no longer, for no source of its topic, since Kafka has lost it."""
+    """Removes a record from the quarantine and the counts of all sources of its topic, because Kafka has lost it."""
     this = (quarantine.c.topic == at.topic, quarantine.c.partition == at.partition, quarantine.c.offset == offset)
     connection.execute(delete(quarantine).where(*this, quarantine.c.error == error))
     counted = (bad_count.c.topic == at.topic, bad_count.c.error == error)
@@ -153,25 +153,27 @@ def take_back(connection: Connection, at: TopicPartition, offset: int, error: st
 
 
 def forget(connection: Connection, source: str, *, but: str | None = None) -> None:
-    """Begins anew for a source that is read again from its first record; `but` is the error of records that stay."""
+    """Deletes the records of a source that is read again from its first record, except those with the error `but`."""
     for each in (quarantine, bad_count):
         connection.execute(delete(each).where(each.c.source == source, each.c.error.is_distinct_from(but)))
 
 
 def forget_undeclared(connection: Connection) -> None:
-    """Forgets the records of sources that are declared no more; the master log holds them."""
+    """Deletes the records of dropped sources. The master log still holds them."""
     for each in (quarantine, bad_count):
         connection.execute(delete(each).where(each.c.source.not_in(select(progress.c.query))))
 
 
 def counted(connection: Connection, source: str) -> int:
-    """How many records of a source have gone to quarantine, whether they are kept or not."""
+    """Number of a source's records that have gone to quarantine, including removed ones."""
     total = select(func.coalesce(func.sum(bad_count.c.records), 0))
     return int(connection.execute(total.where(bad_count.c.source == source)).scalar_one())
 
 
 def counted_by_source(connection: Connection) -> tuple[Counter[str], Counter[str]]:
-    """By source, how many records have gone to quarantine; and how many of them count, without a field."""
+    """By source, the number of records that have gone to quarantine, and the number of those that count without a
+    field.
+    """
     sums = func.sum(bad_count.c.records), func.sum(bad_count.c.records).filter(bad_count.c.error.startswith(NULLED))
     rows = connection.execute(select(bad_count.c.source, *sums).group_by(bad_count.c.source)).all()
     return Counter({name: int(total) for name, total, _ in rows}), Counter(
@@ -180,13 +182,13 @@ def counted_by_source(connection: Connection) -> tuple[Counter[str], Counter[str
 
 
 def with_bad_fields(connection: Connection, source: str) -> int:
-    """How many of them count, with NULL for a field that could not be read."""
+    """Number of a source's quarantined records that count, with NULL for an unreadable field."""
     total = select(func.coalesce(func.sum(bad_count.c.records), 0)).where(bad_count.c.error.startswith(NULLED))
     return int(connection.execute(total.where(bad_count.c.source == source)).scalar_one())
 
 
 def overflows(connection: Connection, source: str) -> bool:
-    """Have more records of a source come within an hour than its bound of bytes keeps?"""
+    """True if more bad records of a source came within an hour than its bound of bytes holds."""
     mine = quarantine.c.source == source
     oldest = select(func.clock_timestamp() - func.min(quarantine.c.quarantined_at)).where(mine)
     age = connection.execute(oldest).scalar_one()
@@ -198,7 +200,7 @@ def overflows(connection: Connection, source: str) -> bool:
 
 
 def trim(database: Database, source: Source) -> None:
-    """Removes the oldest records of a source that is beyond its bounds, some at a time; counts stay."""
+    """Removes the oldest records of a source beyond its bounds, in small transactions. Counts stay."""
     kept, age = select(func.coalesce(func.sum(quarantine.c.size), 0)), source.properties.get("quarantine_age", OLDEST)
     with database.begin() as connection:
         left = int(connection.execute(kept.where(quarantine.c.source == source.name)).scalar_one())
@@ -211,7 +213,7 @@ def trim(database: Database, source: Source) -> None:
 
 
 def in_bytes(size: str) -> int:
-    """A size as it is declared.
+    """The bytes of a declared size.
 
     >>> in_bytes("1 GB"), in_bytes("64 kB")
     (1073741824, 65536)

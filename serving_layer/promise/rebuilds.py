@@ -1,9 +1,9 @@
-"""The runs of the batch layer: one at a time, found when they died.
+"""The runs of the batch layer: one at a time, and dead ones are detected.
 
-A rebuild is alive while a session holds the lock of `lamina.rebuilding` (`lamina rebuild`: it ends with the process) or
-until its lease runs out (a scheduler's, whose steps are separate processes).
+A rebuild is alive while a session holds the lock on `lamina.rebuilding` (`lamina rebuild`: the lock ends with the
+process), or until its lease expires (a scheduler's rebuild, whose steps are separate processes).
 
-Such locks are those of tables: a reader with no right to a table cannot take them, as anybody can an advisory lock.
+The locks are on tables, so a reader without rights cannot take them. Anybody could take an advisory lock.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from view_algebra.errors import LaminaError
 log = logging.getLogger("lamina.serving")
 
 LEASE = timedelta(hours=6)
-"""How long a scheduler's rebuild stays alive between two of its steps: a failed task can be retried that long."""
+"""Time that a scheduler's rebuild stays alive between two steps. A failed task can be retried within it."""
 
 NO_REBUILD = 0
-"""No rebuild has this id: a leap with it holds nothing, so a speed layer takes its queries over."""
+"""The id of no rebuild. A leap with this id holds nothing, so a speed layer takes its queries over."""
 
 EARLY = timedelta(hours=1)
-"""A view is due this much sooner: a run may begin some minutes earlier in the night than the last."""
+"""Time by which a view is due early, because a nightly run may begin some minutes earlier than the last."""
 
 STEPS = tuple(step for step in Step if step is not Step.BEGIN)
-"""The steps of a rebuild, in their order."""
+"""The steps of a rebuild, in order."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ RECOMPUTE, APPLY = Purpose(RebuildKind.REBUILD), Purpose(RebuildKind.APPLY)
 
 @dataclass(frozen=True)
 class Rebuild:
-    """A run of the batch layer. step: the last one that was finished. stopped: how a person stopped it.
+    """A run of the batch layer. step: the last finished step. stopped: how a person stopped it.
 
     lease_until: a scheduled rebuild lives until then between its steps.
     """
@@ -105,7 +105,7 @@ class Rebuild:
         return self.purpose != RECOMPUTE
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Raises unless all of these are views that it recomputes."""
+        """Raises unless the rebuild recomputes all of these views."""
         if unknown := sorted(set(names) - set(self.views)):
             raise LaminaError(
                 f"Rebuild {self.id} has no view {unknown[0]}",
@@ -120,7 +120,7 @@ class Postponed(LaminaError):
 
 @contextlib.contextmanager
 def in_one_process(database: Database) -> Iterator[None]:
-    """Keeps a rebuild that begins in this block alive as long as this process and its connection live."""
+    """Keeps the rebuild that the block begins alive as long as this process and its connection live."""
     with database.autocommit() as connection:
         try:
             if not _hold(connection, str(rebuilding)):
@@ -133,16 +133,16 @@ def in_one_process(database: Database) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Scheduler:
-    """A scheduler runs a rebuild step by step. With a `key`, a repeated request to begin it begins it once."""
+    """A scheduler that runs a rebuild step by step. With a `key`, its request to begin is idempotent."""
 
     key: str | None = None
 
 
 def due(connection: Connection, catalog: Catalog, names: Sequence[str]) -> list[str]:
-    """The views among `names` whose `rebuild_every` has passed, or that readers cannot read yet.
+    """Those of these views whose `rebuild_every` has passed, or that have no published generation.
 
-    The interval begins when the generation that is read was opened, so a view that was held back is due again. A view
-    without the property is always due.
+    The time counts from the opening of the published generation, so a view that was held back is due again. A view
+    without `rebuild_every` is always due.
     """
     opened = select(publication.c.view, generation.c.opened_at).join_from(
         publication, generation, publication.c.generation == generation.c.id
@@ -159,7 +159,7 @@ def due(connection: Connection, catalog: Catalog, names: Sequence[str]) -> list[
 
 
 def begun(connection: Connection, by: Scheduler | None) -> int | None:
-    """The running rebuild that this scheduler's key has begun and sealed."""
+    """The running rebuild that has this scheduler's key and was sealed."""
     if by is None or by.key is None:
         return None
     sealed = (rebuild.c.key == by.key, _is_running(), rebuild.c.step != Step.BEGIN)
@@ -174,12 +174,12 @@ def begin(
     by: Scheduler | None = None,
     purpose: Purpose = RECOMPUTE,
 ) -> int:
-    """Records a new rebuild and gives its id. Refused while another is alive; dead ones fail.
+    """Records a new rebuild and returns its id. Raises if another is alive. Dead ones are recorded as failed.
 
     Without a scheduler, the caller is `in_one_process`.
     """
     key = by.key if by else None
-    run(connection, f"LOCK TABLE {rebuild} IN SHARE UPDATE EXCLUSIVE MODE")  # which lets rows be written
+    run(connection, f"LOCK TABLE {rebuild} IN SHARE UPDATE EXCLUSIVE MODE")  # which allows writing rows
     running = connection.execute(
         select(rebuild.c.id, rebuild.c.key, rebuild.c.lease_until > func.clock_timestamp()).where(_is_running())
     )
@@ -195,20 +195,20 @@ def begin(
 
 
 def left_by_apply(connection: Connection) -> int | None:
-    """The running rebuild of an apply or a preview, for a caller who knows that its process is dead or their own."""
+    """The running rebuild of an apply or a preview. The caller knows that its process is dead or their own."""
     computing = (_computes_versions(), _is_running(), rebuild.c.lease_until.is_(None))
     id: int | None = connection.execute(select(func.max(rebuild.c.id)).where(*computing)).scalar_one()
     return id
 
 
 def resume(connection: Connection, id: int, purpose: Purpose) -> None:
-    """Records which command resumes the rebuild that an apply has left."""
+    """Records the command that resumes an interrupted apply's rebuild."""
     resumed = {"kind": purpose.kind, "preview": purpose.preview, "stopped": None, "error": None}
     connection.execute(update(rebuild).where(rebuild.c.id == id).values(resumed))
 
 
 def interrupt(connection: Connection, id: int) -> None:
-    """Records that a person has interrupted a running rebuild, which the same command resumes."""
+    """Records that a person interrupted a rebuild. The same command resumes it."""
     stop = {"stopped": Stop.INTERRUPTED, "error": Stop.INTERRUPTED.reason}
     connection.execute(update(rebuild).where(rebuild.c.id == id, _is_running()).values(stop))
 
@@ -234,14 +234,14 @@ def _computes_versions() -> ColumnElement[bool]:
 
 
 def refuse_beside_apply(connection: Connection) -> None:
-    """Raises while another process applies a catalog whose new versions it computes."""
+    """Raises while another process applies a catalog and computes its new versions."""
     id = left_by_apply(connection)
     if id is not None and held_by_a_process(connection):
         raise _applying(connection, id)
 
 
 def end_dead_apply(connection: Connection) -> None:
-    """Records that the rebuild of an apply failed, for a caller who knows that its process is dead."""
+    """Records that the rebuild of an apply has failed. The caller knows that its process is dead."""
     if (id := left_by_apply(connection)) is not None:
         _end_dead(connection, id, "the next apply, of another catalog,")
 
@@ -255,19 +255,19 @@ def _applying(connection: Connection, id: int) -> LaminaError:
 
 
 def leap_writer(id: int) -> str:
-    """The name of a leap as the writer of the queries that it has taken over."""
+    """The writer name of a leap that has taken a query over."""
     return f"rebuild {id} (leap)"
 
 
 def leaping(connection: Connection) -> bool:
-    """True if a leap is running: it has taken queries over, and gives them back when it has landed or died."""
+    """True if a leap is running. It has taken queries over, and releases them when it lands or dies."""
     leased = select(rebuild.c.lease_until > func.clock_timestamp()).where(_is_running(), rebuild.c.leap)
     leases: Sequence[bool | None] = connection.execute(leased).scalars().all()
     return any(lease or (lease is None and held_by_a_process(connection)) for lease in leases)
 
 
 def held_by_a_process(connection: Connection) -> bool:
-    """True if a process is in the middle of a whole rebuild."""
+    """True if a process is running a whole rebuild."""
     return (
         connection.execute(
             text(
@@ -281,7 +281,7 @@ def held_by_a_process(connection: Connection) -> bool:
 
 
 def _running(connection: Connection) -> LaminaError:
-    """The refusal to begin a second rebuild. A rebuild that holds the lock may not have begun yet."""
+    """The error that another rebuild is running, or is beginning (it holds the lock and has no row yet)."""
     one_at_a_time = "Only one rebuild runs at a time: two would seal, prove and hand over across each other."
     running = newest(connection, _is_running())
     if running is None:
@@ -315,12 +315,12 @@ def _minutes(length: timedelta) -> str:
 
 
 ARCHIVING_WITHIN = "1 h"
-"""A process waits this long for another that writes the master log: it may hold what the other one waits for."""
+"""Longest wait for another process that writes the master log. That process may be waiting for what this one holds."""
 
 
 @contextlib.contextmanager
 def archiving(database: Database) -> Iterator[None]:
-    """Keeps every other writer away from the master log; waits for the present one up to ARCHIVING_WITHIN."""
+    """Excludes other writers of the master log. Waits for a present writer, but not forever."""
     with database.autocommit() as connection:
         try:
             if not _hold(connection, str(archiving_table)):
@@ -337,10 +337,10 @@ def archiving(database: Database) -> Iterator[None]:
 
 
 def _hold(connection: Connection, table: str, *, within: str | None = None) -> bool:
-    """Takes the lock of an empty table until the session ends; False if another session keeps it `within` that time.
+    """Locks an empty table until the session ends. False if another session holds it (for longer than `within`).
 
-    The transaction that holds it has neither an id nor a snapshot, so it does not delay VACUUM. It is idle for as long
-    as the work takes.
+    The transaction that holds it has neither an id nor a snapshot, so it delays no vacuum. It stays idle for as long as
+    the work takes.
     """
     run(connection, "BEGIN ISOLATION LEVEL READ COMMITTED")
     run(connection, "SET LOCAL idle_in_transaction_session_timeout = 0")
@@ -358,7 +358,7 @@ def _hold(connection: Connection, table: str, *, within: str | None = None) -> b
 
 
 def _let_go(connection: Connection) -> None:
-    """Releases the lock and ends the session: a broken session would keep the lock while it is in the pool.
+    """Releases the session's lock and ends the session: if it is broken, the pool would keep its lock.
 
     A statement that Ctrl-C interrupted has ended the session already.
     """
@@ -369,10 +369,10 @@ def _let_go(connection: Connection) -> None:
 
 
 def largest(connection: Connection) -> tuple[int, int, float] | None:
-    """The largest of the newest ten successful rebuilds: its number, its offsets, and its seconds.
+    """The rebuild that read the most offsets, of the newest ten that ended well: its id, its offsets and its seconds.
 
-    Its offsets are the sum, over its views, of those below the cut. A rebuild that read almost nothing would measure
-    Spark's start alone.
+    It counts, for each view, the offsets below its cut. A rebuild that reads nearly nothing only measures Spark's
+    start.
     """
     row = connection.execute(
         text(
@@ -401,7 +401,7 @@ def finished(connection: Connection, id: int, step: Step, *views: str) -> None:
 
 
 def _with_seconds_of(step: str) -> TextClause:
-    """The seconds by step, with those since the end of the step before; together they are the rebuild's."""
+    """SQL of the seconds by step, with those since the previous step ended. Their sum is the time of the rebuild."""
     return text(
         "seconds || jsonb_build_object(cast(:timed AS text), coalesce((seconds ->> :timed)::float8, 0)"
         " + extract(epoch FROM clock_timestamp() - started_at)::float8"
@@ -423,7 +423,7 @@ def end(
 
 
 def fail(connection: Connection, id: int, error: BaseException) -> None:
-    """Records that an error ended a rebuild, by the error's first line; Ctrl-C is a person's stop."""
+    """Records that an error ended a rebuild, by the error's first line. Ctrl-C is a person's stop."""
     if isinstance(error, KeyboardInterrupt):
         stop(connection, id, Stop.INTERRUPTED)
     else:
@@ -436,7 +436,7 @@ def stop(connection: Connection, id: int, how: Stop) -> None:
 
 
 def running(connection: Connection, id: int, *, or_held: bool = False) -> Rebuild:
-    """The rebuild, which stays running until this transaction ends; raises if it has ended."""
+    """The rebuild, kept running until this transaction ends. Raises if it has ended or was given up."""
     connection.execute(select(rebuild.c.id).where(rebuild.c.id == id).with_for_update(read=True))
     locked = get(connection, id)
     if not (locked.state is RebuildState.RUNNING or (or_held and locked.state is RebuildState.HELD)):
@@ -448,7 +448,7 @@ def running(connection: Connection, id: int, *, or_held: bool = False) -> Rebuil
 
 
 def get(connection: Connection, id: int | None = None) -> Rebuild:
-    """The rebuild with this id; without one, the newest that is running."""
+    """The rebuild with this id, or the newest running one."""
     wanted = newest(connection, _is_running() if id is None else rebuild.c.id == id)
     if wanted is None:
         raise LaminaError(

@@ -1,8 +1,8 @@
-"""The schemas of a registry that records are written with: asked for once, and kept as long as the log may be read.
+"""The registry's schemas of records: each is requested once, and kept as long as the log may be read.
 
-A schema is kept before the first record is counted that was written with it, and never changes. So what is counted can
-be decoded for ever, also when the registry is gone; and both layers decode it alike. That a registry had no schema with
-an id is kept as well, since it decides that a record is bad. A source with another ASK_AGAIN has answers of its own.
+A schema is kept before the first record written with it is counted, and never changes. So counted records can be
+decoded permanently, even if the registry is gone, and both layers decode them alike. A missing schema is kept as well,
+since it makes a record bad. A source with another ASK_AGAIN has answers of its own.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from view_algebra.formats import Decoding, frames
 from view_algebra.formats.interface import NO_SCHEMAS, Answers, Schema, Schemas
 
 AT_A_TIME = 100
-"""Schemas that are asked for before those are kept that were found."""
+"""Schemas requested before the answers are kept."""
 
 MOST_LACKED = 500
-"""Schemas of a topic that the registry may lack. A producer of random ids has more, and each takes a row and time."""
+"""Missing schemas of a topic that are kept. A producer of random ids causes more, and each takes a row and time."""
 
 MARGIN = 1_000_000
-"""Ids above the greatest known one that are still asked for: registries count up."""
+"""Ids above the greatest known one that are still requested: registries count up."""
 
 
 def kept(connection: Connection, topic: str) -> Answers:
-    """The schemas of a topic."""
+    """The kept schemas of a topic, by ASK_AGAIN and id."""
     answers: dict[int, dict[str, Schema | None]] = {}
     for row in connection.execute(select(schema).where(schema.c.topic == topic)):
         found = row.kind and Schema(row.kind, row.text, tuple((name, text) for name, text in row.references or ()))
@@ -43,9 +43,9 @@ def kept(connection: Connection, topic: str) -> Answers:
 
 
 def keep(connection: Connection, topic: str, ask_again: int, found: Schemas) -> None:
-    """Keeps schemas, also that some are lacked. An id that is decided stays as it is: another process may have kept it.
+    """Keeps schemas, and which ids have none. An answer that another process has kept stays.
 
-    If too many are lacked, all above those that are known are.
+    If too many ids have none, all ids above the known ones count as missing.
     """
     cells.run(connection, "LOCK TABLE lamina.schema IN SHARE ROW EXCLUSIVE MODE")
     answers = kept(connection, topic)
@@ -64,7 +64,9 @@ def keep(connection: Connection, topic: str, ask_again: int, found: Schemas) -> 
 
 @dataclass(frozen=True)
 class Listed:
-    """A schema that records of a source name. kind: None if the registry had none. bad_records: those bad for that."""
+    """A schema named by records of a source. kind: None if the registry had none. bad_records: records bad for that
+    reason.
+    """
 
     source: str
     ask_again: int
@@ -75,7 +77,7 @@ class Listed:
 
 
 def listed(connection: Connection, names: Collection[str] = ()) -> list[Listed]:
-    """The schemas that count for these sources, or for all that are deployed."""
+    """The kept schemas of these sources, or of all deployed ones."""
     found = []
     for name, source in sources(connection).items():
         by = Decoding.of(source)
@@ -95,13 +97,13 @@ def listed(connection: Connection, names: Collection[str] = ()) -> list[Listed]:
 
 
 def _lowest(ids: Collection[str]) -> Sequence[str]:
-    """Some of the ids that are asked for first: a made-up one is likely to be greater than those of schemas."""
+    """The ids to request first. A made-up id is likely to be greater than a real one."""
     return sorted(ids, key=lambda each: (len(each), each))[:AT_A_TIME]
 
 
 @dataclass(frozen=True)
 class KeptSchemas:
-    """The schemas of all topics. registry: where those are that are not kept yet; None if no setting names one."""
+    """The schemas of all topics. registry: the source of schemas not kept yet, or None if no setting names one."""
 
     database: Database
     registry: Registry | None
@@ -112,10 +114,11 @@ class KeptSchemas:
             return kept(connection, topic)
 
     def learn(self, topic: str, ask_again: int, ids: Collection[str], *, patient: bool = True) -> Answers:
-        """Asks the registry for those of the ids that are not kept, and keeps its answers; gives all that are kept.
+        """Requests those of the ids that are not kept, keeps the answers, and returns all kept schemas of the topic.
 
-        One that is kept under another number is asked for, too: another registry may have had another schema with its
-        id. patient: waits some seconds for a schema that the registry does not have yet. Raises `RegistryAway`.
+        An id kept under another ASK_AGAIN is requested too, because another registry may have had another schema with
+        that id.
+        patient: waits some seconds for a schema that the registry does not have yet. Raises `RegistryAway`.
         """
         answers = self.of(topic)
         while missing := frames.missing(ids, answers.get(ask_again, NO_SCHEMAS)):

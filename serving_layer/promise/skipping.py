@@ -1,11 +1,11 @@
-"""Records that an operator skips by name, because nothing can read or count them.
+"""Skips: records that an operator excludes by name, because nothing can read or count them.
 
-The promise is then about every record below progress but these. A record can be skipped only before it is counted, so
-progress is where the two meet: a skip locks the query and takes it over, and a micro-batch that was computed with the
-record is fenced.
+The promise then covers every other record below progress. A record can be skipped only before it is counted, so
+progress decides: a skip locks the query and takes it over, and a micro-batch that was computed with the record is
+fenced.
 
-A skip is of a record, not of an offset: it is kept with the record batch that holds the record. Where Kafka has lost
-that batch, its offset is another record's by now, or will be, and whoever reads next forgets the skip first.
+A skip applies to a record, not to an offset. It is stored with the record batch that holds the record. If Kafka loses
+that batch, the offset will belong to another record, and the next reader deletes the skip first.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from master_log.kafka import Brokers
 
 SKIPPED = "skipped by name"
-"""What quarantine gives as the error of such a record."""
+"""The error of a skipped record in quarantine."""
 
 
 def read(connection: Connection) -> Skipped:
-    """All that was skipped, of the topics that queries read now."""
+    """All skipped records of the topics that queries read now."""
     rows = connection.execute(
         select(query.c.topic, skipped.c.partition, skipped.c.offset)
         .join_from(skipped, query, skipped.c.topic_id == query.c.topic_id)
@@ -41,7 +41,7 @@ def read(connection: Connection) -> Skipped:
 
 
 def forget_lost(database: Database, brokers: Brokers, topic: str) -> list[tuple[TopicPartition, int]]:
-    """Forgets the skips of a topic whose records Kafka has lost, and gives them; those that retention removed stay."""
+    """Deletes and returns the skips of a topic whose records Kafka has lost. Skips of expired records stay."""
     with database.begin() as connection:
         of_topic = select(skipped.c.partition, skipped.c.offset, skipped.c.tail).where(
             skipped.c.topic_id.in_(select(query.c.topic_id).where(query.c.topic == topic)), skipped.c.tail.is_not(None)
@@ -61,13 +61,12 @@ def forget_lost(database: Database, brokers: Brokers, topic: str) -> list[tuple[
 
 
 def skip(connection: Connection, name: str, bad: BadRecord, tail: str | None, reason: str) -> bool:
-    """Skips a record, for every source of its topic; False when it was skipped before.
+    """Skips a record for every source of its topic. False if it was skipped before.
 
-    Refused below progress, and while a leap runs. `name` is the query that asks for it.
-
-    `tail` is the record batch that holds it, as the broker describes it.
+    Raises below progress, and while a leap runs. `name` is the query that requests the skip. `tail` describes the
+    record batch that holds the record, as the broker reports it.
     """
-    progress.lock(connection, progress.queries(connection))  # no source of the topic is declared meanwhile
+    progress.lock(connection, progress.queries(connection))  # so no source of the topic is declared meanwhile
     at = TopicPartition(bad.topic, bad.partition)
     named = f"Partition {at.partition}, offset {bad.offset} of {at.topic}"
     if (at, bad.offset) in read(connection):

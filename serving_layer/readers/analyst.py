@@ -1,4 +1,4 @@
-"""One SELECT as a reader: read-only, and with the rights of one login alone."""
+"""Running one SELECT as a reader: read-only, with the rights of one login."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ CONNECT_TIMEOUT = 10
 """Seconds."""
 
 PAUSE = "15min"
-"""How long the rows may wait between two fetches, while those before are written to a file or a topic: the limit of
-readers is for transactions that somebody has forgotten."""
+"""Longest pause between two fetches, while earlier rows are written to a file or a topic. The limit of readers is meant
+for forgotten transactions."""
 
 FETCHED = 10_000
-"""Rows that are in memory at a time."""
+"""Rows in memory at a time."""
 
 ANSWER_SECONDS = 30
-"""Seconds that a page waits for a SELECT."""
+"""Seconds that a page of the console waits for a SELECT."""
 
 LONGEST_VALUE = 100_000
-"""Characters of a text of an answer that are shown."""
+"""Characters shown of a text in an answer."""
 
 ANSWER_FETCHED = 20
-"""Rows of an answer that are in memory before their characters are counted."""
+"""Rows of an answer in memory before their characters are counted."""
 
 MOST_CHARACTERS = 2_000_000
-"""Characters of an answer."""
+"""Characters of an answer in all."""
 
 _NO_RIGHT = (
     "A reader's login reads the views, and those tables of lamina that docs/operations.md lists under Roles."
@@ -60,7 +60,7 @@ Row = tuple[Any, ...]
 
 
 class Statement:
-    """A SELECT that a page waits for: it may take `ANSWER_SECONDS`, and another thread may cancel it."""
+    """A SELECT for a page. It may take `ANSWER_SECONDS`, and another thread may cancel it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -68,14 +68,14 @@ class Statement:
         self._cancelled = False
 
     def runs_on(self, connection: psycopg2.extensions.connection) -> None:
-        """Raises LaminaError if it was cancelled before it began."""
+        """Names the connection to cancel. Raises LaminaError if the SELECT was cancelled before it began."""
         with self._lock:
             self._connection = connection
             if self._cancelled:
                 raise LaminaError("The SELECT was cancelled", way_out="Ask again.")
 
     def cancel(self) -> None:
-        """Ends it, or keeps it from beginning. It is harmless after the SELECT has ended."""
+        """Cancels the SELECT, or keeps it from beginning. Does nothing after it has ended."""
         with self._lock, contextlib.suppress(psycopg2.Error):
             self._cancelled = True
             if self._connection is not None:
@@ -83,11 +83,11 @@ class Statement:
 
 
 class Forbidden(LaminaError):
-    """The login has no right to read what a SELECT names."""
+    """The login has no right to read a relation that the SELECT names."""
 
 
 def _or_infinity(read: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Reads a time, and an infinity as Postgres writes it, of which the driver makes Python's first or last day."""
+    """Reads a time, and an infinity as Postgres writes it. The driver would return Python's first or last day."""
 
     def found(value: Any, cursor: Any) -> Any:
         return value if value in ("infinity", "-infinity") else read(value, cursor)
@@ -103,15 +103,15 @@ _TIMES = [
         ((1184,), "TIMESTAMPTZ", psycopg2.extensions.PYDATETIMETZ),
     )
 ]
-"""How times are read, by the number that Postgres has for their type (pg_type)."""
+"""Readers of times, by their type's number in Postgres (pg_type)."""
 
 
 @contextlib.contextmanager
 def selected(url: str, query: str, statement: Statement | None = None) -> Iterator[tuple[Sequence[str], Iterator[Row]]]:
-    """Column names, and the rows as they come, of one SELECT in one snapshot, as the role that `url` names.
+    """Column names and rows of one SELECT in one snapshot, as the role in `url`.
 
-    A cursor can hold nothing but one SELECT. What that may do is a matter of the login: there are functions that run
-    texts, so a role that was only taken on (SET ROLE) would be left by one.
+    A cursor accepts nothing but one SELECT. The login limits what that SELECT may do. A role taken on by SET ROLE would
+    not: a SELECT may call functions that run statements, and one of these could reset it.
     """
     with _snapshot(url, statement) as connection, _rows(connection, query, FETCHED) as found:
         yield found
@@ -121,17 +121,17 @@ def selected(url: str, query: str, statement: Statement | None = None) -> Iterat
 def _rows(
     connection: psycopg2.extensions.connection, query: str, at_a_time: int
 ) -> Iterator[tuple[Sequence[str], Iterator[Row]]]:
-    """Column names, and the rows as they come; `at_a_time` of them are in memory."""
+    """Column names and rows. `at_a_time` rows are in memory."""
     with connection.cursor(name="answer") as cursor:
         cursor.itersize = at_a_time
         cursor.execute(_one_statement(query))
-        first = cursor.fetchmany(at_a_time)  # what the columns are is known once rows were asked for
+        first = cursor.fetchmany(at_a_time)  # the columns are known after the first fetch
         yield [column.name for column in cursor.description or ()], itertools.chain(first, cursor)
 
 
 @contextlib.contextmanager
 def _snapshot(url: str, statement: Statement | None) -> Iterator[psycopg2.extensions.connection]:
-    """A connection as the role that `url` names, in a read-only transaction of one snapshot; refusals in our words."""
+    """A connection as the role in `url`, in a read-only transaction of one snapshot. Raises refusals in our words."""
     session: dict[str, Any] = {
         "application_name": "lamina sql",
         "options": f"-c timezone=UTC -c search_path=analytics -c idle_in_transaction_session_timeout={PAUSE}",
@@ -161,7 +161,7 @@ def _snapshot(url: str, statement: Statement | None) -> Iterator[psycopg2.extens
         raise Forbidden(refusal.what, evidence=refusal.evidence, way_out=refusal.way_out) from error
     except psycopg2.errors.QueryCanceled as error:
         raise _refused(error, _TOO_LONG if statement is None else _TOO_LONG_FOR_A_PAGE) from error
-    except psycopg2.errors.SerializationFailure as error:  # nothing else ends a transaction that only reads
+    except psycopg2.errors.SerializationFailure as error:  # for a read-only transaction: only a standby raises it
         raise _refused(error, _IN_THE_WAY) from error
     except ValueError as error:
         raise unreadable_time(error) from error
@@ -176,14 +176,14 @@ def _snapshot(url: str, statement: Statement | None) -> Iterator[psycopg2.extens
 def select(
     url: str, query: str, limit: int | None = None, statement: Statement | None = None
 ) -> tuple[Sequence[str], list[Row]]:
-    """Column names and rows of one SELECT, at most `limit` of them."""
+    """Column names and at most `limit` rows of one SELECT."""
     with selected(url, query, statement) as (columns, rows):
         return columns, list(itertools.islice(rows, limit))
 
 
 @dataclass(frozen=True)
 class Below:
-    """A view, a partition of a source of it, and offsets: it counts every record from `first` on below `offset`."""
+    """A view and a partition of one of its sources: the view counts every record from `first` on below `offset`."""
 
     view: str
     source: str
@@ -194,7 +194,7 @@ class Below:
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows of a SELECT, and the offsets that they are true for. more: there are rows beyond the limit."""
+    """The rows of a SELECT, and the offsets that they are true for. more: the limit cut off further rows."""
 
     columns: Sequence[str]
     rows: Sequence[Row]
@@ -203,9 +203,9 @@ class Answer:
 
 
 def answer(url: str, query: str, views: Collection[str], limit: int, statement: Statement) -> Answer:
-    """At most `limit` rows, and `MOST_CHARACTERS`, of one SELECT, with the offsets of the views that it names.
+    """At most `limit` rows and `MOST_CHARACTERS` of one SELECT, and the offsets of the views that it names.
 
-    All is read in one snapshot.
+    All are read in one snapshot.
     """
     with _snapshot(url, statement) as connection:
         with _rows(connection, query, ANSWER_FETCHED) as (columns, rows):
@@ -218,9 +218,12 @@ def answer(url: str, query: str, views: Collection[str], limit: int, statement: 
 
 @dataclass(frozen=True)
 class Cost:
-    """One read of every row of a view, inside Postgres. expected: rows that its planner had counted with.
+    """The cost of reading every row of a view inside Postgres.
 
-    cached, read: bytes that were in Postgres' memory, and that it asked the system for. plan: a line per node.
+    expected: the planner's estimate of `rows`.
+    cached: bytes found in Postgres' memory.
+    read: bytes requested from the operating system.
+    plan: a line per node.
     """
 
     rows: int
@@ -232,11 +235,11 @@ class Cost:
 
 
 BLOCK = 8_192
-"""Bytes that Postgres reads at a time."""
+"""Bytes of a block of Postgres."""
 
 
 def cost(url: str, view: str, statement: Statement) -> Cost:
-    """Reads every row of a view as the role that `url` names, and sends none."""
+    """Reads every row of a view as the role in `url`, and sends none."""
     explain = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON)"
     with _snapshot(url, statement) as connection, connection.cursor() as cursor:
         cursor.execute(f"{explain} SELECT * FROM {quoted(view)}")
@@ -265,7 +268,7 @@ def _fitting(rows: Iterable[Row], limit: int) -> tuple[list[Row], bool]:
     fitting: list[Row] = []
     characters, deadline = 0, time.monotonic() + ANSWER_SECONDS
     for row in rows:
-        if time.monotonic() > deadline:  # the limit of Postgres is for each fetch
+        if time.monotonic() > deadline:  # Postgres limits each fetch, not their sum
             raise LaminaError(f"The SELECT takes longer than {ANSWER_SECONDS} seconds", way_out=_TOO_LONG_FOR_A_PAGE)
         cut = tuple(map(_cut, row))
         characters += sum(len(str(value)) for value in cut)
@@ -291,14 +294,14 @@ ORDER BY view, source, partition
 
 
 def _one_statement(query: str) -> str:
-    """The text without the semicolon at its end; one with more statements is refused, for their results were lost."""
+    """The text without a trailing semicolon. Raises if it holds several statements, whose results would be lost."""
     if ";" not in query:
         return query
     import sqlglot
     from sqlglot.errors import TokenError
     from sqlglot.tokenizer_core import TokenType
 
-    with contextlib.suppress(TokenError):  # Postgres says better what is wrong with a quote that is open
+    with contextlib.suppress(TokenError):  # Postgres explains an unclosed quote better
         tokens = sqlglot.tokenize(query, read="postgres")
         while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
             query = query[: tokens.pop().start]

@@ -1,8 +1,8 @@
-"""What reads an analyst's view within Postgres: views of ours, and relations that others have made.
+"""Relations in Postgres that read an analyst's view: our own views, and relations of other roles.
 
-A relation of others holds back a change that would drop it, unless it is in a schema of the analysts' own: one that the
-owner has made, and in which the role `analyst` may create. What is there gives way, and can be made again. The schema
-`public` is not such a schema: before Postgres 15, every role may create in it.
+A relation of another role blocks a change that would drop it, unless its schema is an analysts' schema: one that
+Lamina's owner has created, and in which the role `analyst` may create. Relations there are dropped, and their authors
+create them again. The schema `public` never counts as one: before Postgres 15, every role may create in it.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ WHERE c.relnamespace = 'analytics'::regnamespace AND c.relname = ANY (:names)
 
 
 def of_others(connection: Connection, *, giving_way: bool) -> dict[str, tuple[str, ...]]:
-    """The relations of others that read each of our views, directly or through views of ours.
+    """The relations of other roles that read each of our views, directly or through our views.
 
-    giving_way: those that an apply drops, else those that hold it back.
+    giving_way: those that an apply drops. Otherwise, those that block it.
     """
     found: dict[str, tuple[str, ...]] = {}
     for row in connection.execute(text(_ABOVE)):
@@ -93,9 +93,9 @@ def of_others(connection: Connection, *, giving_way: bool) -> dict[str, tuple[st
 
 
 def drop(connection: Connection, name: str) -> dict[str, list[str]]:
-    """Drops an analyst's view and those of ours that read it, to be made again.
+    """Drops an analyst's view and our views that read it, all to be created again.
 
-    Gives their names, each with the statements that give others the rights they had. Refused where others read one.
+    Returns their names, each with the GRANT statements of its present rights. Raises if another role reads one.
     """
     rows = connection.execute(text(_ABOVE)).all()
     names = [name, *(row.reader for row in rows if row.view == name and row.ours)]
@@ -107,7 +107,7 @@ def drop(connection: Connection, name: str) -> dict[str, list[str]]:
 
 
 def drop_all(connection: Connection, names: Collection[str]) -> None:
-    """Drops analysts' views, with what gives way to that; refused while something else reads one."""
+    """Drops analysts' views, with the relations that give way. Raises if any other relation reads one."""
     try:
         with connection.begin_nested():
             for statement in connection.execute(text(_GIVING_WAY), {"names": list(names)}).scalars().all():

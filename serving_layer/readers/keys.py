@@ -1,4 +1,4 @@
-"""Which rows of a view somebody means: the values of columns, as they are typed at a command line."""
+"""Keys of rows in a view: the values of group columns, as typed on a command line."""
 
 from __future__ import annotations
 
@@ -17,17 +17,21 @@ from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_text, quoted, spark_name, spark_text
 
 NULL = "NULL"
-"""The word that means no value."""
+"""The word for NULL."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """By column the text of its value, as Postgres writes it; None for NULL. No column means every row."""
+    """The text of each column's value as Postgres writes it, or None for NULL. A key without columns selects every
+    row.
+    """
 
     values: Mapping[str, str | None]
 
     def postgres(self, view: View) -> str:
-        """The condition on a row that the view shows, where a long text of a group is its beginning and its digest."""
+        """The condition on a row that the view shows. A long text of a group is shown as its beginning and its
+        digest.
+        """
         return _all(
             _postgres(column, self.values[column.name]) for column in view.columns if column.name in self.values
         )
@@ -38,12 +42,12 @@ class Key:
 
 
 def group_columns(view: View) -> list[str]:
-    """The columns that tell the groups of a view apart: those made of no aggregate."""
+    """The columns that identify the groups of a view: those without aggregates."""
     return [each.column for each in view.lineage if not each.aggregates]
 
 
 def read(database: Database, view: View, words: Sequence[str]) -> Key:
-    """The key that these words name: the group columns' values in order, or `column=value` for some of them."""
+    """The key in these words: the values of the group columns in order, or `column=value` for some of them."""
     columns = {column.name: column for column in view.columns}
     groups = group_columns(view)
     pairs = [word.partition("=") for word in words]
@@ -68,19 +72,19 @@ def read(database: Database, view: View, words: Sequence[str]) -> Key:
 
 
 def in_utc(connection: Connection) -> None:
-    """Lets times of this transaction be written, and read, as those of UTC."""
+    """Makes this transaction read and write times in UTC."""
     connection.execute(text("SET LOCAL timezone = 'UTC'"))
 
 
 def time(database: Database, said: str) -> datetime:
-    """A time that is said as one, or as how long ago it was."""
+    """A time given as a timestamp or as an interval before now."""
     for expression in ("CAST(:said AS timestamptz)", "now() - CAST(:said AS interval)"):
         try:
             with database.begin() as connection:
                 in_utc(connection)
                 found: datetime = connection.execute(text(f"SELECT {expression}"), {"said": said}).scalar_one()
                 return found
-        except (DBAPIError, ValueError):  # the latter of a time in a year that Python has not
+        except (DBAPIError, ValueError):  # ValueError: a year that Python lacks
             continue
     raise LaminaError(
         f"{said!r} is not a time",
@@ -129,7 +133,7 @@ def _spark(column: Column, value: str | None) -> str:
 
 
 def _digest(value: str) -> str | None:
-    """The digest in a text that the view shows shortened."""
+    """The digest at the end of a text that the view shows shortened."""
     found = re.search(rf"{SHORTENED}([0-9a-f]{{64}})$", value)
     return None if found is None else found[1]
 

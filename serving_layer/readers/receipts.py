@@ -1,7 +1,7 @@
-"""A receipt: what a view showed in one snapshot, as one line of JSON that can be verified without the snapshot.
+"""Receipts: the content of a view in one snapshot, as one line of JSON that can be verified without the snapshot.
 
-`lamina.receipt` (receipts.sql) writes it, with the rights and in the snapshot of whoever asks. The same SQL digests the
-rows that are computed again from the master log, so that there is one digest and not two that should agree.
+`lamina.receipt` (receipts.sql) writes it with the caller's rights, in the caller's snapshot. The same SQL digests rows
+recomputed from the master log, so there is only one implementation of the digest.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import quoted
 
 FORMAT = 1
-"""Of the receipts that this Lamina writes and reads."""
+"""Format of the receipts that this Lamina writes and reads."""
 
 
 @dataclass(frozen=True)
 class Digest:
-    """Of the rows of a view, in whatever order.
+    """A digest of a view's rows in any order.
 
-    columns: per column. doubles: per column of doubles, the weighted sums of its numbers and of their sizes.
-    left_out: the columns that it does not hold.
+    columns: a digest per column.
+    doubles: for each column of doubles, the weighted sums of its numbers and of their sizes.
+    left_out: the columns without a digest.
     """
 
     rows: int
@@ -42,7 +43,7 @@ class Digest:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Digest:
-        """From its JSON."""
+        """A digest from its JSON."""
         doubles = {}
         for name, sums in given["doubles"].items():
             total, size = sums.split()
@@ -53,7 +54,7 @@ class Digest:
 
 @dataclass(frozen=True)
 class Counted:
-    """The records of a source that are in a view: from where on and below which offsets of which topic."""
+    """The records of a source that a view counts: those of a topic between two vectors of offsets."""
 
     topic: str
     topic_id: str
@@ -63,9 +64,11 @@ class Counted:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a view showed. `since`: by view that it was made of, when the groups began that were kept.
+    """The content of a view in a snapshot.
 
-    clock: what `now()` was. sparks: the versions of Spark that computed its cells, where they are known.
+    since: for each view that it reads, the beginning of the oldest groups kept.
+    clock: the value of `now()`.
+    sparks: the versions of Spark that computed its cells, if known.
     """
 
     view: str
@@ -81,7 +84,7 @@ class Receipt:
 
     @classmethod
     def read(cls, line: str) -> Receipt:
-        """From the text that `lamina receipt` prints."""
+        """A receipt from the text that `lamina receipt` prints."""
         try:
             given = json.loads(line)
             if given["receipt"] != FORMAT:
@@ -125,7 +128,7 @@ def _counted(given: Mapping[str, Any]) -> Counted:
 
 
 def digest_of(connection: Connection, view: View, rows: Rows) -> Digest:
-    """The digest of rows that a view would show, whose values are in COPY's text form."""
+    """The digest of rows that a view would show. Their values are in COPY's text form."""
     columns = ", ".join(f"{quoted(column.name)} {column.postgres}" for column in view.columns)
     cells.run(connection, f"CREATE TEMPORARY TABLE recomputed ({columns}) ON COMMIT DROP")
     cells.run(connection, "SET LOCAL timezone = 'UTC'")

@@ -1,8 +1,8 @@
-"""What readers may do, and how much of the server one of them may take: nothing that others would feel.
+"""The rights of readers, and their limits: no reader may take so much of the server that others notice.
 
-Rights are Postgres' own. Limits are settings of the database, so that they hold for every login, also for one that is
-only a member of `analyst`; the owner is exempt. A reader who means to can raise the timeouts (`SET` is anybody's); the
-number of connections and the size of temporary files cannot be raised.
+Rights are Postgres' own. Limits are settings of the database, so they apply to every login, including one that is only
+a member of `analyst`. The owner is exempt. A reader can raise the timeouts with `SET`, but not the number of
+connections or the size of temporary files.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SHOWN = 5
 """Settings that an alarm names."""
 
 LONGEST_NAME = 63
-"""Bytes of a role's name; Postgres cuts longer ones."""
+"""Bytes of a role's name. Postgres cuts longer ones."""
 
 OF_THE_ROLE: Mapping[str, str] = {"default_transaction_read_only": "on"}
-"""The settings with which each session of `analyst` begins in our database, and no others."""
+"""The only settings with which a session of `analyst` begins in our database."""
 
 
 def rights(database: str, analyst: str, writer: str) -> str:
-    """Who may do what: run by the owner of the database."""
+    """The GRANT statements of the roles, to be run by the owner of the database."""
     here = quoted(database)
     return f"""
         REVOKE CREATE ON SCHEMA public FROM PUBLIC;
@@ -50,7 +50,7 @@ def rights(database: str, analyst: str, writer: str) -> str:
 
 
 def settings(database: str, owner: str, analyst: str, limits: Limits, *, files: bool) -> str:
-    """The limits as statements. `files`: also the one of temporary files, which takes a right of its own."""
+    """The limits as statements. `files`: includes the limit of temporary files, which needs a right of its own."""
     here, us = quoted(database), quoted(owner)
     given = {**limits.timeouts, **({"temp_file_limit": limits.temp_file_limit} if files else {})}
     none = {**dict.fromkeys(limits.timeouts, "0"), **({"temp_file_limit": "-1"} if files else {})}
@@ -65,9 +65,9 @@ def settings(database: str, owner: str, analyst: str, limits: Limits, *, files: 
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting that sessions of a role begin with, and that is not ours; value: None if ours is missing.
+    """A foreign setting that sessions of a role begin with. value: None if one of ours is missing.
 
-    everywhere: it is of the role in all databases, else in this one.
+    everywhere: it applies in all databases, not only in this one.
     """
 
     name: str
@@ -79,10 +79,10 @@ class Setting:
 
 
 def foreign_settings(connection: Connection, role: str) -> list[Setting]:
-    """The settings of the readers' role that Lamina did not make.
+    """The settings of the readers' role that Lamina did not set.
 
-    A user of the role may change them (`ALTER ROLE … SET`), and Postgres cannot forbid it. Settings that only a
-    superuser may change are left out: no reader has made them.
+    Anyone with the role's login can change them (`ALTER ROLE … SET`), and Postgres cannot forbid it. Settings that only
+    a superuser may change are left out, because no reader has set them.
     """
     rows = connection.execute(
         text(
@@ -106,7 +106,7 @@ def foreign_settings(connection: Connection, role: str) -> list[Setting]:
 
 
 def reset_settings(connection: Connection, role: str, foreign: Sequence[Setting]) -> None:
-    """Gives a role back the settings that are ours."""
+    """Restores our settings of a role."""
     database = quoted(str(connection.execute(text("SELECT current_database()")).scalar_one()))
     for each in foreign:
         of = f"ALTER ROLE {quoted(role)}" + ("" if each.everywhere else f" IN DATABASE {database}")
@@ -115,12 +115,12 @@ def reset_settings(connection: Connection, role: str, foreign: Sequence[Setting]
 
 
 def _name(setting: str) -> str:
-    """The name of a setting in SQL; that of an extension has a dot."""
+    """The name of a setting in SQL. An extension's setting has a dot."""
     return ".".join(quoted(part) for part in setting.split("."))
 
 
 def alarms(connection: Connection, role: str) -> list[str]:
-    """The alarm that somebody has changed what sessions of the shared login begin with."""
+    """The alarm that the settings of the shared login were changed."""
     foreign = foreign_settings(connection, role)
     if not foreign:
         return []
@@ -134,10 +134,10 @@ def alarms(connection: Connection, role: str) -> list[str]:
 
 
 def make_login(connection: Connection, name: str, analyst: str, password: str, connections: int | None = None) -> bool:
-    """Makes the login of a person who reads as `analyst` does; False if it was there, and has the password now.
+    """Creates the login of a person with the rights of `analyst`. False if it existed, and only its password was set.
 
-    connections: at a time; None leaves them as they are, or as a person needs them. The login may not become `analyst`
-    itself (SET FALSE), so it can change neither the password nor the settings of that role.
+    connections: concurrent sessions. None keeps the present number, or sets that of a person. The login cannot become
+    `analyst` itself (SET FALSE), so it can change neither that role's password nor its settings.
     """
     known = connection.execute(
         text(
@@ -163,13 +163,13 @@ def make_login(connection: Connection, name: str, analyst: str, password: str, c
 
 
 def may_limit_files(connection: Connection) -> bool:
-    """Whether a superuser has let us set `temp_file_limit` (`superuser.sql` does)."""
+    """True if a superuser has allowed us to set `temp_file_limit` (`superuser.sql` does)."""
     may = "SELECT has_parameter_privilege('temp_file_limit', 'SET')"
     return bool(connection.execute(text(may)).scalar_one())
 
 
 def unguarded(connection: Connection) -> list[str]:
-    """What only a superuser can change, by `superuser.sql`, and has not: a clause each."""
+    """The protections that only a superuser can set up (`superuser.sql`) and that are missing, as clauses."""
     takes, sees = connection.execute(
         text(
             "SELECT has_function_privilege('public', 'pg_advisory_lock(bigint)', 'EXECUTE'),"
@@ -184,7 +184,7 @@ def unguarded(connection: Connection) -> list[str]:
 
 @dataclass(frozen=True)
 class Holder:
-    """A process that reads a view, or is idle in a transaction in which it has read one, and for how long."""
+    """A process that reads a view, or is idle in a transaction that has read one, and for how many seconds."""
 
     process: int
     role: str
@@ -198,10 +198,10 @@ class Holder:
 
 
 def in_the_way(connection: Connection) -> list[Holder]:
-    """Who holds a view, as far as this login may see.
+    """The processes that hold a view, as far as this login may see them.
 
-    A reader's transaction that has an id has written, as by `DROP OWNED`, which revokes nothing but locks the entries
-    of views in the catalog.
+    A reader's transaction with an id has written something. `DROP OWNED`, for example, revokes nothing but locks
+    catalog entries of views.
     """
     found = connection.execute(
         text(
@@ -218,7 +218,7 @@ def in_the_way(connection: Connection) -> list[Holder]:
 
 
 def set_password(connection: Connection, role: str, password: str) -> None:
-    """Gives a role its password; the server and its log see no more than the verifier."""
+    """Sets a role's password. The server and its log see only the verifier."""
     raw = connection.connection.driver_connection
     verifier = encrypt_password(password, role, raw, "scram-sha-256")
     literal = connection.execute(text("SELECT quote_literal(:v)"), {"v": verifier}).scalar_one()
@@ -227,7 +227,7 @@ def set_password(connection: Connection, role: str, password: str) -> None:
 
 @contextmanager
 def named(database: Database, what: str) -> Iterator[None]:
-    """Says who is in the way where a reader holds what is to be renewed."""
+    """Names the readers in the way if one holds a view that the block wants to replace."""
     try:
         yield
     except PostgresError as error:

@@ -1,9 +1,9 @@
-"""The body of an analyst's view while its version moves: it has a side for each version that a snapshot may need.
+"""The body of an analyst's view while its version moves, with a *side* for each version that a snapshot may need.
 
-Names are found as they are now, rows as they were. A snapshot that is older than the move reads the new view, and in
-it the cells of before: it needs their text, too. So each side stands behind a question to `lamina.publication`, which
-Postgres asks once per query; the other sides are then skipped whole. All publications of a move are rows of one
-transaction, so that no snapshot sees two versions.
+A query finds relations by their current names but rows as of its snapshot. A snapshot from before a move therefore runs
+the new view over the old publication, and needs the old text and the old cells. So each side is guarded by a question
+to `lamina.publication`. Postgres evaluates it once per query and skips the other sides entirely. All publications of a
+move are rows of one transaction, so no snapshot sees two versions.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from view_algebra.language.quoting import postgres_name, postgres_text, quoted
 
 @dataclass(frozen=True)
 class Side:
-    """What a view is in the snapshots in which views are read from certain places.
+    """The form of a view in the snapshots in which certain views are read from certain places.
 
-    at: the place of each of these views: its own cells', or those of views below it; None of one that had no cells.
-    final: its text, with the places of its cells. columns: name and type of each. reads: the views it reads. readers:
-    the transactions that may still have a snapshot of then; None until they were looked for, which is after the move.
+    at: the place of each of these views: its own cells', or those of views below it. None if the view had no cells.
+    final: the text, with the places of its cells.
+    columns: name and type of each column.
+    reads: the views it reads.
+    readers: the transactions that may have a snapshot from before the move, or None until they were looked up.
     """
 
     at: dict[str, str | None]
@@ -36,7 +38,8 @@ class Side:
 
 
 def body(name: str, now: Side, before: Sequence[Side] = ()) -> str:
-    """The body of a view that shows `now`, and in older snapshots what was before; in the oldest it raises.
+    """The body of a view that shows `now`, and in older snapshots its older sides. In the oldest snapshots it
+    raises.
 
     >>> print(body("v", Side({"v": 'cells."v_g1"'}, "SELECT 1", [{"name": "n", "type": "bigint"}])))
     SELECT * FROM (
@@ -60,7 +63,7 @@ def body(name: str, now: Side, before: Sequence[Side] = ()) -> str:
 
 
 def _apart(now: Side, before: Sequence[Side]) -> list[Side]:
-    """The older sides that `now` can show, and that hold in no snapshot in which a newer one does."""
+    """The older sides that `now` can show, except those that hold only in snapshots in which a newer side holds too."""
     found: list[Side] = []
     for side in before:
         if _fits(side, now.columns) and not any(side.at.items() <= newer.at.items() for newer in (now, *found)):
@@ -69,13 +72,15 @@ def _apart(now: Side, before: Sequence[Side]) -> list[Side]:
 
 
 def _fits(side: Side, columns: Sequence[Mapping[str, Any]]) -> bool:
-    """Can a view with these columns show this side? What it lacks is NULL there; of another type it cannot be."""
+    """True if a view with these columns can show this side. A missing column is NULL there, but a type cannot
+    change.
+    """
     types = {column["name"]: column["type"] for column in side.columns}
     return all(types.get(column["name"], column["type"]) == column["type"] for column in columns)
 
 
 def places(connection: Connection) -> dict[tuple[str, str], str]:
-    """Where the cells are that readers read, by the names of the view and of the table of cells."""
+    """The places of the published cells, by view and table of cells."""
     shown = select(publication.c.view, generation_cells.c.cell_table, generation_cells.c.place).join(
         publication, publication.c.generation == generation_cells.c.generation
     )
@@ -84,14 +89,14 @@ def places(connection: Connection) -> dict[tuple[str, str], str]:
 
 
 def placed(final: str, where: Mapping[tuple[str, str], str]) -> str:
-    """A final with the names of its tables of cells as the places where these are now."""
+    """A final text with its tables of cells replaced by their places."""
     for (_, name), place in where.items():
         final = re.sub(rf"\bcells\.{re.escape(postgres_name(name))}(?!\w)", place, final)
     return final
 
 
 def moved(text: str, names: Collection[str], schema: str) -> str:
-    """A text with the views that it reads in another schema than `analytics`; a text within it stays what it is.
+    """A text that reads these views from another schema than `analytics`. Literals stay.
 
     >>> print(moved("SELECT 'analytics.v' FROM analytics.v JOIN analytics.w", ["v"], "dev"))
     SELECT 'analytics.v' FROM "dev".v JOIN analytics.w
@@ -103,7 +108,7 @@ def moved(text: str, names: Collection[str], schema: str) -> str:
 
 
 def relations(text: str, schema: str) -> Iterator[tuple[int, int, str]]:
-    """Where a text reads relations of a schema, the last first: from where on, until where, and which.
+    """The relations of a schema that a text reads, last first: start, end and name of each.
 
     >>> list(relations("SELECT published.a, 'published.b' FROM (published.c AS published)", "published"))
     [(40, 51, 'c')]
@@ -124,23 +129,23 @@ def relations(text: str, schema: str) -> Iterator[tuple[int, int, str]]:
 
 
 def place_of(view: str, where: Mapping[tuple[str, str], str]) -> str | None:
-    """The place by which a view with cells is known to be published: all tables of a view are published at once."""
+    """A place that identifies the publication of a view with cells. All tables of a view are published together."""
     return next((place for (of, _), place in where.items() if of == view), None)
 
 
 def needed(connection: Connection, before: Sequence[Mapping[str, Any]]) -> list[Side]:
-    """Of the older sides of a view, as they are kept, those that a snapshot may still need."""
+    """The stored older sides of a view that a snapshot may still need."""
     sides = [Side(**side) for side in before]
     open_now = set(transactions(connection)) if sides else set[str]()
     return [side for side in sides if side.readers is None or open_now & set(side.readers)]
 
 
 def transactions(connection: Connection) -> list[str]:
-    """The transactions of this database that are open now and may have a snapshot, but for this one.
+    """The other transactions of this database that are open and may have a snapshot.
 
-    By their locks on themselves, which everybody may see: a snapshot of another role's is hidden from an owner that is
-    no superuser. One that is seen to have none, as of a process that only holds a lock, takes a newer one if any; and
-    autovacuum, which is nobody's, reads no view.
+    They are found by the locks on their own ids, which every role may see. Snapshots of other roles are hidden from an
+    owner who is not a superuser. A transaction that is seen without a snapshot (it only holds a lock) will take a newer
+    one. Autovacuum, which belongs to no role, reads no view.
     """
     found = text(
         "SELECT DISTINCT l.virtualtransaction FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)"
@@ -151,7 +156,7 @@ def transactions(connection: Connection) -> list[str]:
 
 
 def _holds(side: Side) -> str:
-    """Rows of one where the side holds in the reader's snapshot, else none."""
+    """The end of a SELECT that returns one row if the side holds in the reader's snapshot, else none."""
     published = "FROM lamina.publication JOIN lamina.generation_cells USING (generation)\n  WHERE"
     at = [(postgres_text(view), postgres_text(place)) for view, place in sorted(side.at.items()) if place is not None]
     without = [postgres_text(view) for view, place in sorted(side.at.items()) if place is None]

@@ -1,4 +1,4 @@
-"""What analysts see: one plain SQL view per declared view, in schema `analytics`, and nothing else."""
+"""The views that analysts see: one plain SQL view per declared view, in schema `analytics`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BEGIN
 END
 $$
 """
-"""What a view raises in a snapshot that is older than its first publication."""
+"""Raised by a view in a snapshot from before its first publication."""
 
 NOT_PREVIEWED = """
 CREATE OR REPLACE FUNCTION lamina.not_previewed(preview text, view text) RETURNS boolean
@@ -49,23 +49,24 @@ BEGIN
 END
 $$
 """
-"""What a view of a preview raises where its cells are not kept current."""
+"""Raised by a view of a preview whose cells are not maintained."""
 
 UNDEFINED_COLUMN = "42703"
-"""Postgres' code for a column that is not there."""
+"""Postgres' code for a missing column."""
 
 ANALYST = "analyst"
 """The read-only role of dashboards and analysts."""
 
 
 def serve(connection: Connection, *, but: Collection[str] = ()) -> list[str]:
-    """Makes or renews the analyst's view of every declared view that can be read; gives the names of those.
+    """Creates or replaces the analyst's view of every declared view that can be read. Returns the names of changed
+    ones.
 
-    A view with cells can be read once a generation of it is published, a derived view once all that it reads can.
-    Until then it is absent: an empty view would be untrue, and so would be what a snapshot of before shows of it (its
-    cells as far as they were loaded), which is why a view asks what is published in the reader's snapshot.
-    A view that a reader holds is waited for shortly (`wait_shortly_for_readers`), and so is anything after it in this
-    transaction: see `Database.retrying`. `but` are views that are about to go.
+    A view with cells can be read once a generation is published, a derived view once everything it reads can be. Before
+    that the view is absent, because an empty view would be wrong. So would be the half-loaded cells that an older
+    snapshot sees, which is why every view checks the publication in the reader's snapshot. If a reader holds a view,
+    this and all later statements of the transaction wait only shortly (`wait_shortly_for_readers`,
+    `Database.retrying`). `but` are views that are about to be dropped.
     """
     wait_shortly_for_readers(connection)
     readable: set[str] = set(connection.execute(select(publication.c.view)).scalars())
@@ -73,7 +74,7 @@ def serve(connection: Connection, *, but: Collection[str] = ()) -> list[str]:
     made: list[str] = []
     missing: dict[str, list[str]] = {}
     rows = connection.execute(select(view).where(view.c.name.not_in(but)).order_by(view.c.position)).all()
-    for again in (False, True):  # an older side may read what is made later, and go when that is dropped
+    for again in (False, True):  # an older side may read a view created later, and is dropped with it
         for row in rows:
             if row.kind == "derived" and set(row.reads) <= readable:
                 readable.add(row.name)
@@ -91,7 +92,7 @@ def serve(connection: Connection, *, but: Collection[str] = ()) -> list[str]:
 
 
 def _give_back(connection: Connection, right: str) -> None:
-    """Gives a right back to who had it; one on a column that has gone is gone with it."""
+    """Grants a right again to its previous holder. A right on a dropped column is gone."""
     try:
         with connection.begin_nested():
             run(connection, right)
@@ -101,11 +102,11 @@ def _give_back(connection: Connection, right: str) -> None:
 
 
 def set_aside(connection: Connection, moving: Collection[str], catalog: Catalog) -> None:
-    """Keeps what views are now for the snapshots of now, before `moving` are read from other cells, or from none.
+    """Stores the present form of views for present snapshots, before `moving` views are read from other cells, or none.
 
-    That is every one of these, and every other that reads one of them and of which the text changes, too, or which has
-    an older side already: that is told by where those are read from. What reads columns that go cannot be kept: it
-    raises in such a snapshot.
+    This includes all `moving` views, and views that read them and whose text changes or that have an older side
+    already: a side is identified by the places of the views below it. A view that reads dropped columns cannot be
+    stored. It raises in such a snapshot.
     """
     where = places(connection)
     rows = {row.name: row for row in connection.execute(select(view)).all()}
@@ -129,7 +130,7 @@ def set_aside(connection: Connection, moving: Collection[str], catalog: Catalog)
 
 
 def _without_circles(kept: Mapping[str, Sequence[Side]], catalog: Catalog) -> dict[str, list[Side]]:
-    """Without the sides that read what reads the view by now: Postgres would refuse to read any of them."""
+    """The sides without those that now form a cycle: Postgres would refuse to read any view in it."""
     reads = {name: set(view.reads) for name, view in catalog.views.items()}
     for name, sides in kept.items():
         reads.setdefault(name, set()).update(each for side in sides for each in side.reads)
@@ -140,17 +141,19 @@ def _without_circles(kept: Mapping[str, Sequence[Side]], catalog: Catalog) -> di
 
 
 def settle(database: Database, *, patience_ms: int = READER_PATIENCE_MS) -> bool:
-    """Renews the views whose older sides no snapshot needs any more; False where one is left as it is.
+    """Removes the older sides that no snapshot needs any more. False if a view still has some.
 
-    Because a reader still may need a side, or holds the view for longer than `patience_ms`. What is open when the first
-    transaction looks may have a snapshot of before the move; what begins later has none.
+    A view keeps them while a reader may need a side or holds the view for longer than `patience_ms`. Transactions that
+    are open at the first look may have a snapshot from before the move. Later ones do not.
     """
     left = [name for name in database.retrying(_note_readers) if not _settled(database, name, patience_ms)]
     return not left
 
 
 def _note_readers(connection: Connection) -> list[str]:
-    """Notes which transactions may need the older sides of views that have moved; gives all views that have some."""
+    """Records the transactions that may need the older sides of moved views. Returns all views that have older
+    sides.
+    """
     rows = _locked(connection)
     open_now = transactions(connection)
     for row in rows:
@@ -160,7 +163,7 @@ def _note_readers(connection: Connection) -> list[str]:
 
 
 def _settled(database: Database, name: str, patience_ms: int) -> bool:
-    """Lets one view forget its older sides; a reader who holds it keeps no other view from forgetting its own."""
+    """Removes one view's unneeded sides, in a transaction of its own, so a reader who holds it delays no other view."""
     try:
         with database.begin() as connection:
             connection.execution_options(reader_patience_ms=patience_ms)
@@ -175,7 +178,7 @@ def _settled(database: Database, name: str, patience_ms: int) -> bool:
 
 
 def shown_columns(compiled: View) -> list[dict[str, Any]]:
-    """The columns of a view as they are recorded: name, type in Postgres, comment."""
+    """The columns of a view as recorded: name, type in Postgres, comment."""
     return [{"name": column.name, "type": column.postgres, "comment": column.comment} for column in compiled.columns]
 
 
@@ -193,7 +196,7 @@ def served(connection: Connection) -> set[str]:
 def rows(
     connection: Connection, name: str, columns: str, where: str = "true", schema: str = "analytics"
 ) -> list[tuple[Any, ...]]:
-    """The rows of a view as an analyst reads them; `columns` is a list of expressions over its columns."""
+    """The rows of a view as an analyst reads them. `columns` is a list of expressions over its columns."""
     try:
         found = run(connection, f"SELECT {columns} FROM {quoted(schema)}.{quoted(name)} WHERE {where}")
         return [tuple(row) for row in found]
@@ -202,7 +205,7 @@ def rows(
 
 
 def withdraw(connection: Connection, names: Collection[str]) -> None:
-    """Drops analysts' views; refused while somebody's own view reads one."""
+    """Drops analysts' views. Raises if a relation of another role reads one."""
     if names:
         dependents.drop_all(connection, names)
 
@@ -218,8 +221,8 @@ def _body(row: Any, where: Mapping[tuple[str, str], str]) -> str:
 def _at(
     name: str, asked: Collection[str], before: Sequence[Side], where: Mapping[tuple[str, str], str]
 ) -> dict[str, str | None]:
-    """What is asked of a snapshot that shows a view as it is now: the place of its cells, if it has any, of the views
-    that are `asked`, and of those by which its older sides are told.
+    """The places that a snapshot must publish for the present form of a view to hold: the view's own (if it has cells),
+    those of the `asked` views, and those by which its older sides are identified.
     """
     own = set() if place_of(name, where) is None else {name}
     return {each: place_of(each, where) for each in own.union(asked, *(side.at for side in before))}
@@ -230,23 +233,23 @@ def _sides(row: Any) -> list[Side]:
 
 
 def _goes_on(row: Any, compiled: View | None) -> bool:
-    """Does the text of a view stay as it is?"""
+    """True if the text of a view stays the same."""
     return compiled is not None and (row.final, row.columns) == (compiled.final, shown_columns(compiled))
 
 
 def _breaks(row: Any, compiled: View | None) -> bool:
-    """Would a text that reads all columns of a view no longer find them?"""
+    """True if a text that reads all columns of a view would fail on the new view."""
     now = {} if compiled is None else {column.name: column.postgres for column in compiled.columns}
     return any(now.get(column["name"]) != column["type"] for column in row.columns)
 
 
 def _below(name: str, rows: Mapping[str, Any]) -> set[str]:
-    """The views that a view reads, directly or through others."""
+    """The views that a view reads, directly or through other views."""
     return reached(name, {each: row.reads for each, row in rows.items()}) - {name}
 
 
 def reached(name: str, reads: Mapping[str, Iterable[str]]) -> set[str]:
-    """A view and all that it reads, directly or through others."""
+    """A view and all views that it reads, directly or through other views."""
     found, todo = {name}, [name]
     while todo:
         new = set(reads.get(todo.pop(), ())) - found
@@ -256,9 +259,9 @@ def reached(name: str, reads: Mapping[str, Iterable[str]]) -> set[str]:
 
 
 def _create(connection: Connection, row: Any, final: str) -> dict[str, list[str]]:
-    """Makes or renews a view; one of another shape is dropped first, with those that read it.
+    """Creates or replaces a view. A view of another shape is dropped first, with the views that read it.
 
-    Gives the names of those that were dropped, each with the rights that others have been given on it.
+    Returns the names of the dropped views, each with the rights that others had on it.
     """
     name = f"analytics.{quoted(row.name)}"
     columns = ", ".join(quoted(column["name"]) for column in row.columns)
@@ -278,7 +281,7 @@ def _create(connection: Connection, row: Any, final: str) -> dict[str, list[str]
 def tell_readers(
     connection: Connection, name: str, comment: str | None, columns: Collection[Mapping[str, Any]]
 ) -> None:
-    """Gives a view that was made its comments, and lets analysts read it."""
+    """Sets the comments of a new view, and grants analysts the right to read it."""
     run(connection, f"COMMENT ON VIEW {name} IS {_literal(connection, comment)}")
     for column in columns:
         said = _literal(connection, column["comment"])

@@ -1,7 +1,7 @@
-"""Tables that nobody needs any more are dropped here, in transactions of their own that nobody waits for.
+"""Dropping unneeded tables, in transactions of their own that nobody waits for.
 
-A drop waits for every reader of the table, pg_dump among them, and whoever comes later waits behind the drop. So no
-transaction that holds a query drops anything; and what is read now is left for the next time.
+A drop waits for every reader of the table, pg_dump among them, and later readers wait behind the drop. So no
+transaction that holds a query's lock drops anything, and a table that is being read is left for the next run.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from serving_layer.promise import overwriting, quarantine
 from serving_layer.readers import views
 
 FORGOTTEN_DAYS = 7
-"""After which nobody asks of a dropped generation how it was made, and what its proof found."""
+"""Days for which the origin and the proofs of a dropped generation are kept."""
 
 
 def drop_unused(database: Database) -> list[int]:
-    """Drops what is left of retired generations, folded realtime tables, exchanges and sources, except what is read.
+    """Drops the tables of retired generations, folded realtime tables, notes and ids, except those that are being read.
 
-    Gives the generations of which nothing is left.
+    Returns the generations whose tables are all dropped.
     """
     views.settle(database)
     with database.begin() as connection:
@@ -50,7 +50,7 @@ def drop_unused(database: Database) -> list[int]:
 
 
 def _forget(connection: Connection) -> None:
-    """Forgets what was known of what is dropped."""
+    """Deletes what was recorded of dropped tables."""
     quarantine.forget_undeclared(connection)
     versions.alone(connection)
     _forget_unused(connection)
@@ -73,7 +73,7 @@ def _dropped_generation(database: Database, each: Generation) -> bool:
 
 
 def _dropped(database: Database, tables: Iterable[str]) -> bool:
-    """Drops all of these tables, or none where one of them is read."""
+    """Drops all of these tables, or none if one of them is being read. True if they were dropped."""
     try:
         with database.begin() as connection:
             wait_shortly_for_readers(connection)
@@ -87,7 +87,7 @@ def _dropped(database: Database, tables: Iterable[str]) -> bool:
 
 
 def forget_dropped(connection: Connection) -> None:
-    """Forgets generations dropped days ago, with cuts, parts and proofs, except those that the history names."""
+    """Deletes generations dropped days ago with their cuts, parts and proofs, except those that the history names."""
     long_ago = generation.c.dropped_at < func.now() - func.make_interval(0, 0, 0, FORGOTTEN_DAYS)
     told = select(history.c.generation).where(history.c.generation.is_not(None))
     connection.execute(delete(generation).where(long_ago, generation.c.id.not_in(told)))
@@ -95,7 +95,7 @@ def forget_dropped(connection: Connection) -> None:
 
 
 def _folded(connection: Connection) -> list[str]:
-    """The realtime tables whose cells were merged into those of their generation."""
+    """The realtime tables that were merged into the cells of their generation."""
     rows = connection.execute(select(generation_cells).join(generation).where(generation.c.dropped_at.is_(None))).all()
     names = [cells.realtime_of(row.cell_table, row.generation, n) for row in rows for n in range(row.absorbed)]
     there = text("SELECT name FROM unnest(CAST(:names AS text[])) AS name WHERE to_regclass(name) IS NOT NULL")
@@ -103,19 +103,19 @@ def _folded(connection: Connection) -> list[str]:
 
 
 def _exchanged(connection: Connection) -> list[str]:
-    """What was noted for exchanges that were made, or are made no more."""
+    """The tables of notes for exchanges that are done or will not happen."""
     return _unknown(
         connection, r"^differing_[0-9]+(_[0-9]+_[0-9a-f]{8})?$", "SELECT 'differing_' || id FROM lamina.noted"
     )
 
 
 def _forgotten(connection: Connection) -> list[str]:
-    """The tables of ids whose copies are not known any more, or whose source was dropped."""
+    """The tables of ids of forgotten periods and dropped sources."""
     return _unknown(connection, "^ids_[0-9]+$", "SELECT 'ids_' || id FROM lamina.ids")
 
 
 def _unknown(connection: Connection, pattern: str, known: str) -> list[str]:
-    """The tables in schema `realtime` whose names are of a pattern, and not among those that a SELECT gives."""
+    """The tables in schema `realtime` whose names match a pattern and are not in the result of the SELECT `known`."""
     there = text(
         "SELECT format('realtime.%I', relname) FROM pg_class"
         " WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r'"
@@ -125,7 +125,7 @@ def _unknown(connection: Connection, pattern: str, known: str) -> list[str]:
 
 
 def _forget_unused(connection: Connection) -> None:
-    """Forgets tables of cells of which no generation is left and no view is declared."""
+    """Deletes tables of cells without a generation and without a declared view."""
     left = select(generation_cells.c.cell_table).join(generation).where(generation.c.dropped_at.is_(None))
     declared = select(view.c.version).where(view.c.name == cell_table.c.view)
     unused = select(cell_table.c.name).where(cell_table.c.name.not_in(left), cell_table.c.version.not_in(declared))

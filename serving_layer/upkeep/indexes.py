@@ -1,7 +1,7 @@
-"""Builds and drops the indexes that views ask for (`'index'`), next to readers and micro-batches.
+"""Builds and drops the indexes that views declare (`'index'`), next to readers and micro-batches.
 
-They have no part in a version, so a change of them computes nothing. A new generation has them before it is handed
-over.
+Indexes are not part of a view's version, so changing them computes nothing. A new generation gets its indexes before it
+is handed over.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from serving_layer.postgres.database import Database, PostgresError, is_lock_tim
 log = logging.getLogger("lamina.serving")
 
 PREFIX = "asked_"
-"""Begins the name of each index that a view asks for."""
+"""Prefix of the names of declared indexes."""
 
 PATIENCE = "1min"
-"""How long an index waits for transactions that began before it. What is left is built by the next `renew`."""
+"""Longest wait of an index for transactions that began before it. The next `renew` builds the rest."""
 
 _PLACES = """
 SELECT g.view, g.version, c.cell_table, c.place
@@ -58,10 +58,10 @@ _CREATE = "CREATE INDEX CONCURRENTLY IF NOT EXISTS "
 
 
 def renew(database: Database) -> None:
-    """Gives every loaded table of cells the indexes that its view asks for, and drops those that it asks for no longer.
+    """Builds the declared indexes of every loaded table of cells, and drops those that are no longer declared.
 
-    If a transaction stays open for longer than `PATIENCE`, the rest is logged and left to the next call. `alarms` says
-    so until then.
+    If a transaction stays open for longer than `PATIENCE`, the rest is logged and left to the next call. Until then
+    `alarms` reports it.
     """
     with database.begin() as connection:
         todo = list(_todo(connection))
@@ -77,12 +77,12 @@ def renew(database: Database) -> None:
                 reason = str(error.orig).strip()
                 log.warning("%s: %s", statement, reason)
                 _note(connection, statement, reason)
-                if is_lock_timeout(error):  # the same transaction would keep the others waiting, too
+                if is_lock_timeout(error):  # the same transaction would delay the others too
                     return
 
 
 def _note(connection: Connection, statement: str, reason: str) -> None:
-    """Keeps why an index was not built as its comment, for `alarms`. Some failures leave no index."""
+    """Stores the reason why an index was not built as its comment, for `alarms`. Some failures leave no index."""
     name = statement.removeprefix(_CREATE).partition(" ")[0]
     if not statement.startswith(_CREATE):
         return
@@ -92,7 +92,7 @@ def _note(connection: Connection, statement: str, reason: str) -> None:
 
 
 def alarms(connection: Connection) -> list[str]:
-    """The alarm that an index that a view asks for is not built, unless somebody builds or drops it now."""
+    """The alarms about declared indexes that are not built and that no session is building or dropping."""
     return [
         f"{view}: an index that it asks for ('index') is not built ({reason or 'its build was interrupted'}): readers"
         " go on without it (`lamina maintain` builds it, or leave its column out of 'index' and apply)"
@@ -101,7 +101,7 @@ def alarms(connection: Connection) -> list[str]:
 
 
 def _todo(connection: Connection) -> Iterator[str]:
-    """The statements, each for a transaction of its own."""
+    """The statements, each to run in a transaction of its own."""
     views = [*deployed(connection).views.values(), *(each.view for each in versions.stored(connection))]
     asked = {(view.name, view.version): view.indexes for view in reversed(views)}
     for row in connection.execute(text(_PLACES)).all():
@@ -115,5 +115,5 @@ def _todo(connection: Connection) -> Iterator[str]:
 
 
 def _name(place: str, index: str) -> str:
-    """The name of an index, which no other table has: Postgres takes 63 bytes, and a column may have as many."""
+    """A unique name for an index. A hash, because Postgres allows 63 bytes and a column's name may take them all."""
     return PREFIX + hashlib.sha256(f"{place} {index}".encode()).hexdigest()[:16]

@@ -1,7 +1,8 @@
-"""Makes a Postgres database a serving layer: schemas, bookkeeping, functions, roles. Again, it changes nothing.
+"""Installing a serving layer in a Postgres database: schemas, bookkeeping, functions, roles. A second run changes
+nothing.
 
-It is put together of parts, and a part is run only where its text is another than the one that was run last: a view
-that somebody reads is not renewed for nothing. What is run waits for no reader: see `Database.retrying`.
+An installation consists of parts. A part runs only if its text differs from the one that ran last, so no view is
+replaced under its readers without need. Statements wait only shortly for readers (`Database.retrying`).
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 OLDEST_POSTGRES = 180000
-"""The first version with Unicode's full case mapping of its own, as `server_version_num` gives it."""
+"""The first version with full Unicode case mapping of its own, in the form of `server_version_num`."""
 
 WRITER = "lamina_writer"
-"""The role that runs the speed layer and the batch layer: reads and writes rows, makes tables of cells."""
+"""The role that runs the speed layer and the batch layer. It reads and writes rows and creates tables of cells."""
 
 LIMITS = "limits"
-"""The part that sets what readers may use."""
+"""The part that sets the limits of readers."""
 
 SETTINGS_OF = "settings of the role"
-"""What is run if readers have changed the settings of their role: these are reset."""
+"""The part that runs if readers have changed the settings of their role. It resets them."""
 
 OPERATOR_VIEWS = Path(__file__).with_name("operator_views.sql")
 
@@ -52,7 +53,7 @@ SCHEMAS = ("lamina", "cells", "realtime", "analytics", "spark")
 
 @dataclass(frozen=True)
 class Part:
-    """A part of an installation that is run again where its text is another than before; `cause` is a word of why."""
+    """A part of an installation, which runs again if its text or its `cause` changes."""
 
     name: str
     text: str
@@ -60,7 +61,7 @@ class Part:
 
     @property
     def fingerprint(self) -> str:
-        """What tells it from the same part of another version."""
+        """The hash by which a changed part is detected."""
         return hashlib.sha256(f"{self.text}{self.cause}".encode()).hexdigest()
 
 
@@ -75,9 +76,9 @@ def migrations(connection: Connection) -> Config:
 
 
 def install(database: Database, *, analyst_password: str | None = None, limits: Limits | None = None) -> list[str]:
-    """Brings a database to this version of Lamina, as its owner; gives the names of the parts that it has run.
+    """Brings a database to this version of Lamina, as its owner. Returns the names of the parts that ran.
 
-    `analyst_password` is that of the role of analysts where it is made now. One that is there keeps its own.
+    `analyst_password` is set if the role of analysts is created now. An existing role keeps its password.
     """
     limits = limits or Limits()
     with database.begin() as connection:
@@ -89,7 +90,7 @@ def install(database: Database, *, analyst_password: str | None = None, limits: 
 
 def _install(connection: Connection, analyst_password: str | None, limits: Limits) -> list[str]:
     wait_shortly_for_readers(connection)
-    if _revision(connection) is not None:  # one at a time; the first ever is alone by the name of its schema
+    if _revision(connection) is not None:  # one at a time (a first install is alone by creating its schema)
         run(connection, "LOCK TABLE lamina.alembic_version IN SHARE UPDATE EXCLUSIVE MODE")
     todo = pending(connection, limits)
     for schema in SCHEMAS:
@@ -114,18 +115,18 @@ def _install(connection: Connection, analyst_password: str | None, limits: Limit
 
 
 def installed(database: Database) -> bool:
-    """True when `install` has run here."""
+    """True if `install` has run in this database."""
     with database.begin() as connection:
         return is_installed(connection)
 
 
 def is_installed(connection: Connection) -> bool:
-    """The same, of an open connection."""
+    """True if `install` has run in the database of this connection."""
     return bool(connection.execute(text("SELECT to_regclass('lamina.query') IS NOT NULL")).scalar_one())
 
 
 def pending(connection: Connection, limits: Limits) -> list[str]:
-    """The names of the parts that `install` would run. It changes nothing; a newer Lamina's database is refused."""
+    """The names of the parts that `install` would run. Raises if a newer Lamina has installed this database."""
     revision = known_revision(connection)
     known = {}
     if revision is not None and connection.execute(text("SELECT to_regclass('lamina.installed')")).scalar_one():
@@ -138,7 +139,7 @@ def pending(connection: Connection, limits: Limits) -> list[str]:
 
 
 def known_revision(connection: Connection) -> str | None:
-    """The revision of the bookkeeping; None where nothing is installed. A newer Lamina's is refused."""
+    """The revision of the bookkeeping, or None if nothing is installed. Raises if it belongs to a newer Lamina."""
     revision = _revision(connection)
     if revision is not None and revision not in _revisions():
         raise LaminaError(
@@ -150,7 +151,7 @@ def known_revision(connection: Connection) -> str | None:
 
 
 def newest_revision() -> str:
-    """The revision that this Lamina's bookkeeping is at."""
+    """The revision of this Lamina's bookkeeping."""
     return max(_revisions())
 
 
@@ -159,7 +160,7 @@ def _revisions() -> list[str]:
 
 
 def _revision(connection: Connection) -> str | None:
-    """The revision that the database is at; None where nothing is installed."""
+    """The revision of the database, or None if nothing is installed."""
     if not connection.execute(text("SELECT to_regclass('lamina.alembic_version') IS NOT NULL")).scalar_one():
         return None
     found: str | None = connection.execute(text("SELECT max(version_num) FROM lamina.alembic_version")).scalar_one()
@@ -167,11 +168,11 @@ def _revision(connection: Connection) -> str | None:
 
 
 def parts(connection: Connection, limits: Limits) -> list[Part]:
-    """What is run after the bookkeeping is there, in this order."""
+    """The parts that run after the bookkeeping is migrated, in this order."""
     here, id, owner = connection.execute(
         text("SELECT datname, oid, current_user FROM pg_database WHERE datname = current_database()")
     ).one()
-    # Roles and the settings of a database are not in its dump: one that was restored has another id.
+    # A dump lacks roles and the database's settings. A restored database has another id, so these parts run again.
     may_limit_files = rights.may_limit_files(connection)
     settings = rights.settings(here, owner, ANALYST, limits, files=may_limit_files)
     found = [
@@ -190,14 +191,14 @@ def _statements(script: str) -> list[str]:
 
 
 def _first_words(statement: str) -> str:
-    """What a statement begins with, as `GRANT USAGE ON SCHEMA lamina` or `VIEW lamina.freshness`."""
+    """The first words of a statement, such as `GRANT USAGE ON SCHEMA lamina` or `VIEW lamina.freshness`."""
     line = next(line for line in statement.splitlines() if not line.startswith("--") and line.strip())
     made = re.match(r"CREATE OR REPLACE ((?:VIEW|FUNCTION) [^\s(]+)", line)
     return made[1] if made else line[:60]
 
 
 def check(connection: Connection, name: str) -> None:
-    """Raises where the server or the database cannot be a serving layer."""
+    """Raises if the server or the database cannot hold a serving layer."""
     version = int(connection.execute(text("SHOW server_version_num")).scalar_one())
     if version < OLDEST_POSTGRES:
         raise LaminaError(

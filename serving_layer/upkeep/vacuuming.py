@@ -1,6 +1,6 @@
-"""VACUUM where it pays: a table of many rows keeps millions of dead ones before Postgres vacuums it by itself.
+"""VACUUM of tables with many dead rows. In a large table, Postgres would let millions of them accumulate.
 
-Autovacuum waits until a fifth of a table is dead. Readers pass over the dead rows until then.
+Autovacuum waits until a fifth of a table is dead. Until then readers pass over the dead rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from serving_layer.postgres.database import Database, PostgresError
 log = logging.getLogger("lamina.serving")
 
 LEAST_DEAD, SHARE_DEAD = 10_000, 0.05
-"""The dead rows from which on a table is vacuumed: so many, and such a share of the living."""
+"""A table is vacuumed from this many dead rows on, if they are also this share of the live ones."""
 
 _TABLES = """
 SELECT format('%I.%I', schemaname, relname) FROM pg_stat_user_tables
@@ -30,9 +30,9 @@ ORDER BY 1
 
 
 def vacuum(database: Database) -> list[str]:
-    """Vacuums the tables that have many dead rows, and gives their names. It stands back; readers and writers go on.
+    """Vacuums the tables with many dead rows and returns their names, at low priority and without blocking anyone.
 
-    A table that is dropped, or that somebody changes, is left for the next time.
+    A table that is dropped or altered meanwhile is left for the next run.
     """
     done = []
     with database.autocommit() as connection:
@@ -41,7 +41,7 @@ def vacuum(database: Database) -> list[str]:
         connection.exec_driver_sql("SET lock_timeout = '1s'")
         for name in tables:
             try:
-                # Giving the end of a file back would lock readers out.
+                # Truncating the file would lock readers out.
                 connection.exec_driver_sql(f"VACUUM (TRUNCATE off, PARALLEL 0, ANALYZE) {name}")
             except PostgresError as error:
                 log.info("%s is not vacuumed: %s", name, str(error.orig).strip())
