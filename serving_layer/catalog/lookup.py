@@ -204,8 +204,9 @@ def of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> lis
 
 
 def held(connection: Connection) -> dict[int, list[Generation]]:
-    """The generations that rebuilds hold back, by rebuild: of the declared version, newer than the published one, and
-    never shown.
+    """The generations that rebuilds hold back, by rebuild.
+
+    They have the declared version, are newer than the published generation, and were never shown.
     """
     waiting = dict[int, list[Generation]]()
     ended = select(rebuild.c.id).where(rebuild.c.state == RebuildState.HELD)

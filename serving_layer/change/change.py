@@ -12,8 +12,8 @@ Action = Literal["create", "update", "reprocess", "drop", "keep", "refuse", "not
 `keep`: this Lamina would compile the same declaration differently, and keeps the deployed texts."""
 
 COMPARABLE = 20
-"""A rebuild predicts the duration of up to this many times its own records. A smaller rebuild mostly measures the start
-of Spark."""
+"""A rebuild predicts durations of up to this many times its own records. A smaller one mostly measures Spark's
+start."""
 
 
 @dataclass(frozen=True)

@@ -185,9 +185,7 @@ def forget(connection: Connection, catalog: Catalog) -> None:
 
 
 def _made(connection: Connection, trial: Trial, wanted: Iterable[str]) -> frozenset[str]:
-    """Creates temporary views of the `wanted` views that a trial changes, and of those they read. Returns their
-    names.
-    """
+    """Creates temporary views of the `wanted` views that a trial changes, and of those they read. Returns the names."""
     views, made = trial.catalog.views, set[str]()
     reads = {name: view.reads for name, view in views.items()}
     needed = {each for name in wanted for each in reached(name, reads)}

@@ -32,8 +32,7 @@ _NUMBERS = ("smallint", "integer", "bigint", "numeric", *_DOUBLES)
 
 @dataclass(frozen=True)
 class ColumnDifference:
-    """A column that differs: its type on each side (None: missing there), and the number of pairs of rows in which it
-    does.
+    """A column that differs: its type on each side (None: missing there), and the number of pairs of rows affected.
 
     differing is None for a column that one side lacks, and if rows were compared as a whole.
     """
@@ -80,9 +79,7 @@ class Difference:
 
 
 def between(connection: Connection, name: str, preview: str, key: Sequence[str] = ()) -> Difference:
-    """Compares a view with that of a preview. The caller's transaction is one snapshot, so both count the same
-    records.
-    """
+    """Compares a view with that of a preview. The caller's transaction is one snapshot, so both count alike."""
     before, after = deployed(connection), previews.get(connection, preview)
     _check_served(connection, name, preview, after)
     types = [_types(connection, schema, name) for schema in ("analytics", preview)]

@@ -41,9 +41,7 @@ _LITERAL = r"'(?:[^']|'')*'"
 
 
 def wanted(before: Catalog, after: Catalog) -> dict[str, str]:
-    """The old name of each view to be renamed. Renames that were applied, or whose old view does not exist, are left
-    out.
-    """
+    """The old name of each view to be renamed, except renames that were applied or whose old view does not exist."""
     said = {name: each.properties.get("renamed_from", "") for name, each in after.views.items()}
     return {new: old for new, old in said.items() if new not in before.views and old in before.views}
 
@@ -182,9 +180,7 @@ def _move_cells(connection: Connection, compiled: View, new: str) -> None:
 
 
 def _rename_realtime(connection: Connection, old: str, new: str) -> None:
-    """Renames realtime tables: their names contain that of the table of cells, by which leftovers are found and
-    dropped.
-    """
+    """Renames realtime tables. Leftovers are found by the name of the table of cells in theirs."""
     found = text(
         "SELECT relname FROM pg_class WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r'"
         " AND relname ~ :pattern"

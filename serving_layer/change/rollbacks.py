@@ -76,15 +76,11 @@ def _refuse(connection: Connection, now: Generation, before: Generation) -> None
 
 
 def of_the_version(version: Version, catalog: Catalog) -> Iterator[tuple[str, str, str]]:
-    """The reasons, in what a version reads, why the deployed catalog cannot declare it again: reason, evidence, way
-    out.
-    """
+    """The reasons, in what a version reads, against declaring it again: reason, evidence, way out."""
     old = version.view
     otherwise = sorted(n for n, source in version.sources.items() if source.parse != catalog.sources[n].parse)
     if otherwise:
-        unique = any(
-            catalog.sources[name].ids for name in otherwise
-        )  # a stream with UNIQUE keeps its parse in any apply
+        unique = any(catalog.sources[name].ids for name in otherwise)  # no apply changes how such a stream is read
         evidence = f"version {old.version} reads {', '.join(otherwise)} as it was declared then"
         yield "its source was declared differently", evidence, AS_IT_IS if unique else KEPT
     streams = {name for name, source in catalog.sources.items() if source.kind == "stream"}
@@ -120,9 +116,7 @@ def _not_alone(name: str, why: str, evidence: str, way_out: str) -> LaminaError:
 
 
 def _named(view: View) -> set[str]:
-    """The names in the text of a view. If the view does not read a named view, it is computed from that view's
-    records.
-    """
+    """The names in the text of a view. A named view that it does not read is folded into it."""
     from view_algebra.compile import named_by
 
     return named_by(view)

@@ -63,8 +63,7 @@ _DEPLOYED = {
     "source": "SELECT name FROM lamina.compiled WHERE kind = 'source'",
     "view": "SELECT name FROM lamina.view",
 }
-"""SELECTs of the names that a label may have. The bookkeeping keeps the progress of dropped sources, which are left
-out."""
+"""SELECTs of the names that a label may have. Dropped sources, whose progress the bookkeeping keeps, are left out."""
 
 METRICS: tuple[Metric, ...] = (
     Metric(

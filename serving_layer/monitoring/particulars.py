@@ -146,9 +146,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Generation:
-    """A generation of a view and its newest proof: cells compared, cells differing, and the generation compared
-    with.
-    """
+    """A generation of a view and its newest proof: cells compared, cells differing, and the other generation."""
 
     id: int
     version: str

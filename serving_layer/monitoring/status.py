@@ -1,6 +1,4 @@
-"""The status for operators: the freshness of every view, the progress of every query, the result of the last
-rebuild.
-"""
+"""The status for operators: the freshness of each view, the progress of each query, and the last rebuild."""
 
 from __future__ import annotations
 

@@ -104,9 +104,10 @@ def leapt(
     leapt_to: int | None,
     lost: Container[TopicPartition],
 ) -> None:
-    """Adds the move of a leap. Deletes the query's earlier rows if Kafka has `lost` the end of one of its partitions,
-    because the offsets now belong to other records. Also deletes them if the query feeds no view, so no generation
-    leapt.
+    """Adds the move of a leap, or deletes the query's moves.
+
+    They are deleted if Kafka has `lost` the end of one of the partitions, because their offsets now belong to other
+    records, and if the query feeds no view, so no generation leapt.
     """
     if leapt_to is None or any(at in lost for at in end):
         forget(connection, query)

@@ -171,9 +171,7 @@ def counted(connection: Connection, source: str) -> int:
 
 
 def counted_by_source(connection: Connection) -> tuple[Counter[str], Counter[str]]:
-    """By source, the number of records that have gone to quarantine, and the number of those that count without a
-    field.
-    """
+    """By source, the number of quarantined records, and the number of those that count without a field."""
     sums = func.sum(bad_count.c.records), func.sum(bad_count.c.records).filter(bad_count.c.error.startswith(NULLED))
     rows = connection.execute(select(bad_count.c.source, *sums).group_by(bad_count.c.source)).all()
     return Counter({name: int(total) for name, total, _ in rows}), Counter(

@@ -64,9 +64,7 @@ def keep(connection: Connection, topic: str, ask_again: int, found: Schemas) -> 
 
 @dataclass(frozen=True)
 class Listed:
-    """A schema named by records of a source. kind: None if the registry had none. bad_records: records bad for that
-    reason.
-    """
+    """A schema named by records of a source. kind: None if the registry had none, which makes `bad_records` bad."""
 
     source: str
     ask_again: int

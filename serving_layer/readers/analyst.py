@@ -23,7 +23,7 @@ CONNECT_TIMEOUT = 10
 """Seconds."""
 
 PAUSE = "15min"
-"""Longest pause between two fetches, while earlier rows are written to a file or a topic. The limit of readers is meant
+"""Longest pause between two fetches, while earlier rows are written to a file or a topic. The readers' limit is meant
 for forgotten transactions."""
 
 FETCHED = 10_000

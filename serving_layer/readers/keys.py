@@ -22,16 +22,12 @@ NULL = "NULL"
 
 @dataclass(frozen=True)
 class Key:
-    """The text of each column's value as Postgres writes it, or None for NULL. A key without columns selects every
-    row.
-    """
+    """The text of each column's value as Postgres writes it, None for NULL. A key without columns selects all rows."""
 
     values: Mapping[str, str | None]
 
     def postgres(self, view: View) -> str:
-        """The condition on a row that the view shows. A long text of a group is shown as its beginning and its
-        digest.
-        """
+        """The condition on a row that the view shows. A long text of a group is shown as beginning and digest."""
         return _all(
             _postgres(column, self.values[column.name]) for column in view.columns if column.name in self.values
         )

@@ -38,8 +38,7 @@ class Side:
 
 
 def body(name: str, now: Side, before: Sequence[Side] = ()) -> str:
-    """The body of a view that shows `now`, and in older snapshots its older sides. In the oldest snapshots it
-    raises.
+    """The body of a view that shows `now`, and in older snapshots its older sides. In still older ones it raises.
 
     >>> print(body("v", Side({"v": 'cells."v_g1"'}, "SELECT 1", [{"name": "n", "type": "bigint"}])))
     SELECT * FROM (
@@ -72,9 +71,7 @@ def _apart(now: Side, before: Sequence[Side]) -> list[Side]:
 
 
 def _fits(side: Side, columns: Sequence[Mapping[str, Any]]) -> bool:
-    """True if a view with these columns can show this side. A missing column is NULL there, but a type cannot
-    change.
-    """
+    """True if a view with these columns can show this side. A missing column is NULL, but a type cannot change."""
     types = {column["name"]: column["type"] for column in side.columns}
     return all(types.get(column["name"], column["type"]) == column["type"] for column in columns)
 

@@ -59,14 +59,14 @@ ANALYST = "analyst"
 
 
 def serve(connection: Connection, *, but: Collection[str] = ()) -> list[str]:
-    """Creates or replaces the analyst's view of every declared view that can be read. Returns the names of changed
-    ones.
+    """Creates or replaces the analyst's view of every declared view that can be read. Returns the changed names.
 
     A view with cells can be read once a generation is published, a derived view once everything it reads can be. Before
     that the view is absent, because an empty view would be wrong. So would be the half-loaded cells that an older
-    snapshot sees, which is why every view checks the publication in the reader's snapshot. If a reader holds a view,
-    this and all later statements of the transaction wait only shortly (`wait_shortly_for_readers`,
-    `Database.retrying`). `but` are views that are about to be dropped.
+    snapshot sees, which is why every view checks the publication in the reader's snapshot.
+
+    If a reader holds a view, this and all later statements of the transaction wait only shortly
+    (`wait_shortly_for_readers`, `Database.retrying`). `but` are views that are about to be dropped.
     """
     wait_shortly_for_readers(connection)
     readable: set[str] = set(connection.execute(select(publication.c.view)).scalars())
@@ -151,9 +151,7 @@ def settle(database: Database, *, patience_ms: int = READER_PATIENCE_MS) -> bool
 
 
 def _note_readers(connection: Connection) -> list[str]:
-    """Records the transactions that may need the older sides of moved views. Returns all views that have older
-    sides.
-    """
+    """Records the transactions that may need the older sides of moved views. Returns the views with older sides."""
     rows = _locked(connection)
     open_now = transactions(connection)
     for row in rows:

@@ -1,5 +1,4 @@
-"""Installing a serving layer in a Postgres database: schemas, bookkeeping, functions, roles. A second run changes
-nothing.
+"""Installing a serving layer in a Postgres database: schemas, bookkeeping, functions, roles. It can be repeated.
 
 An installation consists of parts. A part runs only if its text differs from the one that ran last, so no view is
 replaced under its readers without need. Statements wait only shortly for readers (`Database.retrying`).

@@ -1,1 +1,1 @@
-"""The history of the bookkeeping schema, as Alembic migrations."""
+"""The history of the bookkeeping's schema, as Alembic migrations."""

@@ -1,4 +1,4 @@
-"""What is needed to notice that a query stands, that its writer is gone, that Kafka lost the end of a log."""
+"""Columns by which a stalled query, a dead writer and a log without its end are detected."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What is installed; tables whose locks stand for work of one process at a time; what was noted for an exchange."""
+"""The installed parts, the tables whose locks serialize processes, and the notes for an exchange."""
 
 import sqlalchemy as sa
 from alembic import op

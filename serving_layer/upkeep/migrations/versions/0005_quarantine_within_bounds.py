@@ -1,4 +1,4 @@
-"""Quarantine is bounded, and its counts are kept apart: exact, also of records that are no longer kept."""
+"""Quarantine is bounded. Its counts are stored separately and stay exact when records are removed."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The compiled texts of what is deployed: another Lamina goes on with them."""
+"""The compiled texts of the deployed catalog, which another Lamina keeps running."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""How many writers of a query died, one after the other, before they committed anything."""
+"""The number of consecutive writers of a query that died before they committed anything."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""By what a skipped record is known: the record batch it stands in, which Kafka may lose."""
+"""A skipped record is identified by its record batch, which Kafka may lose."""
 
 import sqlalchemy as sa
 from alembic import op

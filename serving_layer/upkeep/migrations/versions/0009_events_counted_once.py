@@ -1,4 +1,4 @@
-"""The ids of events that were counted, of the streams that tell them apart (`UNIQUE`)."""
+"""The ids of counted events, for streams with UNIQUE."""
 
 import sqlalchemy as sa
 from alembic import op

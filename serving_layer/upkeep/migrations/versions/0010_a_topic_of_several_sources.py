@@ -1,4 +1,4 @@
-"""A record is bad for a source: a topic may have several, and what one of them cannot read may be a row of another."""
+"""A record is bad for a source. A topic may have several sources, and another of them may be able to read it."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0009"
 branch_labels = None
 depends_on = None
 
-# Until now a topic had one source. A query without progress is of a source that was dropped.
+# Until now a topic had one source. A query without progress belongs to a dropped source.
 SOURCE = """coalesce((
   SELECT q.name FROM lamina.query AS q
   WHERE q.topic = old.topic

@@ -1,4 +1,4 @@
-"""Views have checks: what the last run of each has found."""
+"""The last result of each check of a view."""
 
 import sqlalchemy as sa
 from alembic import op

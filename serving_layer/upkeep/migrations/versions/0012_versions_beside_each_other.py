@@ -1,4 +1,4 @@
-"""The versions of a view beside the declared one, and what a view was in the snapshots of before a move."""
+"""The versions of a view besides the declared one, and the form of a view in snapshots from before a move."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What moved the numbers of views, in order: micro-batches, hand-overs, versions. `lamina blame` goes by it."""
+"""The history: the micro-batches, hand-overs and versions that changed the numbers of views, for `lamina blame`."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -9,7 +9,7 @@ down_revision = "0013"
 branch_labels = None
 depends_on = None
 
-# What each view shows when the history begins; that it began to show it then is not said.
+# The state of each view at the beginning of the history, without the time at which it was shown.
 SHOWN = """
 INSERT INTO lamina.history (at, view, generation, definition)
 SELECT to_timestamp(0), v.name, p.generation, c.definition

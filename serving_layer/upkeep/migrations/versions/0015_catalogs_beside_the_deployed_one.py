@@ -1,4 +1,4 @@
-"""Previews: catalogs whose views are served beside the deployed ones."""
+"""Previews: catalogs whose views are served next to the deployed ones."""
 
 import sqlalchemy as sa
 from alembic import op

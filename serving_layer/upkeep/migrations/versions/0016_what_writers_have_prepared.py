@@ -1,4 +1,4 @@
-"""Writers say when they have run the statements of a version that is opened soon."""
+"""Writers record that they have run the statements of a version that will be opened soon."""
 
 import sqlalchemy as sa
 from alembic import op

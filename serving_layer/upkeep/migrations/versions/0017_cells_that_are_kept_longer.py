@@ -1,4 +1,4 @@
-"""Cells of what is joined within a time are kept so much longer than the view retains."""
+"""Cells that are joined within a time are kept longer, by that time, than the view retains."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What is handed over again, other than by a rollback, counts as shown from then on."""
+"""A generation that is handed over again, other than by a rollback, counts as shown from that time on."""
 
 from alembic import op
 

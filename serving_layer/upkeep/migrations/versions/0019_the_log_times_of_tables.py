@@ -1,4 +1,4 @@
-"""The log times that the records of tables have reached: by them the newest record of a key is known."""
+"""The log times that the records of tables have reached. They identify the newest record of a key."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""How far each source was behind, minute by minute: the console draws a line of it."""
+"""Seconds behind by source and minute, which the console draws as a line."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""A sign of life each second rewrites a narrow row, not that of the query."""
+"""A heartbeat rewrites a narrow row each second instead of the query's row."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""A view's freshness target, which alarms and metrics compare with its freshness; how long a rebuild's steps took."""
+"""A view's freshness target, which alarms and metrics compare with its freshness, and the seconds of rebuild steps."""
 
 import sqlalchemy as sa
 from alembic import op

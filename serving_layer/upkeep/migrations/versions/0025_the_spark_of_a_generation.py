@@ -1,4 +1,4 @@
-"""The version of Spark that computed a generation: receipts name it, and `lamina plan` says where it is another."""
+"""The version of Spark that computed a generation, for receipts and for `lamina plan`."""
 
 import sqlalchemy as sa
 from alembic import op

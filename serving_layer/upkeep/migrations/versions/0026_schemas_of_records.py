@@ -1,4 +1,4 @@
-"""The schemas that records are written with, so that the log can be decoded without the registry that gave them."""
+"""The schemas that records are written with, so that the log can be decoded without the registry."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""In which minutes of a day each view was within its freshness target: a bit a minute, so that reading it is cheap."""
+"""The minutes of a day in which each view met its freshness target, as one bit each, so reading them is cheap."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Answers of a registry by `ask_again` of the sources that count them: an id that it lacked may be asked for again."""
+"""A registry's answers by the sources' `ask_again`. A missing schema can be requested again under another number."""
 
 import sqlalchemy as sa
 from alembic import op
