@@ -22,24 +22,24 @@ from view_algebra.errors import LaminaError
 def of(catalog: Catalog, name: str) -> Catalog:
     """The catalog of one view and everything it reads, without the parts that its rows do not depend on."""
     view = catalog.views[name]
-    wanted = {name}
-    for each in reversed(list(catalog.views.values())):  # a view comes after the views it reads
-        wanted |= set(each.reads) if each.name in wanted else set()
+    names = {name}
+    for other in reversed(list(catalog.views.values())):  # a view comes after the views it reads
+        names |= set(other.reads) if other.name in names else set()
     return Catalog(
         sources={source: _bare_source(catalog.sources[source]) for source in sorted(view.sources)},
-        views={each.name: _bare_view(each) for each in catalog.views.values() if each.name in wanted},
+        views={other.name: _bare_view(other) for other in catalog.views.values() if other.name in names},
     )
 
 
 def keep(connection: Connection, catalog: Catalog) -> dict[str, str]:
     """Stores the definition of every view of a catalog. Returns their ids by view."""
-    found = {}
+    ids = {}
     for name in catalog.views:
         texts = dumped(of(catalog, name))
-        found[name] = _fingerprint(texts)
-        values = insert(definition).values(id=found[name], view=name, texts=texts)
+        ids[name] = _fingerprint(texts)
+        values = insert(definition).values(id=ids[name], view=name, texts=texts)
         connection.execute(values.on_conflict_do_nothing())
-    return found
+    return ids
 
 
 def get(connection: Connection, id: str, name: str) -> Catalog:
@@ -48,10 +48,10 @@ def get(connection: Connection, id: str, name: str) -> Catalog:
         select(definition.c.texts).where(definition.c.id == id, definition.c.view == name)
     ).scalar()
     if texts is None:
-        known = connection.execute(select(definition.c.id).where(definition.c.view == name)).scalars().all()
+        ids = connection.execute(select(definition.c.id).where(definition.c.view == name)).scalars().all()
         raise LaminaError(
             f"The SELECT of {name} that the receipt names was never deployed here",
-            evidence=f"wanted definition {id}, known of this view are {', '.join(known) or 'none'}",
+            evidence=f"wanted definition {id}, stored for this view: {', '.join(ids) or 'none'}",
             way_out="Verify it where it was made: in its own deployment, or in one restored from a backup of it.",
         )
     return loaded(Catalog, texts)

@@ -34,8 +34,8 @@ def sources(connection: Connection) -> dict[str, Source]:
     """The deployed sources as compiled. Empty if Lamina is not installed, or stored no texts."""
     if not _has_texts(connection):
         return {}
-    found = select(compiled.c.name, compiled.c.texts).where(compiled.c.kind == "source")
-    return {row.name: loaded(Source, row.texts) for row in connection.execute(found)}
+    texts = select(compiled.c.name, compiled.c.texts).where(compiled.c.kind == "source")
+    return {row.name: loaded(Source, row.texts) for row in connection.execute(texts)}
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,10 @@ def json_fields(connection: Connection) -> dict[str, JsonFields]:
     """The declared fields of each deployed JSON source, read without validating its texts."""
     if not _has_texts(connection):
         return {}
-    found = select(compiled.c.name, compiled.c.texts).where(compiled.c.kind == "source")
+    is_json = func.coalesce(compiled.c.texts["format"].astext, "json") == "json"
+    sources_of_json = select(compiled.c.name, compiled.c.texts).where(compiled.c.kind == "source", is_json)
     declared = {}
-    for name, texts in connection.execute(
-        found.where(func.coalesce(compiled.c.texts["format"].astext, "json") == "json")
-    ):
+    for name, texts in connection.execute(sources_of_json):
         renamed, columns = fields_of(texts["properties"]), texts["columns"]
         names = frozenset(renamed.get(column["name"], column["name"]) for column in columns)
         declared[name] = JsonFields(texts["topic"], names, all("<" not in column["spark"] for column in columns))
@@ -66,8 +65,8 @@ def kinds_of_sources(connection: Connection) -> dict[str, str]:
     """The kind of each deployed source: `stream` or `table`."""
     if not _has_texts(connection):
         return {}
-    found = select(compiled.c.name, compiled.c.texts["kind"].astext.label("of")).where(compiled.c.kind == "source")
-    return {row.name: row.of for row in connection.execute(found)}
+    kinds = select(compiled.c.name, compiled.c.texts["kind"].astext.label("of")).where(compiled.c.kind == "source")
+    return {row.name: row.of for row in connection.execute(kinds)}
 
 
 def _has_texts(connection: Connection) -> bool:
@@ -89,9 +88,9 @@ def state(connection: Connection) -> tuple[object, ...]:
 
 def keep(connection: Connection, catalog: Catalog) -> None:
     """Stores `catalog` as the deployed one."""
-    of_sources = [("source", name, dumped(each)) for name, each in catalog.sources.items()]
-    of_views = [("view", name, dumped(each)) for name, each in catalog.views.items()]
-    said = definitions.keep(connection, catalog)
+    of_sources = [("source", name, dumped(value)) for name, value in catalog.sources.items()]
+    of_views = [("view", name, dumped(value)) for name, value in catalog.views.items()]
+    definition_ids = definitions.keep(connection, catalog)
     connection.execute(delete(compiled))
     rows = [
         {
@@ -99,7 +98,7 @@ def keep(connection: Connection, catalog: Catalog) -> None:
             "name": name,
             "position": position,
             "texts": texts,
-            "definition": said[name] if kind == "view" else None,
+            "definition": definition_ids[name] if kind == "view" else None,
         }
         for position, (kind, name, texts) in enumerate((*of_sources, *of_views))
     ]
@@ -112,7 +111,7 @@ def _of_before(connection: Connection) -> Catalog:
     files = {row.path: row.sql for row in connection.execute(select(declaration.c.path, declaration.c.sql))}
     catalog = view_algebra.compile_catalog(files)
     registered = {row.name: row.version for row in connection.execute(select(view.c.name, view.c.version))}
-    other = [name for name, each in catalog.views.items() if registered.get(name) != each.version]
+    other = [name for name, new in catalog.views.items() if registered.get(name) != new.version]
     if other:
         raise LaminaError(
             f"This Lamina compiles {other[0]} differently from the one that deployed it, which stored no texts",

@@ -51,10 +51,10 @@ class Generation:
 
 def get(connection: Connection, id: int) -> Generation:
     """The generation with this id. Raises if there is none."""
-    found = find(connection, generation.c.id == id)
-    if not found:
+    matching = find(connection, generation.c.id == id)
+    if not matching:
         raise LaminaError(f"There is no generation {id}", way_out="`lamina status` lists the generations.")
-    return found[0]
+    return matching[0]
 
 
 def find(connection: Connection, *where: object) -> list[Generation]:
@@ -120,11 +120,11 @@ def sparks(connection: Connection) -> dict[str, str]:
 
     The column is read through JSON, because the database of an older Lamina lacks it.
     """
-    asked = text(
+    query = text(
         "SELECT g.view, to_jsonb(g) ->> 'spark' AS spark"
         " FROM lamina.publication AS p JOIN lamina.generation AS g ON g.id = p.generation"
     )
-    return {row.view: row.spark for row in connection.execute(asked) if row.spark is not None}
+    return {row.view: row.spark for row in connection.execute(query) if row.spark is not None}
 
 
 def previews(connection: Connection) -> list[str]:
@@ -136,21 +136,21 @@ def previews(connection: Connection) -> list[str]:
 
 def previewed_views(connection: Connection) -> dict[str, tuple[str, ...]]:
     """For each view name, the previews with a view of that name."""
-    found: dict[str, tuple[str, ...]] = {}
+    by_view: dict[str, tuple[str, ...]] = {}
     if previews(connection):
         for row in connection.execute(select(previewed.c.view, previewed.c.preview).order_by(previewed.c.preview)):
-            found[row.view] = (*found.get(row.view, ()), row.preview)
-    return found
+            by_view[row.view] = (*by_view.get(row.view, ()), row.preview)
+    return by_view
 
 
 def previewed_sources(connection: Connection) -> dict[str, tuple[str, ...]]:
     """For each source, the previews with a view that it feeds."""
-    found: dict[str, set[str]] = {}
+    by_source: dict[str, set[str]] = {}
     if previews(connection):
         fed_by = func.jsonb_path_query(previewed.c.texts, "$.cell_tables[*].source").op("#>>")(text("'{}'"))
         for source, preview_name in connection.execute(select(fed_by, previewed.c.preview)):
-            found.setdefault(source, set()).add(preview_name)
-    return {source: tuple(sorted(names)) for source, names in found.items()}
+            by_source.setdefault(source, set()).add(preview_name)
+    return {source: tuple(sorted(names)) for source, names in by_source.items()}
 
 
 def of_previews(connection: Connection) -> set[int]:
@@ -183,16 +183,16 @@ def before_published(connection: Connection, view_name: str) -> tuple[Generation
     now = published(connection).get(view_name)
     if now is None:
         raise LaminaError(
-            f"{view_name} has no generation that is read",
-            evidence="a derived view has none: it is read from the views below it; a new one waits for its rebuild",
-            way_out="`lamina status` lists the views with their generations; name one that has one.",
+            f"{view_name} has no published generation",
+            evidence="a derived view is read from the views below it, and a new view waits for its rebuild",
+            way_out="`lamina status` lists the views with their generations.",
         )
     older = shown_before(connection, view_name, now)
     if not older:
         raise LaminaError(
             f"{view_name} has no older live generation to roll back to",
             evidence=f"it is read from generation {now}",
-            way_out="keep_generations says how many stay live after a rebuild (TBLPROPERTIES of the view, default 1).",
+            way_out="The property keep_generations sets how many stay live after a rebuild (default 1).",
         )
     return get(connection, now), older[-1]
 
@@ -210,11 +210,11 @@ def held(connection: Connection) -> dict[int, list[Generation]]:
     """
     waiting = dict[int, list[Generation]]()
     ended = select(rebuild.c.id).where(rebuild.c.state == RebuildState.HELD)
-    for each in newer(
+    for new in newer(
         connection, find(connection, generation.c.rebuild.in_(ended), generation.c.state != GenerationState.RETIRED)
     ):
-        if each.rebuild is not None and not each.was_shown:
-            waiting.setdefault(each.rebuild, []).append(each)
+        if new.rebuild is not None and not new.was_shown:
+            waiting.setdefault(new.rebuild, []).append(new)
     return waiting
 
 
@@ -222,23 +222,23 @@ def newer(connection: Connection, some: Iterable[Generation]) -> list[Generation
     """Those of the generations that have the declared version and are newer than the published one."""
     now = published(connection)
     declared = {(row.name, row.version) for row in connection.execute(select(view.c.name, view.c.version))}
-    return [each for each in some if (each.view, each.version) in declared and each.id > now.get(each.view, 0)]
+    return [new for new in some if (new.view, new.version) in declared and new.id > now.get(new.view, 0)]
 
 
 def of_view(connection: Connection, id: int, view: str) -> Generation:
     """The generation of one view that a rebuild has opened."""
-    found = [each for each in of_rebuild(connection, id) if each.view == view]
-    if not found:
+    matching = [opened for opened in of_rebuild(connection, id) if opened.view == view]
+    if not matching:
         raise LaminaError(
             f"Rebuild {id} has no generation of {view}",
             way_out="`lamina status` shows which views it rebuilds.",
         )
-    return found[0]
+    return matching[0]
 
 
 def left_by_failures(connection: Connection) -> list[Generation]:
     """The generations of failed rebuilds that were neither retired nor handed over."""
     failed = select(rebuild.c.id).where(rebuild.c.state == RebuildState.FAILED)
     now = published(connection)
-    left = find(connection, generation.c.rebuild.in_(failed), generation.c.state != GenerationState.RETIRED)
-    return [each for each in left if not each.was_shown and each.id > now.get(each.view, 0)]
+    opened = find(connection, generation.c.rebuild.in_(failed), generation.c.state != GenerationState.RETIRED)
+    return [new for new in opened if not new.was_shown and new.id > now.get(new.view, 0)]

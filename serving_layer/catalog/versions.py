@@ -58,8 +58,8 @@ def register(connection: Connection, view: View) -> None:
             "retained": table.retained or None,
             "longer": table.longer,
         }
-        known = connection.execute(select(cell_table.c.name).where(cell_table.c.name == table.name)).one_or_none()
-        if known is None:
+        registered = connection.execute(select(cell_table.c.name).where(cell_table.c.name == table.name)).one_or_none()
+        if registered is None:
             connection.execute(insert(cell_table).values(values))
 
 
@@ -96,10 +96,10 @@ def keep(connection: Connection, views: Iterable[View], catalog: Catalog, *, ane
     anew: replaces the stored texts of a version, whose text above the cells may have changed.
     """
     alone(connection)
-    for each in (view for view in views if view.cell_tables):
-        sources = {table.source: dumped(catalog.sources[table.source]) for table in each.cell_tables}
-        texts = {"texts": dumped(each), "sources": sources}
-        statement = upsert(version).values(view=each.name, version=each.version, **texts)
+    for view in (view for view in views if view.cell_tables):
+        sources = {table.source: dumped(catalog.sources[table.source]) for table in view.cell_tables}
+        texts = {"texts": dumped(view), "sources": sources}
+        statement = upsert(version).values(view=view.name, version=view.version, **texts)
         key = [version.c.view, version.c.version]
         statement = (
             statement.on_conflict_do_update(index_elements=key, set_=texts)
@@ -113,7 +113,7 @@ def stored(connection: Connection) -> list[Version]:
     """The versions stored besides the deployed catalog. The deployed ones may be among them."""
     rows = connection.execute(select(version).order_by(version.c.view, version.c.version))
     return [
-        Version(loaded(View, row.texts), {name: loaded(Source, each) for name, each in row.sources.items()})
+        Version(loaded(View, row.texts), {name: loaded(Source, texts) for name, texts in row.sources.items()})
         for row in rows
     ]
 
@@ -124,12 +124,12 @@ def get(connection: Connection, name: str, wanted: str) -> Version:
     declared = catalog.views.get(name)
     if declared is not None and declared.version == wanted:
         return Version(declared, catalog.sources)
-    for each in stored(connection):
-        if (each.view.name, each.view.version) == (name, wanted):
-            return each
+    for kept in stored(connection):
+        if (kept.view.name, kept.view.version) == (name, wanted):
+            return kept
     raise LaminaError(
-        f"Version {wanted} of {name} is not known any more",
-        evidence="neither the deployed catalog has it, nor a version that is kept",
+        f"Version {wanted} of {name} is no longer stored",
+        evidence="it is neither in the deployed catalog nor among the versions that are kept",
         way_out="`lamina apply` computes it again from a catalog that declares it.",
     )
 
@@ -153,8 +153,8 @@ def awaited(connection: Connection) -> dict[str, tuple[str, str]]:
 
 def read(connection: Connection) -> dict[str, Source]:
     """The sources that a speed layer reads: the deployed ones, and those of a running apply (`awaited`)."""
-    found = {name: get(connection, *of).sources[name] for name, of in awaited(connection).items()}
-    return {**found, **deployed(connection).sources}
+    awaited_sources = {name: get(connection, *key).sources[name] for name, key in awaited(connection).items()}
+    return {**awaited_sources, **deployed(connection).sources}
 
 
 def readings(connection: Connection, source: Source, names: Collection[str]) -> list[tuple[Source, list[CellTable]]]:
@@ -164,13 +164,13 @@ def readings(connection: Connection, source: Source, names: Collection[str]) -> 
     ordered by name, so the order does not depend on the deployed versions.
     """
     catalog = deployed(connection)
-    known = [*stored(connection), *(Version(view, catalog.sources) for view in catalog.views.values())]
-    tables = {table.name: (table, each.sources[table.source]) for each in known for table in each.view.cell_tables}
-    found: dict[str, tuple[Source, list[CellTable]]] = {source.parse: (source, [])}
+    versions = [*stored(connection), *(Version(view, catalog.sources) for view in catalog.views.values())]
+    tables = {table.name: (table, old.sources[table.source]) for old in versions for table in old.view.cell_tables}
+    by_parse: dict[str, tuple[Source, list[CellTable]]] = {source.parse: (source, [])}
     for name in sorted(tables.keys() & set(names)):
         table, read = tables[name]
-        found.setdefault(read.parse, (read, []))[1].append(table)
-    return list(found.values())
+        by_parse.setdefault(read.parse, (read, []))[1].append(table)
+    return list(by_parse.values())
 
 
 def shared(new: Version, old: Version) -> dict[str, Compared]:
@@ -179,13 +179,13 @@ def shared(new: Version, old: Version) -> dict[str, Compared]:
     None of them has rounding noise.
     """
     alike_by_table = {}
-    for table in (each for each in new.view.cell_tables if each.kind == "aggregate"):
+    for table in (table for table in new.view.cell_tables if table.kind == "aggregate"):
         for other in old.view.cell_tables:
             alike = _computed_alike(table, other) if _of_the_same(table, other, new, old) else ()
             if alike:
                 keys = tuple(key.name for key in table.keys)
                 retained = table.retained or other.retained or None
-                longer = min(each.longer for each in (table, other) if each.retained) if retained else 0
+                longer = min(t.longer for t in (table, other) if t.retained) if retained else 0
                 noise = ("",) * len(alike)
                 alike_by_table[table.name] = Compared(other.name, keys, alike, noise, retained, longer)
     return alike_by_table
@@ -194,7 +194,7 @@ def shared(new: Version, old: Version) -> dict[str, Compared]:
 def _of_the_same(table: CellTable, other: CellTable, new: Version, old: Version) -> bool:
     """True if both tables count the same records by the same keys, and drop no old groups by different columns."""
     retained = {table.retained, other.retained} - {""}
-    records = ((each.sources[t.source].parse, t.where, t.generators) for t, each in ((table, new), (other, old)))
+    records = ((side.sources[t.source].parse, t.where, t.generators) for t, side in ((table, new), (other, old)))
     groups = ((t.source, t.kind, t.keys, t.key_inputs, t.spread) for t in (table, other))
     return len(set(records)) == len(set(groups)) == 1 and len(retained) <= 1
 
@@ -202,7 +202,7 @@ def _of_the_same(table: CellTable, other: CellTable, new: Version, old: Version)
 def _computed_alike(table: CellTable, other: CellTable) -> tuple[str, ...]:
     theirs = dict(zip(other.partials, other.partial_inputs, strict=True))
     inputs = zip(table.partials, table.partial_inputs, strict=True)
-    return tuple(each.column.name for each, input in inputs if not each.noise and theirs.get(each) == input)
+    return tuple(partial.column.name for partial, input in inputs if not partial.noise and theirs.get(partial) == input)
 
 
 def live(connection: Connection) -> dict[tuple[str, str], int]:
@@ -210,10 +210,10 @@ def live(connection: Connection) -> dict[tuple[str, str], int]:
 
     If a version has several such generations, the one that was shown last counts, or the newest if none was shown.
     """
-    kept = generation.c.shown_until.is_not(None) | generation.c.id.in_(lookup.of_previews(connection))
+    is_kept = generation.c.shown_until.is_not(None) | generation.c.id.in_(lookup.of_previews(connection))
     rows = connection.execute(
         select(generation.c.view, generation.c.version, generation.c.id)
-        .where(generation.c.state == GenerationState.LIVE, kept)
+        .where(generation.c.state == GenerationState.LIVE, is_kept)
         .order_by(generation.c.shown_until.nulls_first(), generation.c.id)
     ).all()
     shown = select(generation.c.view, generation.c.version).join(
@@ -226,12 +226,12 @@ def live(connection: Connection) -> dict[tuple[str, str], int]:
 def readable(connection: Connection, catalog: Catalog) -> dict[str, Generation]:
     """The live generation of each view's version in a catalog: the published one if its version matches."""
     ids = [*live(connection).values(), *lookup.published(connection).values()]  # these share no version
-    found = {(each.view, each.version): each for each in lookup.find(connection, generation.c.id.in_(ids))}
-    wanted = ((name, view.version) for name, view in catalog.views.items() if view.cell_tables)
-    return {name: found[name, version] for name, version in wanted if (name, version) in found}
+    by_version = {(new.view, new.version): new for new in lookup.find(connection, generation.c.id.in_(ids))}
+    declared = ((name, view.version) for name, view in catalog.views.items() if view.cell_tables)
+    return {name: by_version[name, version] for name, version in declared if (name, version) in by_version}
 
 
 def forget_unused(connection: Connection) -> None:
     """Deletes the stored versions whose generations have all been dropped."""
-    left = select(generation.c.view, generation.c.version).where(generation.c.dropped_at.is_(None))
-    connection.execute(delete(version).where(tuple_(version.c.view, version.c.version).not_in(left)))
+    in_use = select(generation.c.view, generation.c.version).where(generation.c.dropped_at.is_(None))
+    connection.execute(delete(version).where(tuple_(version.c.view, version.c.version).not_in(in_use)))

@@ -78,12 +78,12 @@ def of_trial(connection: Connection, trial: Trial, name: str) -> list[Verdict]:
     todo = [check for check in view.checks if concerns(check, affects)]
     if not todo:
         return []
-    tried = connection.begin_nested()
+    savepoint = connection.begin_nested()
     try:
-        made = _made(connection, trial, trial.new.union(*(check.reads for check in todo)))
-        return [_verdict(connection, view, check, made) for check in todo]
+        temporary = _made(connection, trial, trial.new.union(*(check.reads for check in todo)))
+        return [_verdict(connection, view, check, temporary) for check in todo]
     finally:
-        tried.rollback()
+        savepoint.rollback()
 
 
 def of_live(connection: Connection, catalog: Catalog, names: Iterable[str]) -> list[Verdict]:
@@ -97,11 +97,11 @@ def of_live(connection: Connection, catalog: Catalog, names: Iterable[str]) -> l
 
 def affected(catalog: Catalog, changed: Iterable[str]) -> dict[str, frozenset[str]]:
     """For each view, the changed views that its rows depend on: itself, and those that it reads."""
-    found: dict[str, frozenset[str]] = {}
-    wanted = frozenset(changed)
+    below: dict[str, frozenset[str]] = {}
+    changed = frozenset(changed)
     for name, view in catalog.views.items():
-        found[name] = (wanted & {name}).union(*(found[read] for read in view.reads))
-    return found
+        below[name] = (changed & {name}).union(*(below[read] for read in view.reads))
+    return below
 
 
 def concerns(check: Check, affects: Mapping[str, frozenset[str]]) -> frozenset[str]:
@@ -111,8 +111,8 @@ def concerns(check: Check, affects: Mapping[str, frozenset[str]]) -> frozenset[s
 
 def held_back(connection: Connection, catalog: Catalog, rebuild: int, new: Sequence[Generation]) -> set[str]:
     """The views of a rebuild that have not passed all blocking checks. A check without a result has not passed."""
-    affects = affected(catalog, [each.view for each in new])
-    passed = {(each.view, each.check) for each in results(connection, rebuild) if not each.failing}
+    affects = affected(catalog, [generation.view for generation in new])
+    passed = {(verdict.view, verdict.check) for verdict in results(connection, rebuild) if not verdict.failing}
     failed = [check for view, check in _blocking(catalog) if (view, check.name) not in passed]
     return set[str]().union(*(concerns(check, affects) for check in failed))
 
@@ -122,7 +122,7 @@ def held_together(catalog: Catalog, new: Sequence[Generation], held: Iterable[st
 
     A check of several new generations proves nothing about one of them next to an old generation of another.
     """
-    affects, together = affected(catalog, [each.view for each in new]), set(held)
+    affects, together = affected(catalog, [generation.view for generation in new]), set(held)
     while True:
         wider = together.union(*(about for about in _about(catalog, affects) if about & together))
         if wider == together:
@@ -145,34 +145,36 @@ def record(connection: Connection, verdicts: Sequence[Verdict], rebuild: int | N
     """
     others = lookup.held(connection).keys() - {rebuild}
     of_rebuilds = checked.c.rebuild.is_not(None) & checked.c.rebuild.not_in(others)
-    for each in verdicts:
+    for verdict in verdicts:
         same_kind = checked.c.rebuild.is_(None) if rebuild is None else of_rebuilds
-        connection.execute(delete(checked).where(checked.c.view == each.view, checked.c.name == each.check, same_kind))
-        values = {**vars(each), "rebuild": rebuild}
+        connection.execute(
+            delete(checked).where(checked.c.view == verdict.view, checked.c.name == verdict.check, same_kind)
+        )
+        values = {**vars(verdict), "rebuild": rebuild}
         connection.execute(insert(checked).values(name=values.pop("check"), **values))
 
 
 def results(connection: Connection, rebuild: int | None) -> list[Verdict]:
     """The last results of a rebuild, or (None) of the live views."""
-    of = checked.c.rebuild == rebuild if rebuild is not None else checked.c.rebuild.is_(None)
-    rows = connection.execute(select(checked).where(of).order_by(checked.c.id))
+    same_kind = checked.c.rebuild == rebuild if rebuild is not None else checked.c.rebuild.is_(None)
+    rows = connection.execute(select(checked).where(same_kind).order_by(checked.c.id))
     return [Verdict(row.view, row.name, row.counts, row.blocks, row.failing, row.examples) for row in rows]
 
 
 def replace_live(connection: Connection, verdicts: Sequence[Verdict]) -> None:
     """Replaces results about live views by verdicts on the generations that were just handed over."""
-    known = {(each.view, each.check) for each in results(connection, None)}
-    record(connection, [each for each in verdicts if (each.view, each.check) in known], None)
+    recorded = {(verdict.view, verdict.check) for verdict in results(connection, None)}
+    record(connection, [verdict for verdict in verdicts if (verdict.view, verdict.check) in recorded], None)
 
 
 def blocking(connection: Connection, rebuild: int, held: Sequence[str]) -> Iterator[tuple[Verdict, list[str]]]:
     """The failed blocking checks of a rebuild that hold back some of these views, each with those views."""
     catalog = deployed(connection)
     affects = affected(catalog, held)
-    found = {(each.view, each.check): each for each in results(connection, rebuild) if each.blocked}
+    failed = {(verdict.view, verdict.check): verdict for verdict in results(connection, rebuild) if verdict.blocked}
     for view, check in _blocking(catalog):
-        if (view, check.name) in found and (about := concerns(check, affects)):
-            yield found[view, check.name], sorted(about)
+        if (view, check.name) in failed and (about := concerns(check, affects)):
+            yield failed[view, check.name], sorted(about)
 
 
 def forget(connection: Connection, catalog: Catalog) -> None:
@@ -186,18 +188,18 @@ def forget(connection: Connection, catalog: Catalog) -> None:
 
 def _made(connection: Connection, trial: Trial, wanted: Iterable[str]) -> frozenset[str]:
     """Creates temporary views of the `wanted` views that a trial changes, and of those they read. Returns the names."""
-    views, made = trial.catalog.views, set[str]()
+    views, temporary = trial.catalog.views, set[str]()
     reads = {name: view.reads for name, view in views.items()}
-    needed = {each for name in wanted for each in reached(name, reads)}
+    needed = {read for name in wanted for read in reached(name, reads)}
     affects = affected(trial.catalog, trial.changed | trial.new)
     for name in (name for name in views if name in needed and affects[name]):
         view = views[name]
         where = {(name, t.name): trial.places.get(t.name) or _empty(connection, t) for t in view.cell_tables}
-        body = _over(placed(view.final, where), made)
+        body = _over(placed(view.final, where), temporary)
         columns = ", ".join(quoted(column.name) for column in view.columns)
         run(connection, f"CREATE TEMPORARY VIEW {quoted(name)} ({columns}) AS\n{body}")
-        made.add(name)
-    return frozenset(made)
+        temporary.add(name)
+    return frozenset(temporary)
 
 
 def _empty(connection: Connection, table: CellTable) -> str:
@@ -207,8 +209,8 @@ def _empty(connection: Connection, table: CellTable) -> str:
     return place
 
 
-def _verdict(connection: Connection, view: View, check: Check, made: Iterable[str]) -> Verdict:
-    failing = _published(connection, _over(check.failing, made))
+def _verdict(connection: Connection, view: View, check: Check, temporary: Iterable[str]) -> Verdict:
+    failing = _published(connection, _over(check.failing, temporary))
     examples: list[dict[str, Any]] = []
     try:
         with connection.begin_nested():
@@ -223,9 +225,9 @@ def _verdict(connection: Connection, view: View, check: Check, made: Iterable[st
     return Verdict(view.name, check.name, check.counts, check.blocks, count, examples)
 
 
-def _over(text: str, made: Iterable[str]) -> str:
+def _over(text: str, temporary: Iterable[str]) -> str:
     """The text, reading the temporary views instead of the served ones."""
-    return _replaced(text, "analytics", {name: f"pg_temp.{quoted(name)}" for name in made}.get)
+    return _replaced(text, "analytics", {name: f"pg_temp.{quoted(name)}" for name in temporary}.get)
 
 
 def _published(connection: Connection, text: str) -> str:

@@ -97,17 +97,17 @@ def between(connection: Connection, name: str, preview: str, key: Sequence[str] 
         if key:
             raise LaminaError(
                 f"Several rows of {name} have the same {', '.join(key)}",
-                evidence="what rows are told apart by has each value once, on each side",
-                way_out="Name more columns with --key, or none: then whole rows are compared.",
+                evidence="a key must have each value once on each side",
+                way_out="Name more columns with --key, or none to compare whole rows.",
             )
         keyed = by = None
-    tolerant = [all(of[column] in _DOUBLES for of in types) for column in common]
+    tolerant = [all(side[column] in _DOUBLES for side in types) for column in common]
     groups = _by_row(sides, len(common)) if by is None else _by_key(sides, by, tolerant)
     counted = run(connection, f"{groups} {_counts(common if keyed is not None else [])}").mappings().one()
-    found = _columns(types[0], types[1], dict(counted) if keyed is not None else {}, common)
+    differing = _columns(types[0], types[1], dict(counted) if keyed is not None else {}, common)
     examples = _examples(connection, groups) if counted["apart"] else []
     numbers = {name: int(counted[name]) for name in _COUNTED}
-    return Difference(name, preview, keyed, **numbers, columns=found, examples=examples)
+    return Difference(name, preview, keyed, **numbers, columns=differing, examples=examples)
 
 
 _COUNTED = ("rows_here", "rows_there", "only_here", "only_there", "same", "differing")
@@ -116,7 +116,7 @@ _COUNTED = ("rows_here", "rows_there", "only_here", "only_there", "same", "diffe
 def _check_served(connection: Connection, name: str, preview: str, after: Catalog) -> None:
     served = views.served(connection)
     if name not in after.views or name not in served:
-        both = [each for each in after.views if each in served]
+        both = [view for view in after.views if view in served]
         where = "analytics" if name in after.views else f"the preview {preview}" if name in served else "either"
         raise LaminaError(
             f"There is nothing to compare: {name} is not in {where}",
@@ -127,12 +127,12 @@ def _check_served(connection: Connection, name: str, preview: str, after: Catalo
 
 def _types(connection: Connection, schema: str, name: str) -> dict[str, str]:
     """The columns of a view, and their types without precision."""
-    asked = text(
+    query = text(
         "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute"
         " WHERE attrelid = to_regclass(:view) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
     )
     view = f"{quoted(schema)}.{quoted(name)}"
-    return {row[0]: row[1] for row in connection.execute(asked, {"view": view})}
+    return {row[0]: row[1] for row in connection.execute(query, {"view": view})}
 
 
 def _key(name: str, before: Catalog, after: Catalog, common: Sequence[str]) -> list[str] | None:
@@ -147,7 +147,7 @@ def _key_of(name: str, catalog: Catalog) -> list[str] | None:
     if (source := catalog.sources.get(name)) is not None:
         return sorted(source.unique)
     view = catalog.views[name]
-    return sorted(group_columns(view)) if any(each.aggregates for each in view.lineage) else None
+    return sorted(group_columns(view)) if any(column.aggregates for column in view.lineage) else None
 
 
 def _sides(name: str, preview: str, common: Sequence[str], here: Mapping[str, str], there: Mapping[str, str]) -> str:
@@ -184,9 +184,9 @@ def _by_key(sides: str, by: Sequence[str], tolerant: Sequence[bool]) -> str:
 
     tolerant: for each column, True if it holds doubles, whose last digits depend on the order of sums.
     """
-    told = [f"{differs(_numbered(n), '', tolerant=each)} AS {_flag(n)}" for n, each in enumerate(tolerant)]
-    either = " OR ".join(_flag(number) for number in range(len(told))) or "false"
-    columns = ", ".join([*_COUNTS, *_ROWS, *told])
+    flags = [f"{differs(_numbered(n), '', tolerant=ok)} AS {_flag(n)}" for n, ok in enumerate(tolerant)]
+    either = " OR ".join(_flag(number) for number in range(len(flags))) or "false"
+    columns = ", ".join([*_COUNTS, *_ROWS, *flags])
     grouped = f"SELECT {columns} FROM sides GROUP BY {', '.join(by) or '()'} HAVING count(*) > 0"
     compared = f'SELECT *, n = 1 AND o = 1 AND ({either}) AS "Differs" FROM ({grouped}) AS grouped'
     return f"WITH sides AS ({sides}), groups AS ({compared})"
@@ -209,7 +209,7 @@ def _flag(number: int) -> str:
 
 def _counts(columns: Sequence[str]) -> str:
     """The number of rows of each kind, and for each column the number of pairs of rows in which it differs."""
-    each = [f"count(*) FILTER (WHERE n = 1 AND o = 1 AND {_flag(i)}) AS {_flag(i)}" for i in range(len(columns))]
+    by_column = [f"count(*) FILTER (WHERE n = 1 AND o = 1 AND {_flag(i)}) AS {_flag(i)}" for i in range(len(columns))]
     named = {
         "rows_here": "coalesce(sum(o), 0)",
         "rows_there": "coalesce(sum(n), 0)",
@@ -219,19 +219,20 @@ def _counts(columns: Sequence[str]) -> str:
         "differing": 'count(*) FILTER (WHERE "Differs")',
         "apart": 'count(*) FILTER (WHERE "Differs" OR n <> o)',
     }
-    return f"SELECT {', '.join([*(f'{value} AS {name}' for name, value in named.items()), *each])} FROM groups"
+    listed = [*(f"{value} AS {name}" for name, value in named.items()), *by_column]
+    return f"SELECT {', '.join(listed)} FROM groups"
 
 
 def _columns(
     here: Mapping[str, str], there: Mapping[str, str], counted: Mapping[str, Any], common: Sequence[str]
 ) -> list[ColumnDifference]:
-    found = []
-    for column in [*here, *(each for each in there if each not in here)]:
+    differing = []
+    for column in {**here, **there}:
         both = column in common
         rows = int(counted[f"Differs_{common.index(column)}"]) if both and counted else None
         if not both or here[column] != there[column] or rows:
-            found.append(ColumnDifference(column, here.get(column), there.get(column), rows))
-    return found
+            differing.append(ColumnDifference(column, here.get(column), there.get(column), rows))
+    return differing
 
 
 def _examples(connection: Connection, groups: str) -> list[Example]:

@@ -53,7 +53,7 @@ def check_name(connection: Connection, name: str) -> None:
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", name) or postgres_name(name) != name:
         raise LaminaError(
             f"{name!r} cannot be the name of a preview",
-            evidence="It is the name of a schema, as SQL has it without quotes: a-z, 0-9 and _, no digit first, at most"
+            evidence="It is the name of a schema that needs no quotes in SQL: a-z, 0-9 and _, no digit first, at most"
             " 63 characters, no reserved word.",
             way_out="Name it after its purpose or a branch: `--preview dev`, `--preview fix_1234`.",
         )
@@ -68,7 +68,7 @@ def check_name(connection: Connection, name: str) -> None:
         raise LaminaError(
             f"{name} cannot be the name of a preview: another schema has it",
             evidence=f"The schema {name} exists, and no preview is called {name}.",
-            way_out="Choose another name; Lamina never touches a schema that it did not make.",
+            way_out="Choose another name. Lamina never changes a schema that it did not create.",
         )
 
 
@@ -78,27 +78,27 @@ def compiled(connection: Connection, catalog: Catalog) -> Catalog:
     if new := sorted(catalog.sources.keys() - before.sources.keys()):
         raise LaminaError(
             f"{', '.join(new)} cannot be previewed: no source is deployed by that name",
-            evidence="A preview reads what the deployed sources have counted; a source that is new is read once it is"
+            evidence="A preview reads the records that deployed sources have counted. A new source is read once it is"
             " applied.",
-            way_out="Add the source to the catalog that is deployed, and `lamina apply` that; then preview.",
+            way_out="Add the source to the deployed catalog and `lamina apply` it, then preview.",
         )
-    if said := renames.wanted(before, catalog):
-        new_name, old = next(iter(said.items()))
+    if renaming := renames.wanted(before, catalog):
+        new_name, old = next(iter(renaming.items()))
         raise LaminaError(
             f"{new_name} cannot be previewed as another name of {old}",
-            evidence=f"It says 'renamed_from' = '{old}', and a rename moves the cells to the new name.",
-            way_out="Apply the rename alone, then preview the rest; or preview it without the property.",
+            evidence=f"It declares 'renamed_from' = '{old}', and a rename would move the cells to the new name.",
+            way_out="Apply the rename alone and preview the rest, or preview it without the property.",
         )
-    known = replace(registry.known(connection), others={})  # deployed views stay, so their readers do not matter
-    check_allowed(compare(before, catalog, known), prune=True, allow_break=True)
+    facts = replace(registry.known(connection), others={})  # deployed views stay, so their readers do not matter
+    check_allowed(compare(before, catalog, facts), prune=True, allow_break=True)
     planned = registry.planned(connection, catalog)
     for name, source in planned.sources.items():
         if source.ids and source.parse != before.sources[name].parse:
             raise LaminaError(
                 f"{name} cannot be previewed with other columns: its events count once",
-                evidence="Which record of an event counts is decided for all views together, among the records that are"
-                " good as the source is deployed.",
-                way_out="Apply the source with its new columns; then preview views of them.",
+                evidence="The copy of an event that counts is chosen once for all views, among the records that the"
+                " deployed source can read.",
+                way_out="Apply the source with its new columns, then preview views of them.",
             )
     return planned
 
@@ -119,26 +119,26 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
         rebuilds.refuse_beside_apply(connection)  # it may move a view to a generation of the earlier preview
     check_name(connection, name)
     catalog = compiled(connection, catalog)
-    computed = {of: lookup.get(connection, id) for of, id in (ready or {}).items()}
+    computed = {view: lookup.get(connection, id) for view, id in (ready or {}).items()}
     made_of = versions.readable(connection, catalog) | computed
-    for each in (each for each in catalog.views.values() if each.cell_tables):
-        of = made_of.get(each.name)
-        if of is None or (of.version, of.state) != (each.version, GenerationState.LIVE):
+    for view in (view for view in catalog.views.values() if view.cell_tables):
+        cells = made_of.get(view.name)
+        if cells is None or (cells.version, cells.state) != (view.version, GenerationState.LIVE):
             raise LaminaError(
-                f"The cells of {each.name} are not computed yet",
-                evidence=f"version {each.version} has no live generation",
-                way_out="Make the preview again: what was computed was for another catalog.",
+                f"The cells of {view.name} are not computed yet",
+                evidence=f"version {view.version} has no live generation",
+                way_out="Make the preview again: the cells were computed for another catalog.",
             )
     declared = deployed(connection).views
-    kept = (each for each in catalog.views.values() if each.name not in declared or declared[each.name] != each)
-    versions.keep(connection, kept, catalog, anew=False)
+    others = (view for view in catalog.views.values() if declared.get(view.name) != view)
+    versions.keep(connection, others, catalog, anew=False)
     before = _places(connection, name)
     _withdraw(connection, name)
     _record(connection, name, catalog, made_of)
     run(connection, f"CREATE SCHEMA IF NOT EXISTS {quoted(name)}")
     run(connection, f"GRANT USAGE ON SCHEMA {quoted(name)} TO {views.ANALYST}")
-    for each in catalog.views.values():
-        _create(connection, name, each, catalog, made_of.get(each.name))
+    for view in catalog.views.values():
+        _create(connection, name, view, catalog, made_of.get(view.name))
     _retire_unread(connection, before)
 
 
@@ -169,32 +169,32 @@ def get(connection: Connection, name: str) -> Catalog:
             way_out=f"`lamina apply --preview {name}` makes it of a catalog.",
         )
     rows = connection.execute(select(previewed).where(previewed.c.preview == name).order_by(previewed.c.position))
-    found = {row.view: loaded(View, row.texts) for row in rows}
-    return Catalog(sources={source: loaded(Source, each) for source, each in sources.items()}, views=found)
+    shown = {row.view: loaded(View, row.texts) for row in rows}
+    return Catalog(sources={source: loaded(Source, texts) for source, texts in sources.items()}, views=shown)
 
 
 def made_of(connection: Connection, name: str) -> dict[str, Generation]:
     """The live generation of each view with cells in a preview."""
     read = {place for places in _places(connection, name).values() for place in places}
-    return {each.view: each for each in _read(connection) if read.issuperset(each.places.values())}
+    return {opened.view: opened for opened in _read(connection) if read.issuperset(opened.places.values())}
 
 
 def listed(connection: Connection) -> list[PreviewedView]:
     """The views of all previews, with the origin of their cells."""
     shown = set(lookup.published(connection).values())
-    theirs = {place: each.id in shown for each in _read(connection) for place in each.places.values()}
+    theirs = {place: opened.id in shown for opened in _read(connection) for place in opened.places.values()}
     rows = connection.execute(
         select(previewed, preview.c.made_at).join(preview).order_by(preview.c.name, previewed.c.position)
     )
-    found: dict[tuple[str, str], PreviewedView] = {}
+    by_name: dict[tuple[str, str], PreviewedView] = {}
     for row in rows:
-        below = [found[row.preview, each].cells for each in row.texts["reads"]]
+        below = [by_name[row.preview, read].cells for read in row.texts["reads"]]
         if "retired" in below or any(place not in theirs for place in row.places):
             cells = "retired"
         else:
             cells = "none" if not row.places else "shared" if all(theirs[place] for place in row.places) else "own"
-        found[row.preview, row.view] = PreviewedView(row.preview, row.view, row.texts["version"], cells, row.made_at)
-    return list(found.values())
+        by_name[row.preview, row.view] = PreviewedView(row.preview, row.view, row.texts["version"], cells, row.made_at)
+    return list(by_name.values())
 
 
 def _read(connection: Connection) -> list[Generation]:
@@ -204,20 +204,20 @@ def _read(connection: Connection) -> list[Generation]:
 
 
 def _record(connection: Connection, name: str, catalog: Catalog, made_of: Mapping[str, Generation]) -> None:
-    sources = {source: dumped(each) for source, each in catalog.sources.items()}
+    sources = {source: dumped(compiled) for source, compiled in catalog.sources.items()}
     connection.execute(delete(preview).where(preview.c.name == name))
     connection.execute(insert(preview).values(name=name, sources=sources))
-    for position, (of, each) in enumerate(catalog.views.items()):
-        places = sorted(made_of[of].places.values()) if of in made_of else []
-        values = {"position": position, "texts": dumped(each), "places": places}
-        connection.execute(insert(previewed).values(preview=name, view=of, **values))
+    for position, (view, compiled) in enumerate(catalog.views.items()):
+        places = sorted(made_of[view].places.values()) if view in made_of else []
+        values = {"position": position, "texts": dumped(compiled), "places": places}
+        connection.execute(insert(previewed).values(preview=name, view=view, **values))
 
 
-def _create(connection: Connection, name: str, each: View, catalog: Catalog, made_of: Generation | None) -> None:
+def _create(connection: Connection, name: str, shown: View, catalog: Catalog, made_of: Generation | None) -> None:
     """Creates a view of a preview. It raises in a snapshot in which its cells are not maintained."""
-    at = {} if made_of is None else {(each.name, table): place for table, place in made_of.places.items()}
-    body = moved(placed(each.final, at), catalog.views.keys(), name)
-    columns = views.shown_columns(each)
+    at = {} if made_of is None else {(shown.name, table): place for table, place in made_of.places.items()}
+    body = moved(placed(shown.final, at), catalog.views.keys(), name)
+    columns = views.shown_columns(shown)
     listed = ", ".join(quoted(column["name"]) for column in columns)
     if at:
         places = ", ".join(postgres_text(place) for place in sorted(at.values()))
@@ -225,17 +225,17 @@ def _create(connection: Connection, name: str, each: View, catalog: Catalog, mad
             f"SELECT * FROM (\n{body}\n) AS served ({listed})\nWHERE (SELECT coalesce((\n"
             "  SELECT true FROM lamina.generation_cells AS c JOIN lamina.generation AS g ON g.id = c.generation\n"
             f"  WHERE g.state = 'live' AND c.place IN ({places}) HAVING count(*) = {len(at)}),\n"
-            f"  lamina.not_previewed({postgres_text(name)}, {postgres_text(each.name)})))"
+            f"  lamina.not_previewed({postgres_text(name)}, {postgres_text(shown.name)})))"
         )
-    view = f"{quoted(name)}.{quoted(each.name)}"
+    view = f"{quoted(name)}.{quoted(shown.name)}"
     run(connection, f"CREATE VIEW {view} ({listed}) AS\n{body}")
-    views.tell_readers(connection, view, each.comment, columns)
+    views.tell_readers(connection, view, shown.comment, columns)
 
 
 def _withdraw(connection: Connection, name: str) -> None:
     """Drops the views and the record of a preview, if it exists. Raises if a relation of another role reads a view."""
     wait_shortly_for_readers(connection)
-    there = [f"{quoted(name)}.{quoted(each)}" for each in _places(connection, name)]
+    there = [f"{quoted(name)}.{quoted(view)}" for view in _places(connection, name)]
     if there:
         with _refused_where_read(name):
             run(connection, f"DROP VIEW IF EXISTS {', '.join(there)}")
@@ -251,9 +251,9 @@ def _refused_where_read(name: str) -> Iterator[None]:
         if not has_readers(error):
             raise
         raise LaminaError(
-            f"Others have made something of the preview {name}; nothing was changed",
+            f"Other roles have relations over the preview {name} or in its schema; nothing was changed",
             evidence=str(getattr(error.orig, "pgerror", error)).strip(),
-            way_out="Drop what they have made, and repeat the command.",
+            way_out="Drop these relations, and repeat the command.",
         ) from error
 
 
@@ -265,11 +265,13 @@ def _places(connection: Connection, name: str) -> dict[str, list[str]]:
 def _retire_unread(connection: Connection, before: Mapping[str, Iterable[str]]) -> None:
     """Retires the generations that a preview has read, unless they are read elsewhere or kept for a return."""
     read = {place for places in before.values() for place in places}
-    unread = set(lookup.published(connection).values()) | lookup.of_previews(connection)
+    still_read = set(lookup.published(connection).values()) | lookup.of_previews(connection)
     surplus = [
-        each.id
-        for each in lookup.find(connection, generation.c.state == GenerationState.LIVE, generation.c.id.not_in(unread))
-        if read & set(each.places.values())
-        and (not each.was_shown or each.id in generations.superseded(connection, each.view))
+        live.id
+        for live in lookup.find(
+            connection, generation.c.state == GenerationState.LIVE, generation.c.id.not_in(still_read)
+        )
+        if read & set(live.places.values())
+        and (not live.was_shown or live.id in generations.superseded(connection, live.view))
     ]
     generations.retire(connection, surplus)

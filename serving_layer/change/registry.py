@@ -50,14 +50,14 @@ def with_cells(connection: Connection, names: Iterable[str]) -> list[str]:
             evidence="deployed: " + (", ".join(sorted(declared)) or "none"),
             way_out="`lamina apply` deploys the views of a catalog.",
         )
-    wanted = sorted({name for name in (names or declared) if declared[name] != "derived"})
-    if not wanted:
+    rebuilt = sorted({name for name in (names or declared) if declared[name] != "derived"})
+    if not rebuilt:
         raise LaminaError(
             "There is nothing to rebuild",
             evidence="derived views hold no cells of their own" if declared else "no view is deployed",
             way_out="Name a view with cells, or deploy a catalog with `lamina apply`.",
         )
-    return wanted
+    return rebuilt
 
 
 def plan_of_nothing(catalog: Catalog) -> list[Change]:
@@ -70,15 +70,15 @@ def announce(connection: Connection, versions_soon: Sequence[View], catalog: Cat
 
     A version that is not opened after all is forgotten with the other unused versions.
     """
-    known = deployed(connection).sources.keys()
-    fed = [each for each in versions_soon if each.fed_by <= known]  # a new source has no writer yet
-    progress.lock(connection, {source for each in fed for source in each.fed_by})
+    sources = deployed(connection).sources.keys()
+    fed = [new for new in versions_soon if new.fed_by <= sources]  # a new source has no writer yet
+    progress.lock(connection, {source for new in fed for source in new.fed_by})
     versions.keep(connection, fed, catalog)
-    for each in fed:
-        versions.register(connection, each)
-    busy = {source for each in fed for source in each.fed_by if progress.are_busy(connection, {source})}
+    for new in fed:
+        versions.register(connection, new)
+    busy = {source for new in fed for source in new.fed_by if progress.are_busy(connection, {source})}
     announced = {name for source in busy for name in versions.announced(connection, source)}
-    soon = {table.name for each in fed for table in each.cell_tables} & announced
+    soon = {table.name for new in fed for table in new.cell_tables} & announced
     for name in sorted(soon):
         versions.note_prepared(connection, name, prepared=False)  # another writer may have prepared earlier
     return soon
@@ -111,22 +111,22 @@ def prepare(
 
 def _topic(topics: Mapping[str, Topic], name: str) -> Topic:
     if name not in topics:
-        raise LaminaError(f"{name} was dropped by somebody else meanwhile", way_out="Repeat the command.")
+        raise LaminaError(f"Somebody else dropped {name} meanwhile", way_out="Repeat the command.")
     return topics[name]
 
 
 def unread(before: Catalog, opened: Iterable[View]) -> set[str]:
     """The new sources of these versions: none of them is deployed, so no speed layer reads them yet."""
-    return {source for each in opened for source in each.fed_by} - before.sources.keys()
+    return {source for new in opened for source in new.fed_by} - before.sources.keys()
 
 
 def open_versions(connection: Connection, opened: Sequence[View], catalog: Catalog, rebuild: int) -> None:
     """Opens a generation of each of these views, at one cut."""
-    progress.lock(connection, {source for each in opened for source in each.fed_by})
+    progress.lock(connection, {source for new in opened for source in new.fed_by})
     versions.keep(connection, opened, catalog)
-    for each in opened:
-        versions.register(connection, each)
-        generations.open_building(connection, each.name, rebuild=rebuild, of=each)
+    for new in opened:
+        versions.register(connection, new)
+        generations.open_building(connection, new.name, rebuild=rebuild, of=new)
 
 
 def to_compute(connection: Connection, catalog: Catalog, changes: Sequence[Change]) -> tuple[Catalog, list[View]]:
@@ -151,13 +151,13 @@ def computed(catalog: Catalog, changes: Iterable[Change], live: Container[tuple[
 
     `live` are the versions that a preview has computed or that are kept.
     """
-    wanted = {change.name for change in changes if change.action == "reprocess"}
+    changed = {change.name for change in changes if change.action == "reprocess"}
     new = {change.name for change in changes if change.kind == "view" and change.action == "create"}
     new = {name for name in new if (name, catalog.views[name].version) not in live}
     return [
         view
         for name, view in catalog.views.items()
-        if view.cell_tables and (name in wanted or (wanted and name in new))
+        if view.cell_tables and (name in changed or (changed and name in new))
     ]
 
 
@@ -193,7 +193,7 @@ def apply(
         retire_the_dead(connection)  # also drops queries that were created for another catalog
     changes = plan(connection, catalog)
     check_allowed(changes, prune=prune, allow_break=allow_break)
-    if lacking := [each.name for each in changes if each.action == "reprocess" and each.name not in (ready or {})]:
+    if lacking := [new.name for new in changes if new.action == "reprocess" and new.name not in (ready or {})]:
         raise _not_computed(lacking[0], catalog.views[lacking[0]].version)
     before = deployed(connection)
     before = renames.apply(connection, before, {old: new for new, old in renames.wanted(before, catalog).items()})
@@ -208,8 +208,8 @@ def apply(
     deploy(connection, before, catalog, ready or {})
     # Generations kept for a rollback would no longer be maintained if a dropped source fed them.
     fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(gone))
-    left = lookup.find(connection, generation.c.id.in_(fed), generation.c.state != GenerationState.RETIRED)
-    generations.retire(connection, [each.id for each in left])
+    orphans = lookup.find(connection, generation.c.id.in_(fed), generation.c.state != GenerationState.RETIRED)
+    generations.retire(connection, [orphan.id for orphan in orphans])
     connection.execute(delete(declaration))
     if files:
         connection.execute(insert(declaration), [{"path": path, "sql": sql} for path, sql in sorted(files.items())])
@@ -224,12 +224,12 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
     """
     moving = _moving(connection, before, catalog, ready)
     there = catalog.views
-    left = [each for n, each in before.views.items() if n not in there or there[n].version != each.version]
-    versions.keep(connection, left, before)  # for rollbacks and previews
+    replaced = [old for n, old in before.views.items() if n not in there or there[n].version != old.version]
+    versions.keep(connection, replaced, before)  # for rollbacks and previews
     keep(connection, catalog)
-    emptied = {n for n, each in before.views.items() if each.cell_tables and n in there and not there[n].cell_tables}
+    emptied = {n for n, old in before.views.items() if old.cell_tables and n in there and not there[n].cell_tables}
     views.set_aside(connection, moving.keys() | emptied, catalog)
-    moved = queries.with_history(connection)
+    with_history = queries.with_history(connection)
     for position, (name, compiled) in enumerate(catalog.views.items()):
         _record(connection, compiled, position)
         old = before.views.get(name)
@@ -237,7 +237,7 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
             _withdraw_cells(connection, name)
         if old is None or old.version != compiled.version:
             versions.register(connection, compiled)
-        if old is None and compiled.cell_tables and name not in moving and not moved & compiled.fed_by:
+        if old is None and compiled.cell_tables and name not in moving and not with_history & compiled.fed_by:
             _open_empty(connection, name)
     generations.hand_over(connection, moving)
     gone = [name for name in before.views if name not in catalog.views]
@@ -252,17 +252,17 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
 def _moving(connection: Connection, before: Catalog, catalog: Catalog, ready: Mapping[str, int]) -> dict[str, int]:
     """The generation that each view moves to: views with another version, and new views that are ready."""
     live = versions.live(connection)
-    found = {}
+    targets = {}
     for name, compiled in catalog.views.items():
         old = before.views.get(name)
         if not compiled.cell_tables or (old is not None and old.version == compiled.version):
             continue
         id = ready.get(name, live.get((name, compiled.version)))
         if id is not None and lookup.get(connection, id).version == compiled.version:
-            found[name] = id
+            targets[name] = id
         elif old is not None:
             raise _not_computed(name, compiled.version)
-    return found
+    return targets
 
 
 class NotComputed(LaminaError):
@@ -273,7 +273,7 @@ def _not_computed(name: str, version: str) -> NotComputed:
     return NotComputed(
         f"The cells of {name} are not computed yet",
         evidence=f"version {version} has no live generation",
-        way_out="Apply again: what was computed was for another catalog, or its sources were empty then.",
+        way_out="Apply again: the cells were computed for another catalog, or its sources were still empty.",
     )
 
 
@@ -282,13 +282,13 @@ def retire_the_dead(connection: Connection, *, beside: Iterable[str] = ()) -> No
     locked here, in the one order.
     """
     dead = lookup.left_by_failures(connection)
-    progress.lock(connection, {*beside, *(name for each in dead for name in each.queries)})
-    generations.retire(connection, [each.id for each in dead])
+    progress.lock(connection, {*beside, *(name for leftover in dead for name in leftover.queries)})
+    generations.retire(connection, [leftover.id for leftover in dead])
     queries.forget_undeployed(connection)
 
 
 def _kept(connection: Connection) -> list[View]:
-    return [each.view for each in versions.stored(connection)]
+    return [stored.view for stored in versions.stored(connection)]
 
 
 def known(connection: Connection) -> Known:
@@ -340,6 +340,6 @@ def _open_empty(connection: Connection, name: str) -> None:
 def _withdraw_cells(connection: Connection, name: str) -> None:
     """Retires the generations of a view that no longer has cells, except those that a preview reads."""
     connection.execute(delete(publication).where(publication.c.view == name))
-    left = lookup.find(connection, generation.c.view == name, generation.c.state != GenerationState.RETIRED)
+    remaining = lookup.find(connection, generation.c.view == name, generation.c.state != GenerationState.RETIRED)
     for_previews = lookup.of_previews(connection)
-    generations.retire(connection, [each.id for each in left if each.id not in for_previews])
+    generations.retire(connection, [opened.id for opened in remaining if opened.id not in for_previews])

@@ -42,37 +42,37 @@ _LITERAL = r"'(?:[^']|'')*'"
 
 def wanted(before: Catalog, after: Catalog) -> dict[str, str]:
     """The old name of each view to be renamed, except renames that were applied or whose old view does not exist."""
-    said = {name: each.properties.get("renamed_from", "") for name, each in after.views.items()}
-    return {new: old for new, old in said.items() if new not in before.views and old in before.views}
+    declared = {name: compiled.properties.get("renamed_from", "") for name, compiled in after.views.items()}
+    return {new: old for new, old in declared.items() if new not in before.views and old in before.views}
 
 
 def renamed(catalog: Catalog, names: Mapping[str, str]) -> Catalog:
     """A catalog as if its views had always had their new names. `names` maps old names to new ones."""
-    views = (renamed_view(each, names) for each in catalog.views.values())
-    return replace(catalog, views={each.name: each for each in views})
+    views = (renamed_view(compiled, names) for compiled in catalog.views.values())
+    return replace(catalog, views={compiled.name: compiled for compiled in views})
 
 
 def renamed_view(compiled: View, names: Mapping[str, str]) -> View:
     """A compiled view under its new name, reading the new names of other views."""
     name = names.get(compiled.name, compiled.name)
-    tables = {each.name: _table(each.name, compiled.name, name, compiled.version) for each in compiled.cell_tables}
+    tables = {t.name: _table(t.name, compiled.name, name, compiled.version) for t in compiled.cell_tables}
     declared = re.sub(rf"(?i)(\bVIEW\s+[`\"]?){re.escape(compiled.name)}\b", rf"\g<1>{name}", compiled.sql, count=1)
     return replace(
         compiled,
         name=name,
         sql=declared,
         final=_spelled(_spelled(compiled.final, "cells", tables), "analytics", names),
-        reads=tuple(sorted(names.get(each, each) for each in compiled.reads)),
-        cell_tables=tuple(replace(each, name=tables[each.name]) for each in compiled.cell_tables),
-        checks=tuple(_check(each, names) for each in compiled.checks),
+        reads=tuple(sorted(names.get(read, read) for read in compiled.reads)),
+        cell_tables=tuple(replace(t, name=tables[t.name]) for t in compiled.cell_tables),
+        checks=tuple(_check(check, names) for check in compiled.checks),
     )
 
 
-def why_not(old: str, new: str, said: Mapping[str, str], before: Catalog, after: Catalog) -> str | None:
+def why_not(old: str, new: str, renaming: Mapping[str, str], before: Catalog, after: Catalog) -> str | None:
     """The reason why a view cannot be renamed, or None."""
     if old in before.sources or new in after.sources:
         return "a table has the name of its source"
-    if list(said.values()).count(old) > 1:
+    if list(renaming.values()).count(old) > 1:
         return "another view says that, too"
     if old in after.views and after.views[old].properties.get("renamed_from") in before.views:
         return f"{old} is renamed in the same apply: take one step after the other"
@@ -104,8 +104,8 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
     if (shown := unsettled(connection, names)) is not None:
         raise LaminaError(
             "A view cannot be renamed while a transaction from before the last move is open",
-            evidence=f"{shown} is still shown to it as it was",
-            way_out="Apply again when that transaction has ended: `pg_stat_activity` shows who is in one.",
+            evidence=f"it still sees the previous {shown}",
+            way_out="Apply again when that transaction has ended (`pg_stat_activity` lists them).",
         )
     running = select(rebuild.c.id).where(rebuild.c.state == RebuildState.RUNNING).limit(1)
     if (id := connection.execute(running).scalar()) is not None:
@@ -181,12 +181,12 @@ def _move_cells(connection: Connection, compiled: View, new: str) -> None:
 
 def _rename_realtime(connection: Connection, old: str, new: str) -> None:
     """Renames realtime tables. Leftovers are found by the name of the table of cells in theirs."""
-    found = text(
+    tables = text(
         "SELECT relname FROM pg_class WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r'"
         " AND relname ~ :pattern"
     )
     pattern = f"^{re.escape(old)}_g[0-9]+_[0-9]+$"
-    for name in connection.execute(found, {"pattern": pattern}).scalars().all():
+    for name in connection.execute(tables, {"pattern": pattern}).scalars().all():
         cells.run(connection, f"ALTER TABLE realtime.{quoted(name)} RENAME TO {quoted(new + name[len(old) :])}")
 
 
@@ -217,10 +217,10 @@ def _spelled(sql: str, schema: str, names: Mapping[str, str]) -> str:
     by_text = {f"{schema}.{postgres_name(old)}": f"{schema}.{postgres_name(new)}" for old, new in names.items()}
     if not by_text:
         return sql
-    relations = "|".join(re.escape(each) for each in sorted(by_text, key=len, reverse=True))
-    return re.sub(rf"{_LITERAL}|\b(?:{relations})(?!\w)", lambda found: by_text.get(found[0], found[0]), sql)
+    relations = "|".join(re.escape(name) for name in sorted(by_text, key=len, reverse=True))
+    return re.sub(rf"{_LITERAL}|\b(?:{relations})(?!\w)", lambda match: by_text.get(match[0], match[0]), sql)
 
 
 def _check(check: Check, names: Mapping[str, str]) -> Check:
     failing = _spelled(_spelled(check.failing, "analytics", names), "published", names)
-    return replace(check, failing=failing, reads=tuple(sorted(names.get(each, each) for each in check.reads)))
+    return replace(check, failing=failing, reads=tuple(sorted(names.get(read, read) for read in check.reads)))

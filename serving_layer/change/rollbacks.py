@@ -20,12 +20,12 @@ from serving_layer.promise import generations, progress
 from view_algebra.compiled import Catalog, Column, View
 from view_algebra.errors import LaminaError, Refused
 
-KEPT = "Apply the previous catalog: the version is kept live, so that nothing is computed."
-KEPT_ABOVE = "Apply the previous catalog: what is kept live of it is not computed again."
+KEPT = "Apply the previous catalog: the version is kept live, so nothing is computed."
+KEPT_ABOVE = "Apply the previous catalog: versions that are kept live are not computed again."
 RENAMED = (
-    "Declare its previous SELECT with the new name in it, and apply that: what is kept live is not computed again."
+    "Declare its previous SELECT with the new name, and apply: versions that are kept live are not computed again."
 )
-AS_IT_IS = "Declare its previous SELECT over the source as it is now, and apply that."
+AS_IT_IS = "Declare its previous SELECT over the present source, and apply."
 
 
 def roll_back(connection: Connection, name: str) -> tuple[int, int]:
@@ -41,8 +41,8 @@ def roll_back(connection: Connection, name: str) -> tuple[int, int]:
     judged = seen()
     _refuse(connection, *judged[1:])  # before the lock: it may compile, and micro-batches wait for the lock
     progress.lock(connection, progress.queries(connection))
-    _, now, before = found = seen()
-    if found != judged:
+    _, now, before = present = seen()
+    if present != judged:
         _refuse(connection, now, before)
     with _in_its_place(connection, before.id):
         if now.version == before.version:
@@ -81,17 +81,17 @@ def of_the_version(version: Version, catalog: Catalog) -> Iterator[tuple[str, st
     otherwise = sorted(n for n, source in version.sources.items() if source.parse != catalog.sources[n].parse)
     if otherwise:
         unique = any(catalog.sources[name].ids for name in otherwise)  # no apply changes how such a stream is read
-        evidence = f"version {old.version} reads {', '.join(otherwise)} as it was declared then"
+        evidence = f"version {old.version} reads an earlier declaration of {', '.join(otherwise)}"
         yield "its source was declared differently", evidence, AS_IT_IS if unique else KEPT
     streams = {name for name, source in catalog.sources.items() if source.kind == "stream"}
-    read = {each for check in old.checks for each in check.reads}
+    read = {name for check in old.checks for name in check.reads}
     made_of = ", ".join(sorted((_named(old) | read) - streams - {old.name}))
-    now = {each.properties.get("renamed_from"): name for name, each in catalog.views.items()}
+    now = {current.properties.get("renamed_from"): name for name, current in catalog.views.items()}
     if called := sorted(name for name in _named(old) & now.keys() if name not in catalog.views):
         names = ", ".join(now[name] for name in called)
-        yield f"{', '.join(called)} is called {names} now", "its SELECT of then has the old name", RENAMED
+        yield f"{', '.join(called)} is called {names} now", "its previous SELECT uses the old name", RENAMED
     elif made_of and not _compiles_to(version, catalog):
-        yield f"{made_of} was another then", f"its SELECT over {made_of} would not be version {old.version} now", KEPT
+        yield f"{made_of} changed since", f"over the present {made_of} its SELECT is not version {old.version}", KEPT
 
 
 def of_views_above(old: View, catalog: Catalog) -> Iterator[tuple[str, str, str]]:
@@ -99,20 +99,20 @@ def of_views_above(old: View, catalog: Catalog) -> Iterator[tuple[str, str, str]
     name = old.name
     unread = (view for view in catalog.views.values() if name not in view.reads)
     if through := sorted(view.name for view in unread if name in _named(view)):
-        evidence = f"its SELECT names {name}, and stands over the same source"
-        yield f"{', '.join(through)} is computed of its records", evidence, KEPT_ABOVE
-    on_top = sorted(each for each, view in catalog.views.items() if name in view.reads)
-    as_it_is = f"{', '.join(on_top)} reads it as it is"
+        evidence = f"its SELECT names {name} and reads the same source"
+        yield f"{', '.join(through)} is computed from its records", evidence, KEPT_ABOVE
+    on_top = sorted(other for other, view in catalog.views.items() if name in view.reads)
+    as_it_is = f"{', '.join(on_top)} reads it in its present form"
     if on_top and old.sources != catalog.views[name].sources:
-        yield as_it_is, f"version {old.version} is of {', '.join(old.sources)}", KEPT
+        yield as_it_is, f"version {old.version} reads {', '.join(old.sources)}", KEPT
     if on_top and (lacking := breaks(catalog.views[name].columns, old.columns)):
         yield as_it_is, f"in version {old.version} {', '.join(lacking)}", KEPT
     if on_top and _groups(old) != _groups(catalog.views[name]):
-        yield as_it_is, f"version {old.version} has other groups, by which ties are broken", KEPT
+        yield as_it_is, f"version {old.version} has other groups, and ties are broken by groups", KEPT
 
 
 def _not_alone(name: str, why: str, evidence: str, way_out: str) -> LaminaError:
-    return LaminaError(f"{name} is not rolled back alone: {why}", evidence=evidence, way_out=way_out)
+    return LaminaError(f"{name} cannot be rolled back alone: {why}", evidence=evidence, way_out=way_out)
 
 
 def _named(view: View) -> set[str]:
@@ -139,7 +139,7 @@ def _compiles_to(version: Version, catalog: Catalog) -> bool:
     files |= {name: declared[name].sql for name in needed}  # a table is both, with the same text
     files |= {f"{old.name}: {check.name}": check.sql for check in old.checks}
     try:
-        again = compile_catalog(files, {name: each for name, each in catalog.sources.items() if each.ids})
+        again = compile_catalog(files, {name: unique for name, unique in catalog.sources.items() if unique.ids})
     except Refused:
         return False
     return _meaning(again.views[old.name]) == _meaning(old)
@@ -152,17 +152,17 @@ def _meaning(view: View) -> tuple[object, ...]:
 
 def _in_order(views: Mapping[str, View]) -> dict[str, View]:
     """The views, each after those it reads."""
-    found: dict[str, View] = {}
+    in_order: dict[str, View] = {}
 
     def add(name: str) -> None:
-        if name not in found:
+        if name not in in_order:
             for read in views[name].reads:
                 add(read)
-            found[name] = views[name]
+            in_order[name] = views[name]
 
     for name in views:
         add(name)
-    return found
+    return in_order
 
 
 def _groups(view: View) -> frozenset[Column]:

@@ -33,10 +33,10 @@ class Trial:
 def of_handover(connection: Connection, catalog: Catalog, new: Sequence[Generation]) -> Trial:
     """The deployed catalog after these generations are handed over. Generations of other versions are ignored."""
     declared = {(view.name, view.version) for view in catalog.views.values()}
-    new = [each for each in new if (each.view, each.version) in declared]
-    read = versions.readable(connection, catalog) | {each.view: each for each in new}
+    new = [opened for opened in new if (opened.view, opened.version) in declared]
+    read = versions.readable(connection, catalog) | {opened.view: opened for opened in new}
     unread = catalog.views.keys() - views.served(connection)
-    return Trial(catalog, _places(read.values()), frozenset(each.view for each in new), frozenset(unread))
+    return Trial(catalog, _places(read.values()), frozenset(opened.view for opened in new), frozenset(unread))
 
 
 def of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[Generation]) -> Trial:
@@ -45,14 +45,14 @@ def of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[Generat
     named = renames.wanted(before, catalog)
     old = renames.renamed(before, {was: name for name, was in named.items()}).views
     published = lookup.published(connection)
-    read = versions.readable(connection, catalog) | {each.view: each for each in ready}
+    read = versions.readable(connection, catalog) | {opened.view: opened for opened in ready}
     places = _places(read.values())
     for name in (name for name, was in named.items() if was in published):
         there = lookup.get(connection, published[named[name]]).places
         tables = zip(before.views[named[name]].cell_tables, old[name].cell_tables, strict=True)
         places |= {table.name: there[other.name] for other, table in tables if other.name in there}
     new = (catalog.views.keys() - old.keys()) | named.keys()
-    now = {name: each.id for name, each in read.items()}
+    now = {name: opened.id for name, opened in read.items()}
     changed = {
         name
         for name, view in catalog.views.items()
@@ -72,4 +72,4 @@ def _has_cells(catalog: Catalog, name: str, places: Mapping[str, str]) -> bool:
 
 
 def _places(read: Iterable[Generation]) -> dict[str, str]:
-    return {table: place for each in read for table, place in each.places.items()}
+    return {table: place for opened in read for table, place in opened.places.items()}

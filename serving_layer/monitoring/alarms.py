@@ -106,33 +106,35 @@ def listed(of_queries: Mapping[str, list[str]]) -> list[str]:
 
 def by_query(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> dict[str, list[str]]:
     """The alarms of the query of each deployed source. `apply` itself reports on the sources that it awaits."""
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     kinds = kinds_of_sources(connection)
     late = (standbys.behind(connection) or 0) > limits.after  # then the standby does not know how queries are now
-    for name, each in progress.queries(connection).items():
+    for name, state in progress.queries(connection).items():
         if name in kinds and (reached := progress.read(connection, [name])):
             topic = topics.get(name)
-            problems = [each.stopped or (None if late else _standing(connection, each, reached, topic, limits))]
+            problems = [state.stopped or (None if late else _standing(connection, state, reached, topic, limits))]
             if topic is not None:
                 problems.append(_undecided(topic, limits))
                 held, seconds = _held(connection, name)
                 problems += [
-                    _lost(each.name, held, reached, topic),
+                    _lost(state.name, held, reached, topic),
                     _unarchived(held, seconds, topic) or _crowded(held, seconds, topic),
                 ]
-                problems.append(_deletions(held, seconds, topic) if kinds[name] == "table" else _compacted(each, topic))
-            problems.append(_bad(connection, each, limits))
-            found[name] = [problem for problem in problems if problem]
-    return found
+                problems.append(
+                    _deletions(held, seconds, topic) if kinds[name] == "table" else _compacted(state, topic)
+                )
+            problems.append(_bad(connection, state, limits))
+            by_name[name] = [problem for problem in problems if problem]
+    return by_name
 
 
 def _standing(
-    connection: Connection, each: progress.Query, reached: Offsets, topic: Topic | None, limits: Limits
+    connection: Connection, state: progress.Query, reached: Offsets, topic: Topic | None, limits: Limits
 ) -> str | None:
     """The alarm that the topic is not read, or not read fast enough, with the reason."""
-    ages = _ages(connection, each.name)
-    if (gone := _silent(each, ages.heard)) is not None:
-        return f"its speed layer ({each.writer}) was last heard of {age(gone)} ago: start it again (`lamina up`)"
+    ages = _ages(connection, state.name)
+    if (gone := _silent(state, ages.heard)) is not None:
+        return f"its speed layer ({state.writer}) was last heard of {age(gone)} ago: start it again (`lamina up`)"
     if topic is None and ages.moved > limits.after:
         seconds = age(ages.moved)
         return (
@@ -141,22 +143,23 @@ def _standing(
         )
     behind = lag(topic.end, reached) if topic else 0
     if behind and ages.moved > limits.after:
-        return f"{behind:,} records behind, and none was counted for {age(ages.moved)}{_why(connection, each)}"
+        return f"{behind:,} records behind, and none was counted for {age(ages.moved)}{_why(connection, state)}"
     if behind and ages.waiting and (ages.waited or 0) > limits.after:
         return (
-            f"{behind:,} records behind, and not fewer for {age(ages.waited)}: the speed layer is slower than the"
-            f" producers (more cores, fewer views of the source, or `lamina rebuild --leap {each.name}`)"
+            f"{behind:,} records behind, and the backlog has not shrunk for {age(ages.waited)}: the speed layer"
+            " is slower than the producers (more cores, fewer views of the source, or"
+            f" `lamina rebuild --leap {state.name}`)"
         )
     return None
 
 
-def silent(connection: Connection, each: progress.Query) -> float | None:
+def silent(connection: Connection, state: progress.Query) -> float | None:
     """Seconds since the last heartbeat of a query's writer if it is gone, else None. A leap sends no heartbeats."""
-    return _silent(each, _ages(connection, each.name).heard)
+    return _silent(state, _ages(connection, state.name).heard)
 
 
-def _silent(each: progress.Query, heard: float | None) -> float | None:
-    return heard if heard is not None and heard > GONE_AFTER and each.is_read else None
+def _silent(state: progress.Query, heard: float | None) -> float | None:
+    return heard if heard is not None and heard > GONE_AFTER and state.is_read else None
 
 
 def sources_of(connection: Connection, views: Collection[str]) -> list[str]:
@@ -171,10 +174,10 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
     `starting`: a speed layer runs but may not have begun to read.
     """
     queries = progress.queries(connection)
-    each = queries[name]
-    if each.stopped or each.writer_kind is WriterKind.LEAP or name not in kinds_of_sources(connection):
+    state = queries[name]
+    if state.stopped or state.writer_kind is WriterKind.LEAP or name not in kinds_of_sources(connection):
         return None
-    reads_on = each.is_read and silent(connection, each) is None
+    reads_on = state.is_read and silent(connection, state) is None
     if (reads_on or starting) and _lacks_log_times(connection, name):
         return "the speed layer reads the log once, for log times of older records"
     if not reads_on:
@@ -182,11 +185,11 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
     heard = _ages(connection, name).heard
     if heard is not None and heard > BEATS_MISSED:
         return f"the speed layer has said nothing for {heard:.0f} s (`lamina status` names its process)"
-    if each.committed_at is None:
-        has_begun = any(other.writer == each.writer and other.committed_at for other in queries.values())
+    if state.committed_at is None:
+        has_begun = any(other.writer == state.writer and other.committed_at for other in queries.values())
         return "the speed layer counts its first records" if has_begun else "the speed layer is starting"
-    seen = func.extract("epoch", func.clock_timestamp() - query.c.caught_up_at)
-    late = connection.execute(select(seen).where(query.c.name == name)).scalar()
+    since_caught_up = func.extract("epoch", func.clock_timestamp() - query.c.caught_up_at)
+    late = connection.execute(select(since_caught_up).where(query.c.name == name)).scalar()
     return "the speed layer is catching up" if late is None or late > 2 * progress.WAITS_AFTER else None
 
 
@@ -211,23 +214,23 @@ def _ages(connection: Connection, name: str) -> Any:
     ).one()
 
 
-def _why(connection: Connection, each: progress.Query) -> str:
-    if each.writer_kind is WriterKind.LEAP and rebuilds.leaping(connection):
+def _why(connection: Connection, state: progress.Query) -> str:
+    if state.writer_kind is WriterKind.LEAP and rebuilds.leaping(connection):
         leap = rebuilds.get(connection)
         return (
             f": rebuild {leap.id}, a leap, holds its progress, and its last step was `{leap.step}` (continue its"
             f" steps, or `lamina step abandon --rebuild {leap.id}`)"
         )
-    if not each.is_read:
+    if not state.is_read:
         return ": no speed layer runs (`lamina up`, or `lamina speed`)"
-    return f": the log of its speed layer ({each.writer}) says why"
+    return f": the log of its speed layer ({state.writer}) says why"
 
 
-def _compacted(each: progress.Query, topic: Topic) -> str | None:
+def _compacted(state: progress.Query, topic: Topic) -> str | None:
     if topic.retention is None or not topic.retention.compacted:
         return None
     return (
-        f"topic {each.topic} has been compacted since it was deployed: Kafka drops a record of it when a newer one has"
+        f"topic {state.topic} has been compacted since it was deployed: Kafka drops a record of it when a newer one has"
         " its key, also before it is archived (set its cleanup.policy to delete; `lamina rebuild` says what differs)"
     )
 
@@ -251,17 +254,17 @@ def _lost(name: str, held: Offsets, reached: Offsets, topic: Topic) -> str | Non
     gone = [(at, held[at], topic.earliest[at]) for at in held if topic.earliest.get(at, 0) > held[at]]
     if not gone:
         return None
-    at, kept, present = gone[0]
+    at, archived_to, present = gone[0]
     counted = min(reached.get(at, 0), present)
-    if counted <= kept:
+    if counted <= archived_to:
         effect = "no view counts them, and no rebuild can"
     elif counted < present:
         effect = f"views count those below {counted}, a rebuild could not"
     else:
         effect = "views still count them, a rebuild could not"
     return (
-        f"records of {at.topic} partition {at.partition} from {kept} to {present} were removed by retention before they"
-        f" were archived: {effect} (`lamina archive {name} --accept-loss` records the loss)"
+        f"records of {at.topic} partition {at.partition} from {archived_to} to {present} were removed by retention"
+        f" before they were archived: {effect} (`lamina archive {name} --accept-loss` records the loss)"
     )
 
 
@@ -278,12 +281,12 @@ def _unarchived(held: Offsets, seconds: float, topic: Topic) -> str | None:
 
 def _undecided(topic: Topic, limits: Limits) -> str | None:
     """The alarm that a producer left a transaction open. Later records are not read, yet nothing lags."""
-    waiting = [each for each in topic.undecided if each.seconds > limits.after]
-    if not waiting:
+    transactions = [transaction for transaction in topic.undecided if transaction.seconds > limits.after]
+    if not transactions:
         return None
-    longest = max(waiting, key=lambda each: (not each.by_record, each.seconds))
+    longest = max(transactions, key=lambda transaction: (not transaction.by_record, transaction.seconds))
     since = "" if longest.by_record else f" for {age(longest.seconds)}"
-    untold = "; the brokers do not tell since when" if longest.by_record else ""
+    untold = "; the brokers do not report since when" if longest.by_record else ""
     return (
         f"a producer has had a transaction open{since} in partition {longest.at.partition}{untold}, and"
         f" nothing from offset {longest.first} on is counted or archived ({longest.offsets:,} offsets by now): see why"
@@ -312,39 +315,39 @@ def _crowded(held: Offsets, seconds: float, topic: Topic) -> str | None:
 
 def _deletions(held: Offsets, seconds: float, topic: Topic) -> str | None:
     """The alarm that Kafka may drop deletions of a table before they are archived. A rebuild would bring rows back."""
-    kept = topic.retention
-    if kept is None or not kept.compacted or held.reaches(topic.end) or seconds < kept.deletions / 2000:
+    retention = topic.retention
+    if retention is None or not retention.compacted or held.reaches(topic.end) or seconds < retention.deletions / 2000:
         return None
     return (
         f"nothing was archived for {age(seconds)}, and Kafka drops deletions from a compacted topic"
-        f" {age(kept.deletions / 1000)} after they came: run `lamina archive`, and see why its schedule does not"
+        f" {age(retention.deletions / 1000)} after they came: run `lamina archive`, and see why its schedule does not"
     )
 
 
-def _bad(connection: Connection, each: progress.Query, limits: Limits) -> str | None:
+def _bad(connection: Connection, state: progress.Query, limits: Limits) -> str | None:
     lately = connection.execute(
         text(
             "SELECT count(*) FROM (SELECT FROM lamina.quarantine WHERE source = :source"
             " AND quarantined_at > clock_timestamp() - interval '1 hour' LIMIT :limit) AS lately"
         ),
-        {"source": each.name, "limit": limits.bad_an_hour + 1},
+        {"source": state.name, "limit": limits.bad_an_hour + 1},
     ).scalar_one()
     if lately > limits.bad_an_hour:
         many = f"more than {limits.bad_an_hour:,} records"
-    elif quarantine.overflows(connection, each.name):
+    elif quarantine.overflows(connection, state.name):
         many = "more records than it keeps"
-    elif lately > FEW_BAD and (most := _most_of_the_newest(connection, each)):
+    elif lately > FEW_BAD and (most := _most_of_the_newest(connection, state)):
         many = most
     else:
         return None
-    some = " (or count without a field)" if quarantine.with_bad_fields(connection, each.name) else ""
+    some = " (or count without a field)" if quarantine.with_bad_fields(connection, state.name) else ""
     return (
         f"{many} went to quarantine{some} within an hour: SELECT * FROM lamina.bad_records"
         " says why (correct the producer; or correct the declaration, and `lamina apply` counts them, too)"
     )
 
 
-def _most_of_the_newest(connection: Connection, each: progress.Query) -> str | None:
+def _most_of_the_newest(connection: Connection, state: progress.Query) -> str | None:
     """The share of bad records among a query's newest, in words, if more than half are bad."""
     bad, newest = connection.execute(
         text("""
@@ -358,7 +361,7 @@ def _most_of_the_newest(connection: Connection, each: progress.Query) -> str | N
             ) AS b
             WHERE p.query = :query
         """),
-        {"query": each.name, "newest": NEWEST},
+        {"query": state.name, "newest": NEWEST},
     ).one()
     return f"{bad:,} of its newest {newest:,} records" if bad > FEW_BAD and 2 * bad > newest else None
 
@@ -407,16 +410,16 @@ def of_targets(connection: Connection) -> list[str]:
 
 def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
     """The alarms about failed, abandoned and overdue rebuilds."""
-    lines: list[str] = []
-    for each in _failed(connection):
-        again = "the same `lamina apply`" if each.kind == RebuildKind.APPLY else "`lamina rebuild`"
-        lines.append(f"rebuild {each.id} failed after step `{each.step}`: {each.error} ({again} begins anew)")
+    alarms: list[str] = []
+    for failed in _failed(connection):
+        again = "the same `lamina apply`" if failed.kind == RebuildKind.APPLY else "`lamina rebuild`"
+        alarms.append(f"rebuild {failed.id} failed after step `{failed.step}`: {failed.error} ({again} begins again)")
     newest = rebuilds.newest(connection)
-    if newest is not None and newest.state is RebuildState.RUNNING and (left := _left(connection, newest)):
+    if newest is not None and newest.state is RebuildState.RUNNING and (abandoned := _left(connection, newest)):
         command = newest.purpose.command
         on = f"repeat the `lamina {command}` that began it" if command else "continue its steps"
-        lines.append(
-            f"rebuild {newest.id} {left} after step `{newest.step}`: {on}, or"
+        alarms.append(
+            f"rebuild {newest.id} {abandoned} after step `{newest.step}`: {on}, or"
             f" `lamina step abandon --rebuild {newest.id}`, which loses nothing"
         )
     if limits.rebuild_within is not None:
@@ -425,10 +428,10 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
         overdue = select(func.extract("epoch", func.clock_timestamp() - since)).where(with_cells)
         seconds: Any = connection.execute(overdue).scalar_one_or_none()
         if seconds is not None and seconds > limits.rebuild_within * 3600:
-            lines.append(
+            alarms.append(
                 f"no rebuild has ended well for {age(float(seconds))}: run `lamina rebuild`, and see its schedule"
             )
-    return lines
+    return alarms
 
 
 class _Failed(NamedTuple):
@@ -465,20 +468,22 @@ def _failed(connection: Connection) -> list[_Failed]:
 
 def of_checks(connection: Connection) -> list[str]:
     """The alarms about new generations held back by a proof or a check, and about live views that fail a check."""
-    told = []
-    for id, waiting in lookup.held(connection).items():
-        told += [
-            f"{each.sentence}: rebuild {id} holds {_them(held)} back (correct what fails, and `lamina rebuild`; or let"
-            f" {_them(held)} be read, `lamina step hand-over --anyway {' '.join(held)} --rebuild {id}`)"
-            for each, held in checks.blocking(connection, id, [each.view for each in waiting])
+    alarms = []
+    for id, generations in lookup.held(connection).items():
+        alarms += [
+            f"{verdict.sentence}: rebuild {id} holds {_them(held)} back (correct what fails, and `lamina rebuild`; or"
+            f" let {_them(held)} be read, `lamina step hand-over --anyway {' '.join(held)} --rebuild {id}`)"
+            for verdict, held in checks.blocking(connection, id, [generation.view for generation in generations])
         ]
-        told += [
+        alarms += [
             f"{name}: its proof found a difference, and rebuild {id} holds it back (`lamina check {name}` says"
             f" which is wrong; `lamina step hand-over --anyway {name} --rebuild {id}` lets the new one be read)"
-            for name in proof.held_back(connection, waiting)
+            for name in proof.held_back(connection, generations)
         ]
-    live = [each for each in checks.results(connection, None) if each.blocked]
-    return told + [f"{each.sentence}: readers read that now (`lamina check --live` looks again)" for each in live]
+    live = [verdict for verdict in checks.results(connection, None) if verdict.blocked]
+    return alarms + [
+        f"{verdict.sentence}: readers see this now (`lamina check --live` runs it again)" for verdict in live
+    ]
 
 
 def _them(views: Collection[str]) -> str:
@@ -495,7 +500,7 @@ def _left(connection: Connection, newest: Rebuild) -> str | None:
         return None if alive or newest.stopped else "died"
     idle = func.extract("epoch", func.clock_timestamp() - newest.lease_until) + rebuilds.LEASE.total_seconds()
     seconds = float(connection.execute(select(idle)).scalar_one())
-    return f"was left {age(seconds)} ago" if seconds > LEFT_AFTER else None
+    return f"was abandoned {age(seconds)} ago" if seconds > LEFT_AFTER else None
 
 
 def lag(end: Offsets, reached: Offsets) -> int:

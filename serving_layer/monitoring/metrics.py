@@ -340,8 +340,8 @@ def _branch(metric: Metric) -> str:
     names = [f"l{number}" for number, _ in enumerate(metric.labels)]
     labels = f"ARRAY[{', '.join(names)}]::text[]"
     columns = ", ".join([*names, "value"])
-    known = _DEPLOYED.get(metric.labels[0]) if metric.labels else None
-    deployed = f" WHERE l0 IN ({known})" if known else ""
+    deployed_names = _DEPLOYED.get(metric.labels[0]) if metric.labels else None
+    deployed = f" WHERE l0 IN ({deployed_names})" if deployed_names else ""
     return f"SELECT '{metric.name}', {labels}, value::float8 FROM ({metric.sql}) AS m ({columns}){deployed}"
 
 

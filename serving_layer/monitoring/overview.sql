@@ -1,5 +1,5 @@
--- Overview: all that the first page of the console shows of the bookkeeping, in one row of JSON and one statement. No
--- row of a view is read, and no record is counted one by one.
+-- Overview: the bookkeeping behind the console's first page, as one row of JSON from one statement. It reads no row of a
+-- view and counts no record one by one.
 WITH lately AS (
   SELECT q.name AS source, bad.records
   FROM lamina.query AS q

@@ -205,14 +205,14 @@ class SourceParticulars:
     @property
     def counted(self) -> int:
         """Offsets below progress."""
-        return sum(each.next_offset - each.start_offset for each in self.partitions)
+        return sum(partition.next_offset - partition.start_offset for partition in self.partitions)
 
 
 def of_view(connection: Connection, view: str, most: int = 50) -> ViewParticulars | None:
     """The particulars of a view in the connection's snapshot, or None if no view has this name."""
     row = connection.execute(_VIEW, {"view": view}).mappings().one_or_none()
     generations = connection.execute(_GENERATIONS, {"view": view, "most": most})
-    return None if row is None else ViewParticulars(**row, generations=[Generation(*each) for each in generations])
+    return None if row is None else ViewParticulars(**row, generations=[Generation(*values) for values in generations])
 
 
 def freshness_met(connection: Connection, view: str) -> list[tuple[str, float]]:
@@ -223,20 +223,20 @@ def freshness_met(connection: Connection, view: str) -> list[tuple[str, float]]:
 
 def of_source(connection: Connection, source: str) -> SourceParticulars | None:
     """The particulars of a source in the connection's snapshot, or None if no query has this name."""
-    given = {"source": source, "most": REASONS}
-    row = connection.execute(_SOURCE, given).mappings().one_or_none()
+    parameters = {"source": source, "most": REASONS}
+    row = connection.execute(_SOURCE, parameters).mappings().one_or_none()
     if row is None:
         return None
-    partitions = [Partition(*each) for each in connection.execute(_PARTITIONS, given)]
-    reasons = [Reason(*each) for each in connection.execute(_REASONS, given)]
+    partitions = [Partition(*values) for values in connection.execute(_PARTITIONS, parameters)]
+    reasons = [Reason(*values) for values in connection.execute(_REASONS, parameters)]
     minutes = [
-        Minute(each["ago"], each["micro_batches"], {name: each[name] / each["micro_batches"] for name in PHASES})
-        for each in connection.execute(_MINUTES, given).mappings()
+        Minute(sums["ago"], sums["micro_batches"], {name: sums[name] / sums["micro_batches"] for name in PHASES})
+        for sums in connection.execute(_MINUTES, parameters).mappings()
     ]
     return SourceParticulars(**row, partitions=partitions, reasons=reasons, minutes=minutes)
 
 
 def steps(connection: Connection, sources: Collection[str], views: Collection[str], most: int) -> list[Step]:
     """The newest steps of the history of these sources and views, newest first."""
-    given = {"sources": list(sources), "views": list(views), "most": most}
-    return [Step(*row) for row in connection.execute(_STEPS, given)]
+    parameters = {"sources": list(sources), "views": list(views), "most": most}
+    return [Step(*row) for row in connection.execute(_STEPS, parameters)]

@@ -52,13 +52,13 @@ def alarms(connection: Connection, seconds: float) -> list[str]:
             else "it does not reach its primary, and its log says why"
         )
         return [f"this server is a standby and {duration(late)} behind its primary: {why}"] if late > seconds else []
-    told = [
-        f"standby {name}{f' at {address}' if address else ''} is {duration(lag)} behind: its readers see the views of"
-        " then (a long SELECT there may hold it back; `lamina status` there says more)"
+    late_standbys = [
+        f"standby {name}{f' at {address}' if address else ''} is {duration(lag)} behind: its readers see older"
+        " views (a long SELECT there may hold it back; `lamina status` there says more)"
         for name, address, lag in connection.execute(_OF_STANDBYS, {"seconds": seconds})
     ]
-    return told + [
-        f"replication slot {name} has had no standby for {duration(lasts)}, and keeps {size(kept)} of write-ahead"
+    return late_standbys + [
+        f"replication slot {name} has had no standby for {duration(lasts)}, and keeps {size(bytes_kept)} of write-ahead"
         f" log: start its standby, or drop it (`SELECT pg_drop_replication_slot('{name}')`)"
-        for name, lasts, kept in connection.execute(_LEFT, {"seconds": seconds})
+        for name, lasts, bytes_kept in connection.execute(_LEFT, {"seconds": seconds})
     ]

@@ -94,14 +94,14 @@ def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) 
     """The whole status in one snapshot. `topics` are those that the brokers reported, by query."""
     problems = alarms.by_query(connection, topics, limits)
     published = lookup.published(connection)
-    live = {each.id: each for each in lookup.find(connection, generation.c.dropped_at.is_(None))}
+    live = {opened.id: opened for opened in lookup.find(connection, generation.c.dropped_at.is_(None))}
     last = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).mappings().one_or_none()
     return Status(
         views=_views(connection, {name: live[id] for name, id in published.items() if id in live}),
         queries=_queries(connection, topics, problems),
         generations=[
-            {"view": each.view, "generation": each.id, "state": each.state, "published": published.get(each.view) == id}
-            for id, each in live.items()
+            {"view": one.view, "generation": id, "state": one.state, "published": published.get(one.view) == id}
+            for id, one in live.items()
         ],
         rebuild=dict(last) if last else None,
         alarms=[*alarms.listed(problems), *alarms.of_everything(connection, limits)],
@@ -113,9 +113,9 @@ def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) 
 def _views(connection: Connection, shown: Mapping[str, lookup.Generation]) -> list[ViewStatus]:
     """The status of every view, by its published generation."""
     views = connection.execute(select(view).order_by(view.c.position)).all()
-    rows = _counts(connection, {each.name: [f"analytics.{quoted(each.name)}"] for each in views if each.served})
+    rows = _counts(connection, {v.name: [f"analytics.{quoted(v.name)}"] for v in views if v.served})
     touched = {
-        name: [f"{place} WHERE touched >= {each.id}" for place in each.places.values()] for name, each in shown.items()
+        name: [f"{place} WHERE touched >= {one.id}" for place in one.places.values()] for name, one in shown.items()
     }
     provisional = _counts(connection, touched)
     freshness = {row.view: row for row in connection.execute(_FRESHNESS)}
@@ -126,16 +126,16 @@ def _views(connection: Connection, shown: Mapping[str, lookup.Generation]) -> li
     }
     return [
         ViewStatus(
-            view=each.name,
-            kind=each.kind,
-            rows=rows.get(each.name),
-            generation=shown[each.name].id if each.name in shown else None,
-            freshness=freshness[each.name].seconds_behind if each.name in shown or each.kind == "derived" else None,
-            provisional=provisional.get(each.name),
-            proof=proofs.get(each.name),
-            fresh_within=freshness[each.name].fresh_within,
+            view=v.name,
+            kind=v.kind,
+            rows=rows.get(v.name),
+            generation=shown[v.name].id if v.name in shown else None,
+            freshness=freshness[v.name].seconds_behind if v.name in shown or v.kind == "derived" else None,
+            provisional=provisional.get(v.name),
+            proof=proofs.get(v.name),
+            fresh_within=freshness[v.name].fresh_within,
         )
-        for each in views
+        for v in views
     ]
 
 
@@ -144,16 +144,16 @@ def _counts(connection: Connection, among: Mapping[str, Sequence[str]]) -> dict[
 
     Postgres holds the memory of all counts of a statement until it ends.
     """
-    names, found = list(among), dict.fromkeys(among, 0)
+    names, totals = list(among), dict.fromkeys(among, 0)
     counts = [
-        f"SELECT {number} AS number, count(*) AS rows FROM {each}"
+        f"SELECT {number} AS number, count(*) AS rows FROM {relation}"
         for number, several in enumerate(among.values())
-        for each in several
+        for relation in several
     ]
     for start in range(0, len(counts), COUNTS_AT_ONCE):
         for row in cells.run(connection, " UNION ALL ".join(counts[start : start + COUNTS_AT_ONCE])):
-            found[names[row.number]] += row.rows
-    return found
+            totals[names[row.number]] += row.rows
+    return totals
 
 
 def _queries(
@@ -166,20 +166,20 @@ def _queries(
     return [
         QueryStatus(
             query=name,
-            topic=each.topic,
+            topic=state.topic,
             begins=str(starts[name].positive),
             progress=str(reached[name]),
             lag=alarms.lag(topics[name].end, reached[name]) if name in topics else None,
-            committed_at=each.committed_at,
+            committed_at=state.committed_at,
             quarantined=bad[name] - bad_fields[name],
             bad_fields=bad_fields[name],
-            skipped=skipped[each.topic],
-            duplicates=each.duplicates,
-            conflicts=each.conflicts,
-            writer=_writer(each, alarms.silent(connection, each)),
+            skipped=skipped[state.topic],
+            duplicates=state.duplicates,
+            conflicts=state.conflicts,
+            writer=_writer(state, alarms.silent(connection, state)),
             problem="; ".join(problems[name]) or None,
         )
-        for name, each in progress.queries(connection).items()
+        for name, state in progress.queries(connection).items()
         if name in problems
     ]
 

@@ -61,10 +61,10 @@ def waited_for(what: str) -> Callable[[Callable[Concatenate[N, P], T]], Callable
 
     def of(method: Callable[Concatenate[N, P], T]) -> Callable[Concatenate[N, P], T]:
         @wraps(method)
-        def told(self: N, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        def narrated(self: N, /, *args: P.args, **kwargs: P.kwargs) -> T:
             with waiting(self.tell, what):
                 return method(self, *args, **kwargs)
 
-        return told
+        return narrated
 
     return of

@@ -47,9 +47,9 @@ class Rows:
         begins = BINARY if self.format == "binary" and not self.size else b""
         self.size += self._file.write(begins + (csv if self.format == "csv" else binary)(table))
         if self.size > IN_MEMORY and isinstance(self._file, io.BytesIO):
-            written, self._file = self._file, tempfile.TemporaryFile()  # noqa: SIM115 (it goes with the rows)
+            in_memory, self._file = self._file, tempfile.TemporaryFile()  # noqa: SIM115 (it goes with the rows)
             weakref.finalize(self, self._file.close)
-            self._file.write(written.getbuffer())
+            self._file.write(in_memory.getbuffer())
 
     def file(self) -> IO[bytes]:
         """The file of all rows, at its beginning."""
@@ -72,9 +72,9 @@ def batches(result: DataFrame, *, at_most: int | None = None) -> Iterator[pa.Rec
         port, secret, server = result._jdf.collectAsArrowToPython()  # noqa: SLF001
         ended = True
         try:
-            for each in _load_from_socket((port, secret), ArrowCollectSerializer()):  # type: ignore[no-untyped-call]
-                if isinstance(each, pa.RecordBatch):  # the last item is their order
-                    yield each
+            for batch in _load_from_socket((port, secret), ArrowCollectSerializer()):  # type: ignore[no-untyped-call]
+                if isinstance(batch, pa.RecordBatch):  # the last item is their order
+                    yield batch
         except (GeneratorExit, KeyboardInterrupt):
             ended = False  # the reader failed or was interrupted, so nothing waits for the rest
             raise

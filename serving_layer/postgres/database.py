@@ -75,8 +75,8 @@ def login_of(url: str | None) -> tuple[str | None, str | None]:
     >>> login_of("postgresql://analyst:secret@localhost/lamina"), login_of(None)
     (('analyst', 'secret'), (None, None))
     """
-    found = make_url(url) if url else None
-    return (None, None) if found is None else (found.username, found.password)
+    address = make_url(url) if url else None
+    return (None, None) if address is None else (address.username, address.password)
 
 
 def with_login(url: str, role: str, password: str) -> str:
@@ -171,7 +171,7 @@ class Database:
                 lost += not isinstance(error, PostgresAway)
                 if lost > lost_at_most:
                     raise SessionLost(
-                        "Postgres ended the session in the middle of a transaction, again and again",
+                        "Postgres keeps ending the session in the middle of a transaction",
                         evidence=first_line(error),
                         way_out="Its log says why: it may lack memory for what the transaction does.",
                     ) from error
@@ -233,8 +233,7 @@ def cancel() -> None:
     with _opening:
         opened = list(_opened)
     # Only the statements of this moment: one that begins during this loop may be cleaning up after them.
-    busy = [each for each in opened if each.info.transaction_status == TRANSACTION_STATUS_ACTIVE]
-    for connection in busy:
+    for connection in [open for open in opened if open.info.transaction_status == TRANSACTION_STATUS_ACTIVE]:
         with contextlib.suppress(psycopg2.Error):
             connection.cancel()
 
@@ -263,7 +262,7 @@ class PostgresAway(LaminaError):
         return self.code.startswith(("28", "3D", "42"))
 
 
-def no_connection(code: str, said: str, settings: str, *, at: str = "", start: str = "Start it") -> PostgresAway:
+def no_connection(code: str, message: str, settings: str, *, at: str = "", start: str = "Start it") -> PostgresAway:
     """The error of a connection that failed with this SQLSTATE (`connecting.refusal`).
 
     The server may be down, be full, or refuse the login. One that refuses the login need not be started.
@@ -272,18 +271,18 @@ def no_connection(code: str, said: str, settings: str, *, at: str = "", start: s
         return PostgresAway(
             f"Postgres has no free connection{at}",
             code=code,
-            evidence=said,
-            way_out="Repeat the command when others have ended; or end sessions that nobody uses, or raise the limit:"
+            evidence=message,
+            way_out="Repeat the command when other sessions have ended, end idle ones, or raise the limit:"
             " connections=… in LAMINA_ANALYST_LIMITS, ALTER ROLE … CONNECTION LIMIT, or max_connections of the server.",
         )
     way_out = f"orrect {settings} (user, password, host, port, database)."
-    away = PostgresAway(f"Postgres does not answer{at}", evidence=said, way_out=f"{start}, or c{way_out}", code=code)
+    away = PostgresAway(f"Postgres does not answer{at}", evidence=message, way_out=f"{start}, or c{way_out}", code=code)
     if not away.refuses_login:
         return away
     if "LAMINA_ANALYST" in settings:
         way_out += " `lamina password` gives `analyst` the password in LAMINA_ANALYST again,"
         way_out += " `lamina login NAME` makes a login."
-    return PostgresAway(f"Postgres refuses the login{at}", evidence=said, way_out=f"C{way_out}", code=code)
+    return PostgresAway(f"Postgres refuses the login{at}", evidence=message, way_out=f"C{way_out}", code=code)
 
 
 def is_away(error: BaseException) -> bool:

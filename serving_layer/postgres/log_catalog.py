@@ -25,8 +25,8 @@ def named(connection: Connection, topic: str) -> tuple[str, str | None] | None:
     """The metadata files that the catalog names for a topic's log: the present one and the previous one."""
     if connection.execute(text("SELECT to_regclass('iceberg.iceberg_tables')")).scalar_one() is None:
         return None
-    found = connection.execute(text(_NAMED), {"topic": topic}).one_or_none()
-    return None if found is None else (str(found[0]), found[1])
+    row = connection.execute(text(_NAMED), {"topic": topic}).one_or_none()
+    return None if row is None else (str(row[0]), row[1])
 
 
 def step_back(connection: Connection, topic: str, *, torn: str, before: str) -> None:
@@ -54,7 +54,7 @@ def ensure_schema(postgres: str) -> None:
         pass  # another session has created it
     except errors.InsufficientPrivilege as error:
         raise LaminaError(
-            f"the schema `{SCHEMA}` of the master log's catalog is missing and may not be made",
+            f"The schema `{SCHEMA}` of the master log's catalog is missing, and this login may not create it",
             evidence=str(error).strip(),
             way_out=f"As the owner of the database: CREATE SCHEMA {SCHEMA}, owned by Lamina's writing role.",
         ) from error

@@ -103,29 +103,29 @@ class Found:
 
 def in_order(ids: pa.Table) -> pa.Table:
     """The result of `Source.ids` in the order that `find` needs: by id, and by record within an id."""
-    given = _as_bytes(ids.rename_columns(["id", "at", "partition", "offset", "content"]))
-    last, first = _halves(given["id"])
+    sorted_ids = _as_bytes(ids.rename_columns(["id", "at", "partition", "offset", "content"]))
+    last, first = _halves(sorted_ids["id"])
     by_first = np.argsort(first)
     if len(first) < 2 or np.diff(first[by_first]).all():  # usually all ids differ
-        return given.take(by_first)
-    places = [given[name].to_numpy() for name in ("offset", "partition", "at")]
-    return given.take(np.lexsort([*places, last, first]))
+        return sorted_ids.take(by_first)
+    places = [sorted_ids[name].to_numpy() for name in ("offset", "partition", "at")]
+    return sorted_ids.take(np.lexsort([*places, last, first]))
 
 
-def come_twice(given: pa.Table) -> bool:
+def come_twice(ids: pa.Table) -> bool:
     """True if two of these records, which are `in_order`, belong to one event."""
-    return bool(_same_as_before(given["id"]).any())
+    return bool(_same_as_before(ids["id"]).any())
 
 
 def find(connection: Connection, source: Source, given: pa.Table) -> Found:
     """Looks up the ids of a micro-batch. They must be `in_order`."""
     again = _same_as_before(given["id"])
     tables = _tables(connection, source.name)
-    known = _look_up(connection, tables.values(), given["id"], np.flatnonzero(~again))
+    counted = _look_up(connection, tables.values(), given["id"], np.flatnonzero(~again))
     copies = again.copy()
-    copies[known["number"].to_numpy()] = True
-    counting = given.take(known["number"])
-    lesser = _before(counting, known)
+    copies[counted["number"].to_numpy()] = True
+    counting = given.take(counted["number"])
+    lesser = _before(counting, counted)
     newest = dict(zip(*given.group_by("partition").aggregate([("at", "max")]).to_pydict().values(), strict=True))
     clock, within = now(connection), dedupe_within(source)
     horizon = None if within is None else _horizon(connection, source.name, newest, clock, within)
@@ -138,9 +138,9 @@ def find(connection: Connection, source: Source, given: pa.Table) -> Found:
         copies=given.filter(pa.array(copies)).select(_PLACE),
         duplicates=int(copies.sum()),
         fresh=_rows(fresh.append_column("begins", begins)),
-        periods=[_period(each, length) for each in begins.unique().to_pylist()],
+        periods=[_period(begin, length) for begin in begins.unique().to_pylist()],
         lesser=_rows(counting.filter(pa.array(lesser))),
-        conflicts=int((lesser & (counting["content"].to_numpy() != known["content"].to_numpy())).sum()),
+        conflicts=int((lesser & (counting["content"].to_numpy() != counted["content"].to_numpy())).sum()),
         newest=newest,
         horizon=horizon,
     )
@@ -159,50 +159,50 @@ def below(source: Source, records: DataFrame, now: int) -> Found:
     )
     fresh, duplicates, beginnings = Rows(format="binary"), 0, set[int]()
     for batch in batches(spark.sql(_LEAST.format(ids=source.ids))):
-        given = _as_bytes(pa.Table.from_batches([batch]))
-        duplicates += pc.sum(given["more"]).as_py() or 0
-        kept = given if horizon is None else given.filter(pc.greater_equal(given["at"], horizon))
-        begins = _begins(kept["at"], length, now)
+        ids = _as_bytes(pa.Table.from_batches([batch]))
+        duplicates += pc.sum(ids["more"]).as_py() or 0
+        recent = ids if horizon is None else ids.filter(pc.greater_equal(ids["at"], horizon))
+        begins = _begins(recent["at"], length, now)
         beginnings |= set(begins.unique().to_pylist())
-        fresh.add(kept.drop_columns("more").append_column("begins", begins))
-    periods = [_period(each, length) for each in beginnings]
+        fresh.add(recent.drop_columns("more").append_column("begins", begins))
+    periods = [_period(begin, length) for begin in beginnings]
     none = pa.table({"partition": pa.array([], pa.int32()), "offset": pa.array([], pa.int64())})
     return Found(none, duplicates, fresh, periods, Rows(format="binary"), 0, newest, horizon)
 
 
-def stage(connection: Connection, found: Found | None) -> None:
+def stage(connection: Connection, lookup: Found | None) -> None:
     """Sends ids to temporary tables. It takes no lock, so a process that freezes here blocks nobody."""
-    if found is not None:
+    if lookup is not None:
         run(connection, _TEMPORARY.format(name="fresh_ids", columns=f"{_COLUMNS}, begins bigint"))
         run(connection, _TEMPORARY.format(name="lesser_ids", columns=_COLUMNS))
         run(connection, "TRUNCATE fresh_ids, lesser_ids")  # a leap stages ids query by query
-        copy(connection, f"fresh_ids ({_NAMES}, begins)", found.fresh)
-        copy(connection, f"lesser_ids ({_NAMES})", found.lesser)
+        copy(connection, f"fresh_ids ({_NAMES}, begins)", lookup.fresh)
+        copy(connection, f"lesser_ids ({_NAMES})", lookup.lesser)
 
 
-def write(connection: Connection, name: str, found: Found | None) -> None:
+def write(connection: Connection, name: str, lookup: Found | None) -> None:
     """Stores staged ids, in the transaction that moves the query's progress past their records."""
-    if found is None:
+    if lookup is None:
         return
     tables = _tables(connection, name)
-    for period in found.periods:
+    for period in lookup.periods:
         table = tables[period] if period in tables else create(connection, name, period)
         of_table = "" if period[0] is None else f" WHERE begins = {period[0]}"
         # In the order of the index, so its pages are touched one after the other.
         run(connection, f"INSERT INTO {table} ({_NAMES}) SELECT {_NAMES} FROM fresh_ids{of_table} ORDER BY id")
-    for table in tables.values() if found.lesser.size else ():
+    for table in tables.values() if lookup.lesser.size else ():
         place = 'at = lesser.at, partition = lesser.partition, "offset" = lesser."offset", content = lesser.content'
         run(connection, f"UPDATE {table} AS counted SET {place} FROM lesser_ids AS lesser WHERE counted.id = lesser.id")
-    counts = {"duplicates": query.c.duplicates + found.duplicates, "conflicts": query.c.conflicts + found.conflicts}
+    counts = {"duplicates": query.c.duplicates + lookup.duplicates, "conflicts": query.c.conflicts + lookup.conflicts}
     connection.execute(update(query).where(query.c.name == name).values(counts))
-    for partition, at in found.newest.items():
+    for partition, at in lookup.newest.items():
         row = (progress.c.query == name, progress.c.partition == partition)
         connection.execute(update(progress).where(*row).values(newest=func.greatest(progress.c.newest, at)))
-    if found.horizon is not None:
+    if lookup.horizon is not None:
         if _FOREVER in tables:  # ids from before `dedupe_within` was declared: keep them until the last is old
             of_before = (ids_table.c.query == name, ids_table.c.begins.is_(None))
             connection.execute(update(ids_table).where(*of_before).values(begins=0, ends=now(connection)))
-        forgotten = (ids_table.c.query == name, ids_table.c.ends <= found.horizon)
+        forgotten = (ids_table.c.query == name, ids_table.c.ends <= lookup.horizon)
         connection.execute(delete(ids_table).where(*forgotten))
 
 
@@ -250,16 +250,16 @@ def _horizon(connection: Connection, name: str, newest: Mapping[int, int], now: 
     """
     rows = connection.execute(select(progress.c.partition, progress.c.newest).where(progress.c.query == name))
     reached = {row.partition: row.newest for row in rows}
-    known = [_greatest(reached.get(at), newest.get(at)) for at in {*reached, *newest}]
+    latest = [_greatest(reached.get(at), newest.get(at)) for at in {*reached, *newest}]
     caught_up = connection.execute(select(query.c.caught_up_at).where(query.c.name == name)).scalar_one()
-    times = [each for each in known if each is not None]
-    if not times or (len(times) < len(known) and caught_up is None):
+    times = [time for time in latest if time is not None]
+    if not times or (len(times) < len(latest) and caught_up is None):
         return None
     return min(now, *times) - within
 
 
 def _greatest(*times: int | None) -> int | None:
-    return max((each for each in times if each is not None), default=None)
+    return max((time for time in times if time is not None), default=None)
 
 
 def _length(within: int, tables: int, span: int) -> int:
@@ -293,8 +293,8 @@ def _period(begins: int, length: int | None) -> Period:
 
 def _as_bytes(table: pa.Table) -> pa.Table:
     """The table with the hexadecimal digits in `id`, its first column, turned into bytes."""
-    told = bytes.fromhex(b"".join(map(_characters, table["id"].chunks)).decode("ascii"))
-    ids = pa.FixedSizeBinaryArray.from_buffers(pa.binary(_BYTES), table.num_rows, [None, pa.py_buffer(told)])
+    digits = bytes.fromhex(b"".join(map(_characters, table["id"].chunks)).decode("ascii"))
+    ids = pa.FixedSizeBinaryArray.from_buffers(pa.binary(_BYTES), table.num_rows, [None, pa.py_buffer(digits)])
     return table.set_column(0, "id", ids)
 
 
@@ -320,12 +320,12 @@ def _halves(ids: pa.ChunkedArray) -> tuple[np.ndarray[tuple[int], np.dtype[np.ui
 def _look_up(connection: Connection, tables: Iterable[str], ids: pa.ChunkedArray, numbers: np.ndarray) -> pa.Table:
     """The counted ones among the ids with these numbers: the number, and the record that counts."""
     counted = " UNION ALL ".join(f"SELECT {_NAMES} FROM {table}" for table in tables)
-    found: Sequence[Row[Any]] = []
+    rows: Sequence[Row[Any]] = []
     if counted:
         run(connection, _TEMPORARY.format(name="given_ids", columns="id uuid, number bigint"))
         copy(connection, "given_ids (id, number)", _rows(pa.table({"id": ids.take(numbers), "number": numbers})))
-        found = run(connection, _LOOK_UP.format(counted=counted)).all()
-    columns = zip(*found, strict=True) if found else ((),) * 5
+        rows = run(connection, _LOOK_UP.format(counted=counted)).all()
+    columns = zip(*rows, strict=True) if rows else ((),) * 5
     return pa.table([pa.array(column, pa.int64()) for column in columns], ["number", *_PLACE_IN_TIME, "content"])
 
 

@@ -137,29 +137,29 @@ def read(connection: Connection, queries: Collection[str], views: Collection[str
 
     A gap is a move of progress without a row. The caller reads in one snapshot, so rows and progress agree.
     """
-    asked, since = since, max(since, now(connection) - timedelta(days=KEPT_DAYS))
+    requested, since = since, max(since, now(connection) - timedelta(days=KEPT_DAYS))
     reached = {name: dict(progress.read(connection, [name])) for name in queries}
     ours = or_(history.c.query.in_(queries), history.c.view.in_(views))
-    found: list[Moved | Shown] = []
+    changes: list[Moved | Shown] = []
     first, gap = None, False
     # By id: a hand-over's row has the time at which its transaction began, and may follow rows with later times.
     begin = select(func.min(history.c.id)).where(ours, history.c.at >= since).scalar_subquery()
     for row in connection.execute(select(history).where(ours, history.c.id >= begin).order_by(history.c.id.desc())):
         if row.query is None:
-            found.append(Shown(row.at, row.view, row.generation, row.definition))
+            changes.append(Shown(row.at, row.view, row.generation, row.definition))
         else:
             step = _step(row, reached[row.query])
             if gap := any(reached[row.query][at] != end for at, end in step.range.end.items()):
                 break
             reached[row.query] |= step.range.start
-            found.append(step)
+            changes.append(step)
         first = row
     begins = {name: Offsets(at) for name, at in reached.items()}
     if gap or not all(_is_whole(connection, name, at, since) for name, at in begins.items()):
-        known = now(connection) if first is None else first.at
+        reaches_to = now(connection) if first is None else first.at
     else:
-        known = since if asked < since else None
-    return History(found[::-1], begins, _before(connection, views, None if first is None else first.id), known)
+        reaches_to = since if requested < since else None
+    return History(changes[::-1], begins, _before(connection, views, None if first is None else first.id), reaches_to)
 
 
 def _is_whole(connection: Connection, name: str, begins: Offsets, since: datetime) -> bool:
@@ -173,8 +173,8 @@ def _is_whole(connection: Connection, name: str, begins: Offsets, since: datetim
 
 def now(connection: Connection) -> datetime:
     """The time of the transaction's snapshot, by Postgres' clock."""
-    found: datetime = connection.execute(select(func.now())).scalar_one()
-    return found
+    time: datetime = connection.execute(select(func.now())).scalar_one()
+    return time
 
 
 def made(connection: Connection, ids: Iterable[int]) -> dict[int, Made]:
@@ -196,9 +196,9 @@ def compared(connection: Connection, ids: Collection[int]) -> dict[tuple[int, in
     }
 
 
-def _step(row: Any, known: Mapping[TopicPartition, int]) -> Moved:
+def _step(row: Any, reached: Mapping[TopicPartition, int]) -> Moved:
     """The move in a row about a query. The row's partitions belong to the topic of `known`, the query's progress."""
-    [topic] = {at.topic for at in known}
+    [topic] = {at.topic for at in reached}
     starts, ends = (Offsets.of(topic, dict(zip(row.partitions, side, strict=True))) for side in (row.first, row.next))
     return Moved(row.at, row.query, OffsetRange(starts, ends), row.generation)
 

@@ -35,8 +35,8 @@ class _Chunks(io.RawIOBase):
             if chunk is None:
                 return b""
             self._left = chunk
-        given, self._left = self._left[:size], self._left[size:]
-        return given
+        part, self._left = self._left[:size], self._left[size:]
+        return part
 
 
 def prepare(connection: Connection, generation: int, name: str) -> int:
@@ -115,7 +115,7 @@ def complete(connection: Connection, generation: int, name: str, attempt: int, c
         raise LaminaError(
             f"The cells of generation {generation} are not complete",
             evidence=f"{name}: {len(computed)} parts were computed, {len(there)} are loaded;"
-            f" of one kind only: {', '.join(map(str, sorted(there ^ computed)))}",
+            f" unmatched: {', '.join(map(str, sorted(there ^ computed)))}",
             way_out="Compute them again: `lamina step compute`, or begin another with `lamina rebuild`.",
         )
     cells.run(connection, f"ANALYZE {cells.cells_of(name, generation)}")

@@ -103,7 +103,7 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
 
 def both_keep(new: Generation, old: Generation, table: Compared) -> datetime | None:
     """The time from which both generations keep cells of a table, by its `retained` column. None: both keep all."""
-    since = max((each.since for each in (new, old) if each.since is not None), default=None)
+    since = max((side.since for side in (new, old) if side.since is not None), default=None)
     return cells.kept_since(table.retained, table.longer, since)
 
 

@@ -75,7 +75,7 @@ def queries(connection: Connection) -> dict[str, Query]:
 def reading(connection: Connection, topic: str) -> list[Query]:
     """The queries of the sources declared over a topic. A stream and a table may share a topic."""
     declared = set(connection.execute(select(progress.c.query).where(progress.c.topic == topic).distinct()).scalars())
-    return [each for name, each in queries(connection).items() if name in declared]
+    return [reader for name, reader in queries(connection).items() if name in declared]
 
 
 def lock(connection: Connection, names: Iterable[str]) -> None:
@@ -155,9 +155,9 @@ def starts_of_each(connection: Connection, names: Collection[str]) -> dict[str, 
 
 def begins(connection: Connection, topic: str) -> Offsets:
     """The offsets at which a topic's log begins: the smallest first offsets of the sources over it."""
-    found = [starts(connection, [each.name]) for each in reading(connection, topic)]
-    shared = [at for at in (found[0] if found else ()) if all(at in each for each in found)]
-    return Offsets({at: min(each[at] for each in found) for at in shared})
+    by_source = [starts(connection, [reader.name]) for reader in reading(connection, topic)]
+    shared = [at for at in (by_source[0] if by_source else ()) if all(at in offsets for offsets in by_source)]
+    return Offsets({at: min(offsets[at] for offsets in by_source) for at in shared})
 
 
 def known(connection: Connection, name: str) -> tuple[Offsets, Tails]:
@@ -173,17 +173,17 @@ def known(connection: Connection, name: str) -> tuple[Offsets, Tails]:
 
 def log_times(connection: Connection, name: str) -> dict[TopicPartition, int]:
     """The known log times of a table's records below progress, in milliseconds, by partition."""
-    known = select(progress.c.topic, progress.c.partition, progress.c.log_time).where(
+    times = select(progress.c.topic, progress.c.partition, progress.c.log_time).where(
         progress.c.query == name, progress.c.log_time.is_not(None)
     )
-    return {TopicPartition(row.topic, row.partition): row.log_time for row in connection.execute(known)}
+    return {TopicPartition(row.topic, row.partition): row.log_time for row in connection.execute(times)}
 
 
 def lacks_log_times(connection: Connection, name: str) -> bool:
     """True if a partition has counted records and no known log time."""
     counted = (progress.c.next_offset > progress.c.start_offset, progress.c.log_time.is_(None))
-    found = select(progress.c.partition).where(progress.c.query == name, *counted)
-    return connection.execute(found).first() is not None
+    unknown = select(progress.c.partition).where(progress.c.query == name, *counted)
+    return connection.execute(unknown).first() is not None
 
 
 def write(
@@ -261,8 +261,8 @@ BUSY = timedelta(seconds=10)
 def are_busy(connection: Connection, names: Collection[str]) -> bool:
     """True if the writer of at least one of these queries is committing micro-batches."""
     lately = query.c.committed_at > func.clock_timestamp() - BUSY
-    found = select(query.c.name).where(query.c.name.in_(names), query.c.writer.is_not(None), lately)
-    return connection.execute(found).first() is not None
+    committing = select(query.c.name).where(query.c.name.in_(names), query.c.writer.is_not(None), lately)
+    return connection.execute(committing).first() is not None
 
 
 def are_read(connection: Connection) -> bool:
@@ -328,7 +328,7 @@ def _offsets_of_each(connection: Connection, names: Collection[str], column: str
             progress.c.query.in_(names)
         )
     )
-    found: dict[str, dict[TopicPartition, int]] = {}
+    by_query: dict[str, dict[TopicPartition, int]] = {}
     for name, topic, partition, offset in rows:
-        found.setdefault(name, {})[TopicPartition(topic, partition)] = offset
-    return {name: Offsets(offsets) for name, offsets in found.items()}
+        by_query.setdefault(name, {})[TopicPartition(topic, partition)] = offset
+    return {name: Offsets(offsets) for name, offsets in by_query.items()}

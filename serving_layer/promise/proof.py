@@ -107,16 +107,16 @@ def held_back(connection: Connection, new: Sequence[Generation]) -> list[str]:
     proven = set(
         connection.execute(
             select(proof.c.generation, proof.c.against).where(
-                proof.c.generation.in_([each.id for each in new]), proof.c.differing == 0
+                proof.c.generation.in_([opened.id for opened in new]), proof.c.differing == 0
             )
         ).all()
     )
     return [
-        each.view
-        for each in new
-        if policy.get(each.view) == "hold"
-        and now.get(each.view, each.id) != each.id
-        and (each.id, now[each.view]) not in proven
+        opened.view
+        for opened in new
+        if policy.get(opened.view) == "hold"
+        and now.get(opened.view, opened.id) != opened.id
+        and (opened.id, now[opened.view]) not in proven
     ]
 
 

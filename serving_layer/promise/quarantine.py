@@ -154,14 +154,14 @@ def take_back(connection: Connection, at: TopicPartition, offset: int, error: st
 
 def forget(connection: Connection, source: str, *, but: str | None = None) -> None:
     """Deletes the records of a source that is read again from its first record, except those with the error `but`."""
-    for each in (quarantine, bad_count):
-        connection.execute(delete(each).where(each.c.source == source, each.c.error.is_distinct_from(but)))
+    for table in (quarantine, bad_count):
+        connection.execute(delete(table).where(table.c.source == source, table.c.error.is_distinct_from(but)))
 
 
 def forget_undeclared(connection: Connection) -> None:
     """Deletes the records of dropped sources. The master log still holds them."""
-    for each in (quarantine, bad_count):
-        connection.execute(delete(each).where(each.c.source.not_in(select(progress.c.query))))
+    for table in (quarantine, bad_count):
+        connection.execute(delete(table).where(table.c.source.not_in(select(progress.c.query))))
 
 
 def counted(connection: Connection, source: str) -> int:
@@ -192,21 +192,21 @@ def overflows(connection: Connection, source: str) -> bool:
     age = connection.execute(oldest).scalar_one()
     if age is None or age >= timedelta(hours=1):
         return False
-    kept = select(func.count(), func.sum(quarantine.c.size)).where(mine)
-    records, size = connection.execute(kept).one()
+    stored = select(func.count(), func.sum(quarantine.c.size)).where(mine)
+    records, size = connection.execute(stored).one()
     return bool(counted(connection, source) > records and size >= _bytes_kept(sources(connection)[source]) / 2)
 
 
 def trim(database: Database, source: Source) -> None:
     """Removes the oldest records of a source beyond its bounds, in small transactions. Counts stay."""
-    kept, age = select(func.coalesce(func.sum(quarantine.c.size), 0)), source.properties.get("quarantine_age", OLDEST)
+    size, age = select(func.coalesce(func.sum(quarantine.c.size), 0)), source.properties.get("quarantine_age", OLDEST)
     with database.begin() as connection:
-        left = int(connection.execute(kept.where(quarantine.c.source == source.name)).scalar_one())
+        left = int(connection.execute(size.where(quarantine.c.source == source.name)).scalar_one())
     removed = TRIM_AT_A_TIME
     while removed == TRIM_AT_A_TIME:
         with database.begin() as connection:
-            given = {"source": source.name, "left": left, "most": _bytes_kept(source), "age": age, "some": removed}
-            sizes = connection.execute(_TRIM, given).scalars().all()
+            bounds = {"source": source.name, "left": left, "most": _bytes_kept(source), "age": age, "some": removed}
+            sizes = connection.execute(_TRIM, bounds).scalars().all()
         removed, left = len(sizes), left - sum(sizes)
 
 
@@ -216,9 +216,9 @@ def in_bytes(size: str) -> int:
     >>> in_bytes("1 GB"), in_bytes("64 kB")
     (1073741824, 65536)
     """
-    found = re.fullmatch(r"(\d+) (\w+)", size)
-    assert found is not None
-    return int(found[1]) * _UNITS[found[2]]
+    parts = re.fullmatch(r"(\d+) (\w+)", size)
+    assert parts is not None
+    return int(parts[1]) * _UNITS[parts[2]]
 
 
 def _bytes_kept(source: Source) -> int:
@@ -226,11 +226,11 @@ def _bytes_kept(source: Source) -> int:
 
 
 def _count(connection: Connection, source: str, topic: str, counts: Mapping[str, int]) -> None:
-    known = set(connection.execute(select(bad_count.c.error).where(bad_count.c.source == source)).scalars())
+    counted_reasons = set(connection.execute(select(bad_count.c.error).where(bad_count.c.source == source)).scalars())
     by_reason = Counter[str]()
     for error, records in sorted((error[:LONGEST_REASON], records) for error, records in counts.items()):
-        apart = error in known or len(known) < MOST_REASONS
-        known |= {error} if apart else set()
+        apart = error in counted_reasons or len(counted_reasons) < MOST_REASONS
+        counted_reasons |= {error} if apart else set()
         by_reason[error if apart else OTHER_REASONS] += records
     new = insert(bad_count)
     connection.execute(

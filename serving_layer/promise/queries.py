@@ -45,13 +45,13 @@ def create(connection: Connection, name: str, topic: str, at: Topic, end: End | 
     """
     others = progress.reading(connection, topic)
     logged = progress.begins(connection, topic) if end else {}
-    newest = max((each.newest for each in others if each.newest is not None), default=None) if end else None
+    newest = max((q.newest for q in others if q.newest is not None), default=None) if end else None
     for other in others:
         if other.topic_id != at.id:
             raise LaminaError(
                 f"{name}: topic {topic} is not the one that {other.name} reads",
                 evidence=f"Found: topic id {at.id}.\nWanted: topic id {other.topic_id}.",
-                way_out=f"The topic was created again, and its records have one log: drop {other.name} first"
+                way_out=f"The topic was created again, and both sources would share one log: drop {other.name} first"
                 " (`lamina apply --prune`).",
             )
     # A dropped source of this name may have left its row, for tables of cells that are not dropped yet.
@@ -81,8 +81,8 @@ def create(connection: Connection, name: str, topic: str, at: Topic, end: End | 
 
 def with_history(connection: Connection) -> set[str]:
     """The queries with counted records. A view that is new to them lacks these records."""
-    moved = progress_table.c.next_offset != progress_table.c.start_offset
-    return set(connection.execute(select(progress_table.c.query).where(moved).distinct()).scalars())
+    has_moved = progress_table.c.next_offset != progress_table.c.start_offset
+    return set(connection.execute(select(progress_table.c.query).where(has_moved).distinct()).scalars())
 
 
 def forget(connection: Connection, name: str) -> None:
@@ -110,6 +110,6 @@ def forget_undeployed(connection: Connection) -> None:
     )
     if connection.execute(declared.limit(1)).one_or_none() is not None:
         unused = progress_table.c.query.not_in(declared) & progress_table.c.query.not_in(feeding)
-        left = select(progress_table.c.query).where(unused).distinct()
-        for name in connection.execute(left).scalars().all():
+        unused_names = select(progress_table.c.query).where(unused).distinct()
+        for name in connection.execute(unused_names).scalars().all():
             forget(connection, name)

@@ -37,12 +37,12 @@ def kept(connection: Connection, topic: str) -> Answers:
     """The kept schemas of a topic, by ASK_AGAIN and id."""
     answers: dict[int, dict[str, Schema | None]] = {}
     for row in connection.execute(select(schema).where(schema.c.topic == topic)):
-        found = row.kind and Schema(row.kind, row.text, tuple((name, text) for name, text in row.references or ()))
-        answers.setdefault(row.ask_again, {})[row.id] = found
+        answer = row.kind and Schema(row.kind, row.text, tuple((name, text) for name, text in row.references or ()))
+        answers.setdefault(row.ask_again, {})[row.id] = answer
     return answers
 
 
-def keep(connection: Connection, topic: str, ask_again: int, found: Schemas) -> None:
+def keep(connection: Connection, topic: str, ask_again: int, fetched: Schemas) -> None:
     """Keeps schemas, and which ids have none. An answer that another process has kept stays.
 
     If too many ids have none, all ids above the known ones count as missing.
@@ -50,15 +50,15 @@ def keep(connection: Connection, topic: str, ask_again: int, found: Schemas) -> 
     cells.run(connection, "LOCK TABLE lamina.schema IN SHARE ROW EXCLUSIVE MODE")
     answers = kept(connection, topic)
     mine = dict(answers.get(ask_again, NO_SCHEMAS))
-    new: dict[str, Schema | None] = {id: found[id] for id in frames.missing(found, mine)}
+    new: dict[str, Schema | None] = {id: fetched[id] for id in frames.missing(fetched, mine)}
     mine |= new
     if frames.ABOVE not in mine and list(mine.values()).count(None) > MOST_LACKED:
-        every = [id for each in (*answers.values(), mine) for id, one in each.items() if one and id.isdigit()]
+        every = [id for ids in (*answers.values(), mine) for id, one in ids.items() if one and id.isdigit()]
         new[frames.ABOVE] = Schema("ABOVE", str(max(map(int, every), default=0) + MARGIN))
-    for id, each in new.items():
+    for id, answer in new.items():
         row: dict[str, Any] = {"topic": topic, "ask_again": ask_again, "id": id}
-        if each is not None:
-            row |= {"kind": each.kind, "text": each.text, "references": [list(pair) for pair in each.references]}
+        if answer is not None:
+            row |= {"kind": answer.kind, "text": answer.text, "references": [list(pair) for pair in answer.references]}
         connection.execute(insert(schema).values(row))
 
 
@@ -76,7 +76,7 @@ class Listed:
 
 def listed(connection: Connection, names: Collection[str] = ()) -> list[Listed]:
     """The kept schemas of these sources, or of all deployed ones."""
-    found = []
+    schemas = []
     for name, source in sources(connection).items():
         by = Decoding.of(source)
         if by is None or not by.needs_registry or (names and name not in names):
@@ -90,13 +90,13 @@ def listed(connection: Connection, names: Collection[str] = ()) -> list[Listed]:
         order = (func.length(schema.c.id), schema.c.id)
         for row in connection.execute(select(schema).where(*mine).order_by(*order)):
             id, kind = (f"above {row.text}", None) if row.id == frames.ABOVE else (row.id, row.kind)
-            found.append(Listed(name, row.ask_again, id, kind, row.kept_at, 0 if kind else bad.get(row.id, 0)))
-    return found
+            schemas.append(Listed(name, row.ask_again, id, kind, row.kept_at, 0 if kind else bad.get(row.id, 0)))
+    return schemas
 
 
 def _lowest(ids: Collection[str]) -> Sequence[str]:
     """The ids to request first. A made-up id is likely to be greater than a real one."""
-    return sorted(ids, key=lambda each: (len(each), each))[:AT_A_TIME]
+    return sorted(ids, key=lambda digits: (len(digits), digits))[:AT_A_TIME]
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class KeptSchemas:
         while missing := frames.missing(ids, answers.get(ask_again, NO_SCHEMAS)):
             if self.registry is None:
                 raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
-            found = self.registry.schemas(_lowest(missing), patient=patient)
-            self.database.retrying(partial(keep, topic=topic, ask_again=ask_again, found=found))
+            fetched = self.registry.schemas(_lowest(missing), patient=patient)
+            self.database.retrying(partial(keep, topic=topic, ask_again=ask_again, fetched=fetched))
             answers = self.of(topic)
         return answers

@@ -46,8 +46,8 @@ def forget_lost(database: Database, brokers: Brokers, topic: str) -> list[tuple[
         of_topic = select(skipped.c.partition, skipped.c.offset, skipped.c.tail).where(
             skipped.c.topic_id.in_(select(query.c.topic_id).where(query.c.topic == topic)), skipped.c.tail.is_not(None)
         )
-        known = [(TopicPartition(topic, row.partition), row.offset, row.tail) for row in connection.execute(of_topic)]
-    lost = [(at, offset) for at, offset, tail in known if brokers.differing(Offsets({at: offset + 1}), {at: tail})]
+        skips = [(TopicPartition(topic, row.partition), row.offset, row.tail) for row in connection.execute(of_topic)]
+    lost = [(at, offset) for at, offset, tail in skips if brokers.differing(Offsets({at: offset + 1}), {at: tail})]
     if lost:
 
         def step(connection: Connection) -> None:
@@ -71,17 +71,17 @@ def skip(connection: Connection, name: str, bad: BadRecord, tail: str | None, re
     named = f"Partition {at.partition}, offset {bad.offset} of {at.topic}"
     if (at, bad.offset) in read(connection):
         return False
-    sources = [each.name for each in progress.reading(connection, at.topic)]
+    sources = [source.name for source in progress.reading(connection, at.topic)]
     progress.lock(connection, sources)
-    for each in (name, *sources):
-        reached = progress.read(connection, [each]).get(at, 0)
+    for source in (name, *sources):
+        reached = progress.read(connection, [source]).get(at, 0)
         if bad.offset < reached:
             raise LaminaError(
-                f"{named} was read already" if each == name else f"{named} was read by {each} already",
+                f"{named} was read already" if source == name else f"{named} was read by {source} already",
                 evidence=f"progress is {reached}: views have counted it, or quarantine holds it",
                 way_out="Only a record at or above progress can be skipped."
-                if each == name
-                else f"A record is skipped for every source of its topic: drop {each} first (`lamina apply --prune`).",
+                if source == name
+                else f"A skip applies to every source of the topic: drop {source} first (`lamina apply --prune`).",
             )
     if rebuilds.leaping(connection):
         raise LaminaError(f"{named} cannot be skipped while a leap runs", way_out="Skip it when the leap has ended.")
@@ -91,7 +91,7 @@ def skip(connection: Connection, name: str, bad: BadRecord, tail: str | None, re
             topic_id=topic_id, partition=at.partition, offset=bad.offset, topic=at.topic, reason=reason, tail=tail
         )
     )
-    for each in sources:
-        quarantine.keep(connection, each, bad)
-        progress.take_over(connection, each, f"skip of {at.topic} {at.partition}:{bad.offset}", WriterKind.SKIP)
+    for source in sources:
+        quarantine.keep(connection, source, bad)
+        progress.take_over(connection, source, f"skip of {at.topic} {at.partition}:{bad.offset}", WriterKind.SKIP)
     return True

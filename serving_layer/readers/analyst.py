@@ -89,10 +89,10 @@ class Forbidden(LaminaError):
 def _or_infinity(read: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Reads a time, and an infinity as Postgres writes it. The driver would return Python's first or last day."""
 
-    def found(value: Any, cursor: Any) -> Any:
+    def read_time(value: Any, cursor: Any) -> Any:
         return value if value in ("infinity", "-infinity") else read(value, cursor)
 
-    return found
+    return read_time
 
 
 _TIMES = [
@@ -113,8 +113,8 @@ def selected(url: str, query: str, statement: Statement | None = None) -> Iterat
     A cursor accepts nothing but one SELECT. The login limits what that SELECT may do. A role taken on by SET ROLE would
     not: a SELECT may call functions that run statements, and one of these could reset it.
     """
-    with _snapshot(url, statement) as connection, _rows(connection, query, FETCHED) as found:
-        yield found
+    with _snapshot(url, statement) as connection, _rows(connection, query, FETCHED) as result:
+        yield result
 
 
 @contextlib.contextmanager
@@ -143,8 +143,8 @@ def _snapshot(url: str, statement: Statement | None) -> Iterator[psycopg2.extens
         code = connecting.refusal(url, **session)
         raise no_connection(code, str(error).strip(), settings, start=start) from error
     is_opened(connection)
-    for each in _TIMES:
-        psycopg2.extensions.register_type(each, connection)
+    for kind in _TIMES:
+        psycopg2.extensions.register_type(kind, connection)
     try:
         connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
         if statement is not None:
@@ -243,12 +243,12 @@ def cost(url: str, view: str, statement: Statement) -> Cost:
     explain = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON)"
     with _snapshot(url, statement) as connection, connection.cursor() as cursor:
         cursor.execute(f"{explain} SELECT * FROM {quoted(view)}")
-        [[[found]]] = cursor.fetchall()
-    plan = found["Plan"]
+        [[[explained]]] = cursor.fetchall()
+    plan = explained["Plan"]
     return Cost(
         rows=round(plan["Actual Rows"]),
         expected=round(plan["Plan Rows"]),
-        milliseconds=found["Planning Time"] + found["Execution Time"],
+        milliseconds=explained["Planning Time"] + explained["Execution Time"],
         cached=BLOCK * plan["Shared Hit Blocks"],
         read=BLOCK * plan["Shared Read Blocks"],
         plan=list(_nodes(plan, "")),
@@ -259,8 +259,8 @@ def _nodes(plan: Mapping[str, Any], indent: str) -> Iterator[str]:
     name = " ".join(filter(None, (plan["Node Type"], plan.get("Relation Name") or plan.get("Index Name"))))
     loops = f" in each of {plan['Actual Loops']:,} loops" if plan["Actual Loops"] > 1 else ""
     yield f"{indent}{name}: {plan['Actual Rows']:,.0f} rows{loops}, {plan['Plan Rows']:,} expected"
-    for each in plan.get("Plans", ()):
-        yield from _nodes(each, indent + "  ")
+    for child in plan.get("Plans", ()):
+        yield from _nodes(child, indent + "  ")
 
 
 def _fitting(rows: Iterable[Row], limit: int) -> tuple[list[Row], bool]:
@@ -306,7 +306,7 @@ def _one_statement(query: str) -> str:
         while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
             query = query[: tokens.pop().start]
         if any(token.token_type == TokenType.SEMICOLON for token in tokens):
-            raise LaminaError("That is more than one statement", way_out="Ask for one SELECT at a time.")
+            raise LaminaError("The text holds more than one statement", way_out="Ask for one SELECT at a time.")
     return query
 
 

@@ -85,11 +85,11 @@ def of_others(connection: Connection, *, giving_way: bool) -> dict[str, tuple[st
 
     giving_way: those that an apply drops. Otherwise, those that block it.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    readers: dict[str, tuple[str, ...]] = {}
     for row in connection.execute(text(_ABOVE)):
         if not row.ours and row.gives_way is giving_way:
-            found[row.view] = (*found.get(row.view, ()), row.written)
-    return found
+            readers[row.view] = (*readers.get(row.view, ()), row.written)
+    return readers
 
 
 def drop(connection: Connection, name: str) -> dict[str, list[str]]:
@@ -99,7 +99,7 @@ def drop(connection: Connection, name: str) -> dict[str, list[str]]:
     """
     rows = connection.execute(text(_ABOVE)).all()
     names = [name, *(row.reader for row in rows if row.view == name and row.ours)]
-    rights: dict[str, list[str]] = {each: [] for each in names}
+    rights: dict[str, list[str]] = {view: [] for view in names}
     for row in connection.execute(text(_RIGHTS), {"names": names}):
         rights[row.view].append(row.granted)
     drop_all(connection, names)
@@ -117,7 +117,7 @@ def drop_all(connection: Connection, names: Collection[str]) -> None:
         if not has_readers(error):
             raise
         raise LaminaError(
-            f"Others read {', '.join(names)}, which would be dropped; nothing was changed",
+            f"Relations of other roles read {', '.join(names)}, which would be dropped; nothing was changed",
             evidence=str(getattr(error.orig, "pgerror", error)).strip(),
-            way_out="Drop what reads it, apply, and make it again.",
+            way_out="Drop these relations, apply, and create them again.",
         ) from error

@@ -39,7 +39,7 @@ class Key:
 
 def group_columns(view: View) -> list[str]:
     """The columns that identify the groups of a view: those without aggregates."""
-    return [each.column for each in view.lineage if not each.aggregates]
+    return [column.column for column in view.lineage if not column.aggregates]
 
 
 def read(database: Database, view: View, words: Sequence[str]) -> Key:
@@ -48,22 +48,22 @@ def read(database: Database, view: View, words: Sequence[str]) -> Key:
     groups = group_columns(view)
     pairs = [word.partition("=") for word in words]
     named = {name: value for name, equals, value in pairs if equals and name in columns}
-    given = [word for word, (name, equals, _) in zip(words, pairs, strict=True) if not (equals and name in columns)]
+    in_order = [word for word, (name, equals, _) in zip(words, pairs, strict=True) if not (equals and name in columns)]
     others = [name for name in groups if name not in named]
     aggregated = [name for name in named if name not in groups]
-    if aggregated or (len(given) != len(others) and (given or (groups and not named))):
+    if aggregated or (len(in_order) != len(others) and (in_order or (groups and not named))):
         raise LaminaError(
-            f"{aggregated[0]} is not a column that tells the rows of {view.name} apart"
+            f"{aggregated[0]} is not a group column of {view.name}"
             if aggregated
             else f"{view.name} needs a value for each of its group columns: {', '.join(others)}"
             if others
             else f"{view.name} has no other group column to give a value for",
             evidence=f"its group columns: {', '.join(groups) or 'none, it has one row'}; values given: {len(words)}",
-            way_out="Give their values in this order, or some as column=value; NULL is written as it is.",
+            way_out="Give their values in this order, or some as column=value. Write NULL for a missing value.",
         )
-    wanted = named | dict(zip(others, given, strict=False))
+    values = named | dict(zip(others, in_order, strict=False))
     return Key(
-        {name: None if said == NULL else _as_postgres(database, columns[name], said) for name, said in wanted.items()}
+        {name: None if word == NULL else _as_postgres(database, columns[name], word) for name, word in values.items()}
     )
 
 
@@ -72,39 +72,39 @@ def in_utc(connection: Connection) -> None:
     connection.execute(text("SET LOCAL timezone = 'UTC'"))
 
 
-def time(database: Database, said: str) -> datetime:
+def time(database: Database, words: str) -> datetime:
     """A time given as a timestamp or as an interval before now."""
     for expression in ("CAST(:said AS timestamptz)", "now() - CAST(:said AS interval)"):
         try:
             with database.begin() as connection:
                 in_utc(connection)
-                found: datetime = connection.execute(text(f"SELECT {expression}"), {"said": said}).scalar_one()
-                return found
+                instant: datetime = connection.execute(text(f"SELECT {expression}"), {"said": words}).scalar_one()
+                return instant
         except (DBAPIError, ValueError):  # ValueError: a year that Python lacks
             continue
     raise LaminaError(
-        f"{said!r} is not a time",
-        evidence="wanted: how long ago, or when",
+        f"{words!r} is not a time",
+        evidence="wanted: a timestamp, or an interval before now",
         way_out="For example '2 hours' or '2026-11-24 10:00' (UTC, unless it names a zone).",
     )
 
 
-def _as_postgres(database: Database, column: Column, said: str) -> str:
+def _as_postgres(database: Database, column: Column, word: str) -> str:
     if column.postgres in ("jsonb", "bytea", "interval"):
         raise LaminaError(
-            f"{column.name} is of type {column.spark}, and no value of it can be named",
+            f"{column.name} is of type {column.spark}, whose values cannot be named",
             way_out="Name other columns, in the form column=value.",
         )
     try:
         with database.begin() as connection:
             in_utc(connection)
-            asked = text(f"SELECT CAST(CAST(:said AS {column.postgres}) AS text)")
-            return str(connection.execute(asked, {"said": said}).scalar_one())
+            query = text(f"SELECT CAST(CAST(:said AS {column.postgres}) AS text)")
+            return str(connection.execute(query, {"said": word}).scalar_one())
     except DBAPIError as error:
         raise LaminaError(
-            f"{said!r} is not a value of {column.name}",
+            f"{word!r} is not a value of {column.name}",
             evidence=f"it is of type {column.spark}; {str(error.orig).splitlines()[0]}",
-            way_out="Write it as a text that SQL can cast to that type; NULL is written as it is.",
+            way_out="Write it as a text that SQL can cast to that type. Write NULL for a missing value.",
         ) from error
 
 
@@ -130,8 +130,8 @@ def _spark(column: Column, value: str | None) -> str:
 
 def _digest(value: str) -> str | None:
     """The digest at the end of a text that the view shows shortened."""
-    found = re.search(rf"{SHORTENED}([0-9a-f]{{64}})$", value)
-    return None if found is None else found[1]
+    shortened = re.search(rf"{SHORTENED}([0-9a-f]{{64}})$", value)
+    return None if shortened is None else shortened[1]
 
 
 def _all(conditions: Iterable[str]) -> str:

@@ -34,7 +34,7 @@ class Limits:
     connections: int = 50
 
     @classmethod
-    def read(cls, given: str) -> Limits:
+    def read(cls, words: str) -> Limits:
         """Limits from a text such as `statement_timeout=1min connections=20`, over the defaults.
 
         >>> Limits.read("lock_timeout=5s, connections=20").lock_timeout
@@ -42,13 +42,13 @@ class Limits:
         """
         limits = cls()
         names = [field.name for field in fields(cls)]
-        for word in re.split(r"[\s,]+", given.strip()):
-            name, _, value = word.partition("=")
+        for pair in re.split(r"[\s,]+", words.strip()):
+            name, _, value = pair.partition("=")
             number = name == "connections"
             if name not in names or not re.fullmatch(r"\d+" if number else r"\d+(us|ms|s|min|h|d|kB|MB|GB|TB)?", value):
                 raise LaminaError(
                     "LAMINA_ANALYST_LIMITS is not a list of limits",
-                    evidence=f"found {word!r}, known are {', '.join(names)}",
+                    evidence=f"found {pair!r}, known are {', '.join(names)}",
                     way_out="It looks like statement_timeout=5min,lock_timeout=10s,connections=20.",
                 )
             limits = replace(limits, **{name: int(value) if number else value})  # type: ignore[arg-type]

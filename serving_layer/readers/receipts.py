@@ -42,14 +42,14 @@ class Digest:
     left_out: Sequence[str]
 
     @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Digest:
+    def read(cls, fields: Mapping[str, Any]) -> Digest:
         """A digest from its JSON."""
         doubles = {}
-        for name, sums in given["doubles"].items():
+        for name, sums in fields["doubles"].items():
             total, size = sums.split()
             doubles[str(name)] = (Decimal(total), Decimal(size))
-        columns = {str(name): str(value) for name, value in given["columns"].items()}
-        return cls(int(given["rows"]), str(given["digest"]), columns, doubles, list(given["left_out"]))
+        columns = {str(name): str(value) for name, value in fields["columns"].items()}
+        return cls(int(fields["rows"]), str(fields["digest"]), columns, doubles, list(fields["left_out"]))
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,14 @@ class Receipt:
     def read(cls, line: str) -> Receipt:
         """A receipt from the text that `lamina receipt` prints."""
         try:
-            given = json.loads(line)
-            if given["receipt"] != FORMAT:
+            fields = json.loads(line)
+            if fields["receipt"] != FORMAT:
                 raise LaminaError(
-                    "This receipt is of another Lamina",
-                    evidence=f"found format {given['receipt']}, this Lamina reads {FORMAT}",
+                    "This receipt has another format",
+                    evidence=f"found format {fields['receipt']}, this Lamina reads {FORMAT}",
                     way_out="Verify it with the Lamina that wrote it, or a later one.",
                 )
-            return _read(given)
+            return _read(fields)
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise LaminaError(
                 "This is not a receipt",
@@ -102,29 +102,29 @@ class Receipt:
             ) from error
 
 
-def _read(given: Mapping[str, Any]) -> Receipt:
-    made_of = given["made_of"] or {}
-    kept = {name: each["since"] for name, each in made_of.items() if each["since"] is not None}
+def _read(fields: Mapping[str, Any]) -> Receipt:
+    made_of = fields["made_of"] or {}
+    since = {name: read["since"] for name, read in made_of.items() if read["since"] is not None}
     return Receipt(
-        view=str(given["view"]),
-        version=str(given["version"]),
-        definition=str(given["definition"]),
-        generation=given["generation"],
-        read_at=str(given["read_at"]),
-        clock=datetime.fromisoformat(str(given.get("clock", given["read_at"]))),
-        digest=Digest.read(given),
-        sources={name: _counted(each) for name, each in given["sources"].items()},
-        since={name: datetime.fromisoformat(since) for name, since in kept.items()},
-        sparks=frozenset(str(each["spark"]) for each in made_of.values() if each.get("spark")),
+        view=str(fields["view"]),
+        version=str(fields["version"]),
+        definition=str(fields["definition"]),
+        generation=fields["generation"],
+        read_at=str(fields["read_at"]),
+        clock=datetime.fromisoformat(str(fields.get("clock", fields["read_at"]))),
+        digest=Digest.read(fields),
+        sources={name: _counted(source) for name, source in fields["sources"].items()},
+        since={name: datetime.fromisoformat(time) for name, time in since.items()},
+        sparks=frozenset(str(read["spark"]) for read in made_of.values() if read.get("spark")),
     )
 
 
-def _counted(given: Mapping[str, Any]) -> Counted:
+def _counted(fields: Mapping[str, Any]) -> Counted:
     begins, below = (
-        Offsets.of(given["topic"], {int(partition): int(offset) for partition, offset in given[which].items()})
+        Offsets.of(fields["topic"], {int(partition): int(offset) for partition, offset in fields[which].items()})
         for which in ("from", "below")
     )
-    return Counted(str(given["topic"]), str(given["topic_id"]), begins, below)
+    return Counted(str(fields["topic"]), str(fields["topic_id"]), begins, below)
 
 
 def digest_of(connection: Connection, view: View, rows: Rows) -> Digest:
@@ -133,6 +133,6 @@ def digest_of(connection: Connection, view: View, rows: Rows) -> Digest:
     cells.run(connection, f"CREATE TEMPORARY TABLE recomputed ({columns}) ON COMMIT DROP")
     cells.run(connection, "SET LOCAL timezone = 'UTC'")
     cells.copy(connection, "recomputed", rows)
-    asked = text("SELECT lamina.digest('pg_temp.recomputed', CAST(:columns AS jsonb))")
-    given = json.dumps([asdict(column) for column in view.columns])
-    return Digest.read(connection.execute(asked, {"columns": given}).scalar_one())
+    query = text("SELECT lamina.digest('pg_temp.recomputed', CAST(:columns AS jsonb))")
+    columns_json = json.dumps([asdict(column) for column in view.columns])
+    return Digest.read(connection.execute(query, {"columns": columns_json}).scalar_one())

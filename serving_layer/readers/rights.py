@@ -52,9 +52,9 @@ def rights(database: str, analyst: str, writer: str) -> str:
 def settings(database: str, owner: str, analyst: str, limits: Limits, *, files: bool) -> str:
     """The limits as statements. `files`: includes the limit of temporary files, which needs a right of its own."""
     here, us = quoted(database), quoted(owner)
-    given = {**limits.timeouts, **({"temp_file_limit": limits.temp_file_limit} if files else {})}
+    shared = {**limits.timeouts, **({"temp_file_limit": limits.temp_file_limit} if files else {})}
     none = {**dict.fromkeys(limits.timeouts, "0"), **({"temp_file_limit": "-1"} if files else {})}
-    statements = [f"ALTER DATABASE {here} SET {name} = '{value}'" for name, value in given.items()]
+    statements = [f"ALTER DATABASE {here} SET {name} = '{value}'" for name, value in shared.items()]
     statements += [f"ALTER ROLE {us} IN DATABASE {here} SET {name} = '{value}'" for name, value in none.items()]
     statements += [
         *(f"ALTER ROLE {analyst} IN DATABASE {here} SET {name} = {value}" for name, value in OF_THE_ROLE.items()),
@@ -97,21 +97,22 @@ def foreign_settings(connection: Connection, role: str) -> list[Setting]:
         {"role": role},
     ).all()
     here = {row.name: row.value for row in rows if not row.everywhere}
-    found = [
+    foreign = [
         Setting(row.name, row.value, row.everywhere)
         for row in rows
         if row.everywhere or OF_THE_ROLE.get(row.name) != row.value
     ]
-    return found + [Setting(name, None, everywhere=False) for name in OF_THE_ROLE if name not in here]
+    return foreign + [Setting(name, None, everywhere=False) for name in OF_THE_ROLE if name not in here]
 
 
 def reset_settings(connection: Connection, role: str, foreign: Sequence[Setting]) -> None:
     """Restores our settings of a role."""
     database = quoted(str(connection.execute(text("SELECT current_database()")).scalar_one()))
-    for each in foreign:
-        of = f"ALTER ROLE {quoted(role)}" + ("" if each.everywhere else f" IN DATABASE {database}")
-        ours = None if each.everywhere else OF_THE_ROLE.get(each.name)
-        run(connection, f"{of} RESET {_name(each.name)}" if ours is None else f"{of} SET {each.name} = {ours}")
+    for setting in foreign:
+        alter = f"ALTER ROLE {quoted(role)}" + ("" if setting.everywhere else f" IN DATABASE {database}")
+        ours = None if setting.everywhere else OF_THE_ROLE.get(setting.name)
+        change = f"RESET {_name(setting.name)}" if ours is None else f"SET {setting.name} = {ours}"
+        run(connection, f"{alter} {change}")
 
 
 def _name(setting: str) -> str:
@@ -139,7 +140,7 @@ def make_login(connection: Connection, name: str, analyst: str, password: str, c
     connections: concurrent sessions. None keeps the present number, or sets that of a person. The login cannot become
     `analyst` itself (SET FALSE), so it can change neither that role's password nor its settings.
     """
-    known = connection.execute(
+    is_other = connection.execute(
         text(
             "SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls OR rolname = :analyst"
             " OR NOT EXISTS (SELECT FROM pg_auth_members WHERE roleid = to_regrole(:analyst) AND member = pg_roles.oid)"
@@ -147,19 +148,21 @@ def make_login(connection: Connection, name: str, analyst: str, password: str, c
         ),
         {"name": name, "analyst": analyst},
     ).scalar()
-    if known or name.startswith("pg_") or len(name.encode()) > LONGEST_NAME:
+    if is_other or name.startswith("pg_") or len(name.encode()) > LONGEST_NAME:
         raise LaminaError(
             f"{name} cannot be the login of a reader",
-            evidence="a role of this name has other rights" if known else "Postgres does not take this name for a role",
+            evidence="a role of this name has other rights"
+            if is_other
+            else "Postgres does not accept this name for a role",
             way_out="Choose another name.",
         )
-    if known is None:
+    if is_other is None:
         run(connection, f"CREATE ROLE {quoted(name)} LOGIN CONNECTION LIMIT {CONNECTIONS_OF_A_PERSON}")
         run(connection, f"GRANT {quoted(analyst)} TO {quoted(name)} WITH INHERIT TRUE, SET FALSE")
     if connections is not None:
         run(connection, f"ALTER ROLE {quoted(name)} CONNECTION LIMIT {connections}")
     set_password(connection, name, password)
-    return known is None
+    return is_other is None
 
 
 def may_limit_files(connection: Connection) -> bool:
@@ -203,7 +206,7 @@ def in_the_way(connection: Connection) -> list[Holder]:
     A reader's transaction with an id has written something. `DROP OWNED`, for example, revokes nothing but locks
     catalog entries of views.
     """
-    found = connection.execute(
+    holders = connection.execute(
         text(
             "SELECT DISTINCT a.pid, a.usename, a.application_name, a.state = 'active' AS reads,"
             " extract(epoch FROM statement_timestamp() - a.state_change) AS seconds"
@@ -214,7 +217,7 @@ def in_the_way(connection: Connection) -> list[Holder]:
         ),
         {"schemas": ["analytics", "lamina", *lookup.previews(connection)]},
     )
-    return [Holder(row.pid, row.usename, row.application_name, row.reads, float(row.seconds)) for row in found]
+    return [Holder(row.pid, row.usename, row.application_name, row.reads, float(row.seconds)) for row in holders]
 
 
 def set_password(connection: Connection, role: str, password: str) -> None:
@@ -234,10 +237,10 @@ def named(database: Database, what: str) -> Iterator[None]:
         if not is_lock_timeout(error):
             raise
         with database.begin() as connection:
-            found = in_the_way(connection)
+            holders = in_the_way(connection)
         raise LaminaError(
             what,
-            evidence="\n".join(map(str, found)) or "its transaction has ended by now",
+            evidence="\n".join(map(str, holders)) or "its transaction has ended by now",
             way_out="Nothing was changed, and nobody waits. Repeat the command when the reader has ended; or end it:"
             " SELECT pg_terminate_backend(…) of its process.",
         ) from error

@@ -49,8 +49,8 @@ def body(name: str, now: Side, before: Sequence[Side] = ()) -> str:
       WHERE view = 'v' AND place = 'cells."v_g1"'), lamina.not_published_yet('v')))
     """
     older = _apart(now, before)
-    asked = [f"(\n  SELECT true {_holds(now)})", *(f"(\n  SELECT false {_holds(side)})" for side in older)]
-    conditions = ", ".join([*asked, f"lamina.not_published_yet({postgres_text(name)})"])
+    questions = [f"(\n  SELECT true {_holds(now)})", *(f"(\n  SELECT false {_holds(side)})" for side in older)]
+    conditions = ", ".join([*questions, f"lamina.not_published_yet({postgres_text(name)})"])
     whole = [f"SELECT * FROM (\n{now.final}\n) AS served ({_names(now)})\nWHERE (SELECT coalesce({conditions}))"]
     for side in older:
         mapped = ", ".join(_mapped(column, side) for column in now.columns)
@@ -63,11 +63,11 @@ def body(name: str, now: Side, before: Sequence[Side] = ()) -> str:
 
 def _apart(now: Side, before: Sequence[Side]) -> list[Side]:
     """The older sides that `now` can show, except those that hold only in snapshots in which a newer side holds too."""
-    found: list[Side] = []
+    apart: list[Side] = []
     for side in before:
-        if _fits(side, now.columns) and not any(side.at.items() <= newer.at.items() for newer in (now, *found)):
-            found.append(side)
-    return found
+        if _fits(side, now.columns) and not any(side.at.items() <= newer.at.items() for newer in (now, *apart)):
+            apart.append(side)
+    return apart
 
 
 def _fits(side: Side, columns: Sequence[Mapping[str, Any]]) -> bool:
@@ -118,8 +118,8 @@ def relations(text: str, schema: str) -> Iterator[tuple[int, int, str]]:
         first, dot, name = tokens[place : place + 3]
         if (first.text, dot.text) != (schema, "."):
             continue
-        before = [each for each in tokens[:place] if each.token_type != TokenType.L_PAREN]
-        of_a_value = [each.text.lower() for each in before[-3:-1]]  # extract(year FROM x), a IS DISTINCT FROM x
+        before = [token for token in tokens[:place] if token.token_type != TokenType.L_PAREN]
+        of_a_value = [token.text.lower() for token in before[-3:-1]]  # extract(year FROM x), a IS DISTINCT FROM x
         reads = before[-1:] and before[-1].token_type in (TokenType.FROM, TokenType.JOIN)
         if reads and of_a_value[-1:] != ["distinct"] and of_a_value[:1] not in (["extract"], ["substring"], ["trim"]):
             yield first.start, name.end + 1, name.text
@@ -144,12 +144,12 @@ def transactions(connection: Connection) -> list[str]:
     owner who is not a superuser. A transaction that is seen without a snapshot (it only holds a lock) will take a newer
     one. Autovacuum, which belongs to no role, reads no view.
     """
-    found = text(
+    query = text(
         "SELECT DISTINCT l.virtualtransaction FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)"
         " WHERE l.locktype = 'virtualxid' AND a.datname = current_database() AND l.pid <> pg_backend_pid()"
         " AND (a.state IS NULL OR a.backend_xmin IS NOT NULL) AND a.usesysid IS NOT NULL"
     )
-    return list(connection.execute(found).scalars())
+    return list(connection.execute(query).scalars())
 
 
 def _holds(side: Side) -> str:
@@ -172,5 +172,5 @@ def _names(side: Side) -> str:
 
 
 def _mapped(column: Mapping[str, Any], side: Side) -> str:
-    there = any(each["name"] == column["name"] for each in side.columns)
+    there = any(shown["name"] == column["name"] for shown in side.columns)
     return quoted(column["name"]) if there else f"NULL::{column['type']}"

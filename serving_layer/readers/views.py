@@ -71,7 +71,7 @@ def serve(connection: Connection, *, but: Collection[str] = ()) -> list[str]:
     wait_shortly_for_readers(connection)
     readable: set[str] = set(connection.execute(select(publication.c.view)).scalars())
     where = places(connection)
-    made: list[str] = []
+    changed: list[str] = []
     missing: dict[str, list[str]] = {}
     rows = connection.execute(select(view).where(view.c.name.not_in(but)).order_by(view.c.position)).all()
     for again in (False, True):  # an older side may read a view created later, and is dropped with it
@@ -86,9 +86,9 @@ def serve(connection: Connection, *, but: Collection[str] = ()) -> list[str]:
             for right in missing.pop(row.name, []):
                 _give_back(connection, right)
             connection.execute(update(view).where(view.c.name == row.name).values(served=body))
-            made.append(row.name)
+            changed.append(row.name)
     connection.execute(update(view).where(view.c.name.in_(missing)).values(served=None))
-    return made
+    return changed
 
 
 def _give_back(connection: Connection, right: str) -> None:
@@ -133,9 +133,9 @@ def _without_circles(kept: Mapping[str, Sequence[Side]], catalog: Catalog) -> di
     """The sides without those that now form a cycle: Postgres would refuse to read any view in it."""
     reads = {name: set(view.reads) for name, view in catalog.views.items()}
     for name, sides in kept.items():
-        reads.setdefault(name, set()).update(each for side in sides for each in side.reads)
+        reads.setdefault(name, set()).update(read for side in sides for read in side.reads)
     return {
-        name: [side for side in sides if not any(name in reached(each, reads) for each in side.reads)]
+        name: [side for side in sides if not any(name in reached(read, reads) for read in side.reads)]
         for name, sides in kept.items()
     }
 
@@ -146,8 +146,8 @@ def settle(database: Database, *, patience_ms: int = READER_PATIENCE_MS) -> bool
     A view keeps them while a reader may need a side or holds the view for longer than `patience_ms`. Transactions that
     are open at the first look may have a snapshot from before the move. Later ones do not.
     """
-    left = [name for name in database.retrying(_note_readers) if not _settled(database, name, patience_ms)]
-    return not left
+    unsettled = [name for name in database.retrying(_note_readers) if not _settled(database, name, patience_ms)]
+    return not unsettled
 
 
 def _note_readers(connection: Connection) -> list[str]:
@@ -196,8 +196,8 @@ def rows(
 ) -> list[tuple[Any, ...]]:
     """The rows of a view as an analyst reads them. `columns` is a list of expressions over its columns."""
     try:
-        found = run(connection, f"SELECT {columns} FROM {quoted(schema)}.{quoted(name)} WHERE {where}")
-        return [tuple(row) for row in found]
+        shown = run(connection, f"SELECT {columns} FROM {quoted(schema)}.{quoted(name)} WHERE {where}")
+        return [tuple(row) for row in shown]
     except ValueError as error:
         raise unreadable_time(error) from error
 
@@ -217,13 +217,13 @@ def _body(row: Any, where: Mapping[tuple[str, str], str]) -> str:
 
 
 def _at(
-    name: str, asked: Collection[str], before: Sequence[Side], where: Mapping[tuple[str, str], str]
+    name: str, others: Collection[str], before: Sequence[Side], where: Mapping[tuple[str, str], str]
 ) -> dict[str, str | None]:
     """The places that a snapshot must publish for the present form of a view to hold: the view's own (if it has cells),
-    those of the `asked` views, and those by which its older sides are identified.
+    those of `others`, and those by which its older sides are identified.
     """
     own = set() if place_of(name, where) is None else {name}
-    return {each: place_of(each, where) for each in own.union(asked, *(side.at for side in before))}
+    return {view: place_of(view, where) for view in own.union(others, *(side.at for side in before))}
 
 
 def _sides(row: Any) -> list[Side]:
@@ -243,17 +243,17 @@ def _breaks(row: Any, compiled: View | None) -> bool:
 
 def _below(name: str, rows: Mapping[str, Any]) -> set[str]:
     """The views that a view reads, directly or through other views."""
-    return reached(name, {each: row.reads for each, row in rows.items()}) - {name}
+    return reached(name, {view: row.reads for view, row in rows.items()}) - {name}
 
 
 def reached(name: str, reads: Mapping[str, Iterable[str]]) -> set[str]:
     """A view and all views that it reads, directly or through other views."""
-    found, todo = {name}, [name]
+    views, todo = {name}, [name]
     while todo:
-        new = set(reads.get(todo.pop(), ())) - found
-        found |= new
+        new = set(reads.get(todo.pop(), ())) - views
+        views |= new
         todo += new
-    return found
+    return views
 
 
 def _create(connection: Connection, row: Any, final: str) -> dict[str, list[str]]:
@@ -282,8 +282,8 @@ def tell_readers(
     """Sets the comments of a new view, and grants analysts the right to read it."""
     run(connection, f"COMMENT ON VIEW {name} IS {_literal(connection, comment)}")
     for column in columns:
-        said = _literal(connection, column["comment"])
-        run(connection, f"COMMENT ON COLUMN {name}.{quoted(column['name'])} IS {said}")
+        literal = _literal(connection, column["comment"])
+        run(connection, f"COMMENT ON COLUMN {name}.{quoted(column['name'])} IS {literal}")
     run(connection, f"GRANT SELECT ON {name} TO {ANALYST}")
 
 

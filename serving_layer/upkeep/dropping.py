@@ -40,10 +40,10 @@ def drop_unused(database: Database) -> list[int]:
         retired = lookup.find(
             connection, generation.c.state == GenerationState.RETIRED, generation.c.dropped_at.is_(None)
         )
-    dropped = [each.id for each in retired if _dropped_generation(database, each)]
+    dropped = [candidate.id for candidate in retired if _dropped_generation(database, candidate)]
     with database.begin() as connection:
-        left = [*_folded(connection), *_exchanged(connection), *_forgotten(connection)]
-    for name in left:
+        unused = [*_folded(connection), *_exchanged(connection), *_forgotten(connection)]
+    for name in unused:
         _dropped(database, [name])
     database.retrying(_forget)
     return dropped
@@ -57,17 +57,17 @@ def _forget(connection: Connection) -> None:
     versions.forget_unused(connection)
 
 
-def _dropped_generation(database: Database, each: Generation) -> bool:
+def _dropped_generation(database: Database, retired: Generation) -> bool:
     with database.begin() as connection:
-        overwriting.forget(connection, each.id)
-        rows = connection.execute(select(generation_cells).where(generation_cells.c.generation == each.id)).all()
+        overwriting.forget(connection, retired.id)
+        rows = connection.execute(select(generation_cells).where(generation_cells.c.generation == retired.id)).all()
     tables = [row.place for row in rows]
-    tables += [cells.realtime_of(row.cell_table, each.id, n) for row in rows for n in range(row.realtime + 1)]
+    tables += [cells.realtime_of(row.cell_table, retired.id, n) for row in rows for n in range(row.realtime + 1)]
     if not _dropped(database, tables):
         return False
     with database.begin() as connection:
         connection.execute(
-            update(generation).where(generation.c.id == each.id).values(dropped_at=func.clock_timestamp())
+            update(generation).where(generation.c.id == retired.id).values(dropped_at=func.clock_timestamp())
         )
     return True
 
@@ -89,8 +89,8 @@ def _dropped(database: Database, tables: Iterable[str]) -> bool:
 def forget_dropped(connection: Connection) -> None:
     """Deletes generations dropped days ago with their cuts, parts and proofs, except those that the history names."""
     long_ago = generation.c.dropped_at < func.now() - func.make_interval(0, 0, 0, FORGOTTEN_DAYS)
-    told = select(history.c.generation).where(history.c.generation.is_not(None))
-    connection.execute(delete(generation).where(long_ago, generation.c.id.not_in(told)))
+    in_history = select(history.c.generation).where(history.c.generation.is_not(None))
+    connection.execute(delete(generation).where(long_ago, generation.c.id.not_in(in_history)))
     connection.execute(delete(proof).where(proof.c.generation.not_in(select(generation.c.id))))
 
 
@@ -114,21 +114,21 @@ def _forgotten(connection: Connection) -> list[str]:
     return _unknown(connection, "^ids_[0-9]+$", "SELECT 'ids_' || id FROM lamina.ids")
 
 
-def _unknown(connection: Connection, pattern: str, known: str) -> list[str]:
-    """The tables in schema `realtime` whose names match a pattern and are not in the result of the SELECT `known`."""
+def _unknown(connection: Connection, pattern: str, names: str) -> list[str]:
+    """The tables in schema `realtime` whose names match a pattern and are not in the result of the SELECT `names`."""
     there = text(
         "SELECT format('realtime.%I', relname) FROM pg_class"
         " WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r'"
-        f" AND relname ~ :pattern AND relname NOT IN ({known})"
+        f" AND relname ~ :pattern AND relname NOT IN ({names})"
     )
     return list(connection.execute(there, {"pattern": pattern}).scalars())
 
 
 def _forget_unused(connection: Connection) -> None:
     """Deletes tables of cells without a generation and without a declared view."""
-    left = select(generation_cells.c.cell_table).join(generation).where(generation.c.dropped_at.is_(None))
+    in_use = select(generation_cells.c.cell_table).join(generation).where(generation.c.dropped_at.is_(None))
     declared = select(view.c.version).where(view.c.name == cell_table.c.view)
-    unused = select(cell_table.c.name).where(cell_table.c.name.not_in(left), cell_table.c.version.not_in(declared))
+    unused = select(cell_table.c.name).where(cell_table.c.name.not_in(in_use), cell_table.c.version.not_in(declared))
     for name in connection.execute(unused).scalars().all():
         connection.execute(delete(generation_cells).where(generation_cells.c.cell_table == name))
         connection.execute(delete(cell_table).where(cell_table.c.name == name))

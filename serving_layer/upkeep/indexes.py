@@ -102,16 +102,16 @@ def alarms(connection: Connection) -> list[str]:
 
 def _todo(connection: Connection) -> Iterator[str]:
     """The statements, each to run in a transaction of its own."""
-    views = [*deployed(connection).views.values(), *(each.view for each in versions.stored(connection))]
-    asked = {(view.name, view.version): view.indexes for view in reversed(views)}
+    views = [*deployed(connection).views.values(), *(version.view for version in versions.stored(connection))]
+    declared = {(view.name, view.version): view.indexes for view in reversed(views)}
     for row in connection.execute(text(_PLACES)).all():
-        indexes = asked.get((row.view, row.version), {}).get(row.cell_table, ())
-        wanted = {_name(row.place, index): index for index in indexes}
+        indexes = declared.get((row.view, row.version), {}).get(row.cell_table, ())
+        names = {_name(row.place, index): index for index in indexes}
         there = connection.execute(text(_THERE), {"place": row.place, "prefix": PREFIX}).all()
-        kept = {each.name for each in there if each.valid and each.name in wanted}
-        yield from (f"DROP INDEX CONCURRENTLY IF EXISTS cells.{each.name}" for each in there if each.name not in kept)
-        for name in wanted.keys() - kept:
-            yield f"{_CREATE}{name} ON {row.place} USING {wanted[name]}"
+        built = {old.name for old in there if old.valid and old.name in names}
+        yield from (f"DROP INDEX CONCURRENTLY IF EXISTS cells.{old.name}" for old in there if old.name not in built)
+        for name in names.keys() - built:
+            yield f"{_CREATE}{name} ON {row.place} USING {names[name]}"
 
 
 def _name(place: str, index: str) -> str:

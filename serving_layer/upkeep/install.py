@@ -100,15 +100,15 @@ def _install(connection: Connection, analyst_password: str | None, limits: Limit
         command.upgrade(migrations(connection), "head")
         wait_shortly_for_readers(connection)
     _make_roles(connection, analyst_password)
-    wanted = parts(connection, limits)
-    for part in wanted:
+    all_parts = parts(connection, limits)
+    for part in all_parts:
         if part.name in todo:
             run(connection, part.text)
             values = {"part": part.name, "fingerprint": part.fingerprint}
             statement = upsert(installed_table).values(values)
             connection.execute(statement.on_conflict_do_update(index_elements=["part"], set_=values))
     rights.reset_settings(connection, ANALYST, rights.foreign_settings(connection, ANALYST))
-    current = [part.name for part in wanted]
+    current = [part.name for part in all_parts]
     connection.execute(delete(installed_table).where(installed_table.c.part.not_in(current)))
     return todo
 
@@ -127,13 +127,13 @@ def is_installed(connection: Connection) -> bool:
 def pending(connection: Connection, limits: Limits) -> list[str]:
     """The names of the parts that `install` would run. Raises if a newer Lamina has installed this database."""
     revision = known_revision(connection)
-    known = {}
+    ran = {}
     if revision is not None and connection.execute(text("SELECT to_regclass('lamina.installed')")).scalar_one():
-        known = {row.part: row.fingerprint for row in connection.execute(select(installed_table))}
+        ran = {row.part: row.fingerprint for row in connection.execute(select(installed_table))}
     todo = [] if revision == newest_revision() else ["bookkeeping"]
-    todo += [part.name for part in parts(connection, limits) if known.get(part.name) != part.fingerprint]
-    if LIMITS not in todo and (foreign := rights.foreign_settings(connection, ANALYST)):
-        todo.append(f"{SETTINGS_OF} {ANALYST} ({', '.join(each.name for each in foreign)})")
+    todo += [part.name for part in parts(connection, limits) if ran.get(part.name) != part.fingerprint]
+    if LIMITS not in todo and (settings := rights.foreign_settings(connection, ANALYST)):
+        todo.append(f"{SETTINGS_OF} {ANALYST} ({', '.join(setting.name for setting in settings)})")
     return todo
 
 
@@ -143,8 +143,8 @@ def known_revision(connection: Connection) -> str | None:
     if revision is not None and revision not in _revisions():
         raise LaminaError(
             "This database belongs to a newer Lamina",
-            evidence=f"its bookkeeping is at revision {revision}, this Lamina knows {newest_revision()} and before",
-            way_out="Run the Lamina that brought it there, or a later one.",
+            evidence=f"its bookkeeping is at revision {revision}, this Lamina knows those up to {newest_revision()}",
+            way_out="Run the Lamina that upgraded it, or a later one.",
         )
     return revision
 
@@ -162,8 +162,8 @@ def _revision(connection: Connection) -> str | None:
     """The revision of the database, or None if nothing is installed."""
     if not connection.execute(text("SELECT to_regclass('lamina.alembic_version') IS NOT NULL")).scalar_one():
         return None
-    found: str | None = connection.execute(text("SELECT max(version_num) FROM lamina.alembic_version")).scalar_one()
-    return found
+    revision: str | None = connection.execute(text("SELECT max(version_num) FROM lamina.alembic_version")).scalar_one()
+    return revision
 
 
 def parts(connection: Connection, limits: Limits) -> list[Part]:
@@ -174,26 +174,26 @@ def parts(connection: Connection, limits: Limits) -> list[Part]:
     # A dump lacks roles and the database's settings. A restored database has another id, so these parts run again.
     may_limit_files = rights.may_limit_files(connection)
     settings = rights.settings(here, owner, ANALYST, limits, files=may_limit_files)
-    found = [
+    all_parts = [
         Part("functions", SPARK_FUNCTIONS),
         Part("views", NOT_PUBLISHED_YET),
         Part("previews", NOT_PREVIEWED),
         Part("rights", rights.rights(here, ANALYST, WRITER), cause=f"database {id}"),
         Part(LIMITS, settings, cause=f"database {id}"),
     ]
-    found += [Part(_first_words(statement), statement) for statement in _statements(OPERATOR_VIEWS.read_text())]
-    return [*found, Part("receipts", RECEIPTS.read_text()), Part("comments", COMMENTS.read_text())]
+    all_parts += [Part(_first_words(statement), statement) for statement in _statements(OPERATOR_VIEWS.read_text())]
+    return [*all_parts, Part("receipts", RECEIPTS.read_text()), Part("comments", COMMENTS.read_text())]
 
 
 def _statements(script: str) -> list[str]:
-    return [each.strip() for each in re.split(r";[ \t]*\n", script) if each.strip()]
+    return [statement.strip() for statement in re.split(r";[ \t]*\n", script) if statement.strip()]
 
 
 def _first_words(statement: str) -> str:
     """The first words of a statement, such as `GRANT USAGE ON SCHEMA lamina` or `VIEW lamina.freshness`."""
     line = next(line for line in statement.splitlines() if not line.startswith("--") and line.strip())
-    made = re.match(r"CREATE OR REPLACE ((?:VIEW|FUNCTION) [^\s(]+)", line)
-    return made[1] if made else line[:60]
+    created = re.match(r"CREATE OR REPLACE ((?:VIEW|FUNCTION) [^\s(]+)", line)
+    return created[1] if created else line[:60]
 
 
 def check(connection: Connection, name: str) -> None:
@@ -210,14 +210,14 @@ def check(connection: Connection, name: str) -> None:
         raise LaminaError(
             "This database cannot hold every text",
             evidence=f"its encoding is {encoding} at {name}, wanted UTF8",
-            way_out="Make one by CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
+            way_out="Create one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
         )
 
 
 def _make_roles(connection: Connection, analyst_password: str | None) -> None:
     for role, option in ((ANALYST, "LOGIN"), (WRITER, "NOLOGIN")):
-        known = connection.execute(text("SELECT FROM pg_roles WHERE rolname = :role"), {"role": role}).one_or_none()
-        if known is None:
+        existing = connection.execute(text("SELECT FROM pg_roles WHERE rolname = :role"), {"role": role}).one_or_none()
+        if existing is None:
             run(connection, f"CREATE ROLE {role} {option}")
             if role == ANALYST and analyst_password is not None:
                 rights.set_password(connection, ANALYST, analyst_password)

@@ -1,7 +1,7 @@
--- What operators need to know, as SQL. Each is a view over the bookkeeping, replaced where its text has changed.
+-- The state of a deployment for operators, as views over the bookkeeping. `install` replaces a view if its text has changed.
 
--- Ages: per source, for how long there may have been records that it does not count (NULL until one was counted), and
--- since when nothing was heard of its writer: a sign of life, or a commit. All that shows freshness reads this view.
+-- Ages: per source, the seconds for which it may lack records (NULL until one was counted), and the seconds since its
+-- writer's last heartbeat or commit. Everything that shows freshness reads this view.
 CREATE OR REPLACE VIEW lamina.ages AS
 SELECT q.name AS source,
        extract(epoch FROM clock_timestamp() - greatest(q.newest, q.caught_up_at))::float8 AS seconds_behind,
@@ -9,8 +9,8 @@ SELECT q.name AS source,
 FROM lamina.query AS q
 LEFT JOIN lamina.heartbeat AS h ON h.query = q.name;
 
--- Offsets: per published view, the vector that it is known by. In one transaction of REPEATABLE READ, a view equals its
--- SELECT over every record from `first_offset` on and below `next_offset` of each partition.
+-- Offsets: per published view and partition, the range of counted records. In one REPEATABLE READ transaction, a view
+-- equals its SELECT over every record from `first_offset` on and below `next_offset` of each partition.
 CREATE OR REPLACE VIEW lamina.offsets AS
 WITH RECURSIVE fed (view, query) AS (
   SELECT v.name, c.query
@@ -25,9 +25,8 @@ SELECT f.view, p.query AS source, p.topic, p.partition, p.start_offset AS first_
 FROM fed AS f
 JOIN lamina.progress AS p ON p.query = f.query;
 
--- Freshness: per view, the newest record that it counts, when its queries last committed, and for how long there may have
--- been records that it does not count: NULL if a source of it was never counted. `fresh_within`: the seconds that it
--- may be behind, if its declaration says so.
+-- Freshness: per view, its newest record, the oldest of its queries' last commits, and the seconds for which it may lack
+-- records (NULL if one of its sources was never counted). `fresh_within`: the seconds that it may be behind, if declared.
 CREATE OR REPLACE VIEW lamina.freshness AS
 SELECT v.name AS view,
        p.generation,
@@ -42,8 +41,8 @@ LEFT JOIN lamina.query AS q ON q.name = o.source
 LEFT JOIN lamina.ages AS a ON a.source = o.source
 GROUP BY v.name, p.generation, v.fresh_within;
 
--- Freshness targets: per view with `fresh_within`, the share of the minutes of the last hour and day in which it was met.
--- It counts from the first minute that was noted (`serving_layer/monitoring/freshness.py`). A later minute without a note is a miss.
+-- Freshness targets: per view with `fresh_within`, the share of the minutes of the last hour and day in which the view met
+-- it, from the first recorded minute on (`serving_layer/monitoring/freshness.py`). A later minute without a record is a miss.
 CREATE OR REPLACE VIEW lamina.freshness_met AS
 WITH noted AS (
   SELECT t.view, greatest(t.minute, now.minute - interval '1 minute') AS until, t.minute, t.since, t.met
@@ -57,7 +56,7 @@ SELECT n.view, s.span,
 FROM noted AS n
 CROSS JOIN (VALUES ('hour', 60), ('day', 1440)) AS s (span, minutes);
 
--- Generations: those whose tables are still there, with the one that each view is read from.
+-- Generations: those whose tables still exist, and the one that each view is read from (published).
 CREATE OR REPLACE VIEW lamina.generations AS
 SELECT g.view, g.id AS generation, g.version, g.state, p.generation IS NOT NULL AS published,
        g.opened_at, g.live_at, g.retired_at, g.rebuild, g.since
@@ -65,33 +64,33 @@ FROM lamina.generation AS g
 LEFT JOIN lamina.publication AS p ON p.view = g.view AND p.generation = g.id
 WHERE g.dropped_at IS NULL;
 
--- Bad records: how many records of each source could not be parsed, and why; also of those that are no longer kept.
+-- Bad records: the number of each source's records that could not be parsed, by reason, including removed ones.
 -- `counted`: the records count, with NULL for a field that could not be read.
 CREATE OR REPLACE VIEW lamina.bad_records AS
 SELECT topic, error, records, first, last, source,
        starts_with(error, 'counted, with NULL for a field: ') AS counted
 FROM lamina.bad_count;
 
--- Bytes as a text: as UTF-8 or, if they are not, with an escape for each byte that is not ASCII.
+-- Bytes as a text: as UTF-8 or, if they are not valid UTF-8, with an escape for each byte outside ASCII.
 CREATE OR REPLACE FUNCTION lamina.as_text(bytes bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $$
 BEGIN RETURN convert_from(bytes, 'UTF8'); EXCEPTION WHEN character_not_in_repertoire THEN RETURN encode(bytes, 'escape'); END
 $$;
 
--- Bad values: the bad records that are kept, as texts. They hold what no view may show, so no reader has a right on them
--- until the owner gives it: GRANT SELECT ON lamina.bad_values TO ann.
+-- Bad values: the stored bad records, as texts. They may hold values that no view shows, so readers have no right to them
+-- until the owner grants it: GRANT SELECT ON lamina.bad_values TO ann.
 CREATE OR REPLACE VIEW lamina.bad_values AS
 SELECT source, topic, partition, "offset", "timestamp", error, lamina.as_text(key) AS key, lamina.as_text(value) AS value,
        value_bytes, quarantined_at
 FROM lamina.quarantine;
 
--- Duplicates: how many records of each stream with UNIQUE were copies of a counted one; in conflict are those that differ
+-- Duplicates: the records of each stream with UNIQUE that are copies of a counted one. `conflicts`: the copies that differ
 -- from it and that a rebuild counts in its place.
 CREATE OR REPLACE VIEW lamina.duplicates AS
 SELECT name AS source, duplicates AS records, conflicts
 FROM lamina.query;
 
--- Provenance: per view, what a receipt of it says it was made of: the SELECT that was deployed (`definition`, of
--- lamina.definition), the generations and versions that are read, and from where to where each source was counted.
+-- Provenance: per view, the facts that its receipt names: the deployed SELECT (`definition`, an id of lamina.definition),
+-- the generations and versions that are read, and the range of counted offsets of each source.
 CREATE OR REPLACE VIEW lamina.provenance AS
 WITH RECURSIVE below (view, reads) AS (
   SELECT name, name FROM lamina.view
@@ -120,7 +119,7 @@ FROM lamina.view AS v
 LEFT JOIN lamina.publication AS p ON p.view = v.name
 LEFT JOIN lamina.compiled AS c ON c.kind = 'view' AND c.name = v.name;
 
--- Previews: per view of each, whether its cells are kept current (it raises where they are not), and how fresh it is.
+-- Previews: per view of each preview, its freshness, and true if its cells are maintained. Otherwise the view raises.
 CREATE OR REPLACE VIEW lamina.previews AS
 WITH RECURSIVE below (preview, view, reads) AS (
   SELECT preview, view, view FROM lamina.previewed
@@ -149,7 +148,7 @@ CROSS JOIN LATERAL (
   JOIN lamina.query AS q ON q.name = s.name
   JOIN lamina.ages AS a ON a.source = s.name) AS fed;
 
--- Offsets of previews: below which each view has every record, as lamina.offsets says of the deployed ones.
+-- Offsets of previews: the range of counted records per view and partition, as lamina.offsets for deployed views.
 CREATE OR REPLACE VIEW lamina.preview_offsets AS
 SELECT v.preview, v.view, p.query AS source, p.topic, p.partition, p.start_offset AS first_offset, p.next_offset
 FROM lamina.previewed AS v

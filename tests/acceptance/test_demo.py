@@ -93,7 +93,7 @@ def test_mistakes_end_in_one_sentence(lamina: CommandLine, deployed: Deployed, t
         ("check", "nothing"): "There is no view named nothing",
         ("ingest", "nothing", "-"): "There is no source named nothing",
         ("sql", "DELETE FROM x"): "Postgres refused",
-        ("sql", "SELECT 1; DROP TABLE x"): "That is more than one statement",
+        ("sql", "SELECT 1; DROP TABLE x"): "The text holds more than one statement",
         ("step", "compute"): "No rebuild is running",
     }
     with ThreadPoolExecutor(2) as both:

@@ -225,7 +225,7 @@ def test_blame_refuses_what_it_cannot_answer(
         (("nothing",), "There is no view named nothing"),
         (("hourly", "DE"), "hourly needs a value for each of its group columns: hour, country"),
         (("hourly", "noon", "DE"), "'noon' is not a value of hour"),
-        (("hourly", "events=2"), "events is not a column that tells the rows of hourly apart"),
+        (("hourly", "events=2"), "events is not a group column of hourly"),
         (("hourly", HOUR, "XX"), "hourly has no such row"),
     ):
         with pytest.raises(LaminaError, match=said):

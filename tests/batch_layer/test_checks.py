@@ -261,7 +261,7 @@ def test_the_checks_of_live_views_are_run_as_readers_read_them(deployed: Deploye
     assert "hourly: its check country_is_there fails for 1 row, the first" in ended.err
     [alarm] = quick_lamina("status", "--alarms", "--json", code=1).lines()[0]["alarms"]
     assert "country_is_there fails for 1 row" in alarm
-    assert "readers read that now" in alarm
+    assert "readers see this now" in alarm
     deployed.apply(checks=HOURLY_CHECKS.replace("country IS NOT NULL", "country IS NOT NULL OR hour IS NOT NULL"))
     deployed.deployment.batch.rebuild()
     [status] = quick_lamina("status", "--alarms", "--json").lines()

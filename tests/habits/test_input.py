@@ -39,7 +39,7 @@ def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
     read_from = Settings.read(tmp_path, {"LAMINA_POSTGRES_FILE": str(tmp_path / "url")})
     assert (read_from.postgres, read_from.kafka) == ("postgresql://lamina:secret@db/lamina", "broker:9092")
     receipt = io.StringIO((MARK + b'{"receipt": 99}').decode())
-    with pytest.raises(LaminaError, match="This receipt is of another Lamina"):
+    with pytest.raises(LaminaError, match="This receipt has another format"):
         read(receipt)
 
 

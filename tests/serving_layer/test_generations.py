@@ -395,7 +395,7 @@ def test_a_batch_view_of_which_a_part_is_missing_is_not_complete(world: World) -
         attempt = loading.prepare(connection, new, name)
     with pytest.raises(LaminaError, match="not complete") as raised, world.database.begin() as connection:
         loading.complete(connection, new, name, attempt, {0, 1})
-    assert "2 parts were computed, 0 are loaded; of one kind only: 0, 1" in raised.value.evidence
+    assert "2 parts were computed, 0 are loaded; unmatched: 0, 1" in raised.value.evidence
     with pytest.raises(LaminaError, match="no batch view yet"):
         world.go_live(new)
 

@@ -205,7 +205,7 @@ def test_a_commit_that_postgres_ends_its_session_for_is_no_outage(world: World) 
         with world.database.begin() as connection:
             connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
 
-    with pytest.raises(SessionLost, match="ended the session in the middle of a transaction") as raised:
+    with pytest.raises(SessionLost, match="keeps ending the session in the middle of a transaction") as raised:
         world.database.waiting(dies, lost_at_most=2)
     assert not is_away(raised.value), "it is judged: a smaller micro-batch may pass"
 

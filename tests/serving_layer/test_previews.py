@@ -298,13 +298,13 @@ def test_what_others_have_made_of_a_preview_is_not_dropped(world: World) -> None
     with world.database.begin() as connection:
         connection.execute(text("CREATE VIEW dev.theirs AS SELECT c FROM dev.counts"))
     for what in (lambda: drop(world, "dev"), lambda: preview(world, "dev")):
-        with pytest.raises(LaminaError, match="Others have made something of the preview dev") as refused:
+        with pytest.raises(LaminaError, match="Other roles have relations over the preview dev") as refused:
             what()
         assert "dev.theirs" in refused.value.evidence
     with world.database.begin() as connection:
         connection.execute(text("DROP VIEW dev.theirs"))
         connection.execute(text("CREATE TABLE dev.theirs (n int)"))
-    with pytest.raises(LaminaError, match="Others have made something"):
+    with pytest.raises(LaminaError, match="Other roles have relations"):
         drop(world, "dev")
     assert read(world, "SELECT * FROM dev.counts") == []
 

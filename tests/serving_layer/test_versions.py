@@ -399,7 +399,7 @@ def test_a_roll_back_that_a_view_on_top_could_not_follow_is_refused(world: World
     with world.database.begin() as connection:
         world.apply(connection)
     world.change(counts=BY_KEY, total=LARGEST)
-    alone = pytest.raises(LaminaError, match="not rolled back alone: total reads it")
+    alone = pytest.raises(LaminaError, match="cannot be rolled back alone: total reads it")
     with alone as refused, world.database.begin() as connection:
         rollbacks.roll_back(connection, "counts")
     assert "column k would go" in refused.value.evidence
@@ -420,7 +420,7 @@ def test_a_roll_back_to_another_source_is_refused_where_a_view_on_top_would_be_t
     world.change(counts=FILES["counts.sql"].replace("FROM a", "FROM b"))
     with world.database.begin() as connection:
         assert deployed(connection).views["total"].sources == ("b",)
-    alone = pytest.raises(LaminaError, match="not rolled back alone: total reads it")
+    alone = pytest.raises(LaminaError, match="cannot be rolled back alone: total reads it")
     with alone as refused, world.database.begin() as connection:
         rollbacks.roll_back(connection, "counts")
     assert "is of a" in refused.value.evidence
@@ -778,7 +778,7 @@ def test_a_dead_apply_is_not_gone_on_with_where_its_source_reads_another_topic(w
 
 
 def through(least: int, newest: str = "last(n)") -> Catalog:
-    """A row view, one that is computed of its records, and one that reads it."""
+    """A row view, one that is computed from its records, and one that reads it."""
     return compile_catalog(
         {
             "v.sql": "CREATE TABLE events (k STRING, n BIGINT) USING kafka OPTIONS (topic 'events', format 'json');"
@@ -793,7 +793,7 @@ def test_a_view_that_another_is_computed_through_is_not_rolled_back_alone() -> N
     catalog = through(1)
     assert (catalog.views["newest"].reads, catalog.views["sums"].reads) == ((), ("large",))
     [(why, _, _)] = rollbacks.of_views_above(catalog.views["large"], catalog)
-    assert why == "newest is computed of its records"
+    assert why == "newest is computed from its records"
     assert list(rollbacks.of_views_above(catalog.views["sums"], catalog)) == []
 
 
@@ -803,7 +803,7 @@ def test_a_version_that_is_computed_through_another_view_is_returned_to_only_ove
     old = versions.Version(before.views["newest"], before.sources)
     assert list(rollbacks.of_the_version(old, through(1, "first(n)"))) == []
     [(why, _, _)] = rollbacks.of_the_version(old, through(2, "first(n)"))
-    assert why == "large was another then"
+    assert why == "large changed since"
 
 
 def beside_a_table(least: int, city: str = "STRING") -> Catalog:
@@ -827,7 +827,7 @@ def test_a_version_that_joins_a_table_is_returned_to_only_while_the_table_is_the
     old = versions.Version(before.views["amounts"], {"events": before.sources["events"]})
     assert list(rollbacks.of_the_version(old, beside_a_table(2))) == []
     [(why, _, _)] = rollbacks.of_the_version(old, beside_a_table(2, "INT"))
-    assert why == "known, people was another then"
+    assert why == "known, people changed since"
 
 
 MANY = "CREATE VIEW many AS SELECT k, count(*) AS c, sum(n) AS s FROM b GROUP BY k HAVING count(*) > 1;"
@@ -876,7 +876,7 @@ def test_a_roll_back_to_what_reads_another_view_is_refused_where_that_has_change
         world.change(many=changed, allow_break=True)
     before = shown(world, "amounts")
     with (
-        pytest.raises(LaminaError, match="amounts is not rolled back alone: many was another then"),
+        pytest.raises(LaminaError, match="amounts cannot be rolled back alone: many changed since"),
         world.database.begin() as connection,
     ):
         rollbacks.roll_back(connection, "amounts")
@@ -900,7 +900,7 @@ def test_a_roll_back_is_judged_again_where_another_came_before_it(
 
     monkeypatch.setattr(progress, "lock", late)
     with (
-        pytest.raises(LaminaError, match="amounts is not rolled back alone: many was another then"),
+        pytest.raises(LaminaError, match="amounts cannot be rolled back alone: many changed since"),
         world.database.begin() as connection,
     ):
         rollbacks.roll_back(connection, "amounts")

@@ -157,7 +157,7 @@ def test_a_view_is_fed_by_the_parse_that_its_version_is_named_by(deployed: Deplo
     assert deployed.rows("SELECT * FROM totals") == [("nl", 2, 7)]
     commented = SALES.replace("country STRING", "country STRING COMMENT 'where'").replace("{topics}", deployed.prefix)
     assert set(actions(deployed.deployment, {**files, "sales.sql": commented}).values()) <= {"nothing", "update"}
-    with pytest.raises(LaminaError, match="not rolled back alone: its source was declared differently"):
+    with pytest.raises(LaminaError, match="cannot be rolled back alone: its source was declared differently"):
         deployed.deployment.roll_back("totals")
     deployed.check()
 
