@@ -46,7 +46,7 @@ def cells_of(counted: DataFrame, table: CellTable, since: datetime | None) -> Da
     counted.where("true").createOrReplaceTempView(table.source)  # replacing a view of `counted` itself drops its cache
     of_some = "\nHAVING count(*) > 0" if table.kind == "aggregate" and not table.keys else ""
     computed = counted.sparkSession.sql(table.partial + of_some)
-    begins = kept_since(table.retained, table.longer, since)
+    begins = kept_since(table, since)
     computed = computed if begins is None else computed.where(kept(table.retained, begins))
     return _listed(computed) if table.spread else computed
 

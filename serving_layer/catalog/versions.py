@@ -18,8 +18,8 @@ from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import cell_table, compiled, generation, generation_cells, publication, version
+from serving_layer.postgres.cells import CellColumns
 from serving_layer.postgres.states import GenerationState
-from serving_layer.promise.overwriting import Compared
 from view_algebra.compiled import Catalog, CellTable, Source, View
 from view_algebra.errors import LaminaError
 
@@ -173,12 +173,17 @@ def readings(connection: Connection, source: Source, names: Collection[str]) -> 
     return list(by_parse.values())
 
 
-def shared(new: Version, old: Version) -> dict[str, Compared]:
-    """The partials that two versions of a view compute alike, over the same records and keys, by new table.
+@dataclass(frozen=True)
+class Shared:
+    """A table of cells of which two versions share partials: the old version's table, and the shared columns."""
 
-    None of them has rounding noise.
-    """
-    alike_by_table = {}
+    old: str
+    columns: CellColumns
+
+
+def shared(new: Version, old: Version) -> dict[str, Shared]:
+    """The partials that two versions of a view compute alike, over the same records and keys, by new table."""
+    by_table = {}
     for table in (table for table in new.view.cell_tables if table.kind == "aggregate"):
         for other in old.view.cell_tables:
             alike = _computed_alike(table, other) if _of_the_same(table, other, new, old) else ()
@@ -186,9 +191,9 @@ def shared(new: Version, old: Version) -> dict[str, Compared]:
                 keys = tuple(key.name for key in table.keys)
                 retained = table.retained or other.retained or None
                 longer = min(t.longer for t in (table, other) if t.retained) if retained else 0
-                noise = ("",) * len(alike)
-                alike_by_table[table.name] = Compared(other.name, keys, alike, noise, retained, longer)
-    return alike_by_table
+                exact = ("",) * len(alike)  # a partial with rounding noise is never shared
+                by_table[table.name] = Shared(other.name, CellColumns(keys, alike, exact, retained, longer))
+    return by_table
 
 
 def _of_the_same(table: CellTable, other: CellTable, new: Version, old: Version) -> bool:

@@ -146,8 +146,8 @@ def _standing(
         return f"{behind:,} records behind, and none was counted for {age(ages.moved)}{_why(connection, state)}"
     if behind and ages.waiting and (ages.waited or 0) > limits.after:
         return (
-            f"{behind:,} records behind, and the backlog has not shrunk for {age(ages.waited)}: the speed layer"
-            " is slower than the producers (more cores, fewer views of the source, or"
+            f"{behind:,} records behind, and the backlog has not shrunk for {age(ages.waited)}: the speed layer is"
+            " slower than the producers (more cores, fewer views of the source, or"
             f" `lamina rebuild --leap {state.name}`)"
         )
     return None

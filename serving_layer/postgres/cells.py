@@ -8,14 +8,36 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, CursorResult
+from sqlalchemy import Connection, CursorResult, select
 
+from serving_layer.postgres.bookkeeping import cell_table
 from serving_layer.postgres.copying import Rows
+from view_algebra.compiled import CellTable
+
+
+class CellColumns(NamedTuple):
+    """The columns of a table of cells. noise: for each partial, the column whose rounding it may hold, or ''.
+
+    retained: the column that dates a cell, if old cells are dropped.
+    longer: microseconds for which cells are kept beyond what the view retains.
+    """
+
+    keys: Sequence[str]
+    partials: Sequence[str]
+    noise: Sequence[str]
+    retained: str | None
+    longer: int
+
+
+def columns_of(connection: Connection, name: str) -> CellColumns:
+    """The columns of a registered table of cells."""
+    columns = [cell_table.c[field] for field in CellColumns._fields]
+    return CellColumns(*connection.execute(select(*columns).where(cell_table.c.name == name)).one())
 
 
 @dataclass(frozen=True)
@@ -65,12 +87,9 @@ def copy(connection: Connection, table: str, rows: Rows) -> None:
         cursor.close()
 
 
-def kept_since(retained: str | None, longer: int, since: datetime | None) -> datetime | None:
-    """The time from which a table keeps cells, by its `retained` column. None: all cells.
-
-    since: the time from which the view keeps groups. longer: the microseconds for which cells are kept beyond that.
-    """
-    return None if since is None or not retained else since - timedelta(microseconds=longer)
+def kept_since(table: CellColumns | CellTable, since: datetime | None) -> datetime | None:
+    """The time from which a table keeps cells, by its `retained` column, for groups from `since`. None: all cells."""
+    return None if since is None or not table.retained else since - timedelta(microseconds=table.longer)
 
 
 def merge(

@@ -8,15 +8,14 @@ nothing, and nobody waits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select, text
 
 from serving_layer.catalog.lookup import Generation
 from serving_layer.postgres import cells
-from serving_layer.postgres.bookkeeping import cell_table
 from serving_layer.postgres.bookkeeping import noted as noted_table
+from serving_layer.postgres.cells import CellColumns
 from view_algebra.compiled import ONLY
 from view_algebra.language.quoting import postgres_name
 
@@ -27,33 +26,6 @@ ROUNDING = 1e-13
 """Relative to the squares that a variance is the small difference of. Some hundred times the precision of a double."""
 
 
-@dataclass(frozen=True)
-class Compared:
-    """A table of cells of a new generation, compared with one of an old generation by these columns.
-
-    old: the name of the old generation's table, another one if the generations are of two versions. noise, retained,
-    longer: as of `CellTable`.
-    """
-
-    old: str
-    keys: tuple[str, ...]
-    partials: tuple[str, ...]
-    noise: tuple[str, ...]
-    retained: str | None
-    longer: int
-
-    @property
-    def key_names(self) -> list[str]:
-        """The columns that are unique, as SQL."""
-        return [postgres_name(key) for key in self.keys] or [ONLY]
-
-
-def of_one_version(connection: Connection, name: str) -> Compared:
-    """A table of cells with all of its columns, for two generations of one version."""
-    row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
-    return Compared(name, tuple(row.keys), tuple(row.partials), tuple(row.noise), row.retained, row.longer)
-
-
 def note(connection: Connection, new: Generation, old: Generation) -> None:
     """Stores the keys of the cells in which two live generations of one version differ.
 
@@ -61,10 +33,10 @@ def note(connection: Connection, new: Generation, old: Generation) -> None:
     exchange them in between.
     """
     for name in new.tables:
-        table = of_one_version(connection, name)
+        table = cells.columns_of(connection, name)
         values = {"cell_table": name, "new": new.id, "old": old.id}
         id = connection.execute(insert(noted_table).values(values).returning(noted_table.c.id)).scalar_one()
-        noted, keys = noted_of(id), ", ".join(table.key_names)
+        noted, keys = noted_of(id), ", ".join(_keys(table))
         compared = comparison(connection, table, new.places[name], old.places[name])
         cells.run(connection, f'CREATE TABLE {noted} AS WITH {compared} SELECT {keys} FROM groups WHERE "Differs"')
         cells.run(connection, f"ANALYZE {noted}")
@@ -79,8 +51,8 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
     if new.places[name] == old.places[name]:
         raise AssertionError(f"generations {new.id} and {old.id} of {name} have one place")
     noted = _noted(connection, name, new, old) or _noted_now(connection, name, new, old)
-    table = of_one_version(connection, name)
-    keys, since = ", ".join(table.key_names), both_keep(new, old, table)
+    table = cells.columns_of(connection, name)
+    keys, since = ", ".join(_keys(table)), both_keep(new, old, table)
     if since is not None:  # older groups take merges in one generation only, so the note lacks some of them
         for place in (new.places[name], old.places[name]):
             long_ago = f"{postgres_name(table.retained or '')} < '{since}'"
@@ -101,10 +73,10 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
     connection.execute(delete(noted_table).where(noted_table.c.cell_table == name, _about(new.id, old.id)))
 
 
-def both_keep(new: Generation, old: Generation, table: Compared) -> datetime | None:
+def both_keep(new: Generation, old: Generation, table: CellColumns) -> datetime | None:
     """The time from which both generations keep cells of a table, by its `retained` column. None: both keep all."""
     since = max((side.since for side in (new, old) if side.since is not None), default=None)
-    return cells.kept_since(table.retained, table.longer, since)
+    return cells.kept_since(table, since)
 
 
 def forget(connection: Connection, id: int) -> None:
@@ -117,7 +89,9 @@ def noted_of(id: int | str) -> str:
     return f'realtime."differing_{id}"'
 
 
-def comparison(connection: Connection, table: Compared, new: str, old: str, also: str = "", where: str = "true") -> str:
+def comparison(
+    connection: Connection, table: CellColumns, new: str, old: str, also: str = "", where: str = "true"
+) -> str:
     """Common table expressions over two tables of cells: the `unequal` rows, and their `groups` with `"Differs"`.
 
     Columns of cells have no capital letters, so they never collide with our names.
@@ -128,7 +102,7 @@ def comparison(connection: Connection, table: Compared, new: str, old: str, also
     """
     # Readers and micro-batches need the other processors.
     cells.run(connection, "SET LOCAL max_parallel_workers_per_gather = 0")
-    keys = table.key_names
+    keys = _keys(table)
     partials = {name: postgres_name(name) for name in table.partials}
     columns = ", ".join([*keys, *partials.values()])
     sides = {"new": new, "old": old}
@@ -145,6 +119,10 @@ def comparison(connection: Connection, table: Compared, new: str, old: str, also
             SELECT {", ".join(keys)}, {" OR ".join(["count(*) <> 2", *each_differs])} AS "Differs"{more}
             FROM unequal GROUP BY {", ".join(keys)}
         )"""
+
+
+def _keys(table: CellColumns) -> list[str]:
+    return [postgres_name(key) for key in table.keys] or [ONLY]
 
 
 def _noted(connection: Connection, name: str, new: Generation, old: Generation) -> str | None:
@@ -166,12 +144,12 @@ def _about(one: int, other: int) -> ColumnElement[bool]:
     return or_(*(and_(noted_table.c.new == new, noted_table.c.old == old) for new, old in pairs))
 
 
-def _matches(connection: Connection, table: Compared, noted: str) -> list[str]:
+def _matches(connection: Connection, table: CellColumns, noted: str) -> list[str]:
     """Conditions that match a cell with a noted key: one condition for each combination of NULL keys in the note.
 
     Each condition can use an index. IS NOT DISTINCT FROM could not.
     """
-    keys = table.key_names
+    keys = _keys(table)
     nulls = connection.execute(text(f"SELECT DISTINCT {', '.join(f'{key} IS NULL' for key in keys)} FROM {noted}"))
     return [
         " AND ".join(

@@ -16,9 +16,11 @@ from sqlalchemy.dialects.postgresql import insert
 
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.lookup import Generation
+from serving_layer.catalog.versions import Shared
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import proof, view
-from serving_layer.promise.overwriting import Compared, both_keep, comparison, of_one_version
+from serving_layer.postgres.cells import CellColumns
+from serving_layer.promise.overwriting import both_keep, comparison
 from view_algebra.language.quoting import postgres_text, quoted
 
 EXAMPLES = 5
@@ -55,20 +57,21 @@ def prove(connection: Connection, generation: int) -> Proof | None:
         alike = versions.shared(*(versions.get(connection, each.view, each.version) for each in (new, old)))
         if not alike:
             return None
-        shared = tuple(name for table in alike.values() for name in table.partials)
+        shared = tuple(name for table in alike.values() for name in table.columns.partials)
         return replace(_compared(connection, new, old, alike), shared=shared)
-    return _compared(connection, new, old, {name: of_one_version(connection, name) for name in new.tables})
+    whole = {name: Shared(name, cells.columns_of(connection, name)) for name in new.tables}
+    return _compared(connection, new, old, whole)
 
 
-def _compared(connection: Connection, new: Generation, old: Generation, tables: Mapping[str, Compared]) -> Proof:
-    """Compares two generations. `tables` maps each table of the new one to the columns that are compared."""
+def _compared(connection: Connection, new: Generation, old: Generation, tables: Mapping[str, Shared]) -> Proof:
+    """Compares the shared columns of two generations. `tables` has them for each table of the new one."""
     compared, differing = 0, 0
     examples: list[dict[str, Any]] = []
     for name, table in sorted(tables.items()):
-        since = both_keep(new, old, table)
-        where = "true" if since is None else f"{quoted(table.retained or '')} >= '{since}'"
+        since = both_keep(new, old, table.columns)
+        where = "true" if since is None else f"{quoted(table.columns.retained or '')} >= '{since}'"
         places = (new.places[name], old.places[table.old])
-        counted = cells.run(connection, _comparison(connection, table, *places, where)).one()
+        counted = cells.run(connection, _comparison(connection, table.columns, *places, where)).one()
         compared += counted.cells
         differing += counted.differing
         examples += counted.examples or []
@@ -120,7 +123,7 @@ def held_back(connection: Connection, new: Sequence[Generation]) -> list[str]:
     ]
 
 
-def _comparison(connection: Connection, table: Compared, new: str, old: str, where: str) -> str:
+def _comparison(connection: Connection, table: CellColumns, new: str, old: str, where: str) -> str:
     """A query that counts the groups of the tables `new` and `old` and shows the first that differ."""
     example = _object({**{name: name for name in table.keys}, "cells": "Sides"})
     sides = f'jsonb_object_agg("Side", {_object({name: name for name in table.partials})}) AS "Sides"'

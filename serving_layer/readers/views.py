@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select, text, update
 from sqlalchemy.exc import DBAPIError
@@ -58,6 +58,22 @@ ANALYST = "analyst"
 """The read-only role of dashboards and analysts."""
 
 
+class ViewRow(NamedTuple):
+    """A declared view as recorded. served: the body that the analyst's view has now. before: its older sides."""
+
+    name: str
+    kind: str
+    final: str
+    columns: list[dict[str, Any]]
+    comment: str | None
+    served: str | None
+    reads: list[str]
+    before: list[dict[str, Any]]
+
+
+_ROWS = select(*(view.c[field] for field in ViewRow._fields))
+
+
 def serve(connection: Connection, *, but: Collection[str] = ()) -> list[str]:
     """Creates or replaces the analyst's view of every declared view that can be read. Returns the changed names.
 
@@ -73,7 +89,7 @@ def serve(connection: Connection, *, but: Collection[str] = ()) -> list[str]:
     where = places(connection)
     changed: list[str] = []
     missing: dict[str, list[str]] = {}
-    rows = connection.execute(select(view).where(view.c.name.not_in(but)).order_by(view.c.position)).all()
+    rows = [ViewRow(*row) for row in connection.execute(_ROWS.where(view.c.name.not_in(but)).order_by(view.c.position))]
     for again in (False, True):  # an older side may read a view created later, and is dropped with it
         for row in rows:
             if row.kind == "derived" and set(row.reads) <= readable:
@@ -109,7 +125,7 @@ def set_aside(connection: Connection, moving: Collection[str], catalog: Catalog)
     stored. It raises in such a snapshot.
     """
     where = places(connection)
-    rows = {row.name: row for row in connection.execute(select(view)).all()}
+    rows = {row.name: ViewRow(*row) for row in connection.execute(_ROWS)}
     changing = {name for name, row in rows.items() if not _goes_on(row, catalog.views.get(name))}
     broken = {name for name in changing if _breaks(rows[name], catalog.views.get(name))}
     kept: dict[str, list[Side]] = {}
@@ -180,10 +196,10 @@ def shown_columns(compiled: View) -> list[dict[str, Any]]:
     return [{"name": column.name, "type": column.postgres, "comment": column.comment} for column in compiled.columns]
 
 
-def _locked(connection: Connection) -> list[Any]:
+def _locked(connection: Connection) -> list[ViewRow]:
     """The views that have an older side. No view moves until this transaction ends."""
-    rows = connection.execute(select(view).order_by(view.c.name).with_for_update()).all()
-    return [row for row in rows if row.before]
+    rows = connection.execute(_ROWS.order_by(view.c.name).with_for_update())
+    return [ViewRow(*row) for row in rows if row.before]
 
 
 def served(connection: Connection) -> set[str]:
@@ -208,7 +224,7 @@ def withdraw(connection: Connection, names: Collection[str]) -> None:
         dependents.drop_all(connection, names)
 
 
-def _body(row: Any, where: Mapping[tuple[str, str], str]) -> str:
+def _body(row: ViewRow, where: Mapping[tuple[str, str], str]) -> str:
     """The body of an analyst's view, with a side for each version that a snapshot may need."""
     before = _sides(row)
     at = _at(row.name, (), before, where)
@@ -226,22 +242,22 @@ def _at(
     return {view: place_of(view, where) for view in own.union(others, *(side.at for side in before))}
 
 
-def _sides(row: Any) -> list[Side]:
+def _sides(row: ViewRow) -> list[Side]:
     return [Side(**side) for side in row.before]
 
 
-def _goes_on(row: Any, compiled: View | None) -> bool:
+def _goes_on(row: ViewRow, compiled: View | None) -> bool:
     """True if the text of a view stays the same."""
     return compiled is not None and (row.final, row.columns) == (compiled.final, shown_columns(compiled))
 
 
-def _breaks(row: Any, compiled: View | None) -> bool:
+def _breaks(row: ViewRow, compiled: View | None) -> bool:
     """True if a text that reads all columns of a view would fail on the new view."""
     now = {} if compiled is None else {column.name: column.postgres for column in compiled.columns}
     return any(now.get(column["name"]) != column["type"] for column in row.columns)
 
 
-def _below(name: str, rows: Mapping[str, Any]) -> set[str]:
+def _below(name: str, rows: Mapping[str, ViewRow]) -> set[str]:
     """The views that a view reads, directly or through other views."""
     return reached(name, {view: row.reads for view, row in rows.items()}) - {name}
 
@@ -256,7 +272,7 @@ def reached(name: str, reads: Mapping[str, Iterable[str]]) -> set[str]:
     return views
 
 
-def _create(connection: Connection, row: Any, final: str) -> dict[str, list[str]]:
+def _create(connection: Connection, row: ViewRow, final: str) -> dict[str, list[str]]:
     """Creates or replaces a view. A view of another shape is dropped first, with the views that read it.
 
     Returns the names of the dropped views, each with the rights that others had on it.
