@@ -55,7 +55,7 @@ class Logs:
                 tails_of_end = tails if end == last else None
                 archived = master_log.archive(source, end, self.brokers, accept_loss=accept_loss, tails=tails_of_end)
                 with self.database.begin() as connection:
-                    progress.archived(connection, source.name, archived.held)
+                    progress.record_archived(connection, source.name, archived.held)
                 records += archived.records
                 if (cut := archived.cut_off) is not None:
                     self.tell(

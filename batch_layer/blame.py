@@ -24,7 +24,7 @@ from serving_layer.catalog import definitions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.postgres.database import Connection, Database
 from serving_layer.promise import history, progress
-from serving_layer.promise.history import Compared, History, Made, Moved, Shown
+from serving_layer.promise.history import Compared, History, Moved, Origin, Shown
 from serving_layer.readers import keys, views
 from serving_layer.readers.keys import Key
 from view_algebra.compiled import Catalog, View
@@ -49,8 +49,8 @@ class Turn:
     view: str
     before: Shown | None
     after: Shown
-    old: Made | None
-    new: Made | None
+    old: Origin | None
+    new: Origin | None
     compared: Compared | None
 
 
@@ -100,7 +100,7 @@ class _Snapshot:
     work: Work
     history: History
     below: Mapping[str, Offsets]
-    made: Mapping[int, Made]
+    made: Mapping[int, Origin]
     compared: Mapping[tuple[int, int], Compared]
     rows: list[Row]
     read_at: datetime
@@ -174,7 +174,7 @@ def _read(connection: Connection, name: str, key: Key, since: datetime) -> _Snap
     past = history.read(connection, view.sources, under, since)
     changed = [each for each in past.steps if isinstance(each, Shown)]
     ids = {each.generation for each in (*changed, *past.shown.values()) if each.generation is not None}
-    made = history.made(connection, ids)
+    made = history.origins(connection, ids)
     below = {source: progress.read(connection, [source]) for source in view.sources}
     reads = {
         source: (catalog.sources[source], OffsetRange.since(progress.starts(connection, [source]), counted))
@@ -186,7 +186,7 @@ def _read(connection: Connection, name: str, key: Key, since: datetime) -> _Snap
         past,
         below,
         made,
-        history.compared(connection, ids),
+        history.proofs(connection, ids),
         views.rows(connection, name, shown_columns(view), key.postgres(view)),
         history.now(connection),
     )

@@ -127,7 +127,7 @@ class Leap:
             if not run.leap or run.state is not RebuildState.RUNNING or run.is_handed_over:
                 return Brought(Gathered([], {}, ()), {}, [])
             sources = {name: deployed(connection).sources[name] for name in _taken(connection, id)}
-            reached = {name: progress.known(connection, name) for name in sources}
+            reached = {name: progress.read_with_tails(connection, name) for name in sources}
             starts = {name: progress.starts(connection, [name]) for name in sources}
             to = _cuts(connection, lookup.of_rebuild(connection, id))
         for name in sources.keys() - to.keys():  # it feeds no view

@@ -52,7 +52,7 @@ def at_progress(connection: Connection, source: Source) -> tuple[Position, Quest
 
     There is no question unless a maintained expression reads log times.
     """
-    offsets, tails = progress.known(connection, source.name)
+    offsets, tails = progress.read_with_tails(connection, source.name)
     if not Statements.maintained(connection, source).reads_log_times:
         return Position(offsets, tails, None), None
     log_times = progress.log_times(connection, source.name)

@@ -143,7 +143,7 @@ class Judge:
         try:
             with self.resources.database.begin() as connection:
                 recorded = progress.queries(connection)[query.source.name]
-                reached, tails = progress.known(connection, query.source.name)
+                reached, tails = progress.read_with_tails(connection, query.source.name)
             check_topic(self.resources.brokers, query.source, recorded.topic_id, reached, tails, patience=patience)
         except CannotGoOn as error:
             return error
@@ -158,7 +158,7 @@ class Judge:
             recorded = progress.queries(connection)
             for query in queries:
                 topic_id = recorded[query.source.name].topic_id
-                expected[query.source.topic] = (topic_id, *progress.known(connection, query.source.name))
+                expected[query.source.topic] = (topic_id, *progress.read_with_tails(connection, query.source.name))
         try:
             doubtful = in_doubt(self.resources.brokers, expected)
         except LaminaError:

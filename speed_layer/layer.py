@@ -244,7 +244,7 @@ class SpeedLayer:
             with self.resources.database.begin() as connection:
                 now = self.clock()
                 ago = {name: [(now - at, end) for at, end in query.backlog.ends] for name, query in running.items()}
-                reached = progress.seen(connection, ago)
+                reached = progress.record_backlog(connection, ago)
             for name, looks in reached.items():
                 query = running[name]
                 query.backlog.reach(looks)
@@ -256,27 +256,27 @@ class SpeedLayer:
         if fences := self._fences():
             with self.resources.database.begin() as connection:
                 progress.wait_shortly(connection)
-                progress.heard(connection, fences)
+                progress.record_heartbeat(connection, fences)
             if self.clock() >= self._noted_at + NOTE_EVERY:
                 with self.resources.database.begin() as connection:
                     progress.wait_shortly(connection)
                     freshness.note(connection)
-                    phases.note(connection, self.resources.phases.taken())
+                    phases.note(connection, self.resources.phases.take())
                 self._noted_at = self.clock()
 
     def _show_progress(self) -> None:
         """Commits progress to Kafka's consumer groups, for Kafka's own tools. Nothing depends on it."""
         if fences := self._fences():
             with self.resources.database.begin() as connection:
-                offsets = progress.of_each(connection, fences)
+                offsets = progress.read_by_query(connection, fences)
             self._groups.commit(offsets)
 
     def _let_go(self) -> None:
         """Releases the queries, so that `lamina status` does not miss this process."""
         self._runs.end(self._queries.values())
         with suppress(PostgresError, LaminaError), self.resources.database.begin() as connection:
-            progress.let_go(connection, self._fences())
-            phases.note(connection, self.resources.phases.taken())
+            progress.release(connection, self._fences())
+            phases.note(connection, self.resources.phases.take())
 
     def _fences(self) -> dict[str, int]:
         # A copy, because the heartbeat calls this from another thread.

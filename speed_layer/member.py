@@ -64,7 +64,7 @@ class Member:
         self._resources, self.source = resources, source
         with resources.database.begin() as connection:
             topic_id = progress.queries(connection)[source.name].topic_id
-            offsets, tails = progress.known(connection, source.name)
+            offsets, tails = progress.read_with_tails(connection, source.name)
             statements = Statements.maintained(connection, source)
         if offsets != start.offsets or (start.log_times is None and statements.reads_log_times):
             raise StartAgain(f"{source.name}: progress has moved, or log times are needed")

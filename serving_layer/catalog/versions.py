@@ -32,7 +32,7 @@ class Version:
     sources: Mapping[str, Source]
 
 
-def alone(connection: Connection) -> None:
+def lock(connection: Connection) -> None:
     """Locks the set of registered versions until the transaction ends. Reading them does not wait.
 
     A version may be registered before its generation is opened, so forgetting and opening must exclude each other.
@@ -43,7 +43,7 @@ def alone(connection: Connection) -> None:
 
 def register(connection: Connection, view: View) -> None:
     """Registers a version's tables of cells: the query that feeds each, and the merge into it."""
-    alone(connection)
+    lock(connection)
     for table in view.cell_tables:
         values = {
             "name": table.name,
@@ -95,7 +95,7 @@ def keep(connection: Connection, views: Iterable[View], catalog: Catalog, *, ane
 
     anew: replaces the stored texts of a version, whose text above the cells may have changed.
     """
-    alone(connection)
+    lock(connection)
     for view in (view for view in views if view.cell_tables):
         sources = {table.source: dumped(catalog.sources[table.source]) for table in view.cell_tables}
         texts = {"texts": dumped(view), "sources": sources}

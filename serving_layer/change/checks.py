@@ -80,7 +80,7 @@ def of_trial(connection: Connection, trial: Trial, name: str) -> list[Verdict]:
         return []
     savepoint = connection.begin_nested()
     try:
-        temporary = _made(connection, trial, trial.new.union(*(check.reads for check in todo)))
+        temporary = _make_temporary_views(connection, trial, trial.new.union(*(check.reads for check in todo)))
         return [_verdict(connection, view, check, temporary) for check in todo]
     finally:
         savepoint.rollback()
@@ -186,7 +186,7 @@ def forget(connection: Connection, catalog: Catalog) -> None:
             connection.execute(delete(checked).where(checked.c.id == row.id))
 
 
-def _made(connection: Connection, trial: Trial, wanted: Iterable[str]) -> frozenset[str]:
+def _make_temporary_views(connection: Connection, trial: Trial, wanted: Iterable[str]) -> frozenset[str]:
     """Creates temporary views of the `wanted` views that a trial changes, and of those they read. Returns the names."""
     views, temporary = trial.catalog.views, set[str]()
     reads = {name: view.reads for name, view in views.items()}

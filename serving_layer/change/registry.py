@@ -246,7 +246,7 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
     views.serve(connection, but=gone)
     views.withdraw(connection, gone)
     connection.execute(delete(view).where(view.c.name.in_(gone)))
-    history.shown(connection, list(catalog.views))
+    history.record_shown(connection, list(catalog.views))
 
 
 def _moving(connection: Connection, before: Catalog, catalog: Catalog, ready: Mapping[str, int]) -> dict[str, int]:

@@ -100,7 +100,7 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
     """
     if not names:
         return before
-    versions.alone(connection)  # first, as in every transaction that changes tables of cells
+    versions.lock(connection)  # first, as in every transaction that changes tables of cells
     if (shown := unsettled(connection, names)) is not None:
         raise LaminaError(
             "A view cannot be renamed while a transaction from before the last move is open",

@@ -160,7 +160,7 @@ def _queries(
     connection: Connection, topics: Mapping[str, Topic], problems: Mapping[str, list[str]]
 ) -> list[QueryStatus]:
     """The status of each deployed source's query, with its problems."""
-    starts, reached = progress.starts_of_each(connection, problems), progress.of_each(connection, problems)
+    starts, reached = progress.starts_by_query(connection, problems), progress.read_by_query(connection, problems)
     bad, bad_fields = quarantine.counted_by_source(connection)
     skipped = Counter(at.topic for at, _ in skipping.read(connection))
     return [

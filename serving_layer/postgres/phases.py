@@ -70,8 +70,8 @@ class Phases:
             for name, seconds in {"micro_batches": 1.0, **timer.seconds}.items():
                 sums[name] += seconds
 
-    def taken(self) -> Mapping[str, Mapping[str, float]]:
-        """The sums by query since the last call."""
+    def take(self) -> Mapping[str, Mapping[str, float]]:
+        """Returns the sums by query since the last call, and resets them."""
         with self._lock:
             spent = dict(self._spent)
             self._spent.clear()

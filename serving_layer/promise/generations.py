@@ -86,7 +86,7 @@ def open_building(
     values |= {"spark": version_of_package("pyspark")}
     new = connection.execute(insert(generation).values(values).returning(generation.c.id)).scalar_one()
     for name in feeding:
-        reached, known = progress.known(connection, name)
+        reached, known = progress.read_with_tails(connection, name)
         if at is not None:
             reached, known = reached.updated(_on(reached.topics(), at)), tails or {}
         _record_cut(connection, new, name, reached, known)
@@ -186,7 +186,7 @@ def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
                 index_elements=[publication.c.view], set_={"generation": id, "handed_over_at": func.clock_timestamp()}
             )
         )
-    history.shown(connection, sorted(to))
+    history.record_shown(connection, sorted(to))
 
 
 def _exchange(connection: Connection, new: Generation, old: Generation) -> None:
@@ -287,7 +287,7 @@ def land(
         reached = progress.read(connection, [name])
         end, tails = to[name]
         progress.write(connection, name, end, None, tails)
-        history.leapt(connection, name, reached, end, leapt_to=max(ids, default=None), lost=lost)
+        history.record_leap(connection, name, reached, end, leapt_to=max(ids, default=None), lost=lost)
 
 
 def loaded(connection: Connection, id: int, cell_table_name: str, attempt: int) -> None:

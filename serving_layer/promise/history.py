@@ -73,7 +73,7 @@ class History:
 
 
 @dataclass(frozen=True)
-class Made:
+class Origin:
     """The origin of a generation. rebuild: None if it was opened with its view, below no record."""
 
     version: str
@@ -90,12 +90,12 @@ class Compared:
     differing: int
 
 
-def moved(connection: Connection, query: str, range: OffsetRange) -> None:
+def record_micro_batch(connection: Connection, query: str, range: OffsetRange) -> None:
     """Adds the move of a micro-batch, in its transaction and under the lock of its query."""
-    _moved(connection, query, range.start, range.end, at=func.clock_timestamp())
+    _record_move(connection, query, range.start, range.end, at=func.clock_timestamp())
 
 
-def leapt(
+def record_leap(
     connection: Connection,
     query: str,
     start: Offsets,
@@ -112,10 +112,10 @@ def leapt(
     if leapt_to is None or any(at in lost for at in end):
         forget(connection, query)
     else:
-        _moved(connection, query, start, end, generation=leapt_to)
+        _record_move(connection, query, start, end, generation=leapt_to)
 
 
-def shown(connection: Connection, views: Sequence[str]) -> None:
+def record_shown(connection: Connection, views: Sequence[str]) -> None:
     """Adds a row for each of these views that shows another generation or definition than before."""
     connection.execute(_SHOWN, {"views": list(views)})
 
@@ -177,17 +177,17 @@ def now(connection: Connection) -> datetime:
     return time
 
 
-def made(connection: Connection, ids: Iterable[int]) -> dict[int, Made]:
+def origins(connection: Connection, ids: Iterable[int]) -> dict[int, Origin]:
     """The origins of these generations, by id."""
     rows = connection.execute(
         select(generation.c.id, generation.c.version, generation.c.rebuild, rebuild.c.leap, generation.c.since)
         .join_from(generation, rebuild, generation.c.rebuild == rebuild.c.id, isouter=True)
         .where(generation.c.id.in_(list(ids)))
     )
-    return {row.id: Made(row.version, row.rebuild, bool(row.leap), row.since) for row in rows}
+    return {row.id: Origin(row.version, row.rebuild, bool(row.leap), row.since) for row in rows}
 
 
-def compared(connection: Connection, ids: Collection[int]) -> dict[tuple[int, int], Compared]:
+def proofs(connection: Connection, ids: Collection[int]) -> dict[tuple[int, int], Compared]:
     """The results of the proofs of these generations, by the newer and the older of the two."""
     rows = connection.execute(select(proof).where(proof.c.generation.in_(ids), proof.c.against.in_(ids)))
     return {
@@ -211,7 +211,7 @@ def _before(connection: Connection, views: Collection[str], id: int | None) -> d
     return {row.view: Shown(row.at, row.view, row.generation, row.definition) for row in rows}
 
 
-def _moved(connection: Connection, query: str, start: Offsets, end: Offsets, **values: object) -> None:
+def _record_move(connection: Connection, query: str, start: Offsets, end: Offsets, **values: object) -> None:
     places = [at for at in end if end[at] > start.get(at, 0)]
     if not places:
         return

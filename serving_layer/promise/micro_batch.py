@@ -113,7 +113,7 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
             cells.merge(connection, table.merge, into=table.target, newest=table.newest, cells=fresh, since=table.since)
         quarantine.write(connection, batch.bad)
         progress.write(connection, batch.query, batch.range.end, batch.newest, batch.tails, batch.log_times)
-        history.moved(connection, batch.query, batch.range)
+        history.record_micro_batch(connection, batch.query, batch.range)
         duplicates.write(connection, batch.query, batch.ids)
     return Outcome.APPLIED
 

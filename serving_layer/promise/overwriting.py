@@ -50,7 +50,7 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
     """
     if new.places[name] == old.places[name]:
         raise AssertionError(f"generations {new.id} and {old.id} of {name} have one place")
-    noted = _noted(connection, name, new, old) or _noted_now(connection, name, new, old)
+    noted = _noted(connection, name, new, old) or _note_now(connection, name, new, old)
     table = cells.columns_of(connection, name)
     keys, since = ", ".join(_keys(table)), both_keep(new, old, table)
     if since is not None:  # older groups take merges in one generation only, so the note lacks some of them
@@ -132,7 +132,7 @@ def _noted(connection: Connection, name: str, new: Generation, old: Generation) 
     return None if id is None else noted_of(id)
 
 
-def _noted_now(connection: Connection, name: str, new: Generation, old: Generation) -> str:
+def _note_now(connection: Connection, name: str, new: Generation, old: Generation) -> str:
     note(connection, new, old)
     noted = _noted(connection, name, new, old)
     assert noted is not None

@@ -138,9 +138,9 @@ def read(connection: Connection, names: Sequence[str]) -> Offsets:
     return _offsets(connection, names, "next_offset")
 
 
-def of_each(connection: Connection, names: Collection[str]) -> dict[str, Offsets]:
+def read_by_query(connection: Connection, names: Collection[str]) -> dict[str, Offsets]:
     """The progress of each of these queries, by name."""
-    return _offsets_of_each(connection, names, "next_offset")
+    return _offsets_by_query(connection, names, "next_offset")
 
 
 def starts(connection: Connection, names: Sequence[str]) -> Offsets:
@@ -148,9 +148,9 @@ def starts(connection: Connection, names: Sequence[str]) -> Offsets:
     return _offsets(connection, names, "start_offset")
 
 
-def starts_of_each(connection: Connection, names: Collection[str]) -> dict[str, Offsets]:
+def starts_by_query(connection: Connection, names: Collection[str]) -> dict[str, Offsets]:
     """The first offsets of each of these queries, by name."""
-    return _offsets_of_each(connection, names, "start_offset")
+    return _offsets_by_query(connection, names, "start_offset")
 
 
 def begins(connection: Connection, topic: str) -> Offsets:
@@ -160,7 +160,7 @@ def begins(connection: Connection, topic: str) -> Offsets:
     return Offsets({at: min(offsets[at] for offsets in by_source) for at in shared})
 
 
-def known(connection: Connection, name: str) -> tuple[Offsets, Tails]:
+def read_with_tails(connection: Connection, name: str) -> tuple[Offsets, Tails]:
     """The progress of a query, and Kafka's tails below it at the time of the commit."""
     rows = connection.execute(
         select(progress.c.topic, progress.c.partition, progress.c.next_offset, progress.c.tail).where(
@@ -230,17 +230,17 @@ def write(
     )
 
 
-def seen(connection: Connection, ends: Mapping[str, Sequence[tuple[float, Offsets]]]) -> dict[str, int]:
+def record_backlog(connection: Connection, ends: Mapping[str, Sequence[tuple[float, Offsets]]]) -> dict[str, int]:
     """Records how far behind queries are. `ends` are past ends of their topics, newest last, each with its age in s.
 
     Returns for each query how many of the ends progress has reached. Those need no further look. Skips a query that is
     locked.
     """
     free = select(query.c.name).where(query.c.name.in_(ends)).order_by(query.c.name).with_for_update(skip_locked=True)
-    return {name: _seen(connection, name, ends[name]) for name in connection.execute(free).scalars().all()}
+    return {name: _record_backlog(connection, name, ends[name]) for name in connection.execute(free).scalars().all()}
 
 
-def _seen(connection: Connection, name: str, ends: Sequence[tuple[float, Offsets]]) -> int:
+def _record_backlog(connection: Connection, name: str, ends: Sequence[tuple[float, Offsets]]) -> int:
     reached = read(connection, [name])
     done = max((n for n, (_, end) in enumerate(ends, 1) if reached.reaches(end)), default=0)
     due = [end for ago, end in ends if ago >= WAITS_AFTER]
@@ -273,7 +273,7 @@ def are_read(connection: Connection) -> bool:
     return connection.execute(alive).first() is not None
 
 
-def heard(connection: Connection, fences: Mapping[str, int]) -> None:
+def record_heartbeat(connection: Connection, fences: Mapping[str, int]) -> None:
     """Records a heartbeat of the queries' writer. Waits for no lock, and skips queries with a newer writer."""
     mine = select(heartbeat.c.query).join(query).where(tuple_(query.c.name, query.c.fence).in_(list(fences.items())))
     free = mine.with_for_update(of=heartbeat, skip_locked=True).scalar_subquery()
@@ -285,7 +285,7 @@ def wait_shortly(connection: Connection) -> None:
     connection.execute(text("SET LOCAL lock_timeout = '2s'"))
 
 
-def let_go(connection: Connection, fences: Mapping[str, int]) -> None:
+def release(connection: Connection, fences: Mapping[str, int]) -> None:
     """Records that the writer of these queries has ended in order. Waits at most 3 seconds for each lock, because it
     must not delay a process that is ending.
     """
@@ -295,7 +295,7 @@ def let_go(connection: Connection, fences: Mapping[str, int]) -> None:
     connection.execute(update(query).where(mine).values(writer=None, writer_kind=None, deaths=0))
 
 
-def archived(connection: Connection, name: str, held: Offsets) -> None:
+def record_archived(connection: Connection, name: str, held: Offsets) -> None:
     """Records what the master log holds, so that `status` needs no Spark to ask the log."""
     for at, offset in held.items():
         statement = insert(archived_table).values(query=name, topic=at.topic, partition=at.partition, held=offset)
@@ -322,7 +322,7 @@ def _offsets(connection: Connection, names: Sequence[str], column: str) -> Offse
     return Offsets({TopicPartition(topic, partition): offset for topic, partition, offset in rows})
 
 
-def _offsets_of_each(connection: Connection, names: Collection[str], column: str) -> dict[str, Offsets]:
+def _offsets_by_query(connection: Connection, names: Collection[str], column: str) -> dict[str, Offsets]:
     rows = connection.execute(
         select(progress.c.query, progress.c.topic, progress.c.partition, progress.c[column]).where(
             progress.c.query.in_(names)

@@ -162,7 +162,7 @@ def settle(database: Database, *, patience_ms: int = READER_PATIENCE_MS) -> bool
     A view keeps them while a reader may need a side or holds the view for longer than `patience_ms`. Transactions that
     are open at the first look may have a snapshot from before the move. Later ones do not.
     """
-    unsettled = [name for name in database.retrying(_note_readers) if not _settled(database, name, patience_ms)]
+    unsettled = [name for name in database.retrying(_note_readers) if not _settle_one(database, name, patience_ms)]
     return not unsettled
 
 
@@ -176,7 +176,7 @@ def _note_readers(connection: Connection) -> list[str]:
     return [row.name for row in rows]
 
 
-def _settled(database: Database, name: str, patience_ms: int) -> bool:
+def _settle_one(database: Database, name: str, patience_ms: int) -> bool:
     """Removes one view's unneeded sides, in a transaction of its own, so a reader who holds it delays no other view."""
     try:
         with database.begin() as connection:

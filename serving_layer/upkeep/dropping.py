@@ -40,11 +40,11 @@ def drop_unused(database: Database) -> list[int]:
         retired = lookup.find(
             connection, generation.c.state == GenerationState.RETIRED, generation.c.dropped_at.is_(None)
         )
-    dropped = [candidate.id for candidate in retired if _dropped_generation(database, candidate)]
+    dropped = [candidate.id for candidate in retired if _drop_generation(database, candidate)]
     with database.begin() as connection:
         unused = [*_folded(connection), *_exchanged(connection), *_forgotten(connection)]
     for name in unused:
-        _dropped(database, [name])
+        _drop(database, [name])
     database.retrying(_forget)
     return dropped
 
@@ -52,18 +52,18 @@ def drop_unused(database: Database) -> list[int]:
 def _forget(connection: Connection) -> None:
     """Deletes what was recorded of dropped tables."""
     quarantine.forget_undeclared(connection)
-    versions.alone(connection)
+    versions.lock(connection)
     _forget_unused(connection)
     versions.forget_unused(connection)
 
 
-def _dropped_generation(database: Database, retired: Generation) -> bool:
+def _drop_generation(database: Database, retired: Generation) -> bool:
     with database.begin() as connection:
         overwriting.forget(connection, retired.id)
         rows = connection.execute(select(generation_cells).where(generation_cells.c.generation == retired.id)).all()
     tables = [row.place for row in rows]
     tables += [cells.realtime_of(row.cell_table, retired.id, n) for row in rows for n in range(row.realtime + 1)]
-    if not _dropped(database, tables):
+    if not _drop(database, tables):
         return False
     with database.begin() as connection:
         connection.execute(
@@ -72,7 +72,7 @@ def _dropped_generation(database: Database, retired: Generation) -> bool:
     return True
 
 
-def _dropped(database: Database, tables: Iterable[str]) -> bool:
+def _drop(database: Database, tables: Iterable[str]) -> bool:
     """Drops all of these tables, or none if one of them is being read. True if they were dropped."""
     try:
         with database.begin() as connection:

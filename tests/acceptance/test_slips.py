@@ -136,7 +136,7 @@ def test_records_that_nobody_counts_yet_are_told_beside_the_answer(here: Here, t
         fence = progress.take_over(connection, "events", "a speed layer")
     assert "1,500 records behind: the speed layer is starting" in here("status").stderr
     with here.deployment.database.begin() as connection:
-        progress.let_go(connection, {"events": fence})
+        progress.release(connection, {"events": fence})
 
 
 def test_a_wait_that_is_long_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:

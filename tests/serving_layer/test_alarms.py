@@ -183,7 +183,7 @@ def test_a_writer_is_gone_that_was_not_heard_of_for_long(world: World) -> None:
         progress.lock(other, ["a"])
         with world.database.begin() as connection:
             progress.wait_shortly(connection)
-            progress.heard(connection, world.fences)
+            progress.record_heartbeat(connection, world.fences)
         assert told(world) == [], "the lock of its query keeps no sign of life back"
     heard(world, "40 s")
     sql(world, "UPDATE lamina.query SET committed_at = clock_timestamp() WHERE name = 'a'")
@@ -337,7 +337,7 @@ def test_what_kafka_may_drop_before_it_is_archived_is_told(world: World) -> None
     [near] = told(world)
     assert near.startswith("a: nothing was archived for 4 d, and Kafka keeps records for 7 d: run `lamina archive`")
     with world.database.begin() as connection:
-        progress.archived(connection, "a", world.progress("a"))
+        progress.record_archived(connection, "a", world.progress("a"))
     assert told(world) == []
     sql(world, f"UPDATE lamina.archived SET archived_at = {AGO} '4 days'")
     assert told(world) == [], "everything is archived"
@@ -352,7 +352,7 @@ def test_what_kafka_is_about_to_drop_for_its_size_before_it_is_archived_is_told(
     world.advance("a")
     held = Offsets({at: min(7, end) for at, end in world.progress("a").items()})
     with world.database.begin() as connection:
-        progress.archived(connection, "a", held)
+        progress.record_archived(connection, "a", held)
     for ago, earliest, alarms_told in (("1 hour", 5, 0), ("3 hours", 0, 0), ("3 hours", 3, 0), ("3 hours", 5, 1)):
         sql(world, f"UPDATE lamina.archived SET archived_at = {AGO} '{ago}'")
         found = told(world, retention=gigabyte, earliest=earliest)
@@ -369,7 +369,7 @@ def test_a_transaction_that_a_producer_left_open_is_told(world: World) -> None:
     world.advance("a")
     reached = world.progress("a")
     with world.database.begin() as connection:
-        progress.archived(connection, "a", reached)
+        progress.record_archived(connection, "a", reached)
     for seconds, alarms_told in ((59.0, 0), (720.0, 1)):
         undecided = [Undecided(TopicPartition("a", 0), 2, 1234, seconds)]
         topic = needing.Topic(reached, Offsets(dict.fromkeys(reached, 0)), WEEK, undecided)
@@ -418,7 +418,7 @@ def test_deletions_of_a_table_that_kafka_may_drop_before_they_are_archived_are_t
         "a: nothing was archived for 13 h, and Kafka drops deletions from a compacted topic 24 h after they came:"
     )
     with world.database.begin() as connection:
-        progress.archived(connection, "a", world.progress("a"))
+        progress.record_archived(connection, "a", world.progress("a"))
     assert told(world, retention=COMPACTED) == []
 
 
@@ -513,14 +513,14 @@ def test_the_writer_of_a_query_is_heard_of_and_lets_it_go(world: World) -> None:
     older = {"a": world.fences["a"] - 1}
     heard(world, "1 h")
     with world.database.begin() as connection:
-        progress.heard(connection, older)
-        progress.let_go(connection, older)
+        progress.record_heartbeat(connection, older)
+        progress.release(connection, older)
     assert writer() == ("the test", False), "another has taken it over since"
     with world.database.begin() as connection:
-        progress.heard(connection, world.fences)
+        progress.record_heartbeat(connection, world.fences)
     assert writer() == ("the test", True)
     with world.database.begin() as connection:
-        progress.let_go(connection, world.fences)
+        progress.release(connection, world.fences)
     assert writer() == (None, True)
 
 
@@ -538,7 +538,9 @@ def test_records_wait_that_progress_has_not_reached_for_some_seconds(world: Worl
     ]
     for ends, reached, waiting in looks:
         with world.database.begin() as connection:
-            done = progress.seen(connection, {"a": [(ago, Offsets.of("a", {0: end})) for ago, end in ends]})["a"]
+            done = progress.record_backlog(connection, {"a": [(ago, Offsets.of("a", {0: end})) for ago, end in ends]})[
+                "a"
+            ]
             kept = connection.execute(text("SELECT waiting FROM lamina.query WHERE name = 'a'")).scalar()
         assert (done, kept) == (reached, waiting), ends
 

@@ -226,11 +226,11 @@ def test_writers_that_die_before_they_commit_are_counted_until_one_commits(world
             return progress.deaths(connection, "a")
 
     with world.database.begin() as connection:
-        progress.let_go(connection, {"a": world.fences["a"]})
+        progress.release(connection, {"a": world.fences["a"]})
     assert [taken_over_by(process) for process in (1, 2, 3, 3)] == [0, 1, 2, 2]
     world.append("a", 0, ("x", 1))
     world.advance("a")
     assert [taken_over_by(process) for process in (4, 5)] == [1, 2]
     with world.database.begin() as connection:
-        progress.let_go(connection, {"a": world.fences["a"]})
+        progress.release(connection, {"a": world.fences["a"]})
     assert taken_over_by(6) == 0

@@ -677,7 +677,7 @@ def test_whoever_waits_for_a_query_holds_no_version_that_its_holder_may_need(
         while not (waiting and world.database.is_blocked(waiting[0])):
             time.sleep(0.01)
         connection.execute(text("SET LOCAL lock_timeout = '300ms'"))
-        versions.alone(connection)
+        versions.lock(connection)
     other.join()
 
 
@@ -747,7 +747,7 @@ def left_by_a_dead_apply(world: World, topic: str) -> tuple[int, Catalog]:
         id = rebuilds.begin(connection, ["sums"], purpose=rebuilds.APPLY)
         given = (catalog, registry.plan(connection, catalog), {"c": empty("id-c", topic)})
         registry.prepare(connection, *given, {"c": End(at, {TopicPartition(topic, 0): "a tail"})}, id)
-        assert progress.known(connection, "c") == (at, {TopicPartition(topic, 0): "a tail"})
+        assert progress.read_with_tails(connection, "c") == (at, {TopicPartition(topic, 0): "a tail"})
     return id, catalog
 
 
@@ -757,7 +757,7 @@ def test_a_query_that_a_dead_apply_made_begins_at_the_first_record_in_another_ca
     files = world.files | new
     with world.database.begin() as connection:
         registry.apply(connection, files, compile_catalog(files), {"c": empty("id-c", "c")})
-        assert progress.known(connection, "c") == (Offsets.of("c", {0: 0}), {})
+        assert progress.read_with_tails(connection, "c") == (Offsets.of("c", {0: 0}), {})
         assert rebuilds.get(connection, id).state == "failed"
         assert "of_c" in lookup.published(connection), "it lacks no record"
     with world.database.begin() as connection:
