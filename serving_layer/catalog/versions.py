@@ -79,7 +79,7 @@ def _announced(query: str) -> Select[str]:
 
 
 def unprepared(connection: Connection, names: Collection[str]) -> set[str]:
-    """The queries that feed those of these tables of cells for which no writer has prepared."""
+    """The queries of these tables of cells whose writers have not prepared."""
     lacking = select(cell_table.c.query).where(cell_table.c.name.in_(names), cell_table.c.prepared_at.is_(None))
     return set(connection.execute(lacking).scalars())
 
@@ -175,7 +175,7 @@ def readings(connection: Connection, source: Source, names: Collection[str]) -> 
 
 @dataclass(frozen=True)
 class Shared:
-    """A table of cells of which two versions share partials: the old version's table, and the shared columns."""
+    """A table of cells with partials that two versions share: the old version's table, and the shared columns."""
 
     old: str
     columns: CellColumns

@@ -1,4 +1,4 @@
-"""The rows of a deployed view compared with those of the same view in a preview, in one snapshot.
+"""A comparison of a deployed view with the same view in a preview, row by row, in one snapshot.
 
 If both views have the same group columns, rows are matched by these. Otherwise rows match only if they are equal in all
 shared columns. Rows are compared as a multiset: a row that occurs twice needs two matches.

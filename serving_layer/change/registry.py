@@ -1,4 +1,4 @@
-"""Deploying a catalog: `plan` lists the changes, `apply` makes them."""
+"""Deploying a catalog: `plan` lists its changes, `apply` makes them."""
 
 from __future__ import annotations
 
@@ -278,8 +278,8 @@ def _not_computed(name: str, version: str) -> NotComputed:
 
 
 def retire_the_dead(connection: Connection, *, beside: Iterable[str] = ()) -> None:
-    """Retires the leftovers of failed rebuilds and applies. `beside` are queries that the caller locks next: all are
-    locked here, in the one order.
+    """Retires the leftovers of failed rebuilds and applies. It locks their queries together with `beside`, the queries
+    that the caller locks next, because all locks are taken in one order.
     """
     dead = lookup.left_by_failures(connection)
     progress.lock(connection, {*beside, *(name for leftover in dead for name in leftover.queries)})

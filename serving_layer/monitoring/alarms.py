@@ -236,7 +236,9 @@ def _compacted(state: progress.Query, topic: Topic) -> str | None:
 
 
 def _held(connection: Connection, name: str) -> tuple[Offsets, float]:
-    """The offsets that the log holds of a query, and the seconds since its least recent partition was archived."""
+    """The offsets that the log holds of a query, and the seconds since the partition that waits longest was
+    archived.
+    """
     rows = connection.execute(
         select(archived.c.topic, archived.c.partition, archived.c.held).where(archived.c.query == name)
     ).all()

@@ -1,4 +1,4 @@
-"""Narration of waiting: a person who waits longer than a second is told what for."""
+"""Messages about waiting, for a person who has waited longer than a second."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def waiting(
 ) -> Iterator[None]:
     """Prints `what` if the block takes longer than a second, and again every half minute.
 
-    said: it was printed before. so_far: the progress to print with the seconds.
+    said: `what` was printed before the block. so_far: the progress to print with the seconds.
     """
     done, began = threading.Event(), time.monotonic()
 

@@ -1,7 +1,7 @@
 """The ids of counted events, for streams with UNIQUE: a copy of a counted event is not counted again.
 
 An aggregate cannot take a record back, so copies are left out before cells are computed (`find`). The new ids are
-written in the transaction that moves progress (`write`). So the ids are always those of all good records below
+written in the transaction that moves progress (`write`). So the stored ids always belong to the good records below
 progress, whichever views exist. A crash, a replay or a lost checkpoint changes nothing.
 
 Among copies in one micro-batch, the least by (Kafka's time, partition, offset) counts. Otherwise the first to arrive

@@ -266,7 +266,7 @@ def are_busy(connection: Connection, names: Collection[str]) -> bool:
 
 
 def are_read(connection: Connection) -> bool:
-    """True if a speed layer that writes some query has sent a heartbeat lately."""
+    """True if a speed layer that writes some query has sent a heartbeat recently."""
     lately = heartbeat.c.heard_at > func.clock_timestamp() - BUSY
     by_speed_layer = query.c.writer_kind == WriterKind.SPEED_LAYER
     alive = select(query.c.name).join(heartbeat).where(by_speed_layer, lately)
@@ -296,7 +296,7 @@ def release(connection: Connection, fences: Mapping[str, int]) -> None:
 
 
 def record_archived(connection: Connection, name: str, held: Offsets) -> None:
-    """Records what the master log holds, so that `status` needs no Spark to ask the log."""
+    """Records the offsets that the master log holds, so `status` needs no Spark to ask the log."""
     for at, offset in held.items():
         statement = insert(archived_table).values(query=name, topic=at.topic, partition=at.partition, held=offset)
         connection.execute(

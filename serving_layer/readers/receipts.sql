@@ -1,7 +1,7 @@
 -- Receipts: the content of a view in the caller's snapshot, in one line that can be verified from the master log later.
 -- All functions run with the caller's rights. They are STABLE, so they read the snapshot of the calling statement.
 
--- The low 64 bits of a sum, in hexadecimal.
+-- 64 bits of a sum, as 16 hexadecimal digits.
 CREATE OR REPLACE FUNCTION lamina.lane(total numeric) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT encode((mod(mod(coalesce(total, 0), size) + size, size) - size / 2)::int8::bytea, 'hex')
   FROM (SELECT 18446744073709551616::numeric) AS of (size)

@@ -157,7 +157,7 @@ def _without_circles(kept: Mapping[str, Sequence[Side]], catalog: Catalog) -> di
 
 
 def settle(database: Database, *, patience_ms: int = READER_PATIENCE_MS) -> bool:
-    """Removes the older sides that no snapshot needs any more. False if a view still has some.
+    """Removes the older sides that no snapshot needs. False if a view still has some.
 
     A view keeps them while a reader may need a side or holds the view for longer than `patience_ms`. Transactions that
     are open at the first look may have a snapshot from before the move. Later ones do not.
@@ -235,8 +235,9 @@ def _body(row: ViewRow, where: Mapping[tuple[str, str], str]) -> str:
 def _at(
     name: str, others: Collection[str], before: Sequence[Side], where: Mapping[tuple[str, str], str]
 ) -> dict[str, str | None]:
-    """The places that a snapshot must publish for the present form of a view to hold: the view's own (if it has cells),
-    those of `others`, and those by which its older sides are identified.
+    """The places that a snapshot must publish for the present form of a view to hold.
+
+    They are the view's own (if it has cells), those of `others`, and those by which its older sides are identified.
     """
     own = set() if place_of(name, where) is None else {name}
     return {view: place_of(view, where) for view in own.union(others, *(side.at for side in before))}

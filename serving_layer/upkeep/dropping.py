@@ -50,7 +50,7 @@ def drop_unused(database: Database) -> list[int]:
 
 
 def _forget(connection: Connection) -> None:
-    """Deletes what was recorded of dropped tables."""
+    """Deletes the records of dropped tables from the bookkeeping."""
     quarantine.forget_undeclared(connection)
     versions.lock(connection)
     _forget_unused(connection)
