@@ -53,7 +53,7 @@ def check_name(connection: Connection, name: str) -> None:
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", name) or postgres_name(name) != name:
         raise LaminaError(
             f"{name!r} cannot be the name of a preview",
-            evidence="It is the name of a schema that needs no quotes in SQL: a-z, 0-9 and _, no digit first, at most"
+            evidence="It must be a name that needs no quotes in SQL: a-z, 0-9 and _, no leading digit, at most"
             " 63 characters, no reserved word.",
             way_out="Name it after its purpose or a branch: `--preview dev`, `--preview fix_1234`.",
         )
