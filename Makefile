@@ -32,12 +32,13 @@ test: $(SETUP)
 fuzz: $(SETUP)
 	@$(PY) -m tests.fuzz --views $(or $(N),200) --seed $(or $(SEED),1)
 
-# Checks format, style, types and import rules, then runs the tests.
+# Checks format, style, types, import rules and English, then runs the tests.
 check: $(SETUP)
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
 	@$(PY) -c 'from importlinter.cli import lint_imports_command as lint; lint(["--no-logo"])'
+	@$(PY) -m tests.habits.english
 	@$(PYTEST) $(ARGS)
 
 # Measures the figures of docs/benchmarks.md one after the other: an hour and a half, on an idle machine.

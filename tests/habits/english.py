@@ -1,0 +1,236 @@
+"""Habits of a second language that a machine can find, each with a ceiling that only falls.
+
+    python -m tests.habits.english               counts every habit, and fails above a ceiling
+    python -m tests.habits.english lamina dags   prints each place in these files and folders
+    python -m tests.habits.english --lower       writes today's counts where they are below the ceilings
+
+The ceilings are in `english.json`. Docstrings (also the string under a constant or a field), comments, texts of errors
+and names of values are read.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import re
+import sys
+import tokenize
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+ROOT = Path(__file__).parents[2]
+CEILINGS = Path(__file__).with_suffix(".json")
+SKIPPED = {".venv", ".lamina", ".git", "build", "node_modules"}
+OWN = Path(__file__).relative_to(ROOT)
+"""The patterns below would count themselves."""
+
+Kind = Literal["docstring", "comment", "text", "name"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One docstring, comment, other text or bound name."""
+
+    kind: Kind
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Habit:
+    """A habit and its cure; `places` yields the offsets in the text of a piece."""
+
+    name: str
+    cure: str
+    places: Callable[[Piece], Iterator[int]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line that has a habit."""
+
+    file: Path
+    line: int
+    habit: Habit
+    excerpt: str
+
+    def __str__(self) -> str:
+        """One line, which editors open at the place."""
+        return f"{self.file}:{self.line}: {self.habit.name}: {self.excerpt!r} ({self.habit.cure})"
+
+
+def _matches(pattern: str, kinds: set[Kind], piece: Piece) -> Iterator[int]:
+    if piece.kind in kinds:
+        yield from (match.start() for match in re.finditer(pattern, piece.text, re.MULTILINE))
+
+
+def _habit(name: str, cure: str, pattern: str, *kinds: Kind) -> Habit:
+    return Habit(name, cure, partial(_matches, pattern, set(kinds)))
+
+
+HABITS = (
+    _habit(
+        "question word",
+        "begin with a noun, or 'True if'; a condition comes second: 'The query waits while Kafka is down'",
+        r"\A(What|Whether|Who|Whose|Whom|How|Which|Where|When|Why)\b",
+        "docstring",
+    ),
+    _habit("question", "'True if' and the condition", r"\A[^.?]*\?(?=\s|\Z)", "docstring"),
+    _habit(
+        "genitive first",
+        "subject first, or a compound noun",
+        r"(\A|(?<=[.:;?!] ))Of (?!course\b)",
+        "docstring",
+        "comment",
+        "text",
+    ),
+    _habit(
+        "archaism",
+        "next to, again, meanwhile, permanently, and so on, rarely, resume, or a plain clause",
+        r"\b([Bb]eside|anew|[Bb]y then|for ever|at the latest|(its|their) like|[Ss]eldom"
+        r"|(go|goes|going|gone|went) on with|thereof|therein|wherein|whereby|hitherto|hereby|henceforth|thereby"
+        r"|be it|as it happens|lest"
+        r"|(?<!one )(?<!all )(?<!both )(?<!each )(?<!none )(?<!some )(?<!most )of (which|whom))\b",
+        "docstring",
+        "comment",
+        "text",
+    ),
+    _habit(
+        "is no",
+        "'is not a'; 'there is no' is fine, and so is the stored reason of a bad record, 'is no BIGINT'",
+        r"(?<!here )(?<!here\n)\b(is|are|was|were|be) "
+        r"(none\b|no (?![A-Z]|(longer|more|less|fewer|other|later|earlier|better|worse)\b))",
+        "docstring",
+        "comment",
+        "text",
+    ),
+    _habit("so often", "the number, its unit and its effect", r"\b[Ss]o often\b", "docstring", "comment", "text"),
+    _habit(
+        "passive of saying",
+        "who logs, reports, raises, returns or prints it",
+        r"\b(is|are|was|were|be|been|being) (told(?! apart)|said)\b",
+        "docstring",
+        "comment",
+        "text",
+    ),
+    _habit("semicolon", "one idea a sentence", r";", "docstring"),
+    _habit("participle as a name", "say what the thing is", r"\A(found|given|made|told|each|known|said)\Z", "name"),
+)
+
+
+def _prose(docstring: str) -> str:
+    """The docstring with every example and every quoted piece of code blanked, so that offsets stay."""
+
+    def blank(match: re.Match[str]) -> str:
+        return re.sub(r"[^\n]", " ", match[0])
+
+    examples = re.sub(r"^[ \t]*>>>(.|\n)*?(?=\n[ \t]*\n|\Z)", blank, docstring, flags=re.MULTILINE)
+    return re.sub(r"``[^`]*``|`[^`]*`", blank, examples)
+
+
+def _docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
+    """Every string that is a statement: of modules, classes and functions, and under a constant or a field."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str()) as constant):
+                yield constant
+
+
+def _names(tree: ast.Module) -> Iterator[Piece]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                yield Piece("name", node.lineno, name)
+            case ast.ExceptHandler(name=str() as name) | ast.MatchAs(name=str() as name):
+                yield Piece("name", node.lineno, name)
+            case ast.MatchStar(name=str() as name):
+                yield Piece("name", node.lineno, name)
+
+
+def _comments(source: str) -> Iterator[Piece]:
+    """A piece for each comment; comments on successive lines, each alone on its line, are one piece."""
+    piece, last = None, 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        line, text = token.start[0], token.string.lstrip("#").strip()
+        if piece is not None and line == last + 1 and token.line.lstrip().startswith("#"):
+            piece = Piece("comment", piece.line, f"{piece.text}\n{text}")
+        else:
+            if piece is not None:
+                yield piece
+            piece = Piece("comment", line, text)
+        last = line
+    if piece is not None:
+        yield piece
+
+
+def pieces(file: Path, source: str) -> Iterator[Piece]:
+    """All that is read of a file. The texts of a published migration stay as they are, so they are left out."""
+    tree = ast.parse(source)
+    docstrings = list(_docstrings(tree))
+    of_docstrings = {id(node) for node in docstrings}
+    yield from (Piece("docstring", node.lineno, _prose(str(node.value))) for node in docstrings)
+    yield from _comments(source)
+    yield from _names(tree)
+    if "versions" not in file.parts:
+        for node in ast.walk(tree):
+            match node:
+                case ast.Constant(value=str() as text) if id(node) not in of_docstrings:
+                    yield Piece("text", node.lineno, text)
+
+
+def places(file: Path) -> Iterator[Place]:
+    """The places of a file that have a habit."""
+    for piece in pieces(file, (ROOT / file).read_text()):
+        for habit in HABITS:
+            for offset in habit.places(piece):
+                excerpt = " ".join(piece.text[max(0, offset - 20) : offset + 50].split())
+                yield Place(file, piece.line + piece.text.count("\n", 0, offset), habit, excerpt)
+
+
+def files(paths: list[str]) -> list[Path]:
+    """The Python files under these paths, relative to the repository; all without paths."""
+    roots = [Path(path).resolve() for path in paths] or [ROOT]
+    every = [file for root in roots for file in ([root] if root.is_file() else sorted(root.rglob("*.py")))]
+    relative = [file.relative_to(ROOT) for file in every if file.suffix == ".py"]
+    return [file for file in relative if file != OWN and not SKIPPED & set(file.parts)]
+
+
+def above(counts: Counter[str], ceilings: dict[str, int]) -> list[str]:
+    """A sentence for each habit that has more places than its ceiling."""
+    return [
+        f"{habit}: {count} places, and the ceiling is {ceilings[habit]}"
+        for habit, count in counts.items()
+        if count > ceilings[habit]
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    """Prints places or counts; 1 if a count is above its ceiling."""
+    paths = [argument for argument in arguments if argument != "--lower"]
+    all_places = [place for file in files(paths) for place in places(file)]
+    if paths:
+        print(*all_places, sep="\n")
+        return 0
+    ceilings: dict[str, int] = json.loads(CEILINGS.read_text())
+    counts = Counter({habit.name: 0 for habit in HABITS})
+    counts.update(place.habit.name for place in all_places)
+    if "--lower" in arguments:
+        lowered = {habit: min(count, ceilings.get(habit, count)) for habit, count in counts.items()}
+        CEILINGS.write_text(json.dumps(lowered, indent=2) + "\n")
+        return 0
+    print("English:", ", ".join(f"{habit} {count} of {ceilings[habit]}" for habit, count in counts.items()))
+    if problems := above(counts, ceilings):
+        print(*problems, sep="\n", file=sys.stderr)
+        print("To see each place: python -m tests.habits.english $(git diff --name-only main)", file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
