@@ -1,7 +1,7 @@
-"""Everything a person meets is here: the command line, settings, the Spark session and the embedded services.
+"""The part of Lamina that people meet: the command line, settings, the Spark session and the embedded services.
 
-What comes in are commands and `lamina.toml`; what goes out are the layers' own calls. No promise about data is kept
-in this package: it starts things, shows things and says what failed.
+Commands and `lamina.toml` come in, and calls of the layers go out. This package keeps no promise about data: it starts
+things, shows things and says what failed.
 """
 
 __version__ = "0.1.0"

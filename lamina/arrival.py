@@ -1,4 +1,4 @@
-"""Records that were sent, until the speed layer has counted them."""
+"""Waiting until the speed layer has counted the records that were sent."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 AGAIN_SECONDS = 0.1
-"""Between two looks at progress: a fraction of a micro-batch."""
+"""Seconds between two looks at progress: a fraction of a micro-batch."""
 
 SILENT_SECONDS = 120.0
-"""Without any speed layer after which waiting ends. A JVM on two busy cores starts within one minute."""
+"""Seconds without any speed layer after which waiting ends. A JVM on two busy cores starts within one minute."""
 
 
 def wait_until_counted(opened: Deployment, source: Source, end: Offsets, patience: float = SILENT_SECONDS) -> None:

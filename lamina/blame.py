@@ -1,4 +1,4 @@
-"""What `lamina blame` shows: a line per event, the newest last, then what the view shows now."""
+"""The output of `lamina blame`: a line per event, the newest last, then the view's current rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from serving_layer.narration.waiting import waiting
 
 
 def show(output: Output, opened: Deployment, view: str, key: Sequence[str], *, since: str, limit: int) -> bool:
-    """Finds and shows what moved the rows of a key; True when the view shows what its SELECT gives now."""
+    """Finds and shows the events that moved the rows of a key. Returns True if the view shows the rows that its SELECT
+    gives now.
+    """
     with waiting(output.tell, "every record of the view is read from the log and Kafka"):
-        found = blame(
+        history = blame(
             opened.database,
             lambda: opened.spark,
             lambda: opened.log,
@@ -28,49 +30,50 @@ def show(output: Output, opened: Deployment, view: str, key: Sequence[str], *, s
             watching=opened.watching,
         )
     if output.as_json:
-        for event in found.events:
+        for event in history.events:
             output.record(_record(view, event))
-        output.record({"at": found.read_at, "what": "now", "offsets": _offsets(found.below), "rows": found.shown})
+        output.record({"at": history.read_at, "what": "now", "offsets": _offsets(history.below), "rows": history.shown})
     else:
-        lines = [line for event in found.events for line in _lines(view, event)]
+        lines = [line for event in history.events for line in _lines(view, event)]
         now = [
-            (found.read_at, "now", "below " + "; ".join(map(str, found.below.values())), text) for text in _now(found)
+            (history.read_at, "now", "below " + "; ".join(map(str, history.below.values())), text)
+            for text in _now(history)
         ]
         output.table(("time", "what", "offsets", "values"), [*lines, *now])
-    _tell(output, view, found)
-    return found.selected is None
+    _tell(output, view, history)
+    return history.selected is None
 
 
-def _tell(output: Output, view: str, found: Blame) -> None:
-    if found.known_since is not None:
-        output.tell(f"what came before {cell(found.known_since)} is not kept, and not in the list")
-    if not found.events:
+def _tell(output: Output, view: str, history: Blame) -> None:
+    if history.known_since is not None:
+        output.tell(f"what came before {cell(history.known_since)} is not kept, and not in the list")
+    if not history.events:
         output.tell("nothing has changed it since then")
-    if found.selected is not None:
-        selected = "; ".join(_values(row) for row in found.selected) or "no row"
+    if history.selected is not None:
+        selected = "; ".join(_values(row) for row in history.selected) or "no row"
         output.tell(f"{view} differs from its SELECT, which gives: {selected}")
         output.tell(f"`lamina check {view}` compares every row, `lamina rebuild {view}` corrects them.")
 
 
 def _lines(view: str, event: Event) -> Iterator[tuple[Any, ...]]:
-    what, offsets = _what(view, event), ", ".join(f"{name} {_range(each)}" for name, each in event.ranges.items())
+    what, offsets = _what(view, event), ", ".join(f"{name} {_range(range)}" for name, range in event.ranges.items())
     for number, text in enumerate(_texts(event)):
         yield (event.at, what, offsets, text) if number == 0 else (None, None, None, text)
 
 
 def _what(view: str, event: Event) -> str:
-    """In words, what an event was.
+    """An event in words.
 
     >>> from datetime import datetime, UTC
     >>> of_two = {"events": OffsetRange(Offsets.of("e", {0: 1}), Offsets.of("e", {0: 4}))}
     >>> _what("hourly", Event(datetime(2026, 1, 1, tzinfo=UTC), 2, of_two, [], []))
     '2 micro-batches of events'
     """
-    said = []
+    parts = []
     if event.micro_batches:
         count = "micro-batch" if event.micro_batches == 1 else f"{event.micro_batches:,} micro-batches"
-        said.append(f"{count} of {', '.join(event.ranges)}")
-    return ", ".join([*said, *(_turn(view, turn) for turn in event.turns)])
+        parts.append(f"{count} of {', '.join(event.ranges)}")
+    return ", ".join([*parts, *(_turn(view, turn) for turn in event.turns)])
 
 
 def _turn(view: str, turn: Turn) -> str:
@@ -103,7 +106,7 @@ def _texts(event: Event) -> list[str]:
     if event.changes is None:
         return ["not known: another SELECT, or one that has no such columns"]
     if event.changes:
-        return [_change(each) for each in event.changes]
+        return [_change(change) for change in event.changes]
     if all(turn.before is None for turn in event.turns):
         return ["no row"]
     if not any(_may_have_corrected(turn) for turn in event.turns):
@@ -112,7 +115,7 @@ def _texts(event: Event) -> list[str]:
 
 
 def _may_have_corrected(turn: Turn) -> bool:
-    """Do readers read other cells from then on, of which no proof says that they are equal?"""
+    """True if readers read other cells after the turn, and no proof says that they are equal."""
     same = turn.before is not None and turn.before.generation == turn.after.generation
     return not same and (turn.compared is None or turn.compared.differing > 0)
 
@@ -132,8 +135,8 @@ def _change(change: Change) -> str:
     return ", ".join(f"{name} {_value(before.get(name))} → {_value(after.get(name))}" for name in names)
 
 
-def _now(found: Blame) -> list[str]:
-    return [_values(row) for row in found.shown] or ["no row"]
+def _now(history: Blame) -> list[str]:
+    return [_values(row) for row in history.shown] or ["no row"]
 
 
 def _values(row: Mapping[str, object]) -> str:
@@ -145,7 +148,7 @@ def _value(value: object) -> str:
 
 
 def _range(range: OffsetRange) -> str:
-    """The offsets of a range, the last ones included.
+    """The offsets of a range, including the last ones.
 
     >>> _range(OffsetRange(Offsets.of("e", {0: 1, 1: 7}), Offsets.of("e", {0: 4, 1: 8})))
     '0:1-3 1:7'
@@ -156,16 +159,16 @@ def _range(range: OffsetRange) -> str:
 
 def _record(view: str, event: Event) -> dict[str, Any]:
     ranges = {
-        name: {at.partition: [each.start[at], end] for at, end in each.end.items()}
-        for name, each in event.ranges.items()
+        name: {at.partition: [range.start[at], end] for at, end in range.end.items()}
+        for name, range in event.ranges.items()
     }
     return {
         "at": event.at,
         "what": _what(view, event),
         "micro_batches": event.micro_batches,
         "offsets": ranges,
-        "turns": [_turn_record(each) for each in event.turns],
-        "changes": None if event.changes is None else [asdict(each) for each in event.changes],
+        "turns": [_turn_record(turn) for turn in event.turns],
+        "changes": None if event.changes is None else [asdict(change) for change in event.changes],
     }
 
 
@@ -183,4 +186,4 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
 
 
 def _offsets(below: Mapping[str, Offsets]) -> dict[str, dict[int, int]]:
-    return {name: {at.partition: offset for at, offset in each.items()} for name, each in below.items()}
+    return {name: {at.partition: offset for at, offset in offsets.items()} for name, offsets in below.items()}

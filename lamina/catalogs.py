@@ -28,19 +28,19 @@ def catalog_files(folder: Path) -> dict[str, str]:
 
 
 def files_in(folder: Path, ending: str) -> list[Path]:
-    """The files of a catalog with this ending, also in its folders; what is hidden (`.git`, `..data`) is not its own.
+    """The files with this ending in a catalog's folder and its sub-folders, without hidden ones (`.git`, `..data`).
 
-    A folder that cannot be read is no empty one: what it declares would be dropped.
+    An unreadable folder raises LaminaError. If it passed for an empty one, apply would drop what it declares.
     """
-    found = []
+    paths = []
     for where, folders, names in os.walk(folder, onerror=_unreadable, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [_file(Path(where, name)) for name in names if name.endswith(ending) and not name.startswith(".")]
-    return sorted(found)
+        paths += [_file(Path(where, name)) for name in names if name.endswith(ending) and not name.startswith(".")]
+    return sorted(paths)
 
 
 def _file(path: Path) -> Path:
-    """The path of a file, or of a link to one. Raises LaminaError for a FIFO or a device: its text may never end."""
+    """The path of a file, or of a link to one. Raises LaminaError for a FIFO or a device, whose text may never end."""
     try:
         regular = stat.S_ISREG(path.stat().st_mode)
     except OSError as error:
@@ -55,7 +55,7 @@ def _file(path: Path) -> Path:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, without the mark that some editors begin it with. Raises LaminaError if it is not UTF-8."""
+    """The text of a file, without a byte order mark. Raises LaminaError if it is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

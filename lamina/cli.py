@@ -32,25 +32,25 @@ from lamina.commands.command import INTERRUPTED, lamina, nobody_reads
 __all__ = ["interrupt_again_if_lost", "interrupt_engines_too", "lamina", "main"]
 
 AGAIN_SECONDS = 0.05
-"""Until an interrupt that was lost comes again."""
+"""Seconds until a lost interrupt is raised again."""
 
 CANCEL_SECONDS, CANCEL_EVERY = 10.0, 0.5
-"""For how long the jobs of Spark are ended after an interrupt, and how often."""
+"""Seconds for which the jobs of Spark are cancelled after an interrupt, and seconds between two attempts."""
 
 COLLECTED_AFTER = 50_000
-"""New objects after which Python looks for garbage: at its own 700, a command that loads its modules spends a sixth of
-its time on that, and finds none.
+"""New objects after which Python collects garbage. At Python's own 700, a command that loads its modules spends a sixth
+of its time on collections that free nothing.
 """
 
 INTERRUPTS = (signal.SIGINT, signal.SIGALRM)
-"""Ctrl-C, and one that comes again."""
+"""Ctrl-C, and the timer that repeats it."""
 
 
 def interrupt_again_if_lost() -> None:
-    """Makes a Ctrl-C come again that fell where Python can raise nothing: in `__del__`, or a weak reference's callback.
+    """Repeats a Ctrl-C that Python could not raise: in `__del__`, or in a weak reference's callback.
 
-    Python only prints such an interrupt, and the command would go on to its end. The second comes by a timer, because
-    the callback may run inside any lock of the threads, so that it must not start one of its own.
+    Python only prints such an interrupt, and the command would run to its end. A timer repeats it. The callback may run
+    while a thread holds any lock, so it must not start a thread.
     """
 
     def hook(unraisable: sys.UnraisableHookArgs) -> None:
@@ -64,10 +64,10 @@ def interrupt_again_if_lost() -> None:
 
 
 def interrupt_engines_too() -> None:
-    """Lets Ctrl-C end what Postgres and Spark compute for the command.
+    """Makes Ctrl-C end the command's work in Postgres and in Spark.
 
-    It waits for Postgres in C, where Python raises nothing, and PySpark's toArrow() waits for the end of its job after
-    an interrupt, too. A command with an answer of its own to Ctrl-C, as `lamina speed`, lets both go on.
+    The command waits for Postgres in C, where Python raises nothing, and PySpark's toArrow() waits for the end of its
+    job even after an interrupt. A command that handles Ctrl-C itself, such as `lamina speed`, keeps both running.
     """
     heard, say = os.pipe()
     os.set_blocking(say, False)
@@ -85,32 +85,35 @@ def interrupt_engines_too() -> None:
 
 
 def _cancel_postgres() -> None:
-    """Ends the statements of Postgres."""
+    """Cancels the statements that run in Postgres."""
     from serving_layer.postgres import database
 
     database.cancel()
 
 
 def _cancel_spark() -> None:
-    """Ends the jobs of Spark for a while: the one that is waited for may only be planned yet."""
+    """Cancels the jobs of Spark for a while, because the job that the command waits for may not have been submitted
+    yet.
+    """
     from lamina.spark import cancel_jobs
 
     for _ in range(round(CANCEL_SECONDS / CANCEL_EVERY)):
         if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             return
-        with suppress(Exception):  # the JVM may be ending, too
+        with suppress(Exception):  # the JVM may be ending
             cancel_jobs()
         time.sleep(CANCEL_EVERY)
 
 
 def main() -> None:
-    """The entry point; Ctrl-C ends with 130 and no traceback."""
+    """The entry point. Ctrl-C ends with 130 and no traceback."""
     gc.set_threshold(COLLECTED_AFTER)
     interrupt_again_if_lost()
     interrupt_engines_too()
-    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - None where a shell has closed it (`>&-`)
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - None if a shell has closed it (`>&-`)
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):  # where the locale is not UTF-8, "→" must not end what was done already
+    # If the locale is not UTF-8, "→" must not end a command that has done its work.
+    for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:

@@ -1,4 +1,4 @@
-"""One deployment, put together from its settings: each part is opened when it is first needed."""
+"""One deployment, put together from its settings. Each part is opened on first use."""
 
 from __future__ import annotations
 
@@ -48,26 +48,26 @@ if TYPE_CHECKING:
 log = logging.getLogger("lamina")
 
 FEW = 500_000
-"""Records up to which the JVM of one command lives too short to make its code fast."""
+"""Largest number of records for which a command's JVM ends before it has made its code fast."""
 
 DEPLOYED = ("create", "update", "reprocess")
-"""What `apply` does to a view so that its lineage is told."""
+"""Changes of a view that send lineage events."""
 
 SPEED_NICENESS = 3
 """Readers come before micro-batches: at 3, a process has half the share of one at 0."""
 
 BATCH_NICENESS = 7
-"""A rebuild comes after both, and is never starved: at 7, a fifth of the share of a process at 0. At 19 it would be a
-seventieth, and beside other work a rebuild of minutes would take hours."""
+"""A rebuild comes after both but is never starved: at 7, it has a fifth of the share of a process at 0. At 19 it would
+have a seventieth, and a rebuild of minutes would take hours next to other work.
+"""
 
 
 @dataclass
 class Deployment:
     """Kafka, Postgres, Spark and the master log of one set of settings. `tell` takes lines of narration.
 
-    A Spark session that is `lent` is used in place of one of its own, and goes on when the deployment is closed.
-    `one_command`: a session of its own computes for one command alone. `nice`: how far it stands back, as `session` of
-    `lamina/spark.py` says.
+    A `lent` Spark session is used in place of an own one, and stays open when the deployment is closed. `one_command`
+    means that an own session computes for one command only. `nice` is its niceness (`session` in `lamina/spark.py`).
     """
 
     settings: Settings
@@ -92,7 +92,7 @@ class Deployment:
 
     @cached_property
     def schemas(self) -> KeptSchemas:
-        """The schemas that records are written with."""
+        """The registry of the schemas that records are written with."""
         from master_log.registry import Registry
         from serving_layer.promise.schemas import KeptSchemas
 
@@ -101,13 +101,13 @@ class Deployment:
 
     @property
     def spark(self) -> SparkSession:
-        """The Spark session; starting it takes some seconds. It stands back behind readers and the speed layer."""
+        """The Spark session, started on first use (some seconds). Readers and the speed layer have priority over it."""
         if self._started is not None or self.lent is not None:
             return self._session(self.nice)
         return self._session(self.nice, short_lived=self.one_command and self.has_few_records())
 
     def has_few_records(self) -> bool:
-        """True if topics hold few records that a command can read; False also if Kafka does not say."""
+        """True if the topics hold few records that a command can read. False if Kafka does not say."""
         with self.database.begin() as connection:
             starts = progress.starts(connection, list(progress.queries(connection)))
         with suppress(LaminaError):
@@ -157,7 +157,7 @@ class Deployment:
 
     @property
     def watching(self) -> Watching:
-        """Ends Spark if what it computes stands still; one that was lent goes on."""
+        """A watch that ends Spark if its computation stands still. It never ends a lent session."""
         from batch_layer.stalls import Watch, unwatched
 
         if self.lent is not None:
@@ -172,7 +172,7 @@ class Deployment:
         return Watch(lambda: self.spark, end, finder(self.settings), self.tell)
 
     def give_up(self) -> None:
-        """Ends Spark at once, and what it computes with it; one that was lent goes on."""
+        """Ends Spark at once, together with its computation. A lent session keeps running."""
         if self.lent is None:
             from lamina.spark import kill
 
@@ -195,7 +195,7 @@ class Deployment:
             forget()
             session()
 
-        self.one_command = False  # it computes for as long as it runs
+        self.one_command = False  # the speed layer computes for as long as it runs
         ours = self.lent is None and self.settings.spark_master.startswith("local")
         session()
         return SpeedLayer(
@@ -216,7 +216,9 @@ class Deployment:
         )
 
     def install(self) -> None:
-        """Makes the database a serving layer, or brings it to this version; says what only a superuser may do."""
+        """Makes the database a serving layer, or upgrades it to this version. Narrates the steps that only a superuser
+        may do.
+        """
         with rights.named(self.database, "Lamina cannot be installed while a reader holds what it renews"):
             done = install.install(
                 self.database,
@@ -231,12 +233,12 @@ class Deployment:
         with self.database.begin() as connection:
             if lacking := rights.unguarded(connection):
                 self.tell(
-                    f"{'; '.join(lacking)}. Only a superuser can change that. To be run by one in this database:"
+                    f"{'; '.join(lacking)}. Only a superuser can change that, by running this in the database:"
                     f"\n\n{superusers_script().strip()}\n"
                 )
 
     def set_password(self) -> str:
-        """Gives the role of LAMINA_ANALYST the password that stands there; returns the role's name."""
+        """Sets the password of LAMINA_ANALYST's role to the one in the URL. Returns the role's name."""
         role, password = login_of(self.settings.analyst)
         if not role or not password:
             raise LaminaError(
@@ -249,7 +251,9 @@ class Deployment:
         return role
 
     def make_login(self, name: str, connections: int | None = None) -> tuple[str, bool]:
-        """The URL of a person's login, with a new password; True if the login is new. connections: at a time."""
+        """The URL of a person's login, with a new password, and True if the login is new. `connections` limits the
+        simultaneous ones.
+        """
         self.require_installed()
         password = secrets.token_urlsafe(24)
         with self.database.begin() as connection:
@@ -257,7 +261,7 @@ class Deployment:
         return with_login(self.settings.analyst or self.settings.postgres, name, password), new
 
     def is_deployed(self) -> bool:
-        """Is there a catalog here that was applied, by this Lamina or by another?"""
+        """True if a catalog was applied here, by this Lamina or by another version."""
         with self.database.begin() as connection:
             return install.is_installed(connection) and is_anything_deployed(connection)
 
@@ -268,7 +272,7 @@ class Deployment:
             return deployed(connection)
 
     def require_installed(self) -> None:
-        """Raises unless something was applied to this database before."""
+        """Raises LaminaError unless something was applied to this database before."""
         if not install.installed(self.database):
             raise LaminaError(
                 "Nothing is deployed here",
@@ -284,25 +288,27 @@ class Deployment:
                 )
 
     def plan(self, files: Mapping[str, str]) -> list[Change]:
-        """What applying these files would change."""
+        """The changes that applying these files would make."""
         catalog = self._compiled(files)
         changes = self._plan(catalog)
         self._tell_of_topics(catalog, changes, "create", "update")
-        new = [catalog.sources[each.name] for each in changes if each.kind == "source" and each.action == "create"]
+        new = [
+            catalog.sources[change.name] for change in changes if change.kind == "source" and change.action == "create"
+        ]
         for line in topics_of.told_of_new(self.brokers, new) if new else ():
             self.tell(line)
         return changes
 
     def _tell_of_topics(self, catalog: Catalog, changes: Sequence[Change], *actions: str) -> None:
-        """Tells what the topics of changed sources do not do that their declarations may lead one to expect."""
-        changed = [each.name for each in changes if each.kind == "source" and each.action in actions]
+        """Narrates the properties of the changed sources' topics that their declarations may lead one not to expect."""
+        changed = [change.name for change in changes if change.kind == "source" and change.action in actions]
         for line in topics_of.told_of(self.brokers, [catalog.sources[name] for name in changed]) if changed else ():
             self.tell(line)
         for line in schemas.told_of(catalog.sources.values(), lambda: self.schemas.registry):
             self.tell(line)
 
     def _compiled(self, files: Mapping[str, str]) -> Catalog:
-        """A catalog of files; streams with UNIQUE are read in it as they are deployed."""
+        """The catalog in these files. Streams with UNIQUE are read in it as they are deployed."""
         catalog = view_algebra.compile_catalog(files)
         with self.database.begin() as connection:
             unique = {name: source for name, source in sources(connection).items() if source.ids}
@@ -311,7 +317,7 @@ class Deployment:
         return view_algebra.compile_catalog(files, unique)
 
     def _plan(self, catalog: Catalog) -> list[Change]:
-        """Reads, and changes nothing: not even a database that nothing was installed in."""
+        """The changes, without changing anything, not even a database in which nothing was installed."""
         with self.database.begin() as connection:
             install.check(connection, self.database.name)
             there = install.is_installed(connection)
@@ -326,10 +332,10 @@ class Deployment:
         return [Change("database", name, "update" if there else "create", effect), *changes]
 
     def apply(self, files: Mapping[str, str], *, prune: bool = False, allow_break: bool = False) -> list[Change]:
-        """Deploys these files: topics of new sources that do not exist are created, new versions of views computed.
+        """Deploys these files. Creates the missing topics of new sources, and computes new versions of views.
 
-        What is deployed and not in these files is dropped with `prune`, columns that readers may use go with
-        `allow_break`; without, they are refused.
+        Views and sources that are deployed but not in these files are dropped if `prune`. Columns that readers may use
+        are dropped if `allow_break`. Without these, the change is refused.
         """
         from batch_layer.reprocess import Target
 
@@ -338,10 +344,10 @@ class Deployment:
         # Before anything is installed, and before topics are created.
         check_allowed(planned, prune=prune, allow_break=allow_break)
         self.install()
-        changed = [each.name for each in planned if each.kind == "view" and each.action in DEPLOYED]
+        changed = [change.name for change in planned if change.kind == "view" and change.action in DEPLOYED]
         with lineage.runs(self.settings, self.tell) as runs:
             runs.start(lambda: catalog, lambda: lineage.new_ids(changed))
-            new = [each.name for each in planned if each.kind == "source" and each.action == "create"]
+            new = [change.name for change in planned if change.kind == "source" and change.action == "create"]
             topics = {name: topics_of.opened(self.brokers, catalog.sources[name], catalog, self.tell) for name in new}
             self._tell_of_topics(catalog, planned, "update")
             target = Target(files, catalog, topics, prune=prune, allow_break=allow_break)
@@ -353,7 +359,7 @@ class Deployment:
         return [change for change in planned if change.kind == "database"] + changes
 
     def _deploy(self, target: Target, planned: list[Change]) -> list[Change]:
-        """Deploys a catalog that may be: at once or, where new cells are to be computed, after that."""
+        """Deploys an allowed catalog: at once or, if new cells are needed, once they are computed."""
         from batch_layer import reprocess
 
         reprocess.end_what_a_dead_apply_left(self.batch)
@@ -362,7 +368,7 @@ class Deployment:
         if not any(change.action == "reprocess" for change in planned):
             try:
                 return reprocess.deploy(self.batch, target)
-            except registry.NotComputed:  # a source's first records were counted after this was planned
+            except registry.NotComputed:  # a source's first records were counted after the plan
                 planned = self._plan(target.catalog)
         few = sum(change.records or 0 for change in planned) <= FEW
         batch = replace(self.batch, spark=lambda: self._session(self.nice, short_lived=few))
@@ -376,7 +382,7 @@ class Deployment:
         leap: bool = False,
         on_checked: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
     ) -> list[Proof]:
-        """All steps of a rebuild (`BatchLayer.rebuild`), with a run of lineage for each of its views."""
+        """Runs all steps of a rebuild (`BatchLayer.rebuild`), with a run of lineage for each of its views."""
         with lineage.runs(self.settings, self.tell) as runs:
 
             def sealed(id: int) -> None:
@@ -392,20 +398,20 @@ class Deployment:
         return proofs
 
     def roll_back(self, view: str) -> tuple[int, int]:
-        """Hands a view back to the generation before the one it is read from; gives (from, to)."""
+        """Hands a view back to the generation before its published one. Returns (from, to)."""
         from batch_layer import rollback
 
         with rights.named(self.database, "A reader holds a view that the rollback renews"):
             return rollback.roll_back(self.database, view, self.tell)
 
     def run_ids(self, id: int) -> dict[str, str]:
-        """The id of the lineage run of each view of a rebuild."""
+        """The lineage run id of each view of a rebuild."""
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
         return lineage.ids_of(self.settings.postgres, run.id, run.views)
 
     def preview(self, name: str, files: Mapping[str, str]) -> list[PreviewedView]:
-        """Serves the views of these files in the schema `name`, beside the deployed ones, with live cells."""
+        """Serves the views of these files in the schema `name`, next to the deployed ones, with live cells."""
         from batch_layer import reprocess
         from batch_layer.preview import preview
 
@@ -416,17 +422,19 @@ class Deployment:
             preview(self.batch, name, catalog)
         dropping.drop_unused(self.database)
         with self.database.begin() as connection:
-            return [each for each in previews.listed(connection) if each.preview == name]
+            return [view for view in previews.listed(connection) if view.preview == name]
 
     def drop_preview(self, name: str) -> None:
-        """Ends a preview; what was computed for it alone is dropped."""
+        """Ends a preview, and drops the cells that were computed for it alone."""
         self.require_installed()
         with rights.named(self.database, f"A reader holds a view of the preview {name}"):
             self.database.retrying(lambda connection: previews.drop(connection, name))
         dropping.drop_unused(self.database)
 
     def check_live(self, names: Sequence[str] = ()) -> list[Verdict]:
-        """Runs the checks of views (of all, when none is named) as they are read now, and keeps the results."""
+        """Runs the checks of views as readers see them now, and stores the results. Without names, runs the checks of
+        all views.
+        """
         with self.database.snapshot() as connection:
             catalog, served = deployed(connection), views.served(connection)
             for name in names:
@@ -437,14 +445,14 @@ class Deployment:
                         way_out="`lamina status` lists the views.",
                     )
             wanted = names or [name for name in catalog.views if name in served]
-            found = checks.of_live(connection, catalog, wanted)
+            verdicts = checks.of_live(connection, catalog, wanted)
         with self.database.begin() as connection:
-            checks.record(connection, found, None)
-            checks.forget(connection, deployed(connection))  # what an apply has taken away meanwhile
-        return found
+            checks.record(connection, verdicts, None)
+            checks.forget(connection, deployed(connection))  # meanwhile, an apply may have removed some of them
+        return verdicts
 
     def skip(self, source: Source, partition: int, offset: int, reason: str) -> bool:
-        """Skips a record by name: it goes to quarantine, and nothing reads it any more. False when it was skipped."""
+        """Quarantines a record by name. After that, nothing reads it. Returns False if it was skipped already."""
         at = TopicPartition(source.topic, partition)
         first, end = (ends.get(at) for ends in (self.brokers.earliest(source.topic), self.brokers.latest(source.topic)))
         if first is None or end is None or not first <= offset < end:
@@ -461,7 +469,7 @@ class Deployment:
         return self.database.retrying(lambda connection: skipping.skip(connection, source.name, bad, tail, reason))
 
     def close(self) -> None:
-        """Gives back what it opened."""
+        """Closes the connections and the session that it opened."""
         if self._started is not None:
             self._started.stop()
         for part in ("brokers", "database"):

@@ -23,10 +23,10 @@ from serving_layer.promise import progress
 from view_algebra.errors import LaminaError
 
 STOP_SECONDS = 60.0
-"""How long the speed layer may take to end after it was asked: a micro-batch, and Spark's own end."""
+"""Seconds that the speed layer may take to end: a micro-batch, and Spark's own end."""
 
 HANGS_SECONDS = 5.0
-"""The same of one that hangs, which hardly hears it."""
+"""Seconds that a hanging speed layer may take to end, since it hardly reacts to the signal."""
 
 
 @dataclass(frozen=True)
@@ -37,22 +37,22 @@ class SpeedProcess:
 
     @property
     def mark(self) -> str:
-        """The argument that no other process has."""
+        """The argument by which the process is found."""
         return f"--mark={self.home.resolve() / 'speed'}"
 
     @property
     def log(self) -> Path:
-        """Where it tells what it does."""
+        """The file of its log."""
         return self.home / "logs" / "speed.log"
 
     def find(self) -> Running | None:
-        """The process, if it runs."""
+        """The process, or None if it does not run."""
         return processes.find(self.mark, name="python")
 
     def start(self, *, alone: bool = False) -> Running:
-        """Starts it, unless it runs; Spark needs some seconds more until the first micro-batch.
+        """Starts it unless it runs. Spark needs some seconds more until the first micro-batch.
 
-        `alone`: as `processes.spawn_command` says.
+        `alone`: see `processes.spawn_command`.
         """
         running = self.find()
         if running is not None:
@@ -60,7 +60,7 @@ class SpeedProcess:
         return processes.spawn_command(["speed"], home=self.home, log=self.log, marker=self.mark, alone=alone)
 
     def stop(self, *, within: float = STOP_SECONDS) -> bool:
-        """Ends it after the micro-batch it is in, at once after so many seconds; False when it did not run."""
+        """Ends it after its current micro-batch, or at once after `within` seconds. Returns False if it did not run."""
         running = self.find()
         if running is None:
             return False
@@ -68,7 +68,7 @@ class SpeedProcess:
         return True
 
     def expect(self, running: Running) -> None:
-        """Raises, with the end of its log, when it has ended."""
+        """Raises LaminaError, with the end of the log, if the process has ended."""
         if not running.alive():
             raise LaminaError(
                 "The speed layer ended",
@@ -78,7 +78,7 @@ class SpeedProcess:
 
 
 def start(output: Output, *, store: bool = False) -> tuple[Settings, Addresses]:
-    """Starts the services, with an object storage or without, and makes the database a serving layer."""
+    """Starts the services, with or without object storage, and makes the database a serving layer."""
     home = Settings.home_of().absolute()
     _refuse_others()
     began = time.monotonic()
@@ -94,11 +94,11 @@ def start(output: Output, *, store: bool = False) -> tuple[Settings, Addresses]:
 
 
 def _refuse_others() -> None:
-    """Raises when the settings name services of one's own, before any other is started."""
+    """Raises LaminaError if the settings name the user's own services, before any other is started."""
     try:
         embedded = Settings.read().embedded
     except LaminaError:
-        return  # as long as the embedded ones do not run; what is wrong otherwise is told when they do
+        return  # embedded services that do not run yet: other faults in the settings are reported once they do
     if not embedded:
         raise LaminaError(
             "The settings name services of your own",
@@ -131,15 +131,17 @@ def up(output: Output, *, store: bool = False) -> None:
 
 
 def _silent_for(settings: Settings) -> float | None:
-    """For how many seconds a speed layer that runs has said nothing, where that is too long: it hangs."""
+    """Seconds for which a running speed layer has been silent, if that is too long (it hangs), or None."""
     database = Database(settings.postgres)
     with closing(database), database.begin() as connection:
-        silent = [alarms.silent(connection, each) for each in progress.queries(connection).values()]
+        silent = [alarms.silent(connection, query) for query in progress.queries(connection).values()]
     return max((seconds for seconds in silent if seconds is not None), default=None)
 
 
 def connections(addresses: Addresses, speed: SpeedProcess, console: str) -> list[tuple[str, str]]:
-    """How to reach everything; the URLs carry the passwords of this folder's services. console: its address."""
+    """Addresses of all services. The URLs carry the passwords of this folder's services. `console` is the console's
+    address.
+    """
     store = addresses.store
     return [
         ("console", console),
@@ -170,7 +172,7 @@ def down(output: Output) -> None:
 
 
 if __name__ == "__main__":
-    for home in map(Path, sys.argv[1:]):  # what `make clean` stops before it removes the folders
+    for home in map(Path, sys.argv[1:]):  # `make clean` stops these before it removes the folders
         ConsoleProcess(home).stop()
         SpeedProcess(home).stop()
         Embedded(home).stop()

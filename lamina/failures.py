@@ -1,4 +1,4 @@
-"""What Postgres, Spark and the system refuse, in our words: one sentence, the evidence, the way out."""
+"""Errors of Postgres, Spark and the system in our words: one sentence, the evidence, the way out."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ _AWAY_IN_A_TASK = re.compile(
     re.MULTILINE,
 )
 """The line of a task's error that names a class of psycopg2. psycopg2 chooses the class by SQLSTATE (08…, 57P01 to
-57P03), or raises one of the first two if the connection broke; the words behind it depend on `lc_messages`."""
+57P03), or raises one of the first two if the connection broke. The words after it depend on `lc_messages`."""
 
 
 def in_our_words(error: Exception) -> LaminaError | None:
-    """The error with a way out for a refusal by Postgres, Spark or the system; None for a mistake of ours."""
+    """An error of Postgres, Spark or the system with a way out, or None for a mistake of ours."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     from serving_layer.postgres.database import REFUSALS, is_away, is_read_only, lacks_rights
 
     if isinstance(error, REFUSALS):
-        said = str(getattr(error, "orig", None) or error).strip()
+        text = str(getattr(error, "orig", None) or error).strip()
         if is_away(error):
-            return _away(said)
+            return _away(text)
         if lacks_rights(error):
             way_out = "Name the owner's login in LAMINA_POSTGRES. An analyst's login can only read views."
-            return LaminaError("The login in LAMINA_POSTGRES lacks the rights for this", evidence=said, way_out=way_out)
+            return LaminaError("The login in LAMINA_POSTGRES lacks the rights for this", evidence=text, way_out=way_out)
         if is_read_only(error):
             way_out = "Name the primary in LAMINA_POSTGRES for whatever is not only reading."
-            return LaminaError("This Postgres is a standby: nothing is written there", evidence=said, way_out=way_out)
+            return LaminaError("This Postgres is a standby: nothing is written there", evidence=text, way_out=way_out)
         way_out = "Its transaction was rolled back. Fix what the error names, and repeat the command."
-        return LaminaError("Postgres reported an error", evidence=said, way_out=way_out)
+        return LaminaError("Postgres reported an error", evidence=text, way_out=way_out)
     if isinstance(error, (PySparkException, Py4JError)):
         lost = _lost_by_jdbc(error)
         return by_spark(str(error)) if lost is None else _away(lost)
@@ -47,23 +47,23 @@ def in_our_words(error: Exception) -> LaminaError | None:
 
 
 def told(error: Exception) -> LaminaError:
-    """The error with a way out for any error; a mistake of ours is raised again."""
-    failure = error if isinstance(error, LaminaError) else in_our_words(error)
-    if failure is None:
+    """The error as a LaminaError. Raises it again if it is a mistake of ours."""
+    translated = error if isinstance(error, LaminaError) else in_our_words(error)
+    if translated is None:
         raise error
-    return failure
+    return translated
 
 
 def of_view(name: str, error: Exception) -> LaminaError:
-    """The error with a way out for a view that could not be computed, with its name; an error of ours is unchanged."""
-    failure = told(error)
-    if failure is error:
-        return failure
-    return LaminaError(f"{name}: {failure.what}", evidence=failure.evidence, way_out=failure.way_out)
+    """The error as a LaminaError that names the view whose computation raised it. A LaminaError stays as it is."""
+    translated = told(error)
+    if translated is error:
+        return translated
+    return LaminaError(f"{name}: {translated.what}", evidence=translated.evidence, way_out=translated.way_out)
 
 
-def by_spark(said: str) -> LaminaError:
-    """The root cause, out of a page of Java's; or that a task lost Postgres.
+def by_spark(text: str) -> LaminaError:
+    """The cause in a page of Java's text, in one sentence. Says so if a task lost Postgres.
 
     >>> by_spark("Job aborted.|at x.y(z)|Caused by: IOException: No space left".replace("|", chr(10))).evidence
     'IOException: No space left'
@@ -74,11 +74,11 @@ def by_spark(said: str) -> LaminaError:
     """
     from master_log.causes import cause
 
-    if (away := _AWAY_IN_A_TASK.search(said)) is not None:
+    if (away := _AWAY_IN_A_TASK.search(text)) is not None:
         return _away(away[0].strip())
     return LaminaError(
         "Spark failed",
-        evidence=cause(said),
+        evidence=cause(text),
         way_out="Fix what the error names, and repeat the command. Spark's log is logs/spark.log in LAMINA_HOME.",
     )
 
@@ -97,12 +97,12 @@ def _lost_by_jdbc(error: Exception) -> str | None:
     return None
 
 
-def _away(said: str) -> LaminaError:
+def _away(text: str) -> LaminaError:
     from serving_layer.postgres.database import PostgresAway
 
     return PostgresAway(
         "Postgres went away in the middle",
-        evidence=said,
+        evidence=text,
         way_out="What was not committed is rolled back, and nothing is lost. Make sure that Postgres runs, and repeat"
         " the command.",
     )

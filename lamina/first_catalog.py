@@ -1,4 +1,4 @@
-"""A first source and a first view for records that were looked at, as the text of two files of a catalog."""
+"""A first source and a first view for sampled records, as the text of two files of a catalog."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from view_algebra.written.declarations import ICEBERG_COLUMNS, LONGEST_SOURCE
 from view_algebra.written.properties import OF_FIELD
 
 LONGEST_COLUMN = 60
-"""Characters of a column's name that is made up; Postgres has 63."""
+"""Characters of a column name that we make up. Postgres allows 63."""
 
 LONGEST_EXAMPLE = 20
 """Characters of a value in a comment."""
@@ -44,15 +44,15 @@ KINDS = {
 
 _CATEGORY_NAME = re.compile(r"(?i)country|region|city|status|state|type|kind|category|channel|method|segment|group")
 _DUE = re.compile(r"(?i)birth|expir|due|until|valid|deadline")
-"""Names of times that are not when something happened."""
+"""Names of times at which nothing has happened yet, such as a due date."""
 
 _PERSONAL = re.compile(r"(?i)phone|mobile|fax|e.?mail|name$|birth|account|iban|card|ssn|passport|tax|address|street")
-"""Names of fields whose values stand in no comment, since they are about a person."""
+"""Names of fields whose values are left out of comments because they are about a person."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the source, and the field that it comes from."""
+    """A column of the source, and its field in the records."""
 
     name: str
     field: Field
@@ -64,12 +64,12 @@ class Column:
 
     @property
     def seen(self) -> Seen:
-        """The values that it had."""
+        """The values seen in the sample."""
         return self.field.seen
 
     @property
     def looks_like_a_time(self) -> bool:
-        """True if it is a text, and most of its values are written as times are in some country."""
+        """True if it is a text and most of its values are written as some country writes times."""
         return self.kind.name == "STRING" and 2 * self.seen.texts["like a time"] > self.seen.values
 
 
@@ -87,13 +87,13 @@ class Proposal:
     order: str
 
 
-def name_of(given: str, *, is_file: bool) -> str:
+def name_of(location: str, *, is_file: bool) -> str:
     """The name of a source for a file or a topic.
 
     >>> name_of("data/My Orders-2024.csv.gz", is_file=True), name_of("shop.orders.v1", is_file=False)
     ('my_orders_2024', 'shop_orders_v1')
     """
-    text = Path(without_ending(given)).stem if is_file else given
+    text = Path(without_ending(location)).stem if is_file else location
     name = re.sub(r"[^a-z0-9]+", "_", _ascii(text).lower()).strip("_") or "records"
     is_taken = name in ("raw_records", "good_records") or spark_name(name) != name
     name = f"t_{name}" if name[0].isdigit() or is_taken else name
@@ -109,16 +109,16 @@ def proposal(
     key: Sequence[str] = (),
     as_table: bool = False,
 ) -> Proposal:
-    """The source and the view. `key`: the columns of its PRIMARY KEY if it is to be a table; by default a guess.
+    """The source and the view. `key` lists the columns of a table's PRIMARY KEY, by default a guess.
 
-    topic: where the records were seen, if it was not in a file.
+    `topic` is the topic that the records were read from, or None for a file.
     """
     is_file, topic = topic is None, topic or name
     as_table = as_table or sample.is_changes
     columns = _columns(sample.fields)
     of_topic = sample.key.fields if sample.key else ()
-    proposed = tuple(_named(columns, each).name for each in key or of_topic) or _key(columns)
-    columns = tuple(_with_digits(each) if each.name in key else each for each in columns)
+    proposed = tuple(_named(columns, column_name).name for column_name in key or of_topic) or _key(columns)
+    columns = tuple(_with_digits(column) if column.name in key else column for column in columns)
     if as_table and not proposed:
         raise LaminaError(
             f"{name}: no column is a key of its own",
@@ -146,24 +146,24 @@ def proposal(
         key_format=_key_format(columns, proposed, sample, as_table=as_table, is_file=is_file),
     )
     row_key = proposed if as_table else ()
-    # By its key, each row of a table would be counted alone.
-    shown = [each for each in columns if (each.name,) != row_key]
+    # A view grouped by the table's key would count every row alone.
+    shown = [column for column in columns if (column.name,) != row_key]
     view, select, order = _view(shown or columns, name, sample, event_time, as_table=as_table)
     files = {f"sources/{name}.sql": source, f"views/{view}.sql": select}
     return Proposal(name, view, topic, files, columns, event_time.name if event_time else None, proposed, order)
 
 
 def _columns(fields: Sequence[Field]) -> tuple[Column, ...]:
-    """A column for each field: of its own name, if SQL can have it without more."""
-    own = {each.name.lower() for each in fields if _is_plain(each.name)}
+    """A column for each field. It has the field's name if SQL can use that without quotes."""
+    own = {seen_field.name.lower() for seen_field in fields if _is_plain(seen_field.name)}
     taken: set[str] = set()
     columns = []
-    for each in fields:
-        name = each.name
+    for seen_field in fields:
+        name = seen_field.name
         if not _is_plain(name) or name.lower() in taken:
             name = _free(_made_up(name), taken | own)
         taken.add(name.lower())
-        columns.append(Column(name, each))
+        columns.append(Column(name, seen_field))
     return tuple(columns)
 
 
@@ -181,9 +181,9 @@ def _made_up(name: str) -> str:
     >>> _made_up("Unit Price (€)"), _made_up("kafka_key"), _made_up("2nd"), _made_up("_pos"), _made_up("日")
     ('unit_price', 'key', 'field_2nd', 'pos', 'field')
     """
-    made = re.sub(r"[^a-z0-9]+", "_", _ascii(name).lower()).strip("_").removeprefix("kafka_") or "field"
-    made = f"field_{made}" if made[0].isdigit() else made
-    return made[:LONGEST_COLUMN].rstrip("_")
+    plain = re.sub(r"[^a-z0-9]+", "_", _ascii(name).lower()).strip("_").removeprefix("kafka_") or "field"
+    plain = f"field_{plain}" if plain[0].isdigit() else plain
+    return plain[:LONGEST_COLUMN].rstrip("_")
 
 
 def _ascii(text: str) -> str:
@@ -192,7 +192,7 @@ def _ascii(text: str) -> str:
 
 def _free(name: str, taken: Collection[str]) -> str:
     numbered = (f"{name}_{number}" for number in itertools.count(2))
-    return next(each for each in itertools.chain([name], numbered) if each not in taken)
+    return next(candidate for candidate in itertools.chain([name], numbered) if candidate not in taken)
 
 
 def _named(columns: Sequence[Column], name: str) -> Column:
@@ -208,14 +208,16 @@ def _named(columns: Sequence[Column], name: str) -> Column:
 
 def _key(columns: Sequence[Column]) -> tuple[str, ...]:
     """The column that told all records apart, if it is called an id."""
-    unique = [each for each in columns if each.seen.is_unique and not each.seen.nulls and _can_be_key(each.kind)]
+    unique = [
+        column for column in columns if column.seen.is_unique and not column.seen.nulls and _can_be_key(column.kind)
+    ]
     return (unique[0].name,) if unique and unique[0].seen.values > 1 else ()
 
 
 def _key_format(
     columns: Sequence[Column], key: Sequence[str], sample: Sample, *, as_table: bool, is_file: bool
 ) -> str | None:
-    """The `key_format` of a table: as `lamina ingest` writes it, or as it is in the topic; None for a stream."""
+    """The `key_format` of a table, as `lamina ingest` writes it or as the topic has it. None for a stream."""
     if not as_table:
         return None
     if is_file or sample.is_changes:
@@ -235,7 +237,7 @@ def _refuse_nulls(columns: Sequence[Column], key: Sequence[str], sample: Sample)
 
 
 def _with_digits(column: Column) -> Column:
-    """A key with fractions keeps them as they are written: 1.1 and 1.10 are two keys."""
+    """A key with fractions keeps its digits as they are written: 1.1 and 1.10 are two keys."""
     is_fraction = column.kind.numeric and not column.kind.integral and column.kind.scale != 0
     return replace(column, field=replace(column.field, kind=STRING)) if is_fraction else column
 
@@ -245,7 +247,7 @@ def _can_be_key(kind: Type) -> bool:
 
 
 def _event_time(columns: Sequence[Column]) -> Column | None:
-    """The one column that is a time; a date only if there is no other."""
+    """The only column that is a timestamp, or the only date if there are no timestamps."""
     times = [column for column in columns if column.kind == TIMESTAMP and not _DUE.search(column.field.name)]
     dates = [column for column in columns if column.kind == DATE and not _DUE.search(column.field.name)]
     alone = times or dates
@@ -253,7 +255,9 @@ def _event_time(columns: Sequence[Column]) -> Column | None:
 
 
 def _category(columns: Sequence[Column], sample: Sample) -> Column | None:
-    """The column whose few values say most: a text before a flag and a small number, one with a fitting name first."""
+    """The column whose few values say most: a text before a flag, a flag before a small number, and a telling name
+    before all.
+    """
 
     def is_one(column: Column) -> bool:
         several = 2 <= len(column.seen.different) <= max(2, column.seen.values // 2)
@@ -288,7 +292,9 @@ def _source(
     key_format: str | None,
 ) -> str:
     as_table = key_format is not None
-    lines = [f"  {spark_name(each.name)} {each.kind.spark} COMMENT {spark_text(_comment(each))}" for each in columns]
+    lines = [
+        f"  {spark_name(column.name)} {column.kind.spark} COMMENT {spark_text(_comment(column))}" for column in columns
+    ]
     keys = ", ".join(map(spark_name, key))
     if as_table:
         lines.append(f"  PRIMARY KEY ({keys})")
@@ -296,12 +302,14 @@ def _source(
     properties |= {"event_time": "source.ts_ms"} if sample.is_changes else {}
     properties |= {"epoch": sample.epoch} if sample.epoch else {}
     properties |= {"empty_as_null": "true"} if sample.empty_as_null else {}
-    properties |= {f"{OF_FIELD}{each.name}": each.field.name for each in columns if each.name != each.field.name}
-    said = ",\n  ".join(f"{spark_text(name)} = {spark_text(value)}" for name, value in properties.items())
+    properties |= {
+        f"{OF_FIELD}{column.name}": column.field.name for column in columns if column.name != column.field.name
+    }
+    properties_text = ",\n  ".join(f"{spark_text(name)} = {spark_text(value)}" for name, value in properties.items())
     options = f"topic '{topic}', format '{'debezium-' * sample.is_changes}{sample.format}'"
     options += f", key_format '{key_format}'" if as_table and not sample.is_changes else ""
     options += ", frame 'registry'" if sample.is_framed and sample.format == "json" else ""
-    ends = f"\nTBLPROPERTIES (\n  {said}\n);\n" if said else ";\n"
+    ends = f"\nTBLPROPERTIES (\n  {properties_text}\n);\n" if properties_text else ";\n"
     body = ",\n".join(lines)
     notes = "".join(f"-- {note}\n" for note in _notes(sample, columns, seen_in, event_time, keys, as_table=as_table))
     return f"{notes}CREATE TABLE {name} (\n{body}\n)\nUSING kafka OPTIONS ({options}){ends}"
@@ -318,14 +326,14 @@ def _notes(
             "The events have no schemas: dates are numbers of days, decimals may be base64, and bytes are texts."
         )
         notes.append("Declare such columns DATE, DECIMAL(p, s) and BINARY: docs/sql.md says what else they need.")
-    times = [each.name for each in columns if each.kind in (TIMESTAMP, DATE)]
+    times = [column.name for column in columns if column.kind in (TIMESTAMP, DATE)]
     if event_time is None and times and not sample.is_changes:
         ways = f"'event_time' = '{times[0]}'"
         notes.append(
             f"Several columns are times ({', '.join(times)}): TBLPROPERTIES ({ways}) says when a record happened."
         )
     if keys and not as_table:
-        if any(each.seen.is_unique for each in columns if spark_name(each.name) == keys):
+        if any(column.seen.is_unique for column in columns if spark_name(column.name) == keys):
             notes.append(f"No two records had the same {keys}: UNIQUE ({keys}) counts an event once if sent twice.")
         notes.append(f"PRIMARY KEY ({keys}) makes this a table of the newest record of each: lamina init --table.")
     return notes
@@ -334,15 +342,15 @@ def _notes(
 def _comment(column: Column) -> str:
     """The values of a column, in one line."""
     seen = column.seen
-    said = [f"seen {seen.values:,} time{'s' * (seen.values != 1)}"]
+    parts = [f"seen {seen.values:,} time{'s' * (seen.values != 1)}"]
     if seen.nulls:
-        said.append(f"{seen.nulls:,} null{'s' * (seen.nulls != 1)}")
-    said += filter(None, [_values(column), _doubt(column)])
-    return ", ".join(said)
+        parts.append(f"{seen.nulls:,} null{'s' * (seen.nulls != 1)}")
+    parts += filter(None, [_values(column), _doubt(column)])
+    return ", ".join(parts)
 
 
 def _values(column: Column) -> str | None:
-    """A few values: of a category the most frequent, else the first and the last; never a value of a text with many."""
+    """A few values: a category's most frequent, or the lowest and the highest. Never a value of a text with many."""
     seen = column.seen
     if column.kind.nested or not seen.values or _PERSONAL.search(column.field.name):
         return None
@@ -362,7 +370,7 @@ def _short(number: Decimal | None) -> str:
 
 
 def _doubt(column: Column) -> str | None:
-    """A reason for a type that its author might not expect, or None."""
+    """A reason for a type that the author might not expect, or None."""
     seen = column.seen
     if column.kind == TIMESTAMP and column.kind.unit:
         return "numbers since 1970"
@@ -390,9 +398,9 @@ def _doubt(column: Column) -> str | None:
 def _view(
     columns: Sequence[Column], name: str, sample: Sample, event_time: Column | None, *, as_table: bool
 ) -> tuple[str, str, str]:
-    """The name of a first view, its statement, and what to order its rows by."""
-    times = [event_time] if event_time else [each for each in columns if each.kind in (TIMESTAMP, DATE)]
-    time = None if as_table else min(times, key=lambda each: each.kind == DATE, default=None)
+    """The first view's name, its statement, and the ORDER BY for showing it."""
+    times = [event_time] if event_time else [column for column in columns if column.kind in (TIMESTAMP, DATE)]
+    time = None if as_table else min(times, key=lambda column: column.kind == DATE, default=None)
     category = _category(columns, sample)
     keys: list[tuple[str, str]] = []
     if time is not None:
@@ -414,7 +422,7 @@ def _view(
 
 
 def _rows(columns: Sequence[Column], name: str, *, as_table: bool) -> tuple[str, str, str]:
-    """A view of the records themselves, or of how many rows a table has."""
+    """A view of the records themselves, or of a table's number of rows."""
     if as_table:
         return (
             f"{name}_count",

@@ -1,4 +1,4 @@
-"""The address of Kafka's brokers as it is set: a list of servers, or a URL that says how to log in there."""
+"""The address of Kafka's brokers in the settings: a list of servers, or a URL with a login."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PARAMETERS = {
     "token_ca_file": ("token_url",),
     "scope": ("token_url",),
 }
-"""Those of the URL, and those that each needs."""
+"""Parameters of the URL, with the parameters that each one needs."""
 
 
 def brokers(text: str) -> tuple[str, Login | None]:
-    """Bootstrap servers, and the login of a URL as `sasl_ssl://user:password@host:9093,…?mechanism=PLAIN`.
+    """Bootstrap servers, and the login of a URL such as `sasl_ssl://user:password@host:9093,…?mechanism=PLAIN`.
 
-    Raises LaminaError, which shows neither a password nor the parameters' values.
+    The LaminaError for a bad URL shows neither a password nor the values of parameters.
     """
     scheme, is_url, rest = text.partition("://")
     login = None
@@ -47,62 +47,63 @@ def _url(scheme: str, rest: str) -> tuple[str, Login]:
         raise _no_brokers(shown) from None
     who, _, servers = url.netloc.rpartition("@")
     user, _, password = map(unquote, who.partition(":"))
-    given = dict(parse_qsl(url.query))
-    mechanism = given.get("mechanism", OAUTH if "token_url" in given else Login.mechanism)
-    cut_off = "@" in url.query + url.fragment and not who  # by a ? or # of the password, whose rest is shown nowhere
+    parameters = dict(parse_qsl(url.query))
+    mechanism = parameters.get("mechanism", OAUTH if "token_url" in parameters else Login.mechanism)
+    # A ? or # in the password has cut it off, and its rest must not be shown.
+    cut_off = "@" in url.query + url.fragment and not who
     if scheme not in PROTOCOLS or url.path.strip("/") or cut_off:
         raise _no_brokers(shown)
     if mechanism not in MECHANISMS:
         raise _no_brokers(f"{shown}?mechanism={mechanism}")
-    for name in given:
+    for name in parameters:
         if name not in PARAMETERS:
             raise _no_brokers(f"{shown}?{name}=…, a parameter that Lamina does not know")
         for needed in PARAMETERS[name]:
-            if needed not in given:
+            if needed not in parameters:
                 raise _no_brokers(f"{shown}?{name}=… without {needed}")
     has_user = scheme.startswith("SASL") and mechanism != MSK
     if bool(user) != has_user:
         raise _no_brokers(f"{shown.replace('…@', '')}, which {'has' if user else 'lacks'} a user")
-    if (mechanism == OAUTH and scheme.startswith("SASL")) != ("token_url" in given):
-        has = "has" if "token_url" in given else "lacks"
+    if (mechanism == OAUTH and scheme.startswith("SASL")) != ("token_url" in parameters):
+        has = "has" if "token_url" in parameters else "lacks"
         raise _no_brokers(f"{shown}?mechanism={mechanism}, which {has} a token_url")
     login = Login(
         scheme,
         mechanism,
-        *(("", "") if "token_url" in given else (user, password)),
-        given.get("ca_file"),
-        certificate(given),
-        tokens(user, password, given),
+        *(("", "") if "token_url" in parameters else (user, password)),
+        parameters.get("ca_file"),
+        certificate(parameters),
+        tokens(user, password, parameters),
     )
     return servers, login
 
 
-def certificate(given: dict[str, str]) -> ClientCertificate | None:
+def certificate(parameters: dict[str, str]) -> ClientCertificate | None:
     """The client certificate that the parameters name."""
-    if "cert_file" not in given:
+    if "cert_file" not in parameters:
         return None
-    return ClientCertificate(given["cert_file"], given.get("key_file"), given.get("key_password", ""))
+    return ClientCertificate(parameters["cert_file"], parameters.get("key_file"), parameters.get("key_password", ""))
 
 
-def tokens(client: str, secret: str, given: dict[str, str]) -> TokenEndpoint | None:
-    """The token endpoint that the parameters name. Raises LaminaError for a URL that is not one of the web."""
-    if "token_url" not in given:
+def tokens(client: str, secret: str, parameters: dict[str, str]) -> TokenEndpoint | None:
+    """The token endpoint that the parameters name. Raises LaminaError unless it is an http or https URL."""
+    if "token_url" not in parameters:
         return None
-    url = given["token_url"]
+    url = parameters["token_url"]
     if not url.startswith(("https://", "http://")):
         raise LaminaError(
-            "The token endpoint is not a URL of the web",
+            "The token endpoint is not an http or https URL",
             evidence=f"Found {url!r}.",
             way_out="token_url looks like https://id.example.org/realms/x/protocol/openid-connect/token.",
         )
-    return TokenEndpoint(url, client, secret, given.get("scope", ""), given.get("token_ca_file"))
+    return TokenEndpoint(url, client, secret, parameters.get("scope", ""), parameters.get("token_ca_file"))
 
 
-def _no_brokers(found: str) -> LaminaError:
+def _no_brokers(shown: str) -> LaminaError:
     return LaminaError(
         "LAMINA_KAFKA is not a list of brokers",
-        evidence=f"Found {found}.",
-        way_out="It looks like host1:9092,host2:9092, or where they ask for a login like"
+        evidence=f"Found {shown}.",
+        way_out="It looks like host1:9092,host2:9092, or, for brokers that ask for a login, like"
         f" sasl_ssl://user:password@host:9093?mechanism={Login.mechanism}&ca_file=/path (special characters %-encoded;"
         f" {', '.join(PROTOCOLS).lower()}; {', '.join(MECHANISMS)}; {', '.join(PARAMETERS)}).",
     )

@@ -1,9 +1,9 @@
-"""OpenLineage events of `apply` and of rebuilds: which SQL made which view of which topics, when, and what came of it.
+"""OpenLineage events of `apply` and of rebuilds: the SQL, inputs, output, time and outcome of each view's run.
 
-Each view that is computed or deployed has a run of its own: START, then COMPLETE or FAIL. The run of a view in a
-rebuild has the same id in every process that works at it. Events are sent by a thread:
-a receiver that is down or slow costs a line of narration and `PATIENCE` seconds at the end, and fails nothing. Where
-no receiver is configured, OpenLineage's client is not even imported.
+Each view that is computed or deployed has its own run: START, then COMPLETE or FAIL. A view's run in a rebuild has the
+same id in every process that works on it. A thread sends the events. A receiver that is down or slow costs a line of
+narration and `PATIENCE` seconds at the end, but no command fails because of it. Without a configured receiver,
+OpenLineage's client is not even imported.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PRODUCER = f"lamina/{__version__}"
 
 @dataclass(frozen=True)
 class Dataset:
-    """A topic or an analyst's view, by OpenLineage's naming; columns: name, type and comment."""
+    """A topic or an analyst's view, by OpenLineage's naming. A column is a name, a type and a comment."""
 
     namespace: str
     name: str
@@ -47,7 +47,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Finding:
-    """A proof or a check of a view: what is to be, and what was found."""
+    """The outcome of a proof or a check of a view: how many of `of` fail."""
 
     name: str
     type: Literal["proof", "check"]
@@ -58,7 +58,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Event:
-    """One event of a view's run. error: why it failed. tests: its proof and its checks."""
+    """One event of a view's run. `error` is the reason of a failure, `tests` are its proof and its checks."""
 
     at: datetime
     type: Literal["START", "COMPLETE", "FAIL"]
@@ -73,7 +73,7 @@ class Event:
 
 @dataclass
 class Runs:
-    """The runs of the views of one command; every method does nothing where no receiver is configured."""
+    """The runs of the views of one command. Without a configured receiver, every method does nothing."""
 
     settings: Settings
     tell: Callable[[str], None]
@@ -83,15 +83,15 @@ class Runs:
     _sender: Sender | None = None
 
     def start(self, catalog: Callable[[], Catalog], ids: Callable[[], Mapping[str, str]]) -> None:
-        """Begins a run of each of these views, by its id."""
+        """Begins a run for each of these views, with its id."""
         self.go_on(catalog, ids)
         if self._sender is not None:
             self._sender.send(self.started.values())
 
     def go_on(self, catalog: Callable[[], Catalog], ids: Callable[[], Mapping[str, str]]) -> None:
-        """Goes on with runs that another process has begun.
+        """Resumes runs that another process has begun.
 
-        What goes wrong in asking for them is told, and fails nothing.
+        An error in reading them is narrated and fails nothing.
         """
         if self.settings.lineage is None:
             return
@@ -100,26 +100,26 @@ class Runs:
             self.started = {
                 name: _started(self.settings, declared, declared.views[name], run) for name, run in ids().items()
             }
-        except Exception as error:  # noqa: BLE001 (lineage is told beside the work, and never in its way)
+        except Exception as error:  # noqa: BLE001 (lineage never fails a command)
             self.tell(f"no lineage events are sent: {_line(error)}")
             return
         if self.started:
             self._sender = Sender(self.settings.lineage)
 
     def proved(self, proofs: Sequence[Proof]) -> None:
-        """Takes what the proofs have found."""
-        for each in proofs:
-            compared = Finding("proof", "proof", each.differing, blocks=False, of=f"{each.cells} cells")
-            self._tests.setdefault(each.view, []).append(compared)
+        """Adds the results of proofs."""
+        for proof in proofs:
+            compared = Finding("proof", "proof", proof.differing, blocks=False, of=f"{proof.cells} cells")
+            self._tests.setdefault(proof.view, []).append(compared)
 
     def checked(self, verdicts: Sequence[Verdict]) -> None:
-        """Takes what the checks have found."""
-        for each in verdicts:
-            found = Finding(each.check, "check", each.failing, each.blocks, of=each.counts)
-            self._tests.setdefault(each.view, []).append(found)
+        """Adds the results of checks."""
+        for verdict in verdicts:
+            finding = Finding(verdict.check, "check", verdict.failing, verdict.blocks, of=verdict.counts)
+            self._tests.setdefault(verdict.view, []).append(finding)
 
     def held(self, views: Iterable[str]) -> None:
-        """These views were computed and are not read."""
+        """Marks views that were computed but not handed over."""
         self._held = frozenset(views)
 
     def end(self, error: BaseException | None = None) -> None:
@@ -134,18 +134,18 @@ class Runs:
         self.close()
 
     def close(self) -> None:
-        """Waits a little until all that has been left to the thread is sent."""
+        """Waits up to `PATIENCE` seconds until the thread has sent everything."""
         if self._sender is not None and (problem := self._sender.close()):
             self.tell(f"lineage events were not sent: {problem}")
 
 
 def new_ids(views: Iterable[str]) -> dict[str, str]:
-    """An id of a run for each of these views, which nobody has had before."""
+    """A new run id for each of these views."""
     return {view: str(uuid.uuid4()) for view in views}
 
 
 def ids_of(postgres: str, rebuild: int, views: Iterable[str]) -> dict[str, str]:
-    """The ids of the runs of a rebuild's views, the same in every process, whoever it logs in as.
+    """The run ids of a rebuild's views, the same in every process, whatever login it uses.
 
     >>> ids_of("postgresql://me@db/lamina", 7, ["v"]) == ids_of("postgresql://you:secret@db:5432/lamina", 7, ["v"])
     True
@@ -158,7 +158,7 @@ _OURS = uuid.uuid5(uuid.NAMESPACE_URL, "lamina://rebuilds")
 
 @contextmanager
 def runs(settings: Settings, tell: Callable[[str], None]) -> Iterator[Runs]:
-    """The runs of one command: ended well with the block, or with what it raises."""
+    """The runs of one command. They end with the block: COMPLETE, or FAIL with its exception."""
     begun = Runs(settings, tell)
     try:
         yield begun
@@ -169,7 +169,7 @@ def runs(settings: Settings, tell: Callable[[str], None]) -> Iterator[Runs]:
 
 
 class Sender:
-    """Sends events in their order, in a thread that the process does not wait for; stops at the first that fails."""
+    """Sends events in order, in a thread that the process does not wait for. Stops at the first failure."""
 
     def __init__(self, receiver: LineageReceiver) -> None:
         self._receiver = receiver
@@ -179,12 +179,12 @@ class Sender:
         self._thread.start()
 
     def send(self, events: Iterable[Event]) -> None:
-        """Leaves events to the thread."""
-        for each in events:
-            self._waiting.put(each)
+        """Hands events to the thread."""
+        for event in events:
+            self._waiting.put(event)
 
     def close(self) -> str:
-        """Waits a little for the last events; what went wrong in a line, or nothing."""
+        """Waits up to `PATIENCE` seconds for the last events. Returns the problem in one line, or an empty text."""
         self._waiting.put(None)
         self._thread.join(PATIENCE)
         if self._thread.is_alive():
@@ -199,7 +199,7 @@ class Sender:
             client.close()
         except ModuleNotFoundError as error:
             self._problem = f"{error}; OpenLineage's client comes with `pip install 'lamina[lineage]'`"
-        except Exception as error:  # noqa: BLE001 (told at the end; lineage never fails a command)
+        except Exception as error:  # noqa: BLE001 (reported at the end, lineage never fails a command)
             self._problem = f"{self._receiver.shown}: {_line(error)}"
 
 
@@ -210,10 +210,10 @@ def _client(receiver: LineageReceiver) -> OpenLineageClient:
         return OpenLineageClient()
     from openlineage.client.transport.http import HttpConfig, HttpTransport
 
-    given: dict[str, Any] = {"url": receiver.url, "endpoint": receiver.endpoint, "timeout": TIMEOUT}
+    options: dict[str, Any] = {"url": receiver.url, "endpoint": receiver.endpoint, "timeout": TIMEOUT}
     if receiver.api_key is not None:
-        given["auth"] = {"type": "api_key", "apiKey": receiver.api_key}
-    return OpenLineageClient(transport=HttpTransport(HttpConfig.from_dict({**given, "retry": {"total": 0}})))
+        options["auth"] = {"type": "api_key", "apiKey": receiver.api_key}
+    return OpenLineageClient(transport=HttpTransport(HttpConfig.from_dict({**options, "retry": {"total": 0}})))
 
 
 def _as_openlineage(event: Event, namespace: str) -> Any:
@@ -233,15 +233,15 @@ def _as_openlineage(event: Event, namespace: str) -> Any:
     if event.tests:
         tests = [
             TestExecution(
-                name=each.name,
-                type=each.type,
-                status="fail" if each.failing else "pass",
-                severity="error" if each.blocks else "warn",
+                name=finding.name,
+                type=finding.type,
+                status="fail" if finding.failing else "pass",
+                severity="error" if finding.blocks else "warn",
                 expected="0",
-                actual=str(each.failing),
-                description=f"of {each.of}",
+                actual=str(finding.failing),
+                description=f"of {finding.of}",
             )
-            for each in event.tests
+            for finding in event.tests
         ]
         facets["test"] = TestRunFacet(tests=tests)
     job = {"sql": facet_v2.sql_job.SQLJobFacet(query=event.sql, dialect="spark")}
@@ -250,14 +250,16 @@ def _as_openlineage(event: Event, namespace: str) -> Any:
         eventType=event_v2.RunState[event.type],
         run=event_v2.Run(runId=event.run, facets=facets),
         job=event_v2.Job(namespace=namespace, name=event.view, facets=dict(job)),
-        inputs=[event_v2.InputDataset(each.namespace, each.name, facets=schema(each)) for each in event.inputs],
+        inputs=[
+            event_v2.InputDataset(dataset.namespace, dataset.name, facets=schema(dataset)) for dataset in event.inputs
+        ],
         outputs=[event_v2.OutputDataset(event.output.namespace, event.output.name, facets=schema(event.output))],
         producer=PRODUCER,
     )
 
 
 def _started(settings: Settings, catalog: Catalog, view: View, run: str) -> Event:
-    """The first event of a view's run. Its inputs: the views that it reads, and the topics it reads directly."""
+    """The first event of a view's run. Its inputs are the views that it reads and the topics that it reads directly."""
     through = {source for name in view.reads for source in catalog.views[name].sources}
     topics = [source for source in view.sources if source not in through or source in view.fed_by]
     inputs = [_topic(settings, catalog, name) for name in topics]
@@ -268,13 +270,13 @@ def _started(settings: Settings, catalog: Catalog, view: View, run: str) -> Even
 
 def _topic(settings: Settings, catalog: Catalog, name: str) -> Dataset:
     source = catalog.sources[name]
-    columns = tuple((each.name, each.spark, each.comment) for each in source.columns)
+    columns = tuple((column.name, column.spark, column.comment) for column in source.columns)
     return Dataset(f"kafka://{settings.kafka.partition(',')[0]}", source.topic, columns)
 
 
 def _served(settings: Settings, view: View) -> Dataset:
     server, database = _place(settings.postgres)
-    columns = tuple((each.name, each.postgres, each.comment) for each in view.columns)
+    columns = tuple((column.name, column.postgres, column.comment) for column in view.columns)
     return Dataset(server, f"{database}.analytics.{view.name}", columns)
 
 

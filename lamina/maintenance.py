@@ -1,4 +1,4 @@
-"""`lamina maintain`: what grows with time and not with the data is kept small."""
+"""`lamina maintain`: bounds everything that grows with time rather than with the data."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ from view_algebra.errors import LaminaError
 
 @dataclass(frozen=True)
 class Done:
-    """The generations whose tables were dropped, the tables that were vacuumed, what was done to each source's log, and
-    what kept others from it.
-    """
+    """Dropped generations, vacuumed tables, the work on each source's log, and the errors of logs that failed."""
 
     dropped: Sequence[int]
     vacuumed: Sequence[str]
@@ -32,10 +30,11 @@ class Done:
 
 
 def maintain(opened: Deployment, sources: Sequence[Source]) -> Done:
-    """Drops retired generations and old history, removes what the dead left, maintains logs, quarantine and tables.
+    """Drops retired generations and old history, removes leftovers of dead processes, maintains logs, quarantine and
+    tables.
 
-    A log that cannot be maintained does not keep the others from it. One that is not there yet is passed over, and
-    one that two sources share is maintained once.
+    A log that fails does not stop the others. A missing log is passed over, and a log that two sources share is
+    maintained once.
     """
     for kept in ("checkpoints", "spark"):
         folders.sweep(opened.settings.home / kept)

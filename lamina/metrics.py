@@ -1,7 +1,7 @@
 """`lamina metrics`: the numbers of `serving_layer.monitoring.metrics` for Prometheus, and those of the brokers.
 
-The alert rules, the Grafana board and the table in docs/metrics.md are made from the same list, by
-`python -m lamina.metrics`.
+`python -m lamina.metrics` writes the alert rules and the Grafana board from the same list. The table in docs/metrics.md
+comes from it as well.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ UP = (
     ),
     Metric(
         "lamina_disk_free_bytes",
-        "Bytes that are free for LAMINA_HOME and for the warehouse, where these are folders of this machine.",
+        "Bytes that are free for LAMINA_HOME and for the warehouse, if these are folders of this machine.",
         ("folder",),
         alert=Alert(
             "LaminaDiskFull",
@@ -52,14 +52,14 @@ UP = (
     ),
     Metric("lamina_build_info", "1, with the versions that run.", ("version", "spark")),
 )
-"""Metrics that are there whatever is down."""
+"""Metrics that have a sample even if every service is down."""
 
 EVERY = (*UP, *METRICS)
 
 
 @dataclass(frozen=True, eq=False)
 class Numbers(Collector):
-    """Collects the numbers of a deployment when they are asked for; threads may share it."""
+    """Collects the numbers of a deployment at each request. Threads may share it."""
 
     opened: Deployment
 
@@ -75,13 +75,15 @@ class Numbers(Collector):
             yield named
 
     def samples(self) -> Iterator[Sample]:
-        """All samples of now. If Postgres or Kafka does not answer, `…_up` is 0, and what it knows is missing."""
+        """The current samples. If Postgres or Kafka does not answer, its `…_up` is 0 and its other metrics have no
+        samples.
+        """
         yield Sample("lamina_build_info", (__version__, version("pyspark")), 1)
         for folder, free in free_bytes(self.opened).items():
             yield Sample("lamina_disk_free_bytes", (folder,), free)
         try:
             with self.opened.database.snapshot() as connection:
-                found = list(read(connection))
+                samples = list(read(connection))
                 topics = {name: query.topic for name, query in progress.queries(connection).items()}
         except (PostgresError, LaminaError) as error:
             if not is_away(error):
@@ -89,30 +91,30 @@ class Numbers(Collector):
             yield Sample("lamina_postgres_up", (), 0)
             return
         yield Sample("lamina_postgres_up", (), 1)
-        yield from found
+        yield from samples
         brokers = self.opened.brokers
         answers = brokers.listening()
         yield Sample("lamina_kafka_up", (), answers)
         for source, topic in topics.items() if answers else ():
-            with suppress(LaminaError):  # the topic of this source is gone, or the brokers are by now
-                yield from _of_brokers(brokers, source, topic, found)
+            with suppress(LaminaError):  # the source's topic is gone, or Kafka went down meanwhile
+                yield from _of_brokers(brokers, source, topic, samples)
 
 
-def _of_brokers(brokers: Brokers, source: str, topic: str, found: Sequence[Sample]) -> Iterator[Sample]:
-    """How far a source is behind the end of its topic, and what Kafka still holds of what is archived.
+def _of_brokers(brokers: Brokers, source: str, topic: str, samples: Sequence[Sample]) -> Iterator[Sample]:
+    """The lag of a source behind the end of its topic, and the number of archived records that Kafka still holds.
 
-    found: the samples that Postgres gave, with the offsets that are counted and archived.
+    `samples` are those from Postgres, with the counted and archived offsets.
     """
     ends, earliest = brokers.latest(topic), brokers.earliest(topic)
-    unarchived = {each.labels: each.value for each in found if each.metric == "lamina_archive_lag_offsets"}
-    for each in found:
-        if each.metric != "lamina_source_next_offset" or each.labels[0] != source:
+    unarchived = {sample.labels: sample.value for sample in samples if sample.metric == "lamina_archive_lag_offsets"}
+    for sample in samples:
+        if sample.metric != "lamina_source_next_offset" or sample.labels[0] != source:
             continue
-        at = TopicPartition(topic, int(each.labels[1]))
-        yield Sample("lamina_source_lag_offsets", each.labels, max(0, ends.get(at, each.value) - each.value))
+        at = TopicPartition(topic, int(sample.labels[1]))
+        yield Sample("lamina_source_lag_offsets", sample.labels, max(0, ends.get(at, sample.value) - sample.value))
         if at in earliest:
-            headroom = each.value - unarchived[each.labels] - earliest[at]
-            yield Sample("lamina_archive_headroom_offsets", each.labels, headroom)
+            headroom = sample.value - unarchived[sample.labels] - earliest[at]
+            yield Sample("lamina_archive_headroom_offsets", sample.labels, headroom)
 
 
 def labels_of(name: str) -> tuple[str, ...]:
@@ -121,14 +123,14 @@ def labels_of(name: str) -> tuple[str, ...]:
 
 
 def registry(opened: Deployment) -> CollectorRegistry:
-    """What Prometheus' client writes out, or serves."""
-    found = CollectorRegistry(auto_describe=False)
-    found.register(Numbers(opened))
-    return found
+    """The registry that Prometheus' client writes out or serves."""
+    collectors = CollectorRegistry(auto_describe=False)
+    collectors.register(Numbers(opened))
+    return collectors
 
 
 def rules() -> str:
-    """Prometheus' alert rules: one for each metric that has an alert."""
+    """Prometheus' alert rules, one for each metric with an alert."""
     alerting = [(metric, metric.alert) for metric in EVERY if metric.alert is not None]
     listed = [
         {
@@ -159,7 +161,7 @@ def board() -> str:
 
 
 def _panel(number: int, metric: Metric) -> dict[str, object]:
-    """A chart of a metric, two in a row; of a counter, its rate."""
+    """A chart of a metric, two in a row. For a counter it shows the rate."""
     query = f"rate({metric.name}[1m])" if metric.kind == "counter" else metric.name
     unit = next((UNITS[ending] for ending in UNITS if metric.name.endswith(ending)), "short")
     legend = " ".join(f"{{{{{label}}}}}" for label in metric.labels)
@@ -179,7 +181,7 @@ UNITS = {"_seconds": "s", "_behind": "s", "_bytes": "bytes", "_ratio": "percentu
 
 
 def document() -> str:
-    """The rows of docs/metrics.md: a metric, its labels, its meaning, and when somebody is called."""
+    """The rows of docs/metrics.md: a metric, its labels, its meaning, and the condition of its alert."""
     rows = [f"| `{metric.name}` | {', '.join(metric.labels)} | {metric.help} | {_called(metric)} |" for metric in EVERY]
     return "\n".join(["| metric | labels | value | alert |", "|---|---|---|---|", *rows]) + "\n"
 
@@ -196,10 +198,10 @@ FILES: dict[str, Callable[[], str]] = {
     "deploy/prometheus/lamina.rules.json": rules,
     "deploy/grafana/lamina.json": board,
 }
-"""Files that are made from the list of metrics."""
+"""Files made from the list of metrics, and the functions that make them."""
 
 if __name__ == "__main__":
-    for name, made in FILES.items():
+    for name, text_of in FILES.items():
         path = Path(__file__).resolve().parents[1] / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(made())
+        path.write_text(text_of())

@@ -1,4 +1,4 @@
-"""The address of Postgres: as it is set, as psycopg2 takes it, with a passfile's password, and as Java takes it."""
+"""The address of Postgres in the settings, for psycopg2 (with a passfile's password) and for Java."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from view_algebra.errors import LaminaError
 
 
 def postgres_url(text: str, name: str) -> str:
-    """The URL in the one form that psycopg2 takes; SQLAlchemy's `postgresql+psycopg2://` is understood.
+    """The URL in the only form that psycopg2 accepts. `postgresql+psycopg2://` of SQLAlchemy is accepted, too.
 
-    Raises LaminaError, which shows the URL without its password.
+    The LaminaError for a bad URL does not show its password.
     """
     problem = None
     try:
@@ -29,7 +29,7 @@ def postgres_url(text: str, name: str) -> str:
         elif not parts.username:
             problem = "names no user"
         else:
-            _ = parts.port  # raises when it is no number
+            _ = parts.port  # raises if it is not a number
             return urlunsplit(("postgresql", parts.netloc, parts.path, parts.query, ""))
     except ValueError as error:
         problem = f"is malformed: {error}"
@@ -43,32 +43,34 @@ def postgres_url(text: str, name: str) -> str:
 
 
 def _with_login(parts: SplitResult) -> SplitResult:
-    """With the user and the password where everybody looks for them; libpq takes them from the query, too."""
-    given = parse_qsl(parts.query, keep_blank_values=True)
-    said = {key: value for key, value in given if key in ("user", "password")}
-    if not said:
+    """The URL with user and password in the login part. libpq also accepts them in the query."""
+    parameters = parse_qsl(parts.query, keep_blank_values=True)
+    login_parts = {key: value for key, value in parameters if key in ("user", "password")}
+    if not login_parts:
         return parts
-    user = said.get("user", unquote(parts.username or ""))
-    password = said.get("password", unquote(parts.password or ""))
+    user = login_parts.get("user", unquote(parts.username or ""))
+    password = login_parts.get("password", unquote(parts.password or ""))
     login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
-    rest = [(key, value) for key, value in given if key not in said]
+    rest = [(key, value) for key, value in parameters if key not in login_parts]
     return parts._replace(netloc=f"{login}@{parts.netloc.rpartition('@')[2]}", query=urlencode(rest))
 
 
 def with_password(url: str, environment: Mapping[str, str]) -> str:
-    """The URL with the password that libpq would find in a passfile: Java's driver and Spark's workers look in none."""
+    """The URL with the password that libpq would find in a passfile. Java's driver and Spark's workers read no
+    passfile.
+    """
     parts = urlsplit(url)
     if parts.password is not None:
         return url
-    given = dict(parse_qsl(parts.query))
-    path = given.get("passfile") or environment.get("PGPASSFILE") or Path("~/.pgpass").expanduser()
+    parameters = dict(parse_qsl(parts.query))
+    path = parameters.get("passfile") or environment.get("PGPASSFILE") or Path("~/.pgpass").expanduser()
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
         return url
     wanted = (parts.hostname or "", str(parts.port or 5432), parts.path.strip("/"), unquote(parts.username or ""))
     for line in lines:
-        fields = [re.sub(r"\\(.)", r"\1", each) for each in re.split(r"(?<!\\):", line)]
+        fields = [re.sub(r"\\(.)", r"\1", part) for part in re.split(r"(?<!\\):", line)]
         if (
             not line.startswith("#")
             and len(fields) == 5
@@ -80,7 +82,9 @@ def with_password(url: str, environment: Mapping[str, str]) -> str:
 
 
 def without_password(url: str, passfile: Path) -> str:
-    """The URL for a command line, which others see: libpq finds the password in the passfile, which is written."""
+    """Writes the password to a passfile, and returns the URL without it for a command line, which other users
+    can see.
+    """
     parts = urlsplit(url)
     if parts.password is None:
         return url
@@ -89,7 +93,7 @@ def without_password(url: str, passfile: Path) -> str:
     passfile.parent.mkdir(parents=True, exist_ok=True)
     passfile.touch(mode=0o600)
     passfile.chmod(0o600)
-    passfile.write_text(":".join(re.sub(r"([\\:])", r"\\\1", each) for each in fields) + "\n", encoding="utf-8")
+    passfile.write_text(":".join(re.sub(r"([\\:])", r"\\\1", part) for part in fields) + "\n", encoding="utf-8")
     query = urlencode([*parse_qsl(parts.query), ("passfile", str(passfile.absolute()))], quote_via=quote)
     address = f"{parts.username}@{parts.netloc.rpartition('@')[2]}"
     return urlunsplit(parts._replace(netloc=address, query=query))
@@ -105,7 +109,7 @@ class Jdbc:
 
     @classmethod
     def of(cls, postgres: str, **parameters: str) -> Jdbc:
-        """From a URL that `postgres_url` accepted; `parameters` are the driver's, as currentSchema."""
+        """Parses a URL that `postgres_url` accepted. `parameters` are the driver's, such as currentSchema."""
         parts = urlsplit(postgres)
         query = urlencode({**dict(parse_qsl(parts.query)), **parameters})
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname

@@ -1,4 +1,4 @@
-"""A process that computes ranges of a source and writes nothing, to be killed when a record in it takes for ever."""
+"""A process that computes ranges of a source and writes nothing. It may be killed if a record never finishes."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 log = logging.getLogger("lamina.speed")
 
 NICENESS = 5
-"""It stands back behind the speed layer that asks it, and leaves a processor to it."""
+"""Niceness of the process: the speed layer that asks it has priority, and keeps a processor for itself."""
 
 LOOKS_EVERY = 0.2
-"""Seconds between two looks at the tasks of a range."""
+"""Seconds between two looks at a range's tasks."""
 
 ANSWERS_WITHIN = 300.0
-"""Seconds, besides those that its tasks may run, within which a range is read and computed: a JVM's start included."""
+"""Seconds to read and compute a range, including a JVM's start. The seconds that its tasks may run come on top."""
 
 
 class ProbeProcess:
-    """Asks one process, one range after the other."""
+    """Asks one process about one range after another."""
 
     def __init__(self, settings: Settings, source: Source, tables: Sequence[CellTable] | None = None) -> None:
-        """`tables`: those that it computes, of the records in the log, and Kafka's after them.
+        """`tables`: the cell tables to compute from the log, and from Kafka above the log's end.
 
-        By default, those that micro-batches compute, of Kafka's records.
+        By default, it computes the tables of the micro-batches from Kafka's records.
         """
         # Not forked: this process has threads, and the connections of a JVM.
         context = multiprocessing.get_context("spawn")
@@ -65,11 +65,13 @@ class ProbeProcess:
 
     def longest(self, range: OffsetRange) -> tuple[TopicPartition, int] | None:
         """The record with the longest value."""
-        found: tuple[TopicPartition, int] | None = self._answer(range, None, ANSWERS_WITHIN)
-        return found
+        at: tuple[TopicPartition, int] | None = self._answer(range, None, ANSWERS_WITHIN)
+        return at
 
     def computes(self, range: OffsetRange, seconds: float) -> bool:
-        """False if its tasks ran for that many seconds; the process is killed then. Raises if it gives no answer."""
+        """False if the range's tasks ran for `seconds`, after which the process is killed. Raises LaminaError without
+        an answer.
+        """
         computed = bool(self._answer(range, seconds, ANSWERS_WITHIN + seconds))
         if not computed:
             self.close()
@@ -87,18 +89,18 @@ class ProbeProcess:
         return answer
 
     def close(self) -> None:
-        """Kills it, with its JVM; whoever waits for an answer gets none."""
+        """Kills the process and its JVM. A caller that waits gets no answer."""
         with suppress(psutil.Error):
             process = psutil.Process(self._process.pid)
-            for each in (*process.children(recursive=True), process):
+            for doomed in (*process.children(recursive=True), process):
                 with suppress(psutil.Error):
-                    each.kill()
+                    doomed.kill()
         self._process.join(1.0)
 
 
 def _serve(settings: Settings, source: Source, tables: Sequence[CellTable] | None, asked: Connection) -> None:
-    """Answers one question after the other until nobody asks any more, or a range took too long."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for whoever asks
+    """Answers one question after another until the asking process ends, or until a range takes too long."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the asking process
     deployment = Deployment(replace(settings, spark_master="local[1]"))
     spark = session(deployment.settings, "probe", nice=NICENESS, short_lived=True)
     of = _Of(source, tables)
@@ -109,7 +111,7 @@ def _serve(settings: Settings, source: Source, tables: Sequence[CellTable] | Non
             jobs = Jobs(spark)
             answering = computing.submit(_answer, deployment, jobs, of, range, compute=seconds is not None)
             while not wait([answering], LOOKS_EVERY).done and not (seconds and jobs.run_longer_than(seconds)):
-                if asked.poll():  # nobody asks two at a time: whoever asked has ended
+                if asked.poll():  # questions do not overlap, so the asking process has ended
                     _end()
             answer = answering.result() if answering.done() else False
             asked.send(answer)
@@ -117,20 +119,20 @@ def _serve(settings: Settings, source: Source, tables: Sequence[CellTable] | Non
 
 
 def _end() -> NoReturn:
-    """A task that spins would keep an orderly end from ending."""
+    """Ends the process at once. An orderly end would wait for a task that spins."""
     kill()
     os._exit(0)
 
 
 @dataclass(frozen=True)
 class _Of:
-    """What is computed: by default what micro-batches of the source compute."""
+    """The cell tables to compute: by default those that the source's micro-batches compute."""
 
     source: Source
     tables: Sequence[CellTable] | None
 
     def statements(self, connection: Session) -> Statements:
-        """Of these tables, or of those that are maintained now."""
+        """The computation of these tables, or of those that are maintained now."""
         if self.tables is not None:
             return Statements.of(self.source, self.tables)
         return Statements.maintained(connection, self.source)
@@ -143,7 +145,11 @@ class _Of:
 
 
 def _answer(deployment: Deployment, jobs: Jobs, of: _Of, range: OffsetRange, *, compute: bool) -> object:
-    """Reads a range, and gives where its longest value is; or computes it, which alone is counted. Else why not."""
+    """Reads a range and returns the offset of its longest value, or computes it and returns True. Returns an error's
+    text if it fails.
+
+    Only the tasks of a computation are counted.
+    """
     source = of.source
     with deployment.database.begin() as connection:
         skipped, statements = skipping.read(connection), of.statements(connection)
@@ -162,7 +168,7 @@ def _answer(deployment: Deployment, jobs: Jobs, of: _Of, range: OffsetRange, *, 
         with jobs.counted():
             statements.try_over(decoded(raw, statements.sources, deployment.schemas.of(source.topic)))
     except SPARK_ERRORS:
-        log.debug("%s: a range fails, which a micro-batch of it would say", source.name, exc_info=True)
+        log.debug("%s: a range fails; its micro-batch will report the error", source.name, exc_info=True)
     finally:
         raw.unpersist()
     return True

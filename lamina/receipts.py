@@ -1,4 +1,4 @@
-"""What `lamina receipt` and `lamina verify` show."""
+"""The output of `lamina receipt` and `lamina verify`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lamina.deployment import Deployment
 
 LONGEST = 16_000_000
-"""Characters of a receipt: it holds some hundred for each column and each partition."""
+"""Characters that a receipt may have. It holds some hundred for each column and each partition."""
 
 
 def line_of(url: str, view: str, statement: Statement | None = None) -> str:
@@ -27,7 +27,7 @@ def line_of(url: str, view: str, statement: Statement | None = None) -> str:
 
 
 def read(file: TextIO) -> Receipt:
-    """The receipt in a file, of which no more is read than a receipt has."""
+    """The receipt in a file. Reads no more of the file than a receipt may have."""
     try:
         text = file.read(LONGEST + 1)
     except UnicodeDecodeError as error:
@@ -42,42 +42,42 @@ def _not_a_receipt(evidence: str) -> LaminaError:
 
 
 def show(output: Output, opened: Deployment, receipt: Receipt) -> bool:
-    """Verifies a receipt and shows what was found; True when the view showed what its SELECT gives."""
+    """Verifies a receipt and shows the result. Returns True if the view showed the rows that its SELECT gives."""
     from batch_layer.verify import verify
 
     spark, log = opened.spark, opened.log
     with waiting(output.tell, "every record below the receipt's offsets is read, every row computed again"):
         try:
-            found = verify(opened.database, spark, log, opened.brokers, receipt, opened.watching)
+            verified = verify(opened.database, spark, log, opened.brokers, receipt, opened.watching)
         except Exception as error:
             raise of_view(receipt.view, error) from error
-    said, computed = receipt.digest, found.recomputed
-    result = "equal" if found.equal else "DIFFERENT"
+    signed, computed = receipt.digest, verified.recomputed
+    result = "equal" if verified.equal else "DIFFERENT"
     if output.as_json:
         output.record(
             {
                 "view": receipt.view,
                 "read_at": receipt.read_at,
-                "rows": said.rows,
+                "rows": signed.rows,
                 "rows_by_the_log": computed.rows,
                 "result": result,
-                "differs": found.differing,
+                "differs": verified.differing,
                 "left_out": computed.left_out,
-                "spark": found.spark,
+                "spark": verified.spark,
                 "sparks_of_the_receipt": sorted(receipt.sparks),
             }
         )
-        return found.equal
-    row = (receipt.view, receipt.read_at, said.rows, computed.rows, result)
+        return verified.equal
+    row = (receipt.view, receipt.read_at, signed.rows, computed.rows, result)
     output.table(("view", "read at", "rows", "rows by the log", "result"), [row])
     for name, counted in receipt.sources.items():
         if counted.begins.positive:
-            output.tell(f"{name} begins at {brief(str(counted.begins.positive))}: what lies below is not part of it")
-    for each in found.differing:
-        output.tell(f"{receipt.view}: the receipt and the log differ in {each}")
-    if found.differing and found.other_sparks:
-        others = ", ".join(found.other_sparks)
-        output.tell(f"{receipt.view}: so does Spark: {others} computed the view, {found.spark} verified it")
+            output.tell(f"{name} begins at {brief(str(counted.begins.positive))}: earlier records are not part of it")
+    for difference in verified.differing:
+        output.tell(f"{receipt.view}: the receipt and the log differ in {difference}")
+    if verified.differing and verified.other_sparks:
+        others = ", ".join(verified.other_sparks)
+        output.tell(f"{receipt.view}: so does Spark: {others} computed the view, {verified.spark} verified it")
     if computed.left_out:
         output.tell(f"not in the digest, for the doubles nested in them: {', '.join(computed.left_out)}")
-    return found.equal
+    return verified.equal

@@ -1,4 +1,4 @@
-"""docs/commands.md and docs/settings.md: `python -m lamina.reference commands` (or `settings`) prints the page.
+"""Prints docs/commands.md or docs/settings.md: `python -m lamina.reference commands`, or `settings`.
 
 The pages come from the command line's own help and from the table of settings, and a test compares them.
 """
@@ -18,7 +18,7 @@ _COMMANDS = """\
 # Commands
 
 `lamina COMMAND --help` prints the same. Every command also takes `--json`: then it prints its results as JSON, one
-object per line. Results go to stdout, and what a command says meanwhile to stderr.
+object per line. Results go to stdout, narration and errors to stderr.
 [The README](../README.md#a-deployment-of-your-own) has one line per command, and the exit codes.
 """
 
@@ -52,19 +52,21 @@ def commands() -> str:
 
 def settings() -> str:
     """The page of settings, in Markdown."""
-    rows = (f"| `{VARIABLES[key]}` | `{key}` | {each.default} | {each.means} |" for key, each in SETTINGS.items())
+    rows = (
+        f"| `{VARIABLES[key]}` | `{key}` | {setting.default} | {setting.means} |" for key, setting in SETTINGS.items()
+    )
     table = "\n".join(("| variable | key | default | means |", "|---|---|---|---|", *rows, ""))
     return f"{_SETTINGS}\n{table}\n{_OTHERS}"
 
 
 def _described(group: click.Group, context: click.Context) -> Iterator[str]:
-    """A section per command of a group, and after a group those of its own commands."""
+    """A section for each command of a group, and after a sub-group the sections of its commands."""
     for name, command in sorted(group.commands.items()):
         below = click.Context(command, info_name=name, parent=context)
         yield f"## {below.command_path}\n"
         yield f"```sh\n{' '.join((below.command_path, *command.collect_usage_pieces(below)))}\n```\n"
         yield f"{inspect.cleandoc(command.help or '')}\n"
-        records = [each.get_help_record(below) for each in command.params if each.name != "as_json"]
+        records = [parameter.get_help_record(below) for parameter in command.params if parameter.name != "as_json"]
         options = [f"- `{record[0]}`: {record[1]}" for record in records if record and record[1]]
         if options:
             yield "\n".join((*options, ""))

@@ -1,4 +1,4 @@
-"""What a person sees: data on stdout, as a table or JSON lines; narration and errors on stderr."""
+"""Output for people: data on stdout, as a table or JSON lines, and narration and errors on stderr."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from interchange.intervals import interval
 from view_algebra.errors import LaminaError
 
 WIDTH_WITHOUT_TERMINAL = 160
-"""Columns of a text that is piped: what a terminal's width would be. A table is as wide as its values."""
+"""Width in columns of text that goes to a pipe. A table there is as wide as its values."""
 
 NARROWEST = 8
-"""Characters of a column at a terminal, at the least: where there is no room for them, rows are shown one by one."""
+"""Least width of a column at a terminal. If the columns do not fit, rows are shown one by one."""
 
 UNBOUNDED = 1_000_000
 
 
 class Output:
-    """Writes results; `as_json` makes every result JSON."""
+    """Writes results. With `as_json`, every result is JSON."""
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
@@ -45,20 +45,20 @@ class Output:
 
     @property
     def has_bar(self) -> bool:
-        """Does a person see the progress bar?"""
+        """True if a person sees the progress bar."""
         return self.err.is_terminal
 
     def tell(self, line: str) -> None:
-        """A line of narration."""
+        """Prints a line of narration."""
         self.err.print(harmless(line), style="dim", markup=False, soft_wrap=not self.err.is_terminal)
 
     def alarm(self, alarm: str) -> None:
-        """A sentence about what needs attention."""
+        """Prints an alarm."""
         self.err.print("alarm: ", style="bold red", end="")
         self.err.print(harmless(alarm), markup=False, soft_wrap=True)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
-        """Rows: a table, or one JSON object per line."""
+        """Prints rows as a table, or as one JSON object per line."""
         if self.as_json:
             names = told_apart(columns)
             for row in rows:
@@ -91,7 +91,7 @@ class Output:
         self.out.out("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
     def _one_by_one(self, columns: Sequence[str], shown: Sequence[Sequence[str]]) -> None:
-        """Each row as lines of column and value: no column is lost, however many there are."""
+        """Prints each row as lines of column and value, so that no column is cut off."""
         widest = max(map(len, columns))
         for number, row in enumerate(shown, 1):
             self.out.print(f"row {number}", style="bold", markup=False)
@@ -99,19 +99,19 @@ class Output:
                 self.out.print(f"{column:{widest}}  {value}", markup=False, soft_wrap=True)
 
     def text(self, text: str, **fields: Any) -> None:
-        """A result that is a text; in JSON, the fields."""
+        """Prints a text, or in JSON the fields."""
         if self.as_json:
             self._line(fields or {"text": text})
         else:
             self.out.print(harmless(text), markup=False, soft_wrap=True)
 
     def record(self, record: Mapping[str, Any]) -> None:
-        """One JSON object, for results that are no table."""
+        """Prints one JSON object, for results that are not tables."""
         self._line(dict(record))
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
-        """A progress bar on stderr; what it gives takes (done, total, where known)."""
+        """A progress bar on stderr. It yields a function of (done, total), in which the total may be None."""
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         name = TextColumn("{task.description}", markup=False)
@@ -121,10 +121,10 @@ class Output:
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
     def error(self, error: LaminaError) -> None:
-        """What went wrong, the evidence, and the way out."""
+        """Prints an error, its evidence and its way out."""
         if self.as_json:
-            said = {"error": error.what, "evidence": error.evidence, "way_out": error.way_out}
-            print(_as_json(said), file=sys.stderr)
+            parts = {"error": error.what, "evidence": error.evidence, "way_out": error.way_out}
+            print(_as_json(parts), file=sys.stderr)
             return
         self.err.print("error: ", style="bold red", end="")
         self.err.print(harmless(error.what), markup=False, soft_wrap=True)
@@ -142,36 +142,36 @@ class Output:
 
 
 _HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Control characters but tabs and ends of lines, and what turns the direction of writing."""
+"""Control characters except tabs and line ends, and characters that change the direction of text."""
 
 
 def harmless(text: str) -> str:
-    r"""A text in which a control character is spelled out: it moves no cursor, and colours nothing.
+    r"""The text with control characters escaped, so that it cannot move the cursor or change colours.
 
     >>> harmless("a\x1b[31mb\tc")
     'a\\x1b[31mb\tc'
     """
-    return _HARMFUL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return _HARMFUL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def _as_json(value: Any, *, allow_nan: bool = True) -> str:
-    """JSON in which no character is one that a terminal obeys: JSON itself spells out only those below U+0020."""
+    """JSON in which control characters are escaped. JSON itself escapes only those below U+0020."""
     text = json.dumps(value, ensure_ascii=False, default=plain, allow_nan=allow_nan)
-    return _HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _HARMFUL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _nobody_reads() -> None:
-    """In place of rich's own answer, which ends the process with 1."""
+    """Replaces rich's handler, which ends the process with 1."""
     raise BrokenPipeError
 
 
 def _nobody_listens() -> None:
-    """Narration that nobody reads, as of `lamina rebuild |& head`, ends no work: the rest of it goes nowhere."""
+    """Discards the narration once its reader is gone, as in `lamina rebuild |& head`. The command's work continues."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def told_apart(columns: Sequence[str]) -> list[str]:
-    """Names of columns, each once.
+    """The columns' names, with a number added to repeated ones.
 
     >>> told_apart(["count", "n", "count"])
     ['count', 'n', 'count_2']
@@ -184,16 +184,16 @@ def told_apart(columns: Sequence[str]) -> list[str]:
 
 
 def _with_texts(value: Any) -> Any:
-    """A value whose NaN and infinities are texts, which JSON has no numbers for."""
+    """The value with NaN and infinities as texts, since JSON has no such numbers."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     if isinstance(value, Mapping):
-        return {key: _with_texts(each) for key, each in value.items()}
-    return [_with_texts(each) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _with_texts(item) for key, item in value.items()}
+    return [_with_texts(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def cell(value: Any) -> str:
-    """A value in a table; NULL is empty."""
+    """A value in a table. NULL is empty."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -208,12 +208,12 @@ def cell(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, default=plain)
     if isinstance(value, bytes | memoryview):
         return str(plain(value))
-    # A control character in a key must not move the cursor of whoever looks at it.
-    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in str(value))
+    # A control character in a key must not move the reader's cursor.
+    return "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in str(value))
 
 
 def plain(value: Any) -> Any:
-    """What JSON has no form for: decimals as exact numbers in text, instants in ISO 8601."""
+    """A value that JSON cannot hold, as a text: decimals exactly, instants in ISO 8601."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() and value.as_tuple().exponent == 0 else str(value)
     if isinstance(value, datetime | date):
@@ -221,7 +221,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return interval(value)
     if isinstance(value, bytes | memoryview):
-        return f"\\x{bytes(value).hex()}"  # as Postgres writes them
+        return f"\\x{bytes(value).hex()}"  # as Postgres writes bytes
     return str(value)
 
 
@@ -230,14 +230,14 @@ def _numeric(text: str) -> bool:
 
 
 class _Harmless(logging.Formatter):
-    """Log lines, whatever is in the names that they tell."""
+    """Formats log lines with control characters escaped."""
 
     def format(self, record: logging.LogRecord) -> str:
         return harmless(super().format(record))
 
 
 def log_to_stderr(console: Console, level: int = logging.INFO) -> None:
-    """Lamina's log lines go to stderr, one line each, with the time."""
+    """Sends Lamina's log to stderr, one line per entry, with the time."""
     handler = RichHandler(
         console=console, show_path=False, show_level=False, log_time_format="%H:%M:%S", markup=False, highlighter=None
     )

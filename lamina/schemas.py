@@ -1,4 +1,4 @@
-"""Warnings of `lamina plan`: declared columns that the newest schema of a registry lacks, or has with another type."""
+"""Warnings of `lamina plan`: declared columns that a registry's newest schema lacks, or has with another type."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _WIDER = {
     "TIMESTAMP_NTZ": ("TIMESTAMP", "DATE"),
     "STRING": ("TIMESTAMP", "DECIMAL"),
 }
-"""Types of columns that read values of another type of a schema."""
+"""Types of columns that can read values of another type."""
 
 
 def told_of(sources: Iterable[Source], registry: Callable[[], Registry | None]) -> list[str]:
-    """The warnings for these sources; none if the registry does not answer."""
+    """The warnings for these sources. Empty if the registry does not answer."""
     from view_algebra.formats import Decoding
 
-    told: list[str] = []
-    named = [each for each in sources if (by := Decoding.of(each)) is not None and by.values_name_schemas]
+    warnings: list[str] = []
+    named = [source for source in sources if (by := Decoding.of(source)) is not None and by.values_name_schemas]
     if not named:
-        return told
+        return warnings
     asked = registry()
     if asked is None:
-        names = ", ".join(each.name for each in named)
+        names = ", ".join(source.name for source in named)
         return [f"{names}: records name schemas of a registry, and LAMINA_SCHEMA_REGISTRY is not set"]
     with suppress(LaminaError):
-        for each in named:
-            told += _differing(each, asked)
-    return told
+        for source in named:
+            warnings += _differing(source, asked)
+    return warnings
 
 
 def _differing(source: Source, registry: Registry) -> Iterator[str]:
@@ -50,10 +50,10 @@ def _differing(source: Source, registry: Registry) -> Iterator[str]:
     from interchange.values import columns
     from view_algebra.formats.interface import NoText
 
-    found = registry.newest(f"{source.topic}-value")
-    if found is None:
+    newest = registry.newest(f"{source.topic}-value")
+    if newest is None:
         return
-    id, schema = found
+    id, schema = newest
     declared = columns(source)
     of_schema = f"{source.name}: the newest schema of topic {source.topic} (id {id})"
     try:
@@ -65,11 +65,11 @@ def _differing(source: Source, registry: Registry) -> Iterator[str]:
         fields = row_of(fields)
     for missing in sorted(declared.keys() - fields.keys()):
         yield f"{of_schema} has no field {missing}: the column is NULL for its records"
-    yield from (f"{of_schema} {each}" for each in _other_types(declared, fields))
+    yield from (f"{of_schema} {difference}" for difference in _other_types(declared, fields))
 
 
 def _other_types(declared: Mapping[str, Type], fields: Mapping[str, Type]) -> Iterator[str]:
-    """The fields whose values may not be of the declared type; parts of nested ones are not compared."""
+    """The fields whose values may not be of the declared type. Nested parts are not compared."""
     for name, kind in declared.items():
         has = fields.get(name, kind)
         if kind.name not in (has.name, "STRING", *_WIDER.get(has.name, ())):

@@ -1,10 +1,10 @@
 """Settings come from the environment, then from `lamina.toml` in the working folder, then from the embedded services.
 
-`LAMINA_POSTGRES_FILE` and its like name a file that holds the value, and Postgres' password may come from libpq's
-passfile: secrets then stand in no environment, which a process' children and its administrators can read.
+`LAMINA_POSTGRES_FILE` and the other `_FILE` variables name a file that holds the value, and Postgres' password may come
+from libpq's passfile. Then no secret is in the environment, which child processes and administrators can read.
 
-No other module reads the environment for them. Postgres and Kafka are set together or not at all, so a deployment that
-forgot one of them never writes to a service on somebody's laptop.
+No other module reads settings from the environment. Postgres and Kafka are set together or not at all, so a deployment
+that forgot one of them never writes to a service on somebody's laptop.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from view_algebra.errors import LaminaError
 FILE = "lamina.toml"
 
 _FILE = "_FILE"
-"""Ends the name of a variable that names a file with the value."""
+"""Suffix of a variable that names a file with the value."""
 
 BACKUP_DAYS = 14.0
-"""How long files of the master log are kept that only an older backup of its catalog names."""
+"""Days for which the master log keeps files that only an older backup of its catalog names."""
 
 
 class Setting(NamedTuple):
@@ -49,11 +49,11 @@ SETTINGS = {
         "the embedded server", "URL of the role that owns and writes everything: `postgresql://lamina:…@db:5432/lamina`"
     ),
     "analyst": Setting(
-        "that of the embedded server; else none",
+        "the embedded server's, otherwise none",
         "URL of the read-only role, by which `lamina sql`, the console and receipts read",
     ),
     "analyst_limits": Setting(
-        "[see Roles](operations.md#roles)", "what readers may use, such as `statement_timeout=10min`"
+        "[see Roles](operations.md#roles)", "limits of readers, such as `statement_timeout=10min`"
     ),
     "kafka": Setting(
         "the embedded broker", "brokers: `host1:9092,host2:9092`, or a [URL with a login](how-to/logins.md)"
@@ -64,7 +64,7 @@ SETTINGS = {
     ),
     "schema_registry": Setting(
         "none",
-        "the registry that knows the schemas of records: `https://user:password@host:8081`,"
+        "schema registry for the records' schemas: `https://user:password@host:8081`,"
         " or a [URL with other logins](operations.md#schema-registry)",
     ),
     "warehouse": Setting(
@@ -84,22 +84,22 @@ SETTINGS = {
     "spark_conf": Setting("none", "further settings of Spark, [as in spark-defaults.conf](operations.md#spark)"),
     "home": Setting("`.lamina`", "folder of logs, checkpoints, jars and the embedded services' data"),
     "catalog": Setting("`catalog`", "folder of the declarations"),
-    "alarm_after": Setting("60", "alarm after this many seconds in which records wait and none is counted"),
+    "alarm_after": Setting("60", "alarm after this many seconds in which records wait and the speed layer counts none"),
     "alarm_bad_records": Setting("1000", "alarm above this many bad records of a source within an hour"),
-    "alarm_no_rebuild": Setting("never", "alarm after this many hours without a rebuild that ended well"),
+    "alarm_no_rebuild": Setting("never", "alarm after this many hours without a successful rebuild"),
     "backup_days": Setting("14", "age in days of the oldest backup that can be restored"),
 }
 """Each setting by its key in lamina.toml."""
 
 VARIABLES = {key: f"LAMINA_{key.upper()}" for key in SETTINGS}
-"""The key in lamina.toml, and the environment variable that wins over it."""
+"""The environment variable of each key. It wins over lamina.toml."""
 
 
 @dataclass(frozen=True)
 class LineageReceiver:
-    """Where OpenLineage events go, by the variables that OpenLineage's own client reads.
+    """The receiver of OpenLineage events, from the variables that OpenLineage's own client reads.
 
-    url: None where its file, or its variables that begin with OPENLINEAGE__, say more than a URL.
+    `url` is None if a configuration file or variables that begin with OPENLINEAGE__ configure more than a URL.
     """
 
     namespace: str
@@ -109,16 +109,18 @@ class LineageReceiver:
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> LineageReceiver | None:
-        """None where no receiver is set, or OPENLINEAGE_DISABLED is `true`."""
-        given = {name: value.strip() for name, value in environment.items() if value.strip()}
-        more = "OPENLINEAGE_CONFIG" in given or any(name.startswith("OPENLINEAGE__TRANSPORT__") for name in given)
-        if given.get("OPENLINEAGE_DISABLED", "").lower() == "true" or not (more or "OPENLINEAGE_URL" in given):
+        """The receiver, or None if none is set or OPENLINEAGE_DISABLED is `true`."""
+        variables = {name: value.strip() for name, value in environment.items() if value.strip()}
+        more = "OPENLINEAGE_CONFIG" in variables or any(
+            name.startswith("OPENLINEAGE__TRANSPORT__") for name in variables
+        )
+        if variables.get("OPENLINEAGE_DISABLED", "").lower() == "true" or not (more or "OPENLINEAGE_URL" in variables):
             return None
         return cls(
-            given.get("OPENLINEAGE_NAMESPACE", "lamina"),
-            None if more else given["OPENLINEAGE_URL"],
-            given.get("OPENLINEAGE_ENDPOINT", "api/v1/lineage"),
-            given.get("OPENLINEAGE_API_KEY"),
+            variables.get("OPENLINEAGE_NAMESPACE", "lamina"),
+            None if more else variables["OPENLINEAGE_URL"],
+            variables.get("OPENLINEAGE_ENDPOINT", "api/v1/lineage"),
+            variables.get("OPENLINEAGE_API_KEY"),
         )
 
     @property
@@ -129,20 +131,25 @@ class LineageReceiver:
 
 @dataclass(frozen=True)
 class Settings:
-    """Where everything is. Its repr shows no password.
+    """Addresses, folders and limits of one deployment. The repr shows no password.
 
-    postgres: URL of the role that owns and writes, as psycopg2 and SQLAlchemy take it (`postgresql://…`).
-    analyst: URL of the read-only role; None when there is none.
-    kafka: bootstrap servers, `host:port`, comma-separated. login: how to prove who we are to brokers that ask.
-    schema_registry: where the schemas are that records name; empty if there is none.
-    spark_conf: settings of Spark over Lamina's own, by name; `lamina/spark_settings.py` says which may be.
-    warehouse: absolute path or URI of the Iceberg warehouse. warehouse_options: Iceberg's properties of access to it.
-    spark_jars: files for Spark's class path.
-    home: absolute path of LAMINA_HOME: logs, checkpoints, jars, and the embedded services' data.
-    embedded: Postgres and Kafka are the embedded ones. limits: how much a reader may take.
-    alarm_after: seconds that records may wait without one being counted. alarm_bad_records: how many may go to
-    quarantine within an hour. alarm_no_rebuild: hours without a rebuild; None where none is expected.
-    backup_days: the age, in days, of the oldest backup that can be restored. lineage: who is sent OpenLineage events.
+     postgres: URL of the role that owns and writes, as psycopg2 and SQLAlchemy take it (`postgresql://…`)
+    analyst: URL of the read-only role, or None
+    kafka: bootstrap servers, `host:port`, comma-separated
+    login: credentials for brokers that ask for them
+    schema_registry: addresses of the registry of the records' schemas, or none
+    spark_conf: the operator's settings of Spark by name, allowed by `lamina/spark_settings.py`
+    warehouse: absolute path or URI of the Iceberg warehouse
+    warehouse_options: Iceberg's properties for access to the warehouse
+    spark_jars: files for Spark's class path
+    home: absolute path of LAMINA_HOME, with logs, checkpoints, jars and the embedded services' data
+    embedded: True if Postgres and Kafka are the embedded ones
+    limits: limits of a reader's use of Postgres
+    alarm_after: seconds that records may wait without one being counted
+    alarm_bad_records: records that may go to quarantine within an hour
+    alarm_no_rebuild: hours without a rebuild, or None if none is expected
+    backup_days: age in days of the oldest backup that can be restored
+    lineage: receiver of OpenLineage events, or None
     """
 
     postgres: str = field(repr=False)
@@ -168,7 +175,7 @@ class Settings:
     def read(cls, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
         """The settings of the working folder (or `folder`) and the environment.
 
-        Raises LaminaError for a bad file, key or URL, and when nothing is set and the embedded services do not run.
+        Raises LaminaError for a bad file, key or URL, and if nothing is set while the embedded services do not run.
         """
         folder = (folder or Path()).absolute()
         environment = os.environ if environment is None else environment
@@ -185,12 +192,12 @@ class Settings:
             if addresses.store is not None and warehouse is None:
                 warehouse, options = addresses.store.warehouse, addresses.store.options | options
         if postgres is None or kafka is None:
-            lacking, given = (
+            lacking, present = (
                 ("LAMINA_POSTGRES", "LAMINA_KAFKA") if postgres is None else ("LAMINA_KAFKA", "LAMINA_POSTGRES")
             )
             raise LaminaError(
                 f"{lacking} is not set",
-                evidence=f"{given} is, so the embedded services are not used.",
+                evidence=f"{present} is, so the embedded services are not used.",
                 way_out=f"Set both, or neither for the embedded services ({FILE} or the environment).",
             )
         _check_master(master, environment)
@@ -224,12 +231,12 @@ class Settings:
         )
 
     def reader(self) -> str:
-        """The URL by which a SELECT that anybody may have written is run; there must be one."""
+        """The URL for running a SELECT by anybody. Raises LaminaError if there is none."""
         if self.analyst is None:
             raise LaminaError(
                 "LAMINA_ANALYST is not set",
                 evidence="over the owner's login, a SELECT could do all that the owner can",
-                way_out="Set it to postgresql://analyst:password@host:5432/database; `lamina password` then gives the"
+                way_out="Set it to postgresql://analyst:password@host:5432/database. Then `lamina password` gives the"
                 " role `analyst`, which `lamina apply` has made, that password.",
             )
         return self.analyst
@@ -242,7 +249,7 @@ class Settings:
 
 
 def _values(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """What is set, by key; an empty variable is one that is not set."""
+    """The settings by key. An empty variable counts as unset."""
     values = _file(folder / FILE)
     for key, variable in VARIABLES.items():
         if environment.get(variable, "").strip():
@@ -255,11 +262,11 @@ def _values(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
                     way_out="Set one of them.",
                 )
             values[key] = _held_in(environment[f"{variable}{_FILE}"].strip(), f"{variable}{_FILE}")
-    known = {*VARIABLES.values(), *(f"{variable}{_FILE}" for variable in VARIABLES.values())}
-    unknown = [name for name in environment if name.startswith("LAMINA_") and name not in known]
+    ours = {*VARIABLES.values(), *(f"{variable}{_FILE}" for variable in VARIABLES.values())}
+    unknown = [name for name in environment if name.startswith("LAMINA_") and name not in ours]
     for name in sorted(unknown):
         near = difflib.get_close_matches(name, VARIABLES.values(), n=1, cutoff=0.8)
-        if near:  # others may use the prefix for something else, but hardly a slip of the pen away from ours
+        if near:  # the prefix may be somebody else's, but a name this near to ours is a typo
             raise LaminaError(
                 f"the environment sets {name}, which Lamina does not know",
                 evidence=f"Known: {', '.join(VARIABLES.values())}.",
@@ -309,33 +316,35 @@ def _file(path: Path) -> dict[str, str]:
 
 
 def catalog_folder(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Path:
-    """The folder of declarations that the working folder's settings and the environment name; `catalog` by default."""
+    """The folder of declarations according to the working folder's settings and the environment, by default
+    `catalog`.
+    """
     values = _values((folder or Path()).absolute(), os.environ if environment is None else environment)
     return Path(values.get("catalog", "catalog"))
 
 
 def _registry(text: str) -> tuple[Address, ...]:
-    """The addresses of a registry, as `https://user:password@host:8081/path?ca_file=/path`, comma-separated."""
+    """The addresses of a registry, such as `https://user:password@host:8081/path?ca_file=/path`, comma-separated."""
     addresses = []
-    for each in filter(None, map(str.strip, text.split(","))):
+    for address in filter(None, map(str.strip, text.split(","))):
         try:
-            url = urlsplit(each)
-            given = dict(parse_qsl(url.query.replace("+", "%2B"), strict_parsing=bool(url.query)))
+            url = urlsplit(address)
+            parameters = dict(parse_qsl(url.query.replace("+", "%2B"), strict_parsing=bool(url.query)))
             host = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname
             port = f":{url.port}" if url.port else ""
         except ValueError:
             raise _no_registry() from None
-        if url.scheme not in ("http", "https") or not host or given.keys() - _OF_REGISTRY:
+        if url.scheme not in ("http", "https") or not host or parameters.keys() - _OF_REGISTRY:
             raise _no_registry()
         addresses.append(
             Address(
                 f"{url.scheme}://{host}{port}{url.path.rstrip('/')}",
                 unquote(url.username or ""),
                 unquote(url.password or ""),
-                given.get("token", ""),
-                given.get("ca_file"),
-                given.get("cert_file"),
-                given.get("key_file"),
+                parameters.get("token", ""),
+                parameters.get("ca_file"),
+                parameters.get("cert_file"),
+                parameters.get("key_file"),
             )
         )
     if not addresses:
@@ -349,7 +358,7 @@ _OF_REGISTRY = {"token", "ca_file", "cert_file", "key_file"}
 def _no_registry() -> LaminaError:
     return LaminaError(
         "LAMINA_SCHEMA_REGISTRY is not a list of URLs",
-        evidence="each begins with http:// or https://, and its query has no other parts than"
+        evidence="each URL begins with http:// or https://, and its query has no other parameters than"
         f" {', '.join(sorted(_OF_REGISTRY))}",
         way_out="It looks like https://user:password@host:8081/path?ca_file=/path (special characters %-encoded).",
     )
@@ -369,8 +378,8 @@ def _number(values: Mapping[str, str], key: str, otherwise: float) -> float:
 
 
 def _check_master(master: str, environment: Mapping[str, str]) -> None:
-    known = master.startswith(("local", "spark://", "k8s://")) or master == "yarn"
-    if not known:
+    is_master = master.startswith(("local", "spark://", "k8s://")) or master == "yarn"
+    if not is_master:
         raise LaminaError(
             "LAMINA_SPARK_MASTER is not one of Spark's masters",
             evidence=f"Found {master!r}.",

@@ -1,8 +1,8 @@
-"""The one place that configures Spark: nothing else may set what a session is, so that both layers mean the same SQL.
+"""The only module that configures Spark, so that both layers mean the same by the same SQL.
 
 ANSI mode is off and the session's time zone is UTC. The master log is the Iceberg catalog `lamina`, kept in Postgres in
-a schema of its own, `iceberg`: Iceberg's JDBC catalog creates its two tables in the first schema of the search path,
-which the URL's `currentSchema` names. What Spark logs goes to a file.
+its own schema, `iceberg`: Iceberg's JDBC catalog creates its two tables in the first schema of the search path, which
+the URL's `currentSchema` names. Spark logs to a file.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CATALOG = "lamina"
-"""The Iceberg catalog that holds the master log: its tables are `lamina.<namespace>.<table>`."""
+"""The Iceberg catalog that holds the master log. Its tables are `lamina.<namespace>.<table>`."""
 
 LEAVES_A_PROCESSOR = 5
-"""The niceness from which on a JVM runs on all processors but one."""
+"""Niceness from which on a JVM leaves one processor free."""
 
 JVM_ENDS_SECONDS = 15
-"""After these a JVM that was told to end is killed."""
+"""Seconds after which a JVM that was asked to end is killed."""
 
 THREAD_STACK = "-Xss16m"
-"""The stack of each thread of a JVM: memory is taken of it as it is used.
+"""Stack of each thread of a JVM. Memory is taken only as it is used.
 
-Java's regular expressions recurse over a text where they repeat a group, and so does Spark over a deep value. The
-default of 1 MB ends at some 2,500 characters of `(a|b)*`, this at some 30,000 (benchmarks/worst_texts.py).
+Java's regular expressions recurse over a text if they repeat a group, and so does Spark over a deep value. The default
+of 1 MB ends at some 2,500 characters of `(a|b)*`, this one at some 30,000 (benchmarks/worst_texts.py).
 """
 
 REAPED_AFTER = "10s"
-"""How long an executor waits for a task that was cancelled. Between two records every task looks whether it was."""
+"""Time that an executor waits for a cancelled task. Every task checks for cancellation between two records."""
 
 LOG4J2 = Path(__file__).parent / "services" / "log4j2.properties"
 
@@ -70,13 +70,13 @@ def session(
     short_lived: bool = False,
     log: bool = True,
 ) -> SparkSession:
-    """The Spark session of this process: a second call gives the same one, whatever it asks for.
+    """The Spark session of this process. A second call returns the same session, whatever its arguments.
 
-    `java_options` replace those that make its start quick, `nice` is how far the JVM stands back where others want the
-    processors (0 to 19, on Linux); from 5 on it leaves a processor to the others altogether, where there are several.
-    `short_lived`: for few records, over which the JVM would spend more on making its code fast than fast code saves.
-    `log`: with the master log; without it, Postgres is not needed.
-    Raises LaminaError when Java, the jars or Postgres cannot be had, or the JVM ends while it starts.
+    `java_options` replace those that make its start quick. `nice` is the JVM's niceness (0 to 19, on Linux). From 5 on
+    it also leaves one of several processors to others. `short_lived` is for few records: the JVM would take longer to
+    make its code fast than fast code saves. `log` includes the master log. Without it, Postgres is not needed.
+
+    Raises LaminaError if Java, the jars or Postgres are missing, or if the JVM ends while it starts.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -109,7 +109,7 @@ def session(
 
 
 def cancel_jobs() -> None:
-    """Ends what the Spark of this process computes, if it has one; any thread may call it."""
+    """Cancels the jobs of this process's Spark, if it has one. Any thread may call it."""
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context  # noqa: SLF001 - getOrCreate() would start one
@@ -118,7 +118,7 @@ def cancel_jobs() -> None:
 
 
 def sibling(spark: SparkSession, settings: Settings) -> SparkSession:
-    """A further session of the same Spark, for other settings' master log: it shares the JVM and no name."""
+    """Another session of the same Spark for other settings' master log. It shares the JVM but no names."""
     log_catalog.ensure_schema(settings.postgres)
     other = spark.newSession()
     for key, value in iceberg_catalog(settings).items():
@@ -145,7 +145,7 @@ def iceberg_catalog(settings: Settings) -> dict[str, str]:
         f"{prefix}.jdbc.password": jdbc.password,
         f"{prefix}.jdbc.schema-version": "V1",
         f"{prefix}.warehouse": settings.warehouse,
-        # An archive run reads what another process just committed: a cached table would hide it.
+        # An archive run reads another process's latest commit, which a cached table would hide.
         f"{prefix}.cache-enabled": "false",
         **{f"{prefix}.{name}": value for name, value in (files | dict(settings.warehouse_options)).items()},
     }
@@ -166,7 +166,7 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
         f'"-Dlamina.log={logs / "spark.log"}"',
         "-XX:-UsePerfData",
         "-Duser.timezone=UTC",
-        # What libraries unpack, and what a killed JVM leaves, goes when the folder does.
+        # Files that libraries unpack, and leftovers of a killed JVM, are removed with the folder.
         f'"-Djava.io.tmpdir={scratch}"',
         THREAD_STACK,
         *(f'"{option}"' for option in java_options),
@@ -175,17 +175,17 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
     return {
         "spark.master": master,
         "spark.driver.memory": heap,
-        # What is fetched goes to Python as a stream, part by part: however much it is in all, the heap holds a part.
+        # Fetched rows reach Python as a stream, part by part, so the heap holds one part of any result.
         "spark.driver.maxResultSize": "0",
         **({} if master == "yarn" else {"spark.driver.host": "127.0.0.1" if local else _own_address(master)}),
         "spark.driver.bindAddress": "127.0.0.1" if local else "0.0.0.0",  # noqa: S104 - executors connect to the driver
         "spark.driver.extraJavaOptions": " ".join(options),
-        # Plain files either way: a local session has them on its class path and copies nothing, a cluster is sent them.
+        # Both are plain files: a local session has them on its class path and copies nothing, a cluster receives them.
         **({"spark.driver.extraClassPath": ":".join(files)} if local else {"spark.jars": ",".join(files)}),
         "spark.executor.extraJavaOptions": " ".join(("-Duser.timezone=UTC", THREAD_STACK, *login)),
         "spark.redaction.regex": spark_settings.HIDDEN,
-        # A stack that overflows, or a heap that a task fills, fails the task: Spark would halt the JVM, and every query
-        # of every source with it.
+        # A stack that overflows, or a heap that a task fills, fails only the task. By default Spark would halt the JVM,
+        # and with it every query of every source.
         "spark.executor.killOnFatalError.depth": "0",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
@@ -193,48 +193,50 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
         "spark.python.daemon.module": "batch_layer.python_workers",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.ui.liveUpdate.period": "0",  # else `speed_layer/jobs.py` sees a task ten seconds after it began
+        "spark.ui.liveUpdate.period": "0",  # otherwise `speed_layer/jobs.py` sees a task ten seconds after its start
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.ansi.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "spark.sql.mapKeyDedupPolicy": "LAST_WIN",  # Spark's own choice fails at two entries of one name
+        "spark.sql.mapKeyDedupPolicy": "LAST_WIN",  # by default Spark fails on two entries of one name
         "spark.sql.shuffle.partitions": str(2 * _cores(master)),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # A micro-batch without records is a job for nothing; what is stateful is driven by the next records.
+        # A micro-batch without records would be an empty job. Stateful operators advance with the next records.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        # To this rule a GROUP BY that only groups is redundant below another, though it is what puts sessions together.
+        # This rule drops a GROUP BY that only groups, if it is below another. Sessions are put together by such a GROUP
+        # BY.
         "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAggregates",
-        # Where EXISTS about a field of a struct stands in a FILTER, this one loses the field that it took out before.
+        # If EXISTS about a struct's field is in a FILTER, this rule loses the field that it pruned before.
         "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
-        # What is cached (a micro-batch, between its ids and its cells) is read a few times and dropped.
+        # A cached micro-batch is read a few times, between its ids and its cells, and dropped.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
-        # What follows from a condition over thirty parsed columns takes the optimizer minutes to find.
+        # The optimizer would take minutes to derive constraints from a condition over thirty parsed columns.
         "spark.sql.constraintPropagation.enabled": "false",
-        # Spark's own choice starts eight programs (chmod, readlink) for each of a micro-batch's two files. What its
-        # rename promises beyond this one's is for checkpoints that are read again, as ours never are.
+        # Spark's default starts eight programs (chmod, readlink) for each of a micro-batch's two files. Its rename
+        # promises more, but only for checkpoints that are read again, and ours never are.
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
-        # Hadoop's own class for local files starts a `chmod` for each that it writes, which takes longer than the file.
+        # Hadoop's class for local files starts a `chmod` for each file, which takes longer than the file.
         **({"spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"} if local else {}),
         "spark.sql.streaming.stopTimeout": "60000",
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "10",
-        # Many sources share one Spark: a partition's consumer, and a statement's compiled code, are there again for the
-        # next micro-batch. Spark's own bounds of 64 and 100 are of one job.
+        # Many sources share one Spark. The cached consumer of a partition and the compiled code of a statement serve
+        # the next micro-batch. Spark's own bounds of 64 and 100 suit one job.
         "spark.kafka.consumer.cache.capacity": "1000",
-        # A consumer may have fetched 16 MB. Those of a query that failed are never used again, as it has a new group.
+        # A consumer may have fetched 16 MB. A failed query's consumers are never used again, because its next run has a
+        # new group.
         "spark.kafka.consumer.cache.timeout": "60s",
         "spark.kafka.consumer.cache.evictorThreadRunInterval": "5s",
         "spark.kafka.consumer.fetchedData.cache.timeout": "20s",
         "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "5s",
         "spark.sql.codegen.cache.maxEntries": "1000",
-        # A task that was cancelled and does not end takes its executor's process with it; a worker starts another. A
+        # A cancelled task that does not end is killed with its executor's process, and the worker starts another. A
         # local session has no such process: the speed layer ends its whole JVM.
         "spark.task.reaper.enabled": "true",
         "spark.task.reaper.killTimeout": REAPED_AFTER,
-        # A large micro-batch of one stream must not hold up a small one of another.
+        # A large micro-batch of one stream must not delay a small one of another.
         "spark.scheduler.mode": "FAIR",
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
@@ -243,8 +245,8 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
 
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """Lets PySpark set no answer to Ctrl-C: its own asks the JVM over the very connection that an answer is awaited on,
-    and breaks it.
+    """Keeps PySpark from handling Ctrl-C. Its handler asks the JVM over the same connection on which an answer is
+    awaited, and breaks that connection.
     """
     answer = signal.signal
 
@@ -261,27 +263,27 @@ def _own_interrupts() -> Iterator[None]:
 def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
     """Starts the JVM of this process, unless it has one.
 
-    Its session is its own, because Linux shares the processors out between sessions first (`autogroup`, sched(7)):
-    only a whole one can stand back behind the others. Passwords are not among its arguments, which anybody may list.
+    The JVM has its own session, because Linux shares processors between sessions first (`autogroup`, sched(7)), and
+    only a whole session can have a lower priority. Passwords are not among its arguments, which anybody may list.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.accumulators import AccumulatorTCPServer
     from pyspark.java_gateway import launch_gateway
 
-    if SparkContext._gateway is not None:  # noqa: SLF001 - a Spark that was stopped has left its JVM
+    if SparkContext._gateway is not None:  # noqa: SLF001 - a stopped Spark has left its JVM
         return
-    # What PySpark and Py4J say of a connection that Ctrl-C or our end has cut off is of no use to anybody.
+    # PySpark and Py4J log a connection that Ctrl-C or our end has cut off, which helps nobody.
     setattr(AccumulatorTCPServer, "handle_error", lambda *_: None)  # noqa: B010 (it is a method to mypy)
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # nor of a micro-batch that failed: whoever judges it tells
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the code that judges a failed micro-batch reports it
     secret = re.compile(spark_settings.HIDDEN).search
     shown = SparkConf().setAll([(key, value) for key, value in configuration.items() if not secret(key)])
 
-    # Where Linux knows how nice a thread is and where it may run, a process is and may as the thread that started it.
+    # On Linux, a process inherits the niceness and the allowed processors of the thread that starts it.
     def launch() -> Any:
         gateway = launch_gateway(shown, {"start_new_session": True})  # type: ignore[no-untyped-call]
         atexit.register(_end_jvm, gateway)
-        with suppress(OSError):  # as on another system, or on a Linux without autogroups
+        with suppress(OSError):  # another system, or a Linux without autogroups
             Path(f"/proc/{gateway.proc.pid}/autogroup").write_text(str(nice))
         return gateway
 
@@ -296,26 +298,26 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
 
 
 def kill() -> None:
-    """Ends this process's JVM at once, and its Python workers: what they compute is not wanted any more."""
+    """Ends this process's JVM and its Python workers at once, together with their computations."""
     doomed = []
     for child in psutil.Process().children():
         with suppress(psutil.Error):
             if "pyspark-shell" in child.cmdline():
                 doomed += [child, *child.children(recursive=True)]
-    for each in doomed:
+    for process in doomed:
         with suppress(psutil.Error):
-            each.kill()
+            process.kill()
     psutil.wait_procs(doomed, timeout=1)
 
 
 def forget() -> None:
-    """Lets `session` start another JVM, once this process's own was killed."""
+    """Lets `session` start another JVM after this process's JVM was killed."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    context, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001 (pyspark: one for ever)
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001 (pyspark keeps one)
     if context is not None:
-        context._jsc = None  # noqa: SLF001 (nobody is there to be told)
+        context._jsc = None  # noqa: SLF001 (the JVM is gone)
         context.stop()
     if gateway is not None:
         with suppress(Exception):
@@ -325,7 +327,7 @@ def forget() -> None:
 
 
 def _stand_back(nice: int) -> None:
-    """Lets this thread run behind others, and from 5 on leave a processor to them altogether."""
+    """Lowers the priority of this thread. From 5 on it also leaves one processor to others."""
     if nice and sys.platform == "linux":
         os.nice(nice)
         allowed = sorted(os.sched_getaffinity(0))
@@ -334,11 +336,11 @@ def _stand_back(nice: int) -> None:
 
 
 def _end_jvm(gateway: Any) -> None:
-    """Waits for it: nothing is to be left running when we are gone."""
+    """Waits for the JVM to end, so that nothing is left running."""
     with suppress(Exception):
         gateway.shutdown()
     with suppress(OSError):
-        gateway.proc.stdin.close()  # which is what it ends by
+        gateway.proc.stdin.close()  # the JVM ends when its stdin closes
     try:
         gateway.proc.wait(JVM_ENDS_SECONDS)
     except subprocess.TimeoutExpired:
@@ -346,29 +348,29 @@ def _end_jvm(gateway: Any) -> None:
 
 
 def _environment(home: Path) -> None:
-    """What Spark's start script and its Python workers read from the environment, and from nowhere else."""
+    """Sets the variables that Spark's start script and its Python workers read from the environment only."""
     from pyspark.logger import PySparkLogger
 
     for logger in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
-        PySparkLogger.getLogger(
-            logger
-        ).disabled = True  # they print every refused query, which we catch and explain, to stderr
+        PySparkLogger.getLogger(logger).disabled = True  # they print every refused query, which we catch and explain
     os.environ["JAVA_HOME"] = str(java_home(home))
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.pop("SPARK_HOME", None)  # another Spark's scripts would be started
-    os.environ["SPARK_CONF_DIR"] = str((home / "jars").resolve() / "conf")  # not there: nobody else's file is read
+    os.environ.pop("SPARK_HOME", None)  # otherwise another Spark's scripts would be started
+    # Does not exist, so nobody else's file is read.
+    os.environ["SPARK_CONF_DIR"] = str((home / "jars").resolve() / "conf")
 
 
 def _cores(master: str) -> int:
-    """How many cores a `local[n]` master uses; a cluster's are taken to be as many as ours."""
+    """Number of cores of a `local[n]` master. A cluster is assumed to have as many as this machine."""
     inside = master.partition("[")[2].rstrip("]").split(",")[0]
     return int(inside) if inside.isdigit() else (1 if master == "local" else os.cpu_count() or 2)
 
 
 def heap_of(master: str, memory: int) -> str:
-    """The heap of a driver in Spark's words, on a machine with so many bytes of memory: 2 GB, or what its cores need.
+    """Heap of a driver in Spark's notation, for a machine with `memory` bytes: 2 GB, or more if its cores need it.
 
-    Each core of a local master may write a file of the master log, of which it holds 128 MB, and read Kafka meanwhile.
+    Each core of a local master may write a file of the master log (128 MB in memory) and read Kafka at the same
+    time.
 
     >>> heap_of("local[2]", 8 * 2**30), heap_of("local[32]", 64 * 2**30), heap_of("spark://a:7077", 64 * 2**30)
     ('2048m', '8192m', '2048m')
@@ -378,7 +380,7 @@ def heap_of(master: str, memory: int) -> str:
 
 
 def _own_address(master: str) -> str:
-    """The address by which a cluster reaches this machine: the one it reaches the master by."""
+    """The address of this machine in the network in which it reaches the master. A cluster reaches it there."""
     address = master.removeprefix("k8s://").split(",")[0]
     url = urlsplit(address if "://" in address else f"//{address}")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -1,4 +1,6 @@
-"""Settings of Spark that an operator adds to Lamina's own: sizes, a cluster's and a file system's, but no other SQL."""
+"""Spark settings that an operator adds to Lamina's own: sizes and those of a cluster or a file system, but not
+of SQL.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from view_algebra.errors import LaminaError
 NAME = "LAMINA_SPARK_CONF"
 
 HIDDEN = r"(?i)secret|password|token|access[.]?key|credential|jaas|[.-]key(?:$|[.])|[.]sas"
-"""Names of settings that are shown nowhere and stand on no command line."""
+"""Names of settings that are never shown and never on a command line."""
 
 THEIRS = (
     "spark.driver.bindAddress",
@@ -20,7 +22,7 @@ THEIRS = (
     "spark.sql.shuffle.partitions",
     "spark.ui.enabled",
 )
-"""Those of Lamina's own that an operator may set otherwise: where things are, and how large."""
+"""Lamina's own settings that an operator may override: places and sizes."""
 
 JOINED = {
     "spark.driver.extraClassPath": ":",
@@ -28,10 +30,10 @@ JOINED = {
     "spark.executor.extraJavaOptions": " ",
     "spark.jars": ",",
 }
-"""Lists to which an operator's are added."""
+"""List settings, to which the operator's values are appended."""
 
 SQL = ("spark.sql.adaptive.", "spark.sql.autoBroadcastJoinThreshold", "spark.sql.catalog.", "spark.sql.files.")
-"""Settings of Spark's SQL that change neither what a SELECT means nor how micro-batches run."""
+"""Settings of Spark's SQL that change neither the meaning of a SELECT nor the running of micro-batches."""
 
 _INSTEAD = {
     "spark.master": "Set LAMINA_SPARK_MASTER.",

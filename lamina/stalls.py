@@ -1,4 +1,4 @@
-"""Which record a command's computation stands still at: it is looked for in a process of its own."""
+"""A search, in its own process, for the record at which a command's computation stands still."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PATIENCE = Patience(per_record=1 / 20_000)
 """A range of a log may be large. Even an old core parses and computes 20,000 records of a kilobyte in a second."""
 
 SEARCHED_WITHIN = 600.0
-"""Seconds after which the search is given up, and the view is named without the record."""
+"""Seconds after which the search gives up, and the error names the view without the record."""
 
 
 def finder(settings: Settings) -> Finder:
-    """Looks for the record, in one source of the work after the other."""
+    """Returns a function that searches the work's sources for the record, one source after another."""
 
     def find(work: Work, over: threading.Event) -> Found | None:
         deadline = time.monotonic() + SEARCHED_WITHIN

@@ -1,4 +1,4 @@
-"""`lamina status`, as a person or a program reads it."""
+"""The output of `lamina status`, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -36,51 +36,51 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SAMPLE = 100
-"""Newest records of each source that are looked at for fields that it does not declare."""
+"""Newest records of each source that are sampled for undeclared fields."""
 
 LITTLE_ROOM = 2_000_000_000
-"""Bytes of free disk below which an alarm is raised: Kafka's log grows by files of up to 1 GB."""
+"""Bytes of free disk below which an alarm is raised. Kafka's log grows by files of up to 1 GB."""
 
 SHOWN_FIELDS = 5
-"""Of such fields, on a line; `--json` has all."""
+"""Undeclared fields on a line. `--json` has all of them."""
 
 
 def read(opened: Deployment) -> Status:
-    """The status; without lag and what else only the brokers know, when they do not answer."""
+    """The status. Lag and other facts from the brokers are missing if these do not answer."""
     topics = _topics(opened)
     with opened.database.snapshot() as connection:
-        found = status(connection, topics, _limits(opened))
-    return replace(found, alarms=[*found.alarms, *full_disks(opened)])
+        current = status(connection, topics, _limits(opened))
+    return replace(current, alarms=[*current.alarms, *full_disks(opened)])
 
 
 def _topics(opened: Deployment) -> dict[str, Topic]:
     """Each query's topic, as far as the brokers answer."""
     with opened.database.begin() as connection:
         names = {name: query.topic for name, query in progress.queries(connection).items()}
-    found = held(opened.brokers, list(dict.fromkeys(names.values())))
-    return {name: found[topic] for name, topic in names.items() if topic in found}
+    by_topic = held(opened.brokers, list(dict.fromkeys(names.values())))
+    return {name: by_topic[topic] for name, topic in names.items() if topic in by_topic}
 
 
 def held(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
-    """Topics by name as the brokers hold them, asked for together; one by one if they refuse to tell of one."""
+    """Topics by name as the brokers hold them, in one request. If the brokers refuse it, in one request per topic."""
     from master_log.client import KafkaAway
 
     with suppress(LaminaError):
         return _told(brokers, list(brokers.topic_ids(*topics)))
-    found: dict[str, Topic] = {}
+    by_name: dict[str, Topic] = {}
     for topic in topics if brokers.listening() else ():
         try:
-            found |= _told(brokers, [topic])
+            by_name |= _told(brokers, [topic])
         except KafkaAway:
             if not brokers.listening():
-                break  # nor will they answer for the others
+                break  # nor will the brokers answer for the other topics
         except LaminaError:
-            continue  # this topic is gone; its query tells so
-    return found
+            continue  # this topic is gone, which its query reports
+    return by_name
 
 
 def _told(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
-    """Topics that are there; without retention and open transactions, if not everybody may ask for these."""
+    """Existing topics. Retention and open transactions are missing if this login may not read them."""
     if not topics:
         return {}
     ends, earliest = brokers.latest(*topics), brokers.earliest(*topics)
@@ -88,12 +88,14 @@ def _told(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
     with suppress(LaminaError):
         undecided = brokers.undecided(ends)
     retentions = _retentions(brokers, topics)
-    found = {}
+    topics_by_name = {}
     for topic in topics:
-        of_topic = [each for each in undecided if each.at.topic == topic]
+        of_topic = [transaction for transaction in undecided if transaction.at.topic == topic]
         kept = retentions.get(topic)
-        found[topic] = Topic(Offsets.of(topic, ends.on(topic)), Offsets.of(topic, earliest.on(topic)), kept, of_topic)
-    return found
+        topics_by_name[topic] = Topic(
+            Offsets.of(topic, ends.on(topic)), Offsets.of(topic, earliest.on(topic)), kept, of_topic
+        )
+    return topics_by_name
 
 
 def _retentions(brokers: Brokers, topics: Sequence[str]) -> dict[str, Retention]:
@@ -109,19 +111,19 @@ def _limits(opened: Deployment) -> Limits:
 
 
 def behind(opened: Deployment, lags: Mapping[str, int | None]) -> list[str]:
-    """Which of these queries lack records that nobody is about to count at once, and what they wait for."""
+    """A line for each query whose records nobody is about to count, with the reason."""
     running = opened.settings.embedded and SpeedProcess(opened.settings.home).find() is not None
-    told = []
+    lines = []
     with opened.database.begin() as connection:
         for name, lag in lags.items():
             waits_for = alarms_of.waits_for(connection, name, starting=running) if lag else None
             if waits_for:
-                told.append(f"{name} is {lag:,} {'record' if lag == 1 else 'records'} behind: {waits_for}")
-    return told
+                lines.append(f"{name} is {lag:,} {'record' if lag == 1 else 'records'} behind: {waits_for}")
+    return lines
 
 
 def behind_of(opened: Deployment, query: str) -> list[str]:
-    """The same for the views that a SELECT reads; asks the brokers only where somebody does not keep up."""
+    """The lines of `behind` for the sources of a SELECT. Asks the brokers only if one of these is not keeping up."""
     with opened.database.begin() as connection:
         waiting = [
             name
@@ -140,9 +142,9 @@ def behind_of(opened: Deployment, query: str) -> list[str]:
 
 
 def tables_of(query: str) -> set[str]:
-    """The views that a SELECT of Postgres may name: neither CTEs nor what is in another schema than `analytics`.
+    """The views that a SELECT of Postgres may name: no CTEs, and no relations outside the schema `analytics`.
 
-    None of a SELECT that cannot be parsed.
+    Empty if the SELECT cannot be parsed.
 
     >>> sorted(tables_of('WITH a AS (SELECT * FROM Sales) SELECT * FROM a, analytics.visits, nextweek.carts'))
     ['sales', 'visits']
@@ -154,40 +156,40 @@ def tables_of(query: str) -> set[str]:
 
     try:
         parsed = sqlglot.parse_one(query, read="postgres")
-        own = {each.alias for each in parsed.find_all(sqlglot.exp.CTE)}
-        tables = [each for each in parsed.find_all(sqlglot.exp.Table) if each.db in ("", "analytics")]
+        own = {cte.alias for cte in parsed.find_all(sqlglot.exp.CTE)}
+        tables = [table for table in parsed.find_all(sqlglot.exp.Table) if table.db in ("", "analytics")]
         named = [
-            each.this for each in tables if isinstance(each.this, sqlglot.exp.Identifier)
+            table.this for table in tables if isinstance(table.this, sqlglot.exp.Identifier)
         ]  # the others are functions
-        return {each.name if each.quoted else each.name.lower() for each in named} - own
+        return {identifier.name if identifier.quoted else identifier.name.lower() for identifier in named} - own
     except (SqlglotError, RecursionError):  # Postgres may understand more
         return set()
 
 
 def undeclared(opened: Deployment, of: Collection[str] | None = None) -> dict[str, list[Undeclared]]:
-    """By source, the fields among its newest records that it does not declare, as far as the brokers answer.
+    """The undeclared fields of each source among its newest records, as far as the brokers answer.
 
-    A field that another source of the topic declares is left out, unless it may be a mistyped column of this one. A
-    sample that is taken when somebody looks costs the speed layer nothing. of: these sources; None for all.
+    A field that another source of the topic declares is left out, unless it may be a mistyped column of this source.
+    Sampling happens when somebody looks, so it costs the speed layer nothing. `of` limits the sources, None means all.
     """
     opened.require_installed()
     with opened.database.begin() as connection:
         declared = json_fields(connection)
-    asked = {name: each for name, each in declared.items() if of is None or name in of}
+    asked = {name: fields for name, fields in declared.items() if of is None or name in of}
     if not asked:
         return {}
     with suppress(LaminaError):
-        newest = opened.brokers.newest(list({each.topic for each in asked.values()}), SAMPLE)
-        if all(_is_declared(each, newest[each.topic]) for each in asked.values()):
+        newest = opened.brokers.newest(list({fields.topic for fields in asked.values()}), SAMPLE)
+        if all(_is_declared(fields, newest[fields.topic]) for fields in asked.values()):
             return {}
-        return _in_samples(opened, declared, {name: newest[each.topic] for name, each in asked.items()})
+        return _in_samples(opened, declared, {name: newest[fields.topic] for name, fields in asked.items()})
     return {}
 
 
 def _is_declared(fields: JsonFields, values: Iterable[bytes | None]) -> bool:
-    """True if the records have no field that the source does not declare, as their names alone say.
+    """True if, by their top-level names, the records have no field that the source does not declare.
 
-    To look into nested fields takes the compiler's types, which would be a quarter of the command's start.
+    Nested fields would take the compiler's types, and loading these a quarter of the command's start.
     """
     if not fields.flat:
         return False
@@ -202,38 +204,39 @@ def _is_declared(fields: JsonFields, values: Iterable[bytes | None]) -> bool:
 def _in_samples(
     opened: Deployment, declared: Mapping[str, JsonFields], samples: Mapping[str, Sequence[bytes | None]]
 ) -> dict[str, list[Undeclared]]:
-    """The fields in samples that their sources do not declare.
-
-    What another source of the topic declares is left out, unless it may be a mistyped column.
+    """The undeclared fields in samples. A field that another source of the topic declares is left out, unless it may be
+    a mistyped column.
     """
     from interchange.undeclared import in_sample
     from interchange.values import columns
 
     of_topic: dict[str, set[str]] = {}
-    for each in declared.values():
-        of_topic.setdefault(each.topic, set()).update(each.names)
+    for fields in declared.values():
+        of_topic.setdefault(fields.topic, set()).update(fields.names)
     with opened.database.begin() as connection:
-        known = sources(connection)
-    found = {
+        source_of = sources(connection)
+    by_source = {
         name: [
-            each
-            for each in in_sample(columns(known[name]), sample)
-            if each.meant or each.field not in of_topic[declared[name].topic]
+            seen
+            for seen in in_sample(columns(source_of[name]), sample)
+            if seen.meant or seen.field not in of_topic[declared[name].topic]
         ]
         for name, sample in samples.items()
-        if name in known  # an apply may have dropped it meanwhile
+        if name in source_of  # meanwhile, an apply may have dropped it
     }
-    return {name: fields for name, fields in found.items() if fields}
+    return {name: fields for name, fields in by_source.items() if fields}
 
 
 def _meanwhile(what: Callable[[], T]) -> Callable[[], T]:
-    """Runs `what` in a thread that no exit waits for; the result waits for its value, or raises what it raised."""
+    """Runs `what` in a thread that no exit waits for. The returned function waits for the value, or raises the thread's
+    error.
+    """
     future: Future[T] = Future()
 
     def run() -> None:
         try:
             future.set_result(what())
-        except BaseException as error:  # noqa: BLE001 (raised again where the value is wanted)
+        except BaseException as error:  # noqa: BLE001 (raised again by the returned function)
             future.set_exception(error)
 
     threading.Thread(target=run, name="meanwhile", daemon=True).start()
@@ -241,51 +244,51 @@ def _meanwhile(what: Callable[[], T]) -> Callable[[], T]:
 
 
 def read_alarms(opened: Deployment) -> list[str]:
-    """What needs attention; nothing is counted, however large the views are."""
+    """All alarms. Nothing is counted, so its cost does not grow with the views."""
     topics = _topics(opened)
     with opened.database.snapshot() as connection:
-        found = alarms(connection, topics, _limits(opened))
-    return [*found, *full_disks(opened)]
+        raised = alarms(connection, topics, _limits(opened))
+    return [*raised, *full_disks(opened)]
 
 
 def full_disks(opened: Deployment) -> list[str]:
-    """The alarm that a disk of this machine is nearly full."""
+    """Alarms for the disks of this machine that are nearly full."""
     return [
-        f"the disk of {folder} has {size(free)} left: make room on it before nothing can be written"
+        f"the disk of {folder} has {size(free)} left: make room before writing fails"
         for folder, free in free_bytes(opened).items()
         if free < LITTLE_ROOM
     ]
 
 
 def free_bytes(opened: Deployment) -> dict[str, int]:
-    """Bytes that are free for LAMINA_HOME and for the warehouse, as far as these are folders of this machine."""
+    """Free bytes for LAMINA_HOME and for the warehouse, as far as these are folders of this machine."""
     folders = {str(opened.settings.home), opened.settings.warehouse}
     return {folder: shutil.disk_usage(folder).free for folder in sorted(folders) if Path(folder).is_dir()}
 
 
 def show_alarms(output: Output, opened: Deployment) -> None:
-    """Prints what needs attention, and exits 1 where something does."""
-    found = read_alarms(opened)
+    """Prints the alarms, and exits 1 if there are any."""
+    raised = read_alarms(opened)
     if output.as_json:
-        output.record({"alarms": found})
-    _alarm(output, found)
+        output.record({"alarms": raised})
+    _alarm(output, raised)
 
 
 def show(output: Output, opened: Deployment) -> None:
-    """Prints the status; exits 1 when something needs attention."""
-    _ = opened.brokers  # two threads share it from here on
+    """Prints the status, and exits 1 if there are alarms."""
+    _ = opened.brokers  # from here on, two threads share it
     sampled = _meanwhile(lambda: undeclared(opened))
-    found = read(opened)
+    current = read(opened)
     strange = sampled()
     if output.as_json:
-        listed = [{"source": name, **asdict(each)} for name, several in strange.items() for each in several]
-        output.record({**asdict(found), "undeclared": listed})
+        listed = [{"source": name, **asdict(fields)} for name, several in strange.items() for fields in several]
+        output.record({**asdict(current), "undeclared": listed})
     else:
         output.table(
             ("view", "kind", "rows", "freshness", "generation", "provisional", "last proof"),
             [
                 (v.view, v.kind, v.rows, _freshness(v.freshness, v.fresh_within), v.generation, v.provisional, v.proof)
-                for v in found.views
+                for v in current.views
             ],
         )
         output.text("")
@@ -293,47 +296,47 @@ def show(output: Output, opened: Deployment) -> None:
             ("query", "topic", "progress", "lag", "quarantined", "skipped", "duplicates", "writer"),
             [
                 (q.query, q.topic, brief(q.progress), q.lag, _bad(q), q.skipped, _copies(q), q.writer)
-                for q in found.queries
+                for q in current.queries
             ],
         )
         output.text("")
         output.table(
             ("generation", "view", "state", "published"),
-            [(g["generation"], g["view"], g["state"], "yes" if g["published"] else "") for g in found.generations],
+            [(g["generation"], g["view"], g["state"], "yes" if g["published"] else "") for g in current.generations],
         )
-        if found.previews:
+        if current.previews:
             output.text("")
-        for line in previews(found.previews):
+        for line in previews(current.previews):
             output.text(line)
-        if found.rebuild:
+        if current.rebuild:
             output.text("")
-            output.text(_rebuild(found.rebuild))
-        if found.standby is not None:
+            output.text(_rebuild(current.rebuild))
+        if current.standby is not None:
             output.text("")
             output.text(
-                f"This Postgres is a standby, {seconds(found.standby)} behind its primary: views are read here only."
+                f"This Postgres is a standby, {seconds(current.standby)} behind its primary: views are read here only."
             )
     for name, fields in strange.items():
-        output.tell(f"{name}: of the newest records, {'; '.join(map(str, fields[:SHOWN_FIELDS]))}")
-    for query in found.queries:
+        output.tell(f"{name}: among the newest records, {'; '.join(map(str, fields[:SHOWN_FIELDS]))}")
+    for query in current.queries:
         if query.begins:
-            output.tell(f"{query.query} begins at {brief(query.begins)}: what lies below is not part of it")
-    for line in behind(opened, {query.query: query.lag for query in found.queries if not query.problem}):
+            output.tell(f"{query.query} begins at {brief(query.begins)}: earlier records are not part of it")
+    for line in behind(opened, {query.query: query.lag for query in current.queries if not query.problem}):
         output.tell(line)
     with opened.database.begin() as connection:
-        for each in unguarded(connection):
-            output.tell(f"{each}: a superuser changes that with serving_layer/readers/superuser.sql")
-    _alarm(output, found.alarms)
+        for gap in unguarded(connection):
+            output.tell(f"{gap}: a superuser changes that with serving_layer/readers/superuser.sql")
+    _alarm(output, current.alarms)
 
 
-def _alarm(output: Output, found: Sequence[str]) -> None:
-    for alarm in found:
+def _alarm(output: Output, alarms: Sequence[str]) -> None:
+    for alarm in alarms:
         output.alarm(alarm)
-    if found:
+    if alarms:
         sys.exit(1)
 
 
-def previews(found: Sequence[PreviewedView]) -> list[str]:
+def previews(previewed: Sequence[PreviewedView]) -> list[str]:
     """A line for each preview.
 
     >>> from datetime import datetime
@@ -341,15 +344,15 @@ def previews(found: Sequence[PreviewedView]) -> list[str]:
     >>> previews([PreviewedView("dev", "sums", "9f3a", "own", made), PreviewedView("dev", "total", "", "none", made)])
     ['preview dev, made at 2024-03-01 09:30: 2 views, cells of its own for sums']
     """
-    told = []
-    for name, each in groupby(found, key=lambda view: view.preview):
-        views = list(each)
+    lines = []
+    for name, group in groupby(previewed, key=lambda view: view.preview):
+        views = list(group)
         line = f"preview {name}, made at {views[0].made_at:%Y-%m-%d %H:%M}: {len(views)} views"
         for cells, says in (("own", "cells of its own for"), ("retired", "not served (make it again):")):
             if of := [view.view for view in views if view.cells == cells]:
                 line += f", {says} {', '.join(of)}"
-        told.append(line)
-    return told
+        lines.append(line)
+    return lines
 
 
 def seconds(value: float | None) -> str:
@@ -368,7 +371,7 @@ def seconds(value: float | None) -> str:
 
 
 def _freshness(behind: float | None, within: float | None) -> str:
-    """Seconds behind, and how many a view may be.
+    """Seconds behind, with the number of seconds that the view allows.
 
     >>> _freshness(0.734, None), _freshness(7.0, 5.0)
     ('0.7 s', '7.0 s, wanted 5 s')
@@ -382,8 +385,8 @@ def _bad(query: QueryStatus) -> str:
 
 
 def _copies(query: QueryStatus) -> str:
-    told = f", {query.conflicts:,} in conflict" if query.conflicts else ""
-    return f"{query.duplicates:,}{told}"
+    conflicts = f", {query.conflicts:,} in conflict" if query.conflicts else ""
+    return f"{query.duplicates:,}{conflicts}"
 
 
 def _rebuild(last: Mapping[str, Any]) -> str:
@@ -396,7 +399,7 @@ def _rebuild(last: Mapping[str, Any]) -> str:
     by_step: dict[str, float] = {}
     for step, took in last["seconds"].items():
         by_step[step.partition(" ")[0]] = by_step.get(step.partition(" ")[0], 0.0) + took
-    ordered = sorted(by_step.items(), key=lambda each: STEPS.index(each[0]))
+    ordered = sorted(by_step.items(), key=lambda entry: STEPS.index(entry[0]))
     times = ", ".join(f"{step} {seconds(took)}" for step, took in ordered)
     reason = f": {last['error']}" if last["error"] else ""
     return f"rebuild {last['id']}: {last['state']}, last step {last['step']}{reason}" + (f" ({times})" if times else "")

@@ -1,7 +1,7 @@
-"""Steps of a rebuild that lineage is told of, when a scheduler runs them one by one.
+"""Single steps of a rebuild with their lineage events, for a scheduler that runs them one by one.
 
-The process that seals begins the runs of the views, and the one that hands over or abandons ends them: their ids follow
-from the rebuild's.
+The process that seals begins the runs of the views, and the process that hands over or abandons ends them. The runs'
+ids follow from the rebuild's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from view_algebra.errors import LaminaError
 
 
 def seal(opened: Deployment, views: Sequence[str], *, leap: bool, by: Scheduler) -> int:
-    """Begins a rebuild of these views, of all where none is named; gives its id."""
+    """Begins a rebuild of these views, or of all if none is named. Returns its id."""
     batch = opened.batch
     id = batch.leap_seal(views, by=by) if leap else batch.seal(views, by=by)
     runs = lineage.Runs(opened.settings, opened.tell)
@@ -28,7 +28,9 @@ def seal(opened: Deployment, views: Sequence[str], *, leap: bool, by: Scheduler)
 
 
 def hand_over(opened: Deployment, id: int, names: Sequence[str] = (), *, anyway: bool) -> list[str]:
-    """Lets readers read the new generations; gives the views that are held back, but for the named ones `anyway`."""
+    """Publishes the new generations. Returns the views that are held back because of a difference, except `names` if
+    `anyway`.
+    """
     held = opened.batch.hand_over(id, names, anyway=anyway)
     runs = _begun(opened, id)
     if runs.started:
@@ -41,13 +43,13 @@ def hand_over(opened: Deployment, id: int, names: Sequence[str] = (), *, anyway:
 
 
 def abandon(opened: Deployment, id: int) -> None:
-    """Gives a rebuild up; nothing that is read changes."""
+    """Gives up a rebuild. Readers see no change."""
     opened.batch.abandon(id)
     _begun(opened, id).end(LaminaError(Stop.GIVEN_UP.reason))
 
 
 def _begun(opened: Deployment, id: int) -> lineage.Runs:
-    """The runs that `seal` has begun, in whatever process."""
+    """The runs that `seal` has begun in any process."""
     runs = lineage.Runs(opened.settings, opened.tell)
     runs.go_on(opened.deployed, lambda: opened.run_ids(id))
     return runs

@@ -1,4 +1,4 @@
-"""The topics of a catalog's sources: created if they are missing, and judged by whether they keep what is sent."""
+"""Topics of a catalog's sources: creates missing ones, and warns about those that may lose records."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from master_log.kafka import Brokers
 
 DEFAULT_PARTITIONS = 4
-"""Partitions of a topic that `apply` has to create, unless a source's property `partitions` says otherwise."""
+"""Partitions of a topic that `apply` creates, unless a source's property `partitions` says otherwise."""
 
 KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""Settings of a topic that `apply` creates. Kafka counts the age of a record from the record's own timestamp, so any
-limit of time could remove old events before they are counted or archived."""
+"""Settings of a topic that `apply` creates. Kafka counts a record's age from the record's own timestamp, so any limit
+of time could remove old events before they are counted or archived.
+"""
 
 
 def opened(brokers: Brokers, source: Source, catalog: Catalog, tell: Callable[[str], None]) -> Topic:
-    """The topic of a new source, which is created if it is missing. `tell` takes what its author should know of it."""
+    """The topic of a new source, created if it is missing. `tell` takes warnings for the author."""
     id = brokers.topic_id(source.topic)
     if id is None:
         partitions = declared_partitions(catalog, source.topic) or DEFAULT_PARTITIONS
@@ -50,27 +51,27 @@ def opened(brokers: Brokers, source: Source, catalog: Catalog, tell: Callable[[s
 
 
 def told_of_new(brokers: Brokers, sources: Iterable[Source]) -> list[str]:
-    """The lines of `plan` that say at which offsets new sources begin, and which topics `apply` would create.
+    """The lines of `plan` about the offsets at which new sources begin, and about the topics that `apply` would create.
 
-    None if the brokers do not answer. Raises LaminaError if the topic of one of them has no such place.
+    Empty if the brokers do not answer. Raises LaminaError if a source cannot begin where it is declared to.
     """
-    told: list[str] = []
+    lines: list[str] = []
     asked = list(sources)
     there: Mapping[str, str] | None = None
     with suppress(LaminaError):  # not everybody may describe a topic
         there = brokers.topic_ids(*(source.topic for source in asked)) if asked and brokers.listening() else None
     if there is None:
-        return told
+        return lines
     for source in asked:
         if source.topic in there:
-            begin(brokers, source, told.append)
+            begin(brokers, source, lines.append)
         else:
-            told.append(f"{source.name}: there is no topic {source.topic}; `lamina apply` creates it")
-    return told
+            lines.append(f"{source.name}: there is no topic {source.topic}; `lamina apply` creates it")
+    return lines
 
 
 def begin(brokers: Brokers, source: Source, tell: Callable[[str], None]) -> Offsets:
-    """The offsets at which a new source begins; a partition that they leave out begins with its first record."""
+    """The offsets at which a new source begins. A partition without an offset begins with its first record."""
     start = start_of(source.start)
     if start == EARLIEST:
         return Offsets({})
@@ -83,7 +84,7 @@ def begin(brokers: Brokers, source: Source, tell: Callable[[str], None]) -> Offs
             offsets = brokers.latest(source.topic)
     earliest = brokers.earliest(source.topic)
     gone = Offsets({at: first for at, first in earliest.items() if offsets.get(at, first) < first})
-    below = f"; below {brief(str(gone))}, Kafka no longer holds it" if gone else ""
+    below = f"; Kafka no longer holds the records below {brief(str(gone))}" if gone else ""
     tell(f"{source.name} begins at {brief(str(earliest.updated(offsets)))} (start {source.start!r}){below}")
     return offsets
 
@@ -99,20 +100,20 @@ def _at_time(brokers: Brokers, source: Source, time: datetime) -> Offsets:
 
 
 def _there(brokers: Brokers, source: Source, offsets: Offsets) -> Offsets:
-    """The offsets; raises if one of them is not in the topic."""
+    """The offsets. Raises LaminaError if one of them is not in the topic."""
     latest = brokers.latest(source.topic)
     for at, offset in offsets.items():
         if offset > latest.get(at, -1):
             raise LaminaError(
                 f"{source.name} cannot begin at offset {offset} of partition {at.partition} of topic {source.topic}",
                 evidence=f"its partitions end at {brief(str(latest))}",
-                way_out="Write the next offset to read of partitions that there are, or start 'latest'.",
+                way_out="Write the next offset to read, of existing partitions only, or start 'latest'.",
             )
     return offsets
 
 
 def declared_partitions(catalog: Catalog, topic: str) -> int | None:
-    """The property `partitions` of the sources that read a topic. Raises LaminaError if two of them differ."""
+    """The property `partitions` of the sources that read a topic. Raises LaminaError if two sources differ."""
     declared = {
         name: int(source.properties["partitions"])
         for name, source in sorted(catalog.sources.items())
@@ -128,26 +129,21 @@ def declared_partitions(catalog: Catalog, topic: str) -> int | None:
 
 
 def _partitions(number: int) -> str:
-    """A number of partitions, in words.
-
-    >>> _partitions(1), _partitions(4)
-    ('1 partition', '4 partitions')
-    """
     return f"{number} partition{'s' * (number > 1)}"
 
 
 def told_of(brokers: Brokers, sources: Iterable[Source]) -> list[str]:
-    """What `plan` says about the topics of new sources that exist already; nothing while the brokers do not answer."""
-    found: list[str] = []
+    """The warnings of `plan` about existing topics of these sources. Empty if the brokers do not answer."""
+    lines: list[str] = []
     with suppress(LaminaError):
         for source in sources if brokers.listening() else ():
             if brokers.topic_id(source.topic) is not None:
-                found += warnings(brokers, source)
-    return found
+                lines += warnings(brokers, source)
+    return lines
 
 
 def warnings(brokers: Brokers, source: Source) -> Iterator[str]:
-    """What the declaration of a source leads one to expect of a topic that exists, and what is not so."""
+    """Differences between an existing topic and the expectations that a source's declaration raises."""
     wanted, partitions = source.properties.get("partitions"), brokers.partitions(source.topic)
     if wanted is not None and int(wanted) != len(partitions):
         yield (

@@ -1,4 +1,4 @@
-"""Where the master log is: a folder, a file system of Spark's, or object storage, by the settings that say so."""
+"""The place of the master log: a folder, a Spark file system, or object storage."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from master_log import stores
 from view_algebra.errors import LaminaError
 
 FILE_SYSTEMS = ("file", "hdfs", "viewfs", "webhdfs", "s3")
-"""Those in which the master log can be written with Lamina's own jars."""
+"""File systems to which Lamina's own jars can write the master log."""
 
 STORES = {"gs": "iceberg-gcp-bundle", "abfss": "iceberg-azure-bundle"}
-"""Object storage whose client is a jar of the operator's: what Iceberg calls it."""
+"""Object storage whose client is a jar of the operator's, with Iceberg's name for the jar."""
 
-SHARED = "a path that the driver and every worker reach, as that of a mounted volume, or to s3://bucket/path"
+SHARED = "a path that the driver and every worker reach, such as a mounted volume, or to s3://bucket/path"
 
 _OPTION = re.compile(r"(?:s3|client|http-client|gcs|adls)\.[\w.-]+")
-"""A property of Iceberg's access to files in object storage, and none of its catalog."""
+"""A property of Iceberg's access to object storage, not of its catalog."""
 
 
 def warehouse(text: str, folder: Path, jars: Sequence[str]) -> str:
-    """The path or URI of a warehouse, relative to `folder`; S3 is `s3:`, however Hadoop calls it."""
+    """The path or URI of a warehouse, relative to `folder`. All of Hadoop's names for S3 become `s3:`."""
     scheme, has_scheme, _ = text.partition(":/")
     if not has_scheme:
         return str(folder / text)
-    if scheme in ("s3a", "s3n"):  # as Hadoop calls S3
+    if scheme in ("s3a", "s3n"):  # Hadoop's names of S3
         scheme, text = "s3", f"s3{text[3:]}"
     if scheme in STORES and not jars:
         raise LaminaError(
@@ -51,8 +51,8 @@ def warehouse(text: str, folder: Path, jars: Sequence[str]) -> str:
 
 
 def options(text: str) -> dict[str, str]:
-    """Properties of Iceberg as `name=value, name=value`."""
-    found = {}
+    """Properties of Iceberg from `name=value, name=value`."""
+    properties = {}
     for word in filter(None, re.split(r"[\s,]+", text)):
         name, equals, value = word.partition("=")
         if not equals or not _OPTION.fullmatch(name):
@@ -61,8 +61,8 @@ def options(text: str) -> dict[str, str]:
                 evidence=f"Found {name!r}: they begin with s3., client., http-client., gcs. or adls.",
                 way_out="It looks like s3.path-style-access=true,client.region=eu-central-1.",
             )
-        found[name] = value
-    return found
+        properties[name] = value
+    return properties
 
 
 def jars(text: str, folder: Path) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ def jars(text: str, folder: Path) -> tuple[str, ...]:
     jars = tuple(str(folder / name.strip()) for name in text.split(",") if name.strip())
     if lacking := [jar for jar in jars if not Path(jar).is_file()]:
         raise LaminaError(
-            "LAMINA_SPARK_JARS names a file that is not there",
+            "LAMINA_SPARK_JARS names a file that does not exist",
             evidence=", ".join(lacking),
             way_out="Name the jars by their paths, separated by commas.",
         )

@@ -1,1 +1,1 @@
-"""The commands: each opens the parts it needs, calls one function of a layer, and shows what it gave."""
+"""The commands. Each opens the parts it needs, calls one function of a layer, and shows the result."""

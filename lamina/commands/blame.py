@@ -1,4 +1,4 @@
-"""What moved a number."""
+"""`lamina blame`: the events that moved a number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lamina.render import Output
 @command()
 @click.argument("view")
 @click.argument("key", nargs=-1)
-@click.option("--since", default="1 day", show_default=True, help="How long ago, or when (UTC).")
+@click.option("--since", default="1 day", show_default=True, help="An age, or a time in UTC.")
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
@@ -23,12 +23,12 @@ from lamina.render import Output
     help="List the newest N micro-batches one by one.",
 )
 def blame(output: Output, view: str, key: Sequence[str], since: str, limit: int) -> None:
-    """List what changed a row of a view, with its values.
+    """List the events that changed a row of a view, with its values.
 
-    That is micro-batches with their offsets, rebuilds and new versions, each with the row before and after it. KEY is
-    the values of the view's group columns, in order, or column=value for some of them; write NULL for no value.
-    Spark runs the SELECT over the records below the offsets before and after each. Exits 3 if the view differs from its
-    SELECT.
+    Events are micro-batches with their offsets, rebuilds and new versions, each with the row before and after it. KEY
+    is the values of the view's group columns, in order, or column=value for some of them. Write NULL for no value.
+    Spark runs the SELECT over the records below the offsets before and after each event. Exits 3 if the view differs
+    from its SELECT.
     """
     from lamina.blame import show
 

@@ -1,4 +1,4 @@
-"""Catalogs of views: plan, apply, explain, test."""
+"""Commands for catalogs of views: plan, apply, explain, test."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 @command()
 @with_catalog
 def plan(output: Output, catalog: Path) -> None:
-    """Show what applying a catalog would do, without doing it.
+    """Show the changes that an apply of a catalog would make.
 
-    Exits 0 if there is nothing to do, 3 if there is something to do, also if `lamina apply` then needs --prune or
-    --allow-break for it, and 1 if `lamina apply` refuses it whatever the options.
+    Exits 0 if there are no changes, 3 if there are some, even if `lamina apply` needs --prune or --allow-break for
+    them, and 1 if `lamina apply` refuses one whatever the options.
     """
     from lamina.catalogs import catalog_files
 
@@ -36,9 +36,9 @@ def plan(output: Output, catalog: Path) -> None:
         changes = opened.plan(files)
         _changes(output, changes)
     if any(change.action == "drop" for change in changes):
-        output.tell("A deployment holds one catalog: `lamina apply` refuses to drop what is not in it without --prune.")
+        output.tell("A deployment holds one catalog: `lamina apply` drops what is not in it only with --prune.")
     if any(change.breaks for change in changes):
-        output.tell("Readers may use what would go: `lamina apply` refuses it without --allow-break.")
+        output.tell("Readers may use what would be removed: `lamina apply` refuses it without --allow-break.")
     if any(change.action == "refuse" for change in changes):
         sys.exit(1)
     if any(change.action not in ("nothing", "keep") for change in changes):
@@ -47,28 +47,26 @@ def plan(output: Output, catalog: Path) -> None:
 
 @command()
 @with_catalog
-@click.option("--prune", is_flag=True, help="Drop what is deployed but not in this catalog.")
+@click.option("--prune", is_flag=True, help="Drop views and sources that are not in this catalog.")
 @click.option(
     "--allow-break",
     is_flag=True,
     help="Allow removing names or columns that readers may use, or changing a column's type.",
 )
-@click.option("--preview", metavar="NAME", help="Serve the views in schema NAME instead; what is deployed stays.")
+@click.option("--preview", metavar="NAME", help="Serve the views in schema NAME instead. Deployed views stay.")
 @click.option("--drop", is_flag=True, help="With --preview: end the preview. No catalog is read.")
-@click.option(
-    "--first", is_flag=True, help="Deploy only if nothing is deployed; if something is, only upgrade the database."
-)
+@click.option("--first", is_flag=True, help="If something is deployed already, only upgrade the database.")
 def apply(
     output: Output, catalog: Path, prune: bool, allow_break: bool, preview: str | None, drop: bool, first: bool
 ) -> None:
-    """Deploy a catalog: its sources, its views, what analysts see.
+    """Deploy a catalog: its sources and its views.
 
-    A view whose cells change is computed from all records; until then the old version is served. `plan` says which. A
-    deployment holds one catalog. What is deployed but not in this one is dropped only with --prune, or a yes at a
-    terminal.
+    A view whose cells change is computed from all records, and its old version is served until then. `plan` says which
+    views these are. A deployment holds one catalog. Deployed views and sources that are not in this one are dropped
+    only with --prune, or if a person agrees at a terminal.
 
     With --preview, the views of the catalog are served in a schema of their own, with live data. They share the cells
-    of every view that has not changed. An apply of the same catalog then only moves the views.
+    of every view that has not changed. A later apply of the same catalog then only moves the views.
     """
     from lamina.catalogs import catalog_files
     from serving_layer.change.changes import WouldDrop
@@ -76,14 +74,14 @@ def apply(
     if preview is not None or drop:
         if prune or allow_break or first:
             raise click.UsageError(
-                "--prune, --allow-break and --first do not go with --preview, which takes nothing from readers."
+                "--prune, --allow-break and --first cannot be used with --preview, which removes nothing from readers."
             )
         apply_preview(output, preview, catalog, drop=drop)
         return
     with deployment(output) as opened:
         if first and opened.is_deployed():
             opened.install()
-            output.tell("What is deployed stays as it is. `lamina plan` compares it with the catalog's files.")
+            output.tell("The deployed catalog stays. `lamina plan` compares it with the catalog's files.")
             return
         files = catalog_files(catalog)
         try:
@@ -104,9 +102,9 @@ def apply(
 def explain_(output: Output, view: str, catalog: Path) -> None:
     """Print the SQL that a view compiles to, and its cost.
 
-    Spark runs the text "partial" over records, and Postgres keeps "cells", merges by "merge" and shows "final". After
-    them comes what each column is made of. The view is in the catalog that --catalog names, as this Lamina compiles it;
-    without --catalog and a folder of the default name, it is in the deployed catalog.
+    Spark runs "partial" over records. Postgres keeps "cells", merges by "merge" and shows "final". Then follow the
+    columns and the aggregates that they come from. The view is read from the catalog that --catalog names. Without
+    --catalog and a folder of the default name, it is read from the deployed catalog.
     """
     from view_algebra.explain import cost, explain, kept
 
@@ -125,7 +123,8 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
         version=chosen.version,
         final=chosen.final,
         columns=[
-            {"column": each.column, "aggregates": each.aggregates, "from": each.columns} for each in chosen.lineage
+            {"column": output_column.column, "aggregates": output_column.aggregates, "from": output_column.columns}
+            for output_column in chosen.lineage
         ],
         tables=[
             {
@@ -146,15 +145,15 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
 @command()
 @click.argument("tests", nargs=-1)
 @with_catalog
-@click.option("--seed", type=int, help="Decides how records fall into micro-batches; a failed test prints it.")
-@click.option("--watch", is_flag=True, help="Stay, and run again what a saved file may change, until Ctrl-C.")
+@click.option("--seed", type=int, help="Decides the sizes of micro-batches. A failed test prints it.")
+@click.option("--watch", is_flag=True, help="After each save, rerun the tests it may change, until Ctrl-C.")
 def test(output: Output, tests: Sequence[str], catalog: Path, seed: int | None, watch: bool) -> None:
     """Run the tests of a catalog: files `*.test` next to its views.
 
-    A test lists the records that come in and the rows that go out. It runs in micro-batches, in a rebuild and in
-    DuckDB. TESTS are names, or beginnings of names; all by default. Neither Kafka nor a deployment is needed.
+    A test lists incoming records and expected rows. It runs in micro-batches, in a rebuild and in DuckDB. TESTS are
+    names, or beginnings of names, by default all. Neither Kafka nor a deployment is needed.
 
-    With --watch, Spark and Postgres stay up, and a test runs again as soon as its file or SQL that it needs is saved.
+    With --watch, Spark and Postgres stay up, and a test runs again as soon as its file, or SQL that it needs, is saved.
     """
     from lamina.testing.runner import any_seed, run
 
@@ -162,34 +161,34 @@ def test(output: Output, tests: Sequence[str], catalog: Path, seed: int | None, 
     if watch:
         from lamina.testing.reruns import Reruns
 
-        Reruns(catalog, tests, seed, output.tell, lambda found: _show_tests(output, found), output.error).run()
-    found = run(catalog, tests, seed, output.tell)
-    _show_tests(output, found)
-    if not all(each.equal for each in found):
+        Reruns(catalog, tests, seed, output.tell, lambda results: _show_tests(output, results), output.error).run()
+    results = run(catalog, tests, seed, output.tell)
+    _show_tests(output, results)
+    if not all(result.equal for result in results):
         raise Different
 
 
-def _show_tests(output: Output, found: Sequence[Compared]) -> None:
-    """A row per view and way, and a line per row that is missing or surplus."""
+def _show_tests(output: Output, results: Sequence[Compared]) -> None:
+    """A row per view and way, and a line per missing or surplus row."""
     if output.as_json:
-        for each in found:
-            output.record(each.record())
+        for result in results:
+            output.record(result.record())
     else:
-        rows = [(each.test, each.view, each.way, each.rows, each.result) for each in found]
+        rows = [(result.test, result.view, result.way, result.rows, result.result) for result in results]
         output.table(("test", "view", "way", "rows", "result"), rows)
-    for why, times in Counter(each.left_out for each in found if each.left_out).items():
+    for why, times in Counter(result.left_out for result in results if result.left_out).items():
         output.tell(f"DuckDB was not asked {times} times: {why}")
-    for each in found:
-        for line in each.difference:
-            output.tell(f"{each.test}: {each.view}, {each.way}: {line}")
+    for result in results:
+        for line in result.difference:
+            output.tell(f"{result.test}: {result.view}, {result.way}: {line}")
 
 
 def _changes(output: Output, changes: Sequence[Change]) -> None:
     shown = [change for change in changes if change.action != "nothing"]
     if output.as_json:
         for change in shown:
-            said = asdict(change)
-            output.record({"change": said.pop("action"), "what": said.pop("kind"), **said})
+            fields = asdict(change)
+            output.record({"change": fields.pop("action"), "what": fields.pop("kind"), **fields})
         return
     if not shown:
         output.tell("nothing to change")

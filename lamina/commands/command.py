@@ -1,4 +1,4 @@
-"""What every command shares: options, exit codes, errors in our words, the deployment that it opens."""
+"""The parts that every command shares: options, exit codes, errors in our words, and the deployment."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from view_algebra.compiled import Catalog
 
 DIFFERENT = 3
-"""Exit code when a check or a proof found a difference, or `plan` something to do."""
+"""Exit code if a check or a proof found a difference, or `plan` found changes."""
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, as a shell gives it."""
+"""Exit code after Ctrl-C, by the convention of shells."""
 
 
 class Different(Exception):
-    """A check, a proof or `plan` found a difference; it has been shown."""
+    """Raised after a command has shown a difference or a change."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -45,7 +45,7 @@ def lamina(context: click.Context, as_json: bool) -> None:
 
 
 def command(*, parent: click.Group = lamina, name: str | None = None) -> Callable[[Callable[..., None]], click.Command]:
-    """A command with the common option; its function takes the `Output` first."""
+    """Registers a command with the option `--json`. Its function takes the `Output` first."""
 
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
@@ -75,20 +75,25 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
 
 
 def with_format(function: Callable[..., None]) -> Callable[..., None]:
-    """Adds `--format`, `--null` and `--timestamp-format`: how a file of records is written."""
+    """Adds `--format`, `--null` and `--timestamp-format`, which describe a file of records."""
     for option in (
         click.option(
             "--timestamp-format",
             multiple=True,
             metavar="FORMAT",
-            help="Times and dates of a CSV file, as '%d/%m/%Y %H:%M' (repeatable); by default ISO 8601.",
+            help="Format of times in a CSV file, such as '%d/%m/%Y %H:%M' (repeatable); by default ISO 8601.",
         ),
-        click.option("--null", multiple=True, metavar="TEXT", help="NULL in a CSV file, next to nothing (repeatable)."),
+        click.option(
+            "--null",
+            multiple=True,
+            metavar="TEXT",
+            help="Text for NULL in a CSV file, besides an empty one (repeatable).",
+        ),
         click.option(
             "--format",
             "file_format",
             type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
-            help="By default by the file's name; needed with '-', standard input.",
+            help="By default the file name's ending; needed for '-', standard input.",
         ),
     ):
         function = option(function)
@@ -110,15 +115,15 @@ def with_catalog(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def chosen_catalog(output: Output, catalog: Path) -> tuple[Catalog, str]:
-    """The compiled catalog that --catalog names, or the deployed one, and the words for it.
+    """The compiled catalog that --catalog names, or the deployed one, and a phrase for it.
 
-    The deployed one is taken if --catalog is not given and there is no folder of the default name.
+    The deployed one is used if --catalog is missing and there is no folder of the default name.
     """
     import view_algebra
     from lamina.catalogs import catalog_files
 
-    given = click.get_current_context().get_parameter_source("catalog")
-    if given == click.core.ParameterSource.DEFAULT and not catalog.exists():
+    origin = click.get_current_context().get_parameter_source("catalog")
+    if origin == click.core.ParameterSource.DEFAULT and not catalog.exists():
         with deployment(output) as opened:
             return opened.deployed(), "the catalog that is deployed"
     return view_algebra.compile_catalog(catalog_files(catalog)), str(catalog)
@@ -141,19 +146,19 @@ def deployment(output: Output) -> Iterator[Deployment]:
 
 
 def _stop_at(place: str) -> None:
-    """Ends the process at a named place, as kill -9 would: only when LAMINA_STOP_AT asks for it (crash tests do)."""
+    """Ends the process at a named place, as kill -9 would. Only crash tests set LAMINA_STOP_AT."""
     if os.environ.get("LAMINA_STOP_AT") == place:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def nobody_reads() -> NoReturn:
-    """The reader of a pipe has gone (`| head`): there is nobody left to tell, and nothing went wrong."""
+    """Ends a command whose output nobody reads any more (`| head`). That is not an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(0)
 
 
 def known(declared: Any, name: str, what: str) -> Any:
-    """What is deployed under a name; LaminaError says what is, where nothing is."""
+    """The deployed value of a name. Raises LaminaError if there is none, listing the existing names."""
     if name not in declared:
         raise LaminaError(
             f"There is no {what} named {name}",
@@ -164,18 +169,18 @@ def known(declared: Any, name: str, what: str) -> Any:
 
 
 def show_verdicts(output: Output, verdicts: Sequence[Verdict]) -> None:
-    """A row per check of a view."""
+    """Prints a row per check of a view."""
     if output.as_json:
-        for each in verdicts:
-            output.record({**vars(each), "result": each.result})
+        for verdict in verdicts:
+            output.record({**vars(verdict), "result": verdict.result})
     elif verdicts:
-        rows = [(each.view, each.check, each.failing, each.result) for each in verdicts]
+        rows = [(verdict.view, verdict.check, verdict.failing, verdict.result) for verdict in verdicts]
         output.table(("view", "check", "failing", "result"), rows)
 
 
 def tell_failing(output: Output, verdicts: Sequence[Verdict]) -> bool:
-    """Whether a check that blocks has failed; every check that fails is told in a sentence."""
-    for each in verdicts:
-        if each.failing:
-            output.tell(each.sentence)
-    return any(each.blocked for each in verdicts)
+    """Narrates each failing check in a sentence. Returns True if one of them blocks."""
+    for verdict in verdicts:
+        if verdict.failing:
+            output.tell(verdict.sentence)
+    return any(verdict.blocked for verdict in verdicts)

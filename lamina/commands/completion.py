@@ -1,4 +1,4 @@
-"""`lamina completion`: has a shell complete the names of commands and options."""
+"""`lamina completion`: completes the names of commands and options in a shell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lamina.render import Output
 def completion(output: Output, shell: str) -> None:
     """Print a script that completes commands and options in SHELL.
 
-    In bash: eval "$(lamina completion bash)"; in zsh the same with zsh; in fish: lamina completion fish | source.
+    For bash: eval "$(lamina completion bash)". For zsh, the same with zsh. For fish: lamina completion fish | source.
     """
     of_shell = get_completion_class(shell)
     assert of_shell is not None

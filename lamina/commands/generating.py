@@ -1,4 +1,4 @@
-"""Files for other tools, made of a catalog."""
+"""`lamina generate`: files for other tools, made from a catalog."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ KINDS = ("markdown", "dbt", "grafana", "superset")
 def generate(output: Output, kind: str, catalog: Path, to: Path | None, database: str | None, force: bool) -> None:
     """Make files for other tools from a catalog.
 
-    markdown: a data dictionary. dbt: sources with descriptions, tests and freshness. grafana: a data source and a board
-    with a panel per view. superset: a bundle with a dashboard that has a chart per view. docs/dashboards.md says how
-    each tool takes them.
+    markdown: a data dictionary. dbt: sources with descriptions, tests and freshness. grafana: a data source, and a
+    board with a panel per view. superset: a bundle with a dashboard that has a chart per view. docs/dashboards.md
+    explains how to import them.
 
-    The catalog is the one that --catalog names; without --catalog and a folder of the default name, it is the deployed
+    The catalog is the one that --catalog names. Without --catalog and a folder of the default name, it is the deployed
     one. No file holds a password.
     """
     compiled, where = chosen_catalog(output, catalog)
@@ -41,20 +41,20 @@ def generate(output: Output, kind: str, catalog: Path, to: Path | None, database
         raise LaminaError(
             "The catalog has no view",
             evidence=f"{where} declares {len(compiled.sources)} sources",
-            way_out="Declare one with CREATE VIEW; `examples/` shows some.",
+            way_out="Declare one with CREATE VIEW. `examples/` shows some.",
         )
-    made = _made(kind, compiled, database)
+    contents = _made(kind, compiled, database)
     if to is None:
-        _print(output, kind, made)
+        _print(output, kind, contents)
         return
     if kind == "dbt":
-        made |= _dbt_project(output, to, database)
-    for path in _written(made, _places(kind, made, to), force=force):
+        contents |= _dbt_project(output, to, database)
+    for path in _written(contents, _places(kind, contents, to), force=force):
         output.text(str(path), file=str(path))
 
 
 def _dbt_project(output: Output, to: Path, database: str | None) -> dict[str, bytes]:
-    """The files that begin a dbt project in a folder; none if it is one, whose own files are never overwritten."""
+    """The first files of a dbt project. Empty if the folder is a project already, whose files are never overwritten."""
     from lamina.generating import dbt
 
     if (to / dbt.PROJECT).exists():
@@ -86,37 +86,39 @@ def _made(kind: str, catalog: Catalog, database: str | None) -> dict[str, bytes]
 
 
 def _address(database: str | None) -> Address:
-    """Postgres as a tool reaches it."""
+    """The address of Postgres as a tool reaches it."""
     from lamina.generating.shown import Address
     from lamina.postgres_urls import postgres_url
 
     return Address.of(postgres_url(database, "--database") if database else Settings.read().reader())
 
 
-def _print(output: Output, kind: str, made: Mapping[str, bytes]) -> None:
+def _print(output: Output, kind: str, contents: Mapping[str, bytes]) -> None:
     if kind == "superset" or (kind not in ONE_FILE and not output.as_json):
         raise LaminaError(
             f"{kind} is a zip file" if kind == "superset" else f"{kind} is several files",
-            evidence=", ".join(made),
+            evidence=", ".join(contents),
             way_out="Name a file or a folder with --output PATH.",
         )
-    for name, content in made.items():
+    for name, content in contents.items():
         output.text(content.decode().rstrip("\n"), file=name, content=content.decode())
 
 
 ONE_FILE = ("markdown", "superset")
-"""Kinds of one file. Those of the others go into a folder, also where a catalog makes one of them only."""
+"""Kinds that are one file. The others go into a folder, even if a catalog gives only one file."""
 
 
-def _places(kind: str, made: Mapping[str, bytes], to: Path) -> dict[str, Path]:
-    """The path of each file. A single one may be named itself; several go into a folder, which need not exist."""
+def _places(kind: str, contents: Mapping[str, bytes], to: Path) -> dict[str, Path]:
+    """The path of each file. A single file may have any name. Several go into a folder, which is created if it is
+    missing.
+    """
     if kind in ONE_FILE and not to.is_dir():
-        return dict.fromkeys(made, to)
-    return {name: to / name for name in made}
+        return dict.fromkeys(contents, to)
+    return {name: to / name for name in contents}
 
 
-def _written(made: Mapping[str, bytes], places: Mapping[str, Path], *, force: bool) -> list[Path]:
-    """Writes all files, or none if one is there that would be overwritten."""
+def _written(contents: Mapping[str, bytes], places: Mapping[str, Path], *, force: bool) -> list[Path]:
+    """Writes all files, or none if one of them would be overwritten."""
     there = [path for path in places.values() if path.exists() or path.is_symlink()]
     if there and not force:
         raise LaminaError(
@@ -127,7 +129,7 @@ def _written(made: Mapping[str, bytes], places: Mapping[str, Path], *, force: bo
     for name, path in places.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(made[name])
+            path.write_bytes(contents[name])
         except OSError as error:
             raise LaminaError(
                 f"{path} cannot be written",

@@ -1,4 +1,4 @@
-"""`lamina init`: from a file or a topic to a source and a view."""
+"""`lamina init`: writes a source and a view for a file or a topic."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Looked:
-    """Records that were looked at: where they are, and the options by which a file of them is read.
+    """Sampled records: their place, and the options for reading a file of them.
 
-    of_texts: the file is CSV or TSV, where every value is a text.
+    `of_texts` is True for CSV and TSV, in which every value is a text.
     """
 
     sample: Sample
     place: str
     topic: str | None
-    told: Sequence[str] = ()
+    options: Sequence[str] = ()
     of_texts: bool = False
 
 
@@ -42,7 +42,7 @@ class _Looked:
 @with_catalog
 @click.option("--name", metavar="NAME", help="The source's name; by default the file's or the topic's.")
 @click.option("--table", is_flag=True, help="Declare a table: the newest record of each key counts.")
-@click.option("--key", multiple=True, metavar="COLUMN", help="Column that tells records apart (repeatable).")
+@click.option("--key", multiple=True, metavar="COLUMN", help="Column that identifies a record (repeatable).")
 @with_format
 @click.option(
     "--sample",
@@ -50,7 +50,7 @@ class _Looked:
     default=10_000,
     show_default=True,
     metavar="N",
-    help="Records to look at, at most: the first of a file, the newest of a topic.",
+    help="Records to sample: the first of a file, the newest of a topic.",
 )
 @click.option("--force", is_flag=True, help="Overwrite files of the catalog.")
 def init(
@@ -69,8 +69,8 @@ def init(
 ) -> None:
     """Write a source and a first view for your own records.
 
-    They are in a FILE of JSON lines, CSV or Parquet (.gz and .zst too), or in a topic. Types are guessed from the first
-    records, and each of these records can be counted under them. The files are yours to edit.
+    Records come from a FILE of JSON lines, CSV or Parquet (also .gz and .zst), or from a topic. Types are guessed from
+    the first records, and each of these can be counted under the guessed types. The files are yours to edit.
     """
     from interchange.written import Written
     from lamina.first_catalog import name_of, proposal
@@ -84,20 +84,20 @@ def init(
         raise click.UsageError("Standard input has no name: give the source one with --name.")
     proposals: dict[str, tuple[_Looked, Proposal]] = {}
     for looked in _looked_at(output, files, topics, file_format, written, sample):
-        given = name or name_of(looked.topic or looked.place, is_file=looked.topic is None)
-        if given in proposals:
+        source = name or name_of(looked.topic or looked.place, is_file=looked.topic is None)
+        if source in proposals:
             raise LaminaError(
-                f"Two sources would be named {given}", way_out="Call `lamina init` for each, with --name."
+                f"Two sources would be named {source}", way_out="Call `lamina init` for each, with --name."
             )
-        made = proposal(looked.sample, given, looked.place, topic=looked.topic, key=key, as_table=table)
-        proposals[given] = looked, made
-    texts = {path: text for _, made in proposals.values() for path, text in made.files.items()}
+        proposed = proposal(looked.sample, source, looked.place, topic=looked.topic, key=key, as_table=table)
+        proposals[source] = looked, proposed
+    texts = {path: text for _, proposed in proposals.values() for path, text in proposed.files.items()}
     _check(catalog, texts, force=force)
     for path, text in texts.items():
         (catalog / path).parent.mkdir(parents=True, exist_ok=True)
         (catalog / path).write_text(text, encoding="utf-8")
-    for looked, made in proposals.values():
-        _tell(output, looked, made, catalog)
+    for looked, proposed in proposals.values():
+        _tell(output, looked, proposed, catalog)
 
 
 def _looked_at(
@@ -111,29 +111,29 @@ def _looked_at(
     from interchange.files import format_of
     from interchange.sampling import of_file, of_topic
 
-    told = ["--format", file_format] if file_format else []
-    told += [word for each in written.nulls for word in ("--null", each)]
-    told += [word for each in written.times for word in ("--timestamp-format", each)]
-    found = []
+    options = ["--format", file_format] if file_format else []
+    options += [word for text in written.nulls for word in ("--null", text)]
+    options += [word for text in written.times for word in ("--timestamp-format", text)]
+    samples = []
     for file in files:
         if Path(file).is_dir():
             raise LaminaError(f"{file} is a folder", way_out="Name a file in it.")
-        with waiting(output.tell, f"{file} is looked at"):
+        with waiting(output.tell, f"{file} is sampled"):
             of_texts = format_of(file, file_format) in ("csv", "tsv")
             sample = of_file(file, file_format, most, written=written)[1]
-            found.append(_Looked(sample, file, None, told, of_texts))
+            samples.append(_Looked(sample, file, None, options, of_texts))
     if topics:
         with deployment(output) as opened:
             for topic in topics:
-                with waiting(output.tell, f"topic {topic} is looked at"):
-                    found.append(
+                with waiting(output.tell, f"topic {topic} is sampled"):
+                    samples.append(
                         _Looked(of_topic(topic, opened.brokers, most, opened.schemas.registry), f"topic {topic}", topic)
                     )
-    return found
+    return samples
 
 
 def _check(catalog: Path, texts: dict[str, str], *, force: bool) -> None:
-    """Raises if a file or a name is taken, or if the catalog would not compile."""
+    """Raises LaminaError if a file or a name is taken, or if the catalog would not compile."""
     from lamina.catalogs import catalog_files, files_in
     from view_algebra import compile_catalog
 
@@ -148,23 +148,24 @@ def _check(catalog: Path, texts: dict[str, str], *, force: bool) -> None:
     compile_catalog({**others, **texts})
 
 
-def _tell(output: Output, looked: _Looked, made: Proposal, catalog: Path) -> None:
-    """Prints the files that were written, the columns, and the commands that come next."""
-    sample, following = looked.sample, _next(looked, made, catalog)
+def _tell(output: Output, looked: _Looked, proposed: Proposal, catalog: Path) -> None:
+    """Prints the written files, the columns, and the next commands."""
+    sample, following = looked.sample, _next(looked, proposed, catalog)
     if output.as_json:
         output.record(
             {
-                "source": made.source,
-                "view": made.view,
-                "topic": made.topic,
-                "files": [str(catalog / path) for path in made.files],
+                "source": proposed.source,
+                "view": proposed.view,
+                "topic": proposed.topic,
+                "files": [str(catalog / path) for path in proposed.files],
                 "records": sample.records,
                 "all": sample.is_all,
                 "bad": sample.bad,
-                "event_time": made.event_time,
-                "key": list(made.key),
+                "event_time": proposed.event_time,
+                "key": list(proposed.key),
                 "columns": [
-                    {"column": each.name, "field": each.field.name, "type": each.kind.spark} for each in made.columns
+                    {"column": column.name, "field": column.field.name, "type": column.kind.spark}
+                    for column in proposed.columns
                 ],
                 "next": following,
             }
@@ -175,28 +176,28 @@ def _tell(output: Output, looked: _Looked, made: Proposal, catalog: Path) -> Non
         output.tell(f"{sample.bad:,} of them cannot be read by any source: {'; '.join(map(str, sample.first_bad))}")
     if sample.deletions:
         output.tell(f"{sample.deletions:,} more have no value: in a table (--table), they delete a row")
-    for path in made.files:
+    for path in proposed.files:
         output.tell(f"{catalog / path} written")
-    if looked.of_texts and (times := [each.name for each in made.columns if each.looks_like_a_time]):
+    if looked.of_texts and (times := [column.name for column in proposed.columns if column.looks_like_a_time]):
         output.tell(
             f"text columns that may hold times: {', '.join(times)}; to read them as times, repeat this command with"
             " --force and --timestamp-format, for example '%d/%m/%Y %H:%M'"
         )
-    output.table(("column", "type"), [(each.name, each.kind.spark) for each in made.columns])
-    output.text("\nnext:\n" + "\n".join(f"  {each}" for each in following))
+    output.table(("column", "type"), [(column.name, column.kind.spark) for column in proposed.columns])
+    output.text("\nnext:\n" + "\n".join(f"  {column}" for column in following))
 
 
-def _next(looked: _Looked, made: Proposal, catalog: Path) -> list[str]:
+def _next(looked: _Looked, proposed: Proposal, catalog: Path) -> list[str]:
     """The commands that deploy the source, send the file, and show the view."""
     named = [] if catalog == catalog_folder() else ["--catalog", str(catalog)]
     commands = [["lamina", "apply", *named]]
     if looked.topic is None:
         bad = ["--on-bad", "quarantine"] if looked.sample.bad else []
         unknown = ["--ignore-unknown"] if looked.sample.has_unnamed else []
-        commands.append(["lamina", "ingest", made.source, looked.place, *looked.told, *bad, *unknown, "--wait"])
-    order = f" ORDER BY {made.order}" if made.order else ""
-    commands.append(["lamina", "sql", f"SELECT * FROM {made.view}{order} LIMIT 10"])
-    return [_shown(each) for each in commands]
+        commands.append(["lamina", "ingest", proposed.source, looked.place, *looked.options, *bad, *unknown, "--wait"])
+    order = f" ORDER BY {proposed.order}" if proposed.order else ""
+    commands.append(["lamina", "sql", f"SELECT * FROM {proposed.view}{order} LIMIT 10"])
+    return [_shown(words) for words in commands]
 
 
 def _shown(words: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Previews of a catalog beside the deployed one: `apply --preview`, and `diff`."""
+"""Previews of a catalog next to the deployed one: `apply --preview`, and `diff`."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def apply_preview(output: Output, name: str | None, catalog: Path, *, drop: bool
             opened.drop_preview(name)
             output.text(f"the preview {name} is dropped", preview=name, dropped=True)
             return
-        found = opened.preview(name, files)
+        previewed = opened.preview(name, files)
     if output.as_json:
-        for each in found:
-            output.record(asdict(each))
+        for view in previewed:
+            output.record(asdict(view))
         return
-    output.table(("view", "cells"), [(f"{each.preview}.{each.view}", _CELLS[each.cells]) for each in found])
+    output.table(("view", "cells"), [(f"{view.preview}.{view.view}", _CELLS[view.cells]) for view in previewed])
 
 
 @command()
 @click.argument("view")
-@click.option("--against", required=True, metavar="NAME", help="The preview that it is compared with.")
+@click.option("--against", required=True, metavar="NAME", help="The preview to compare it with.")
 @click.option("--key", multiple=True, metavar="COLUMN", help="Columns that identify a row; by default the group keys.")
 def diff(output: Output, view: str, against: str, key: tuple[str, ...]) -> None:
     """Compare a deployed view with the one in a preview.
 
-    All rows are compared, in one snapshot. Exits 0 if they are equal, and 3 if they differ.
+    All rows are compared in one snapshot. Exits 0 if they are equal, and 3 if they differ.
     """
     from serving_layer.change import differences
     from serving_layer.postgres import courtesy
@@ -59,26 +59,31 @@ def diff(output: Output, view: str, against: str, key: tuple[str, ...]) -> None:
         opened.require_installed()
         with waiting(output.tell, "every row is compared"), opened.database.snapshot() as connection:
             courtesy.stand_back(connection)
-            found = differences.between(connection, view, against, key)
+            difference = differences.between(connection, view, against, key)
     if output.as_json:
-        output.record({**asdict(found), "equal": found.equal})
+        output.record({**asdict(difference), "equal": difference.equal})
     else:
-        _show(output, found)
-    if not found.equal:
+        _show(output, difference)
+    if not difference.equal:
         raise Different
 
 
-def _show(output: Output, found: Difference) -> None:
-    here, there = f"analytics.{found.view}", f"{found.against}.{found.view}"
-    if found.equal:
-        output.text(f"{here} and {there} are equal: {found.same:,} rows")
+def _show(output: Output, difference: Difference) -> None:
+    here, there = f"analytics.{difference.view}", f"{difference.against}.{difference.view}"
+    if difference.equal:
+        output.text(f"{here} and {there} are equal: {difference.same:,} rows")
         return
-    rows = [("rows", found.rows_here, found.rows_there), ("only there", found.only_here, found.only_there)]
+    rows = [
+        ("rows", difference.rows_here, difference.rows_there),
+        ("only there", difference.only_here, difference.only_there),
+    ]
     output.table(("", here, there), rows)
-    by = "as whole rows" if found.key is None else f"by {', '.join(found.key) or 'one row'}"
-    output.text(f"\nthe same in both: {found.same:,}; differing: {found.differing:,} (compared {by})\n")
-    output.table(("column", here, there, "differs in rows"), [tuple(vars(each).values()) for each in found.columns])
-    for each in found.examples:
+    by = "as whole rows" if difference.key is None else f"by {', '.join(difference.key) or 'one row'}"
+    output.text(f"\nthe same in both: {difference.same:,}; differing: {difference.differing:,} (compared {by})\n")
+    output.table(
+        ("column", here, there, "differs in rows"), [tuple(vars(column).values()) for column in difference.columns]
+    )
+    for example in difference.examples:
         output.text("")
-        for name, row in ((here, each.here), (there, each.there)):
+        for name, row in ((here, example.here), (there, example.there)):
             output.text(f"{name}: {cell(row) if row is not None else 'no such row'}")

@@ -1,4 +1,4 @@
-"""What is served: SQL, status, checks, receipts."""
+"""Commands that read: SQL, status, checks, receipts."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def sql(output: Output, query: str, limit: int | None) -> None:
     with waiting(output.tell, "Postgres is asked"):
         columns, rows = select(settings.reader(), query, limit)
     output.table(columns, rows)
-    with suppress(LaminaError, PostgresError), deployment(output) as opened:  # which the answer does not depend on
+    with suppress(LaminaError, PostgresError), deployment(output) as opened:  # the answer does not depend on it
         for line in behind_of(opened, query):
             output.tell(line)
 
 
 @command()
-@click.option("--alarms", is_flag=True, help="Print only the alarms; fast enough for a health check.")
+@click.option("--alarms", is_flag=True, help="Print only the alarms. Fast enough for a health check.")
 def status(output: Output, alarms: bool) -> None:
     """Show views, queries, generations and the last rebuild.
 
-    Exits 1 if something needs attention.
+    Exits 1 if there are alarms.
     """
     from lamina.statuses import show, show_alarms
 
@@ -55,20 +55,20 @@ def status(output: Output, alarms: bool) -> None:
 
 @command()
 @click.argument("views", nargs=-1)
-@click.option("--live", is_flag=True, help="Run the checks that the catalog declares for views, as they are read now.")
-@click.option("--preview", metavar="NAME", help="The views of a preview, in place of the deployed ones.")
+@click.option("--live", is_flag=True, help="Run the catalog's checks over the views as readers see them now.")
+@click.option("--preview", metavar="NAME", help="Check the views of a preview instead of the deployed ones.")
 def check(output: Output, views: Sequence[str], live: bool, preview: str | None) -> None:
     """Compare every row of views with their SELECT over all records.
 
-    Spark runs it over every record below the progress that was read with the view. Exits 3 if a view differs, else 1
-    if a view could not be computed; the other views have their results. With --live, Postgres runs the checks of the
-    catalog (ADD CONSTRAINT) instead, and Spark is not needed.
+    Spark runs the SELECT over every record below the progress that was read with the view. Exits 3 if a view differs,
+    else 1 if a view could not be computed. The other views still have their results. With --live, Postgres runs the
+    catalog's checks (ADD CONSTRAINT) instead, and Spark is not needed.
     """
     from batch_layer.check import EXAMPLES
     from batch_layer.check import check as run
 
     if live and preview is not None:
-        raise click.UsageError("--live is about what is deployed; it is not given with --preview.")
+        raise click.UsageError("--live checks the deployed views. It cannot be used with --preview.")
     with deployment(output) as opened:
         opened.require_installed()
         if live:
@@ -91,51 +91,60 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
                 done=compared.append,
             )
     _show_checked(output, results)
-    for each in results:
-        if each.skipped:
+    for result in results:
+        if result.skipped:
             output.tell(
-                f"{each.view}: {each.skipped:,} records were skipped by name (`lamina skip`) and are in neither"
+                f"{result.view}: {result.skipped:,} records were skipped (`lamina skip`) and are on neither side"
             )
-        for what, examples in (("missing", each.missing), ("surplus", each.surplus)):
+        for what, examples in (("missing", result.missing), ("surplus", result.surplus)):
             for row in examples[:EXAMPLES]:
-                output.tell(f"{each.view}: {what} {row}")
-    if any(each.differs for each in results):
+                output.tell(f"{result.view}: {what} {row}")
+    if any(result.differs for result in results):
         raise Different
-    if failing := [each.view for each in results if each.failure is not None]:
+    if failing := [result.view for result in results if result.failure is not None]:
         raise LaminaError(
             f"{len(failing)} of {len(results)} views could not be checked",
             evidence=", ".join(failing),
-            way_out="Their reasons are above. What differs is unknown; the other views equal their SELECT.",
+            way_out="Their reasons are above. The other views equal their SELECT.",
         )
 
 
 def _show_checked(output: Output, results: Sequence[Checked]) -> None:
-    """A row per view; why a view could not be computed is a field of its JSON, and a line of narration."""
+    """A row per view. The reason why a view could not be computed is a field in JSON, and a line of narration
+    otherwise.
+    """
     columns = ("view", "rows", "missing", "surplus", "result", "every record below")
     rows = []
-    for each in results:
-        result = "equal" if each.equal else "DIFFERENT" if each.differs else "FAILED"
-        below = str(each.below) if output.as_json else brief(str(each.below))
-        row: tuple[object, ...] = (each.view, each.rows, len(each.missing), len(each.surplus), result, below)
-        failure = None if each.failure is None else told(each.failure)
+    for checked in results:
+        result = "equal" if checked.equal else "DIFFERENT" if checked.differs else "FAILED"
+        below = str(checked.below) if output.as_json else brief(str(checked.below))
+        row: tuple[object, ...] = (
+            checked.view,
+            checked.rows,
+            len(checked.missing),
+            len(checked.surplus),
+            result,
+            below,
+        )
+        failure = None if checked.failure is None else told(checked.failure)
         if output.as_json:
-            row = (*row, dict(each.begins), None if failure is None else f"{failure.what}: {failure.evidence}")
+            row = (*row, dict(checked.begins), None if failure is None else f"{failure.what}: {failure.evidence}")
         elif failure is not None:
-            output.tell(f"{each.view}: {failure.what}: {failure.evidence}")
+            output.tell(f"{checked.view}: {failure.what}: {failure.evidence}")
         rows.append(row)
     output.table((*columns, "begins", "error") if output.as_json else columns, rows)
-    for source, begins in dict(pair for each in results for pair in each.begins.items()).items():
+    for source, begins in dict(pair for checked in results for pair in checked.begins.items()).items():
         if not output.as_json:
-            output.tell(f"{source} begins at {brief(begins)}: what lies below is not part of it")
+            output.tell(f"{source} begins at {brief(begins)}: earlier records are not part of it")
 
 
 @command()
 @click.argument("view")
 def receipt(output: Output, view: str) -> None:
-    """Print a line by which to verify a view's rows later.
+    """Print a receipt, by which a view's rows can be verified later.
 
-    The line has the offsets below which every record is in it, the version and generation, and a digest of the rows. It
-    is read in one snapshot, as the analyst. SQL has the same: SELECT lamina.receipt('view').
+    It is one line with the offsets below which every record is counted, the version and generation, and a digest of the
+    rows. It is read in one snapshot, as the analyst. In SQL: SELECT lamina.receipt('view').
     """
     from lamina.receipts import line_of
 
@@ -147,15 +156,15 @@ def receipt(output: Output, view: str) -> None:
 @command()
 @click.argument("receipt", metavar="FILE", type=click.File())
 def verify(output: Output, receipt: TextIO) -> None:
-    """Compare a receipt with what the master log gives.
+    """Compare a receipt with the master log.
 
-    FILE holds the receipt; - is standard input. Spark runs the SELECT deployed at the time over every record below the
+    FILE holds the receipt, and - is standard input. Spark runs the SELECT of that time over every record below the
     receipt's offsets. Exits 3 if the rows differ.
     """
     from lamina.receipts import read, show
 
-    given = read(receipt)
+    receipt_read = read(receipt)
     with deployment(output) as opened:
         opened.require_installed()
-        if not show(output, opened, given):
+        if not show(output, opened, receipt_read):
             raise Different

@@ -1,7 +1,8 @@
-"""DuckDB as a second engine that knows nothing of ours: of the views for which it means what Spark means.
+"""DuckDB as a second, independent engine for the views on which it agrees with Spark.
 
-A view is translated by sqlglot from plain Spark SQL, and asked only where everything in it is known to be alike; where
-numbers are extreme the two differ by design (DuckDB raises where Spark wraps around, and has decimals of its own).
+sqlglot translates a view from plain Spark SQL. DuckDB is asked only if every part of the view is known to mean the same
+in both engines. On extreme numbers the two differ by design: DuckDB raises an error where Spark wraps around, and it
+has its own decimals.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from view_algebra.language.quoting import words
 Row = tuple[Any, ...]
 
 CLOSE = 1e-4
-"""Numbers that are no integers may differ by so much: an average of decimals is a decimal in Spark, here a double."""
+"""Largest difference between two numbers that are not integers. An average of decimals is a decimal in Spark and a
+double here.
+"""
 
 PLAIN: tuple[type[exp.Expr], ...] = tuple(
     getattr(exp, name)
@@ -40,20 +43,21 @@ PLAIN: tuple[type[exp.Expr], ...] = tuple(
         "RegrIntercept RegrR2 Corr Greatest Least Nvl2 DPipe Abs Mod Ceil Floor Div Sign Explode RegexpSplit"
     )
 )
-"""What means the same in both, as long as numbers are small.
+"""Nodes that mean the same in both engines as long as numbers are small.
 
-A CAST does of a literal alone; `count_if` of nothing is NULL in DuckDB.
+A CAST is alike only for a literal. `count_if` without rows is NULL in DuckDB.
 """
 
 
 BITS = {exp.DType.TINYINT: 8, exp.DType.SMALLINT: 16, exp.DType.INT: 32, exp.DType.BIGINT: 64}
-"""Of Spark's types of integers."""
+"""Widths of Spark's integer types."""
 
 
 def answers(records: Mapping[str, pa.Table], views: Iterable[View]) -> dict[str, list[Row]]:
-    """DuckDB's rows of those views that it can be asked for, each after the views that it reads; `records` by name.
+    """DuckDB's rows of the views that it can compute. `views` lists each view after the views that it reads. `records`
+    are by name.
 
-    Its NaN is a statistic of too few rows, which is NULL in Spark. Raises ImportError where DuckDB is not installed.
+    A statistic of too few rows is NaN in DuckDB and NULL in Spark. Raises ImportError if DuckDB is not installed.
     """
     import duckdb
 
@@ -63,7 +67,7 @@ def answers(records: Mapping[str, pa.Table], views: Iterable[View]) -> dict[str,
         connection.register("arrow", with_wall_clocks(table))
         connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM arrow')
         connection.unregister("arrow")
-    found: dict[str, list[Row]] = {}
+    rows_by_view: dict[str, list[Row]] = {}
     for view in views:
         if (translated := translated_view(view)) is not None:
             try:
@@ -71,8 +75,8 @@ def answers(records: Mapping[str, pa.Table], views: Iterable[View]) -> dict[str,
                 rows = connection.execute(f'SELECT * FROM "{view.name}"').fetchall()
             except duckdb.Error:
                 continue
-            found[view.name] = [tuple(None if value != value else value for value in row) for row in rows]
-    return found
+            rows_by_view[view.name] = [tuple(None if value != value else value for value in row) for row in rows]
+    return rows_by_view
 
 
 def with_wall_clocks(table: pa.Table) -> pa.Table:
@@ -84,32 +88,32 @@ def with_wall_clocks(table: pa.Table) -> pa.Table:
 
 
 def translated_view(view: View, select: str | None = None) -> str | None:
-    """A view in DuckDB's SQL, or None where something in it is not known to be alike; `select`: what it selects."""
+    """A view in DuckDB's SQL, or None if a part of it may differ. `select` replaces its SELECT."""
     translated = translate(view.spelled) if select is None else select
-    unlike = ("STRUCT", "ARRAY", "MAP", "INTERVAL")  # a difference of two days is a number there
+    unlike = ("STRUCT", "ARRAY", "MAP", "INTERVAL")  # a difference of two days is a number in DuckDB
     if translated is None or any(column.spark.startswith(unlike) for column in view.columns):
         return None
     names = ", ".join(f'"{column.name}"' for column in view.columns)
     return f'CREATE VIEW "{view.name}" ({names}) AS {translated}'
 
 
-def translate(select: str, edit: Callable[[exp.Select], None] = lambda each: None) -> str | None:
-    """A SELECT in DuckDB's SQL, or None where something in it is not known to be alike; `edit` changes each SELECT."""
+def translate(select: str, edit: Callable[[exp.Select], None] = lambda select: None) -> str | None:
+    """A SELECT in DuckDB's SQL, or None if a part of it may differ. `edit` changes every SELECT in it."""
     try:
         tree = parse_one(re.sub(r"(?i)\bwindow\(", "`window`(", select), dialect="spark")
     except (SqlglotError, RecursionError):
         return None
     tree = tree.transform(_unguarded)
-    for each in list(tree.find_all(exp.Select)):
-        _bucket(each)
-        edit(each)
+    for block in list(tree.find_all(exp.Select)):
+        _bucket(block)
+        edit(block)
     if not all(_alike(node) for node in tree.walk()):
         return None
     return tree.sql(dialect="duckdb", identify=True)
 
 
 def _unguarded(node: exp.Expr) -> exp.Expr:
-    """A time without the guard that makes it NULL outside the calendar: the records that DuckDB is asked for have none.
+    """A time without the guard that makes it NULL outside the calendar. The records given to DuckDB have no such times.
 
     >>> guarded = "CASE WHEN t BETWEEN TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59' THEN t END"
     >>> parse_one(guarded, dialect="spark").transform(_unguarded).sql()
@@ -124,13 +128,13 @@ def _unguarded(node: exp.Expr) -> exp.Expr:
 
 
 def _bucket(select: exp.Select) -> None:
-    """Writes a tumbling window as its start, which tells it from others, and its end as what follows from that."""
+    """Writes a tumbling window as its start, which identifies it. Its end follows from that."""
     group = select.args.get("group")
     calls = [call for call in (group.expressions if group else ()) if isinstance(call, exp.Anonymous)]
     if [call.name for call in calls] != ["window"] or len(calls[0].expressions) != 2:
         return
-    time, size = (each.sql("spark") for each in calls[0].expressions)
-    select.where(f"{time} IS NOT NULL", copy=False, dialect="duckdb")  # which is in no window
+    time, size = (argument.sql("spark") for argument in calls[0].expressions)
+    select.where(f"{time} IS NOT NULL", copy=False, dialect="duckdb")  # a record without a time is in no window
     start = parse_one(f"time_bucket(INTERVAL {size}, {time})", dialect="duckdb")
     end = parse_one(f"time_bucket(INTERVAL {size}, {time}) + INTERVAL {size}", dialect="duckdb")
     grouped = calls[0].sql("spark")
@@ -155,36 +159,40 @@ def _alike(node: exp.Expr) -> bool:
 
 
 def _fits(cast: exp.Cast) -> bool:
-    """Is a literal one of the integers it is cast to? DuckDB rounds a fraction, and has NULL beyond the largest."""
+    """True if a literal fits the integer type of its cast. DuckDB rounds fractions, and has NULL above the largest."""
     text = cast.this.sql().strip("'")
     bits = BITS.get(cast.to.this)
     return bits is not None and bool(re.fullmatch(r"-?\d+", text)) and -(1 << bits - 1) <= int(text) < 1 << bits - 1
 
 
-def agree(expected: Sequence[Row], found: Sequence[Row]) -> bool:
-    """Equal rows, where numbers that are no integers are near each other."""
-    return len(expected) == len(found) and all(
-        _near(x, y) for a, b in zip(_ordered(expected), _ordered(found), strict=True) for x, y in zip(a, b, strict=True)
+def agree(expected: Sequence[Row], actual: Sequence[Row]) -> bool:
+    """True if the rows are equal, up to `CLOSE` for numbers that are not integers."""
+    return len(expected) == len(actual) and all(
+        _near(x, y)
+        for a, b in zip(_ordered(expected), _ordered(actual), strict=True)
+        for x, y in zip(a, b, strict=True)
     )
 
 
-def differing(expected: Sequence[Row], found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """The rows that are expected only, and those that are found only; none, where all are near each other."""
-    if agree(expected, found):
+def differing(expected: Sequence[Row], actual: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Missing rows (only in `expected`) and surplus rows (only in `actual`). Both are empty if the rows agree."""
+    if agree(expected, actual):
         return [], []
-    sides = [[tuple(map(_told, row)) for row in rows] for rows in (expected, found)]
-    missing = [row for row, told in zip(expected, sides[0], strict=True) if told not in sides[1]]
-    surplus = [row for row, told in zip(found, sides[1], strict=True) if told not in sides[0]]
-    return (missing, surplus) if missing or surplus else (list(expected), list(found))
+    sides = [[tuple(map(_told, row)) for row in rows] for rows in (expected, actual)]
+    missing = [row for row, comparable in zip(expected, sides[0], strict=True) if comparable not in sides[1]]
+    surplus = [row for row, comparable in zip(actual, sides[1], strict=True) if comparable not in sides[0]]
+    return (missing, surplus) if missing or surplus else (list(expected), list(actual))
 
 
 def _ordered(rows: Sequence[Row]) -> list[list[Any]]:
-    told = [[_told(value) for value in row] for row in rows]
-    return sorted(told, key=lambda row: [(v is None, f"{v:.2f}" if isinstance(v, float) else str(v)) for v in row])
+    comparable = [[_told(value) for value in row] for row in rows]
+    return sorted(
+        comparable, key=lambda row: [(v is None, f"{v:.2f}" if isinstance(v, float) else str(v)) for v in row]
+    )
 
 
 def _told(value: Any) -> Any:
-    """A value as both give it: a time as text, any number that is no integer as a double."""
+    """A value in the form that both engines share: a time as text, a number as a double."""
     if isinstance(value, datetime):
         value = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
         return value.isoformat(" ", "microseconds")

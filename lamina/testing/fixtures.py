@@ -1,4 +1,4 @@
-"""Tests that stand beside the views of a catalog: files `*.test`, which say what records come in and what rows go out.
+"""Tests next to the views of a catalog: `*.test` files that list incoming records and expected rows.
 
     -- A refund counts against the day on which it was given.
 
@@ -32,15 +32,15 @@ from view_algebra.refusals import suggestion
 ENDING = ".test"
 
 TIME, KEY, HEADERS = "kafka_timestamp", "kafka_key", "kafka_headers"
-"""Names that a line may give besides the fields: the record's time in Kafka, its key, and its headers as an object."""
+"""Names that a line may have besides the fields: the record's time in Kafka, its key, and its headers as an object."""
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
-"""The time in Kafka of the first record of a test that does not say it; each further one is a millisecond later."""
+"""Time in Kafka of a test's first record, if the line does not say it. Each further record is a millisecond later."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a test: where it stands, and the object in it."""
+    """A line of a test: its place, and the object in it."""
 
     place: str
     value: dict[str, Any]
@@ -58,21 +58,21 @@ class Record:
 
 @dataclass(frozen=True)
 class Fixture:
-    """One test: the records of each source that is named, in their order, and the rows of each view that is."""
+    """One test: the records of its sources, in order, and the expected rows of its views."""
 
     name: str
-    given: Mapping[str, tuple[Record, ...]]
+    records: Mapping[str, tuple[Record, ...]]
     expect: Mapping[str, tuple[Line, ...]]
 
 
 def fixtures(folder: Path, catalog: Catalog) -> list[Fixture]:
-    """The tests in the folder of a catalog; each is named by its path without the ending."""
+    """The tests in a catalog's folder, named by their paths without the ending."""
     return [fixture(str(path.relative_to(folder)), read_text(path), catalog) for path in files_in(folder, ENDING)]
 
 
 def fixture(path: str, text: str, catalog: Catalog) -> Fixture:
-    """The test in a file. Raises LaminaError for a line that is none, and for names that the catalog lacks."""
-    given: dict[str, list[Record]] = {}
+    """The test in a file. Raises LaminaError for a malformed line, and for a name that the catalog lacks."""
+    records: dict[str, list[Record]] = {}
     expect: dict[str, list[Line]] = {}
     source, rows = None, None
     count = 0
@@ -80,20 +80,20 @@ def fixture(path: str, text: str, catalog: Catalog) -> Fixture:
         place = f"{path}:{number}"
         if (head := re.fullmatch(r"--\s*(given|expect)\s+(\w+)\s*", line)) is not None:
             name, is_given = head[2], head[1] == "given"
-            known: Mapping[str, Source | View] = catalog.sources if is_given else catalog.views
-            if name not in known:
+            declared: Mapping[str, Source | View] = catalog.sources if is_given else catalog.views
+            if name not in declared:
                 what = f"{place}: there is no {'source' if is_given else 'view'} named {name}"
-                raise LaminaError(what, evidence=line, way_out=suggestion(name, known))
+                raise LaminaError(what, evidence=line, way_out=suggestion(name, declared))
             source, rows = (catalog.sources[name], None) if is_given else (None, expect.setdefault(name, []))
             if is_given:
-                given.setdefault(name, [])
+                records.setdefault(name, [])
         elif line.strip() and not line.startswith("--"):
-            found = Line(place, _object(place, line))
+            parsed = Line(place, _object(place, line))
             if source is not None:
-                given[source.name].append(_record(source, found, FIRST + timedelta(milliseconds=count)))
+                records[source.name].append(_record(source, parsed, FIRST + timedelta(milliseconds=count)))
                 count += 1
             elif rows is not None:
-                rows.append(found)
+                rows.append(parsed)
             else:
                 raise LaminaError(
                     f"{place}: a line before any `-- given` and `-- expect`",
@@ -103,14 +103,14 @@ def fixture(path: str, text: str, catalog: Catalog) -> Fixture:
     if not expect:
         raise LaminaError(f"{path} expects nothing", way_out="Write `-- expect VIEW`, and the view's rows below it.")
     return Fixture(
-        path.removesuffix(ENDING), {n: tuple(r) for n, r in given.items()}, {n: tuple(r) for n, r in expect.items()}
+        path.removesuffix(ENDING), {n: tuple(r) for n, r in records.items()}, {n: tuple(r) for n, r in expect.items()}
     )
 
 
 def _object(place: str, line: str) -> dict[str, Any]:
     try:
         value = json.loads(line)
-        json.dumps(value)  # which takes a level more than to read it
+        json.dumps(value)  # writing takes one level more than reading
     except RecursionError as error:
         raise LaminaError(
             f"{place}: nested too deep", evidence=f"{line[:60]} …", way_out="Write lists and objects of fewer levels."
@@ -123,39 +123,39 @@ def _object(place: str, line: str) -> dict[str, Any]:
 
 
 def _record(source: Source, line: Line, timestamp: datetime) -> Record:
-    """The record of a line, keyed as `lamina ingest` keys it; a table's is a deletion where `kafka_deleted` says so."""
+    """The record of a line, keyed as `lamina ingest` keys it. It is a table's deletion if `kafka_deleted` is true."""
     value = dict(line.value)
-    told, key, deleted = value.pop(TIME, None), value.pop(KEY, None), value.pop(DELETED, False)
+    time, key, deleted = value.pop(TIME, None), value.pop(KEY, None), value.pop(DELETED, False)
     headers = _headers(line, value.pop(HEADERS, None))
     declared = [source.field(column.name) for column in source.columns]
     unknown = [name for name in value if name not in declared]
     if unknown and not source.has_changes:
         what = f"{line.place}: {source.name} has no field {unknown[0]}"
         raise LaminaError(what, evidence=json.dumps(line.value), way_out=suggestion(unknown[0], declared))
-    if told is not None:
-        timestamp = _time(line, told)
+    if time is not None:
+        timestamp = _time(line, time)
     fields = value if not source.has_changes else value.get("after") or value.get("before") or {}
     if key is None:
-        made = key_of(source, [*map(source.field, source.unique)], fields)
+        encoded_key = key_of(source, [*map(source.field, source.unique)], fields)
     else:
-        made = (key if isinstance(key, str) else json.dumps(key, ensure_ascii=False)).encode()
+        encoded_key = (key if isinstance(key, str) else json.dumps(key, ensure_ascii=False)).encode()
     record = json.dumps(value, ensure_ascii=False).encode()
-    return Record(timestamp, made, None if deleted else value_of(source, record), headers)
+    return Record(timestamp, encoded_key, None if deleted else value_of(source, record), headers)
 
 
-def _headers(line: Line, told: object) -> tuple[tuple[str, bytes | None], ...] | None:
-    if told is None:
+def _headers(line: Line, headers: object) -> tuple[tuple[str, bytes | None], ...] | None:
+    if headers is None:
         return None
-    if not isinstance(told, dict) or not all(value is None or isinstance(value, str) for value in told.values()):
+    if not isinstance(headers, dict) or not all(value is None or isinstance(value, str) for value in headers.values()):
         way_out = f'Write "{HEADERS}": {{"key": "value"}}.'
-        raise LaminaError(f"{line.place}: {HEADERS} are not texts by key", evidence=str(told), way_out=way_out)
-    return tuple((key, None if value is None else value.encode()) for key, value in told.items()) or None
+        raise LaminaError(f"{line.place}: {HEADERS} are not texts by key", evidence=str(headers), way_out=way_out)
+    return tuple((key, None if value is None else value.encode()) for key, value in headers.items()) or None
 
 
-def _time(line: Line, told: object) -> datetime:
+def _time(line: Line, text: object) -> datetime:
     try:
-        found = datetime.fromisoformat(str(told))
+        instant = datetime.fromisoformat(str(text))
     except ValueError as error:
         way_out = 'Write it as "2026-03-01T10:00:00Z".'
-        raise LaminaError(f"{line.place}: {TIME} is not a time", evidence=str(told), way_out=way_out) from error
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+        raise LaminaError(f"{line.place}: {TIME} is not a time", evidence=str(text), way_out=way_out) from error
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)

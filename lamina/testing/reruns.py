@@ -1,7 +1,7 @@
-"""`lamina test --watch`: the tests that a saved file may change run again, in a Spark and a Postgres that stay up.
+"""`lamina test --watch`: after each save, runs the tests it may affect, in a Spark and a Postgres that stay up.
 
-A test runs again if its own file differs from the last run, or any part of the catalog that its views are made of.
-The last result of the others still holds: the same seed cuts the same micro-batches.
+A test runs again if its own file, or any part of the catalog that its views use, differs from the last run. The last
+results of the others still hold, because the same seed cuts the same micro-batches.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ LOOKS_EVERY = 0.1
 """Seconds between two looks at the catalog's files."""
 
 Saved = Mapping[Path, tuple[int, int, int]]
-"""The state of each file: when it was written, its size, and its number, which is another after a rename."""
+"""The state of each file: its time of writing, its size, and its inode, which changes with a rename."""
 
 
 @dataclass
 class Reruns:
     """Runs tests after each save, until it is interrupted.
 
-    names: beginnings of the tests' names; all, if there are none. tell: takes narration. show: takes the results of a
-    run. fail: takes what kept tests from running.
+    `names` are prefixes of the tests' names, empty for all tests. `tell` takes narration. `show` takes the results of a
+    run. `fail` takes errors that kept tests from running.
     """
 
     folder: Path
@@ -57,9 +57,10 @@ class Reruns:
     _differing: set[str] = field(default_factory=set)
 
     def run(self) -> NoReturn:
-        """Runs all tests once, and then those that a save may change. Only an interrupt ends it.
+        """Runs all tests once, and after each save those that it may change. Only an interrupt ends it.
 
-        Raises LaminaError if there is no catalog. What keeps a catalog that is there from compiling may be corrected.
+        Raises LaminaError if there is no catalog. An error in an existing catalog is reported through `fail`, since the
+        next save may correct it.
         """
         catalog_files(self.folder)
         tests = self._next()
@@ -75,7 +76,9 @@ class Reruns:
                 tests = self._next()
 
     def _next(self) -> Sequence[tuple[Fixture, Catalog]]:
-        """Waits for a save after which there are tests to run; each with the part of the catalog that it needs."""
+        """Waits for a save that may change tests. Returns these tests, each with the part of the catalog that
+        it needs.
+        """
         while True:
             while (now := self._saved()) == self._seen:
                 self.wait(LOOKS_EVERY)
@@ -94,30 +97,30 @@ class Reruns:
                 return touched
 
     def _run(self, tests: Sequence[tuple[Fixture, Catalog]], spark: SparkSession, server: Scratch) -> None:
-        began, found = monotonic(), list[Compared]()
+        began, results = monotonic(), list[Compared]()
         others = sorted(self._differing.difference(test.name for test, _ in tests))
         for test, catalog in tests:
             runner = Runner(catalog, spark.newSession(), server, self.seed)
             self._ran.pop(test.name, None)
             try:
-                found += runner.watched(test, self.tell)
+                results += runner.watched(test, self.tell)
             except Stalled:
                 raise
             except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
                 self.fail(told(error))
             else:
                 self._ran[test.name] = (test, catalog)
-        self._differing = {*others, *(each.test for each in found if not each.equal)}
-        self.show(found)
+        self._differing = {*others, *(result.test for result in results if not result.equal)}
+        self.show(results)
         if others:
             self.tell(f"not run again, and different as before: {', '.join(others)}")
-        tell_seed(found, self.seed, self.tell)
+        tell_seed(results, self.seed, self.tell)
         self.tell(f"{monotonic() - began:.1f} s; waiting for the next save in {self.folder} (Ctrl-C ends)")
 
     def _saved(self) -> Saved:
         try:
             files = [*files_in(self.folder, ".sql"), *files_in(self.folder, ENDING)]
             states = {path: path.stat() for path in files}
-        except (OSError, LaminaError):  # a file went away in between, or the folder did
+        except (OSError, LaminaError):  # meanwhile a file was removed, or the folder
             return {}
         return {path: (state.st_mtime_ns, state.st_size, state.st_ino) for path, state in states.items()}

@@ -1,10 +1,10 @@
-"""`lamina test`: the tests beside the views of a catalog, each run in the ways by which a view comes to its rows.
+"""`lamina test`: runs the tests of a catalog's views in every way in which a view gets its rows.
 
-live      micro-batches of random sizes, as the speed layer computes and commits them
-batch     a rebuild: partials over all records, loaded into a new generation, which is handed over
-duckdb    the author's SELECT in an engine that knows nothing of ours, where it means the same there
+    live      micro-batches of random sizes, as the speed layer computes and commits them
+   batch     a rebuild: partials over all records, loaded into a new generation, which is handed over
+   duckdb    the author's SELECT in an independent engine, if the SELECT means the same there
 
-Each test has a database of its own. Kafka is not needed.
+Each test has its own database. Kafka is not needed.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ RAW = pa.schema(
 """The columns of a raw record, with their types."""
 
 LOCAL = "spark.sql.execution.arrow.localRelationThreshold"
-"""Bytes from which on given rows are read when a query runs, as Kafka's are; of fewer, Spark computes as it plans."""
+"""Bytes from which on given rows are read when a query runs, as Kafka's are. Fewer are computed while Spark plans."""
 
 QUICK = {
     "spark.sql.shuffle.partitions": "1",
@@ -85,19 +85,20 @@ QUICK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.subexpressionElimination.enabled": "false",
 }
-"""For few records: one partition, and no code is compiled for a plan that runs once."""
+"""Settings for few records: one partition, and no code compiled for a plan that runs once."""
 
 MOST_MICRO_BATCHES = 3
-"""Of a source, in a test: each takes Spark some tenths of a second."""
+"""Micro-batches of one source in a test. Each takes Spark some tenths of a second."""
 
 Rows = Mapping[str, list[Row]]
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What one way gave for one view of a test: `missing` rows are expected only, `surplus` rows are there only.
+    """The result of one way for one view of a test. `missing` rows were only expected, `surplus` rows were only there.
 
-    columns: those that the test names, and that were compared. left_out: why the way was not gone, or empty.
+    `columns` are those that the test names, and only they were compared. `left_out` is the reason if the way was
+    skipped, or empty.
     """
 
     test: str
@@ -111,7 +112,7 @@ class Compared:
 
     @property
     def equal(self) -> bool:
-        """True unless the way was gone and gave other rows."""
+        """True unless the way gave other rows."""
         return not self.missing and not self.surplus
 
     @property
@@ -126,61 +127,61 @@ class Compared:
         return [f"{sign} {json.dumps(self.named(row), ensure_ascii=False)}" for sign, rows in sides for row in rows]
 
     def record(self) -> dict[str, Any]:
-        """All of it, as JSON holds it."""
+        """The result in a form that JSON can hold."""
         sides = {"missing": self.missing, "surplus": self.surplus}
-        rows = {side: [self.named(row) for row in given] for side, given in sides.items()}
-        told = {"test": self.test, "view": self.view, "way": self.way, "rows": self.rows, "result": self.result}
-        return {**told, **rows, "left_out": self.left_out}
+        rows = {side: [self.named(row) for row in side_rows] for side, side_rows in sides.items()}
+        fields = {"test": self.test, "view": self.view, "way": self.way, "rows": self.rows, "result": self.result}
+        return {**fields, **rows, "left_out": self.left_out}
 
     def named(self, row: Row) -> dict[str, Any]:
-        """A row as JSON holds it."""
+        """A row in a form that JSON can hold."""
         values = (v if isinstance(v, (dict, list, bool, int, float, str, type(None))) else plain(v) for v in row)
         return dict(zip(self.columns, values, strict=True))
 
 
 def run(folder: Path, names: Sequence[str], seed: int, tell: Callable[[str], None]) -> list[Compared]:
-    """Runs the tests in the folder of a catalog whose names begin with one of `names`; all, when there is none."""
+    """Runs the tests in a catalog's folder whose names begin with one of `names`, or all if `names` is empty."""
     catalog = compile_catalog(catalog_files(folder))
     wanted = tests_of(folder, catalog, names)
     with engines(tell) as (spark, server):
         runner = Runner(catalog, spark, server, seed)
-        found = [compared for each in wanted for compared in runner.watched(each, tell)]
-    tell_seed(found, seed, tell)
-    return found
+        results = [compared for fixture in wanted for compared in runner.watched(fixture, tell)]
+    tell_seed(results, seed, tell)
+    return results
 
 
 def tests_of(folder: Path, catalog: Catalog, names: Sequence[str]) -> list[Fixture]:
     """The tests in a folder whose names begin with one of `names`. Raises LaminaError if there are none."""
-    wanted = [each for each in fixtures(folder, catalog) if not names or _is_named(each, tuple(names))]
+    wanted = [fixture for fixture in fixtures(folder, catalog) if not names or _is_named(fixture, tuple(names))]
     if not wanted:
         raise LaminaError(
             f"There is no test in {folder}" + (f" whose name begins with {' or '.join(names)}" if names else ""),
-            evidence=f"wanted files *{ENDING} beside the .sql files",
+            evidence=f"wanted files *{ENDING} next to the .sql files",
             way_out="Write `-- given SOURCE` with JSON lines below it, and `-- expect VIEW` with the rows.",
         )
     return wanted
 
 
 def any_seed() -> int:
-    """A seed for those who name none."""
+    """A random seed, for a run without --seed."""
     return random.SystemRandom().randrange(10**6)
 
 
-def tell_seed(found: Sequence[Compared], seed: int, tell: Callable[[str], None]) -> None:
-    """Tells the seed by which failed tests can be repeated."""
-    if not all(each.equal for each in found):
+def tell_seed(results: Sequence[Compared], seed: int, tell: Callable[[str], None]) -> None:
+    """Narrates the seed for repeating failed tests."""
+    if not all(result.equal for result in results):
         tell(f"the micro-batches of these tests are cut by --seed {seed}")
 
 
 @contextmanager
 def engines(tell: Callable[[str], None]) -> Iterator[tuple[SparkSession, Scratch]]:
-    """Spark and a Postgres with Lamina in it, started at the same time, until the block ends."""
+    """Spark and a Postgres with Lamina in it, started at the same time and stopped when the block ends."""
     home = Settings.home_of().absolute()
     settings = Settings("", None, "nowhere:0", "", "local[2]", home, embedded=False)
     admitted(home)
     with ExitStack() as running:
-        with waiting(tell, "starting Postgres and Spark for the tests"), ThreadPoolExecutor(1) as beside:
-            server = beside.submit(running.enter_context, scratch(home))
+        with waiting(tell, "starting Postgres and Spark for the tests"), ThreadPoolExecutor(1) as starting:
+            server = starting.submit(running.enter_context, scratch(home))
             spark = session(settings, "lamina test", short_lived=True, log=False)
             running.callback(_stop, spark)
             server.result()
@@ -188,21 +189,21 @@ def engines(tell: Callable[[str], None]) -> Iterator[tuple[SparkSession, Scratch
 
 
 def _stop(spark: SparkSession) -> None:
-    with suppress(Py4JError, ConnectionError):  # it was ended because it stood still
+    with suppress(Py4JError, ConnectionError):  # it was killed because it stood still
         spark.stop()
 
 
 def _not_found(work: Work, over: threading.Event) -> None:
-    """The records of a test are few, and a person can look at them."""
+    """Finds nothing: a test has few records, and a person can look at them."""
 
 
-def _is_named(each: Fixture, names: tuple[str, ...]) -> bool:
-    return each.name.startswith(names) or Path(each.name).name.startswith(names)
+def _is_named(fixture: Fixture, names: tuple[str, ...]) -> bool:
+    return fixture.name.startswith(names) or Path(fixture.name).name.startswith(names)
 
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs the tests of a catalog; `seed` decides how records fall into micro-batches."""
+    """Runs the tests of a catalog. `seed` decides the sizes of the micro-batches."""
 
     catalog: Catalog
     spark: SparkSession
@@ -210,22 +211,22 @@ class Runner:
     seed: int
 
     def watched(self, fixture: Fixture, tell: Callable[[str], None]) -> list[Compared]:
-        """All ways of one test. Spark is ended if it stands still, and `Stalled` is raised."""
+        """Runs one test in all ways. If Spark stands still, ends it and raises `Stalled`."""
         with Watch(lambda: self.spark, kill, _not_found, tell)(Work(fixture.name, {})):
             return self.run(fixture)
 
     def run(self, fixture: Fixture) -> list[Compared]:
-        """All ways of one test."""
+        """Runs one test in all ways."""
         for key, value in QUICK.items():
             self.spark.conf.set(key, value)
         catalog = needed(self.catalog, fixture.expect)
-        raw = {name: self._raw(source, fixture.given.get(name, ())) for name, source in catalog.sources.items()}
+        raw = {name: self._raw(source, fixture.records.get(name, ())) for name, source in catalog.sources.items()}
         with self.scratch.database() as (database, dsn):
             _deploy(database, catalog)
-            database.retrying(generations.keep_all)  # however old the records of a test are
+            database.retrying(generations.keep_all)  # a test's records may be of any age
             with database.begin() as connection:
                 expected = {n: _expected(connection, catalog.views[n], lines) for n, lines in fixture.expect.items()}
-            counts = {name: len(fixture.given.get(name, ())) for name in catalog.sources}
+            counts = {name: len(fixture.records.get(name, ())) for name in catalog.sources}
             _stream(database, catalog, raw, _micro_batches(counts, self._random(fixture)))
             live = _compared(database, fixture, expected, "live")
             _rebuild(BatchLayer(database, Brokers("nowhere:0"), lambda: self.spark, lambda: _log(raw), dsn))
@@ -237,14 +238,14 @@ class Runner:
 
     def _raw(self, source: Source, records: Sequence[Record]) -> DataFrame:
         rows = [
-            (source.topic, 0, offset, each.timestamp, each.key, each.value, each.headers)
-            for offset, each in enumerate(records)
+            (source.topic, 0, offset, record.timestamp, record.key, record.value, record.headers)
+            for offset, record in enumerate(records)
         ]
         return given_as_json(log_times.of_raw(raw_records(self.spark, rows), source.topic, {}), source)
 
 
 def raw_records(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
-    """Raw records of these values, in the order of `RAW`: a query that reads them starts no Python process."""
+    """Raw records of these values, in the order of `RAW`. A query that reads them starts no Python process."""
     table = pa.Table.from_pylist([dict(zip(RAW.names, row, strict=True)) for row in rows], RAW)
     spark.conf.set(LOCAL, 0)
     try:
@@ -254,24 +255,24 @@ def raw_records(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFra
 
 
 def needed(catalog: Catalog, views: Iterable[str]) -> Catalog:
-    """The part of a catalog that these views are made of."""
+    """The part of a catalog that these views need."""
     wanted, todo = set[str](), list(views)
     while todo:
         name = todo.pop()
-        todo += [each for each in catalog.views[name].reads if each not in wanted]
+        todo += [read for read in catalog.views[name].reads if read not in wanted]
         wanted.add(name)
-    chosen = {name: replace(each, checks=()) for name, each in catalog.views.items() if name in wanted}
-    sources = {source for each in chosen.values() for source in each.sources}
-    return Catalog({name: each for name, each in catalog.sources.items() if name in sources}, chosen)
+    chosen = {name: replace(view, checks=()) for name, view in catalog.views.items() if name in wanted}
+    sources = {source for view in chosen.values() for source in view.sources}
+    return Catalog({name: source for name, source in catalog.sources.items() if name in sources}, chosen)
 
 
 def _deploy(database: Database, catalog: Catalog) -> None:
-    topics = {name: Topic(each.topic, Offsets.of(each.topic, {0: 0})) for name, each in catalog.sources.items()}
+    topics = {name: Topic(source.topic, Offsets.of(source.topic, {0: 0})) for name, source in catalog.sources.items()}
     database.retrying(lambda connection: registry.apply(connection, {}, catalog, topics))
 
 
 def _micro_batches(counts: Mapping[str, int], chosen: random.Random) -> list[tuple[str, int, int]]:
-    """Sources, each with a range of offsets: a source's ranges in their order, the sources in any.
+    """A random sequence of micro-batches: (source, first offset, end). A source's ranges stay in order.
 
     >>> _micro_batches({"a": 1, "b": 0}, random.Random(1))
     [('a', 0, 1)]
@@ -281,7 +282,7 @@ def _micro_batches(counts: Mapping[str, int], chosen: random.Random) -> list[tup
         between = range(1, count)
         cuts = sorted(chosen.sample(between, chosen.randint(0, min(MOST_MICRO_BATCHES - 1, len(between)))))
         ranges[name] = list(zip([0, *cuts], [*cuts, count], strict=True)) if count else []
-    turns = [name for name, each in ranges.items() for _ in each]
+    turns = [name for name, source_ranges in ranges.items() for _ in source_ranges]
     chosen.shuffle(turns)
     return [(name, *ranges[name].pop(0)) for name in turns]
 
@@ -292,16 +293,16 @@ def _stream(
     raw: Mapping[str, DataFrame],
     micro_batches: Sequence[tuple[str, int, int]],
 ) -> None:
-    """Every micro-batch through the code of the speed layer and into its one transaction."""
+    """Runs every micro-batch through the speed layer's code and commits it in one transaction."""
     with database.begin() as connection:
         fences = {name: progress.take_over(connection, name, "lamina test") for name in catalog.sources}
-        fed = {name: {each.cell_table for each in maintained(connection, name)} for name in catalog.sources}
+        fed = {name: {table.cell_table for table in maintained(connection, name)} for name in catalog.sources}
     tables = [table for view in catalog.views.values() for table in view.cell_tables]
     for name, start, end in micro_batches:
         source = catalog.sources[name]
         statements = Statements.of(source, [table for table in tables if table.name in fed[name]])
-        given = raw[name].where(f"offset >= {start} AND offset < {end}")
-        effect = statements.compute(given, functools.partial(_found, database, source))
+        records = raw[name].where(f"offset >= {start} AND offset < {end}")
+        effect = statements.compute(records, functools.partial(_found, database, source))
         batch = MicroBatch(
             query=name,
             fence=fences[name],
@@ -324,12 +325,12 @@ def _found(database: Database, source: Source, ids: pa.Table) -> Found:
 
 @dataclass(frozen=True)
 class _Log:
-    """A master log that holds the records of a test."""
+    """A master log with the records of a test."""
 
     raw: Mapping[str, DataFrame]
 
     def records_below(self, source: Source, cut: Offsets, *, since: Offsets | None = None) -> DataFrame:  # noqa: ARG002
-        """All of them: they begin at the first offset and end at progress."""
+        """All records: they begin at the first offset and end at progress."""
         return parsed(self.raw[source.name], source)
 
 
@@ -338,39 +339,39 @@ def _log(raw: Mapping[str, DataFrame]) -> MasterLog:
 
 
 def _rebuild(batch: BatchLayer) -> None:
-    """The steps of a rebuild but those that need Kafka's records, or that compare with what is read."""
+    """Runs the steps of a rebuild, except those that need Kafka's records or that compare with the published cells."""
     quiet = replace(batch, tell=lambda line: None)
     id = quiet.seal(by=Scheduler())
     batch.database.retrying(generations.keep_all)
-    for each in quiet.generations(id):
-        quiet.compute(id, each.view)
+    for generation in quiet.generations(id):
+        quiet.compute(id, generation.view)
     quiet.go_live(id)
     quiet.hand_over(id, anyway=True)
 
 
 def _chosen(view: View, lines: Sequence[Line]) -> View:
-    """A view with only those columns that the rows of a test name; all of them, where it expects no row."""
+    """A view with only those columns that a test's rows name, or with all if it expects no row."""
     named = {name: line.place for line in lines for name in line.value}
     columns = [column.name for column in view.columns]
     for name, place in named.items():
         if name not in columns:
             raise LaminaError(f"{place}: {view.name} has no column {name}", way_out=suggestion(name, columns))
-    return replace(view, columns=tuple(each for each in view.columns if each.name in named or not named))
+    return replace(view, columns=tuple(column for column in view.columns if column.name in named or not named))
 
 
 def _expected(connection: Connection, whole: View, lines: Sequence[Line]) -> list[Row]:
-    """The rows that a test expects, each value of its column's type, as Postgres reads it in JSON."""
+    """The rows that a test expects. Postgres reads each value from JSON in its column's type."""
     view = _chosen(whole, lines)
-    types = ", ".join(f"{quoted(each.name)} {_unbounded(each.postgres)}" for each in view.columns)
+    types = ", ".join(f"{quoted(column.name)} {_unbounded(column.postgres)}" for column in view.columns)
     query = f"SELECT {shown_columns(view)} FROM jsonb_to_recordset(".replace("%", "%%") + "%s::jsonb"
     rows: list[Row] = []
     for line in lines:
         try:
             with connection.begin_nested():
-                told = connection.exec_driver_sql(
+                parsed_rows = connection.exec_driver_sql(
                     query + f") AS expected ({types})".replace("%", "%%"), (json.dumps([line.value]),)
                 )
-                rows += [tuple(row) for row in told]
+                rows += [tuple(row) for row in parsed_rows]
         except PostgresError as error:
             what = f"{line.place}: a value does not fit its column of {view.name}"
             way_out = f"The columns are {types}."
@@ -379,7 +380,7 @@ def _expected(connection: Connection, whole: View, lines: Sequence[Line]) -> lis
 
 
 def _unbounded(kind: str) -> str:
-    """A type that rounds and cuts nothing: a test that expects more digits than there are is to fail.
+    """A type that rounds and cuts nothing, so that a test with too many digits fails.
 
     >>> _unbounded("numeric(31,2)"), _unbounded("timestamptz")
     ('numeric', 'timestamptz')
@@ -388,7 +389,7 @@ def _unbounded(kind: str) -> str:
 
 
 def _compared(database: Database, fixture: Fixture, expected: Rows, way: str) -> list[Compared]:
-    found = []
+    results = []
     with database.snapshot() as connection:
         catalog = deployed(connection)
         for name, lines in fixture.expect.items():
@@ -397,30 +398,30 @@ def _compared(database: Database, fixture: Fixture, expected: Rows, way: str) ->
             compared = compare(view, expected[name], shown, Offsets({}))
             columns = [column.name for column in view.columns]
             tested = Compared(fixture.name, name, way, columns, len(shown), compared.missing, compared.surplus)
-            found.append(tested)
-    return found
+            results.append(tested)
+    return results
 
 
 def _by_duckdb(catalog: Catalog, raw: Mapping[str, DataFrame], fixture: Fixture, expected: Rows) -> list[Compared]:
-    """What DuckDB gives, of the views for which it is asked."""
+    """DuckDB's results for the views that it can compute."""
     asked = needed(catalog, [name for name in fixture.expect if duck.translated_view(catalog.views[name])])
     records = {
         source.records: interrupted_at_once(counting(parsed(raw[name], source), source).toArrow)
         for name, source in asked.sources.items()
     }
     try:
-        answers, why = duck.answers(records, asked.views.values()), "something in its SQL may mean another there"
+        answers, why = duck.answers(records, asked.views.values()), "its SQL may mean something else in DuckDB"
     except ImportError:
         answers, why = {}, "DuckDB is not installed (`pip install duckdb`)"
-    found = []
+    results = []
     for name, lines in fixture.expect.items():
         view = catalog.views[name]
         columns = [column.name for column in _chosen(view, lines).columns]
         if name not in answers:
-            found.append(Compared(fixture.name, name, "duckdb", columns, left_out=why))
+            results.append(Compared(fixture.name, name, "duckdb", columns, left_out=why))
             continue
         places = [number for number, column in enumerate(view.columns) if column.name in columns]
         rows = [tuple(row[place] for place in places) for row in answers[name]]
         missing, surplus = duck.differing(expected[name], rows)
-        found.append(Compared(fixture.name, name, "duckdb", columns, len(rows), missing, surplus))
-    return found
+        results.append(Compared(fixture.name, name, "duckdb", columns, len(rows), missing, surplus))
+    return results

@@ -1,4 +1,4 @@
-"""A Postgres server that runs as long as something is tried out, with a database for each try."""
+"""A temporary Postgres server for tests of a catalog, with a database for each trial."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from serving_layer.postgres.database import Database
 from serving_layer.upkeep import install
 
 TEMPLATE = "installed"
-"""The database that all others are copies of."""
+"""The database that every other database is a copy of."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Scratch:
 
     @contextlib.contextmanager
     def database(self) -> Iterator[tuple[Database, str]]:
-        """A database in which nothing is deployed, and its URL; dropped at the end."""
+        """An empty database and its URL. The database is dropped at the end."""
         name = f"scratch_{next(self._numbers)}"
         self._maintain(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
         url = self.url(name)
@@ -40,7 +40,7 @@ class Scratch:
             self._maintain(f"DROP DATABASE {name} WITH (FORCE)")
 
     def url(self, database: str = postgres.DATABASE) -> str:
-        """How its owner reaches a database."""
+        """The URL by which the owner reaches a database."""
         return postgres.url(self.home, self.port, database=database)
 
     def _maintain(self, statement: str) -> None:
@@ -50,7 +50,7 @@ class Scratch:
 
 
 def admitted(home: Path) -> Path:
-    """The folder of the server below a LAMINA_HOME that others cannot read; the user it runs as can reach it.
+    """Creates a folder below a private LAMINA_HOME that the server's user can reach.
 
     Spark makes a home private, too. It may do so while the server starts, but not while that user is let through.
     """
@@ -62,17 +62,19 @@ def admitted(home: Path) -> Path:
 
 @contextlib.contextmanager
 def scratch(home: Path) -> Iterator[Scratch]:
-    """A server in a folder below a LAMINA_HOME; both are gone at the end, or at the next start if we are killed."""
+    """Runs a server in a folder below a LAMINA_HOME. Both are removed at the end, or at the next start if we are
+    killed.
+    """
     own = admitted(home)
     server = postgres.start(own, port=None, durable=False)
     try:
-        made = Scratch(own, server.port)
-        # The server is not anybody's yet; a process that starts it again finds what it made before.
-        made._maintain(f"DROP DATABASE IF EXISTS {TEMPLATE}")  # noqa: SLF001
-        made._maintain(f"CREATE DATABASE {TEMPLATE}")  # noqa: SLF001
-        database = Database(made.url(TEMPLATE))
+        server_of_ours = Scratch(own, server.port)
+        # A restarted server may still have these databases.
+        server_of_ours._maintain(f"DROP DATABASE IF EXISTS {TEMPLATE}")  # noqa: SLF001
+        server_of_ours._maintain(f"CREATE DATABASE {TEMPLATE}")  # noqa: SLF001
+        database = Database(server_of_ours.url(TEMPLATE))
         with contextlib.closing(database):
             install.install(database)
-        yield made
+        yield server_of_ours
     finally:
         postgres.stop(server.process)

@@ -96,7 +96,7 @@ def test_a_start_of_the_whole_stack_deploys_only_where_nothing_is_deployed(
     assert services_of(variables)["catalog"]["command"] == ["lamina", "apply", "--first"]
     broken = here.catalog("broken", events=EVENTS, hourly="CREATE VIEW hourly AS SELECT nothing FROM nowhere")
     started = here("apply", "--first", "--catalog", broken)
-    assert "What is deployed stays as it is" in started.stderr
+    assert "The deployed catalog stays" in started.stderr
     assert set(here.deployment.deployed().views) == {"hourly", "places"}
     here.deployment.apply({}, prune=True, allow_break=True)
     here("apply", "--first", "--catalog", broken, code=1)

@@ -461,7 +461,7 @@ WHERE query = 'wrong'
 """,
         r"wrong: 12 of its newest 20 records went to quarantine within an hour: .* \(correct the producer",
     ),
-    "full disk": ("", r"the disk of \S+ has [\d,.]+ GB left: make room on it"),
+    "full disk": ("", r"the disk of \S+ has [\d,.]+ GB left: make room before"),
 }
 """By fault, what it leaves in Postgres, and the sentence of the first page."""
 
