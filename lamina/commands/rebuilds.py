@@ -1,4 +1,4 @@
-"""Rebuilds, whole and step by step, and the way back."""
+"""Commands for rebuilds, whole or step by step, and for rollback."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def with_rebuild(function: Callable[..., None]) -> Callable[..., None]:
-    """Adds `--rebuild ID`; without it, the one that is running."""
-    return click.option("--rebuild", "id", type=int, help="Its id; by default the one that is running.")(function)
+    """Adds `--rebuild ID`, by default the running rebuild."""
+    return click.option("--rebuild", "id", type=int, help="The rebuild's id, by default the running one.")(function)
 
 
 @command()
@@ -35,7 +35,7 @@ def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
         proofs = opened.rebuild(views, leap=leap, on_checked=verdicts.extend)
         _proofs(output, proofs)
         show_verdicts(output, verdicts)
-        if tell_failing(output, verdicts) or any(each.differing for each in proofs):
+        if tell_failing(output, verdicts) or any(proof.differing for proof in proofs):
             raise Different
 
 
@@ -47,12 +47,12 @@ def step() -> None:
 @command(parent=step)
 @click.argument("views", nargs=-1)
 @click.option("--leap", is_flag=True, help="Take over the queries and continue from the end of the log.")
-@click.option("--key", help="A name for this request; repeating it returns the same rebuild.")
+@click.option("--key", help="A name for this request. Repeating it returns the same rebuild.")
 @click.option("--due", is_flag=True, help="Leave out views whose `rebuild_every` has not passed.")
 def seal(output: Output, views: Sequence[str], leap: bool, key: str | None, due: bool) -> None:
     """Begin a rebuild: open a generation of each view at its cut.
 
-    Prints the rebuild's id and its views. Where none is due, nothing begins.
+    Prints the rebuild's id and its views. If no view is due, no rebuild begins.
     """
     from lamina import steps
     from serving_layer.promise.rebuilds import Scheduler
@@ -63,14 +63,14 @@ def seal(output: Output, views: Sequence[str], leap: bool, key: str | None, due:
             output.text("no view is due", rebuild=None, views=[])
             return
         id = steps.seal(opened, views, leap=leap, by=Scheduler(key))
-        names = [each.view for each in opened.batch.generations(id)]
+        names = [generation.view for generation in opened.batch.generations(id)]
         output.text(f"rebuild {id}: {', '.join(names)}", rebuild=id, views=names)
 
 
 @command(parent=step, name="archive")
 @with_rebuild
 def step_archive(output: Output, id: int | None) -> None:
-    """Take every record below the cuts into the master log."""
+    """Archive every record below the cuts."""
     with deployment(output) as opened:
         opened.batch.archive(_running(opened, id))
 
@@ -82,7 +82,7 @@ def compute(output: Output, views: Sequence[str], id: int | None) -> None:
     """Compute the cells of views (all, by default) below their cuts."""
     with deployment(output) as opened:
         id = _running(opened, id)
-        for name in views or [each.view for each in opened.batch.generations(id)]:
+        for name in views or [generation.view for generation in opened.batch.generations(id)]:
             opened.batch.compute_unless_dropped(id, name)
 
 
@@ -91,12 +91,12 @@ def compute(output: Output, views: Sequence[str], id: int | None) -> None:
 def go_live(output: Output, id: int | None) -> None:
     """Fold the realtime views into the new cells.
 
-    Micro-batches merge into them from then on. Prints the rebuild's id and its views.
+    From then on, micro-batches merge into the new cells. Prints the rebuild's id and its views.
     """
     with deployment(output) as opened:
         id = _running(opened, id)
         opened.batch.go_live(id)
-        names = [each.view for each in opened.batch.generations(id)]
+        names = [generation.view for generation in opened.batch.generations(id)]
         output.text(f"rebuild {id}: {', '.join(names)}", rebuild=id, views=names)
 
 
@@ -104,7 +104,10 @@ def go_live(output: Output, id: int | None) -> None:
 @click.argument("views", nargs=-1)
 @with_rebuild
 def prove(output: Output, views: Sequence[str], id: int | None) -> None:
-    """Compare every new cell with the one that is served: of the views named, or of all."""
+    """Compare every new cell with the one that is served.
+
+    Without VIEWS, all views are compared.
+    """
     with deployment(output) as opened:
         _proofs(output, opened.batch.prove(_running(opened, id), views))
 
@@ -122,23 +125,24 @@ def step_check(output: Output, id: int | None) -> None:
 @with_rebuild
 @click.option("--anyway", is_flag=True, help="Hand over these views (all, by default) even if they are held back.")
 def hand_over(output: Output, views: Sequence[str], id: int | None, anyway: bool) -> None:
-    """Let readers read the new generations, all at once. VIEWS go with `--anyway`, also after the rebuild.
+    """Publish the new generations, all at once.
 
-    Prints the views that were handed over, those over them, and those that are held back.
+    With `--anyway`, VIEWS may follow, even after the rebuild. Prints the views that were handed over, the views over
+    them, and the views that are held back.
     """
     from batch_layer import checking
     from lamina import steps
 
     if views and not anyway:
-        raise click.UsageError("views are named with --anyway: without it, all that is not held back is handed over")
+        raise click.UsageError("VIEWS need --anyway: without it, every view that is not held back is handed over")
     with deployment(output) as opened:
         id = _running(opened, id)
         held = steps.hand_over(opened, id, views, anyway=anyway)
         moved = checking.handed_over(opened.database, id)
         if held:
             blocked = checking.blocking(opened.database, id, held)
-            for each in blocked:
-                output.tell(each.sentence)
+            for verdict in blocked:
+                output.tell(verdict.sentence)
             output.tell(f"held back by their {'checks' if blocked else 'proof'}: {', '.join(held)}")
         output.text(f"handed over: {', '.join(moved) or 'none'}", rebuild=id, handed_over=moved, held=held)
         if held:
@@ -148,7 +152,7 @@ def hand_over(output: Output, views: Sequence[str], id: int | None, anyway: bool
 @command(parent=step)
 @with_rebuild
 def retire(output: Output, id: int | None) -> None:
-    """End the rebuild: retire what nobody reads or may roll back to."""
+    """End the rebuild: retire generations that nobody reads or may roll back to."""
     with deployment(output) as opened:
         opened.batch.retire(_running(opened, id))
 
@@ -156,7 +160,7 @@ def retire(output: Output, id: int | None) -> None:
 @command(parent=step)
 @with_rebuild
 def abandon(output: Output, id: int | None) -> None:
-    """Give a rebuild up; nothing that is read changes."""
+    """Give up a rebuild. Readers see no change."""
     from lamina import steps
 
     with deployment(output) as opened:
@@ -168,7 +172,7 @@ def abandon(output: Output, id: int | None) -> None:
 def rollback(output: Output, view: str) -> None:
     """Return a view to its previous generation or version.
 
-    It is kept current, so readers lose no records.
+    The previous one was kept current, so readers lose no records.
     """
     with deployment(output) as opened:
         views = opened.deployed().views
@@ -193,8 +197,8 @@ def _running(opened: Deployment, id: int | None) -> int:
 def _proofs(output: Output, proofs: Sequence[Any]) -> None:
     output.table(
         ("view", "generation", "against", "cells", "differing"),
-        [(each.view, each.generation, each.against, each.cells, each.differing) for each in proofs],
+        [(proof.view, proof.generation, proof.against, proof.cells, proof.differing) for proof in proofs],
     )
-    for each in proofs:
-        for example in each.examples:
-            output.tell(f"{each.view}: {example}")
+    for proof in proofs:
+        for example in proof.examples:
+            output.tell(f"{proof.view}: {example}")

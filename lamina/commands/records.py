@@ -1,4 +1,4 @@
-"""Records on their way: into a source, into the log, out of a view; and the one that is skipped."""
+"""Commands that move records into a source, into the log and out of a view, or that skip one."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     type=click.Choice(["refuse", "quarantine"]),
     default="refuse",
     show_default=True,
-    help="One bad line: send nothing, or send it and let it go to quarantine.",
+    help="Send nothing if a line is bad, or send it and let it go to quarantine.",
 )
-@click.option("--ignore-unknown", is_flag=True, help="Send fields that the source does not declare, too.")
+@click.option("--ignore-unknown", is_flag=True, help="Also send fields that the source does not declare.")
 @click.option("--skip", type=click.IntRange(min=0), default=0, metavar="N", help="Leave the first N records out.")
 @click.option("--key-by", multiple=True, metavar="COLUMN", help="Column that decides the partition (repeatable).")
 @click.option(
     "--rate",
     type=click.IntRange(min=1),
-    help="Records a second; by default as fast as the brokers take them.",
+    help="Records a second. By default as fast as the brokers take them.",
 )
 @click.option("--wait", is_flag=True, help="Wait until the views show the records.")
 def ingest(
@@ -58,8 +58,8 @@ def ingest(
 ) -> None:
     """Send the records of a file to a source's topic.
 
-    The file holds JSON lines, CSV or Parquet, compressed with gzip or Zstandard or not; - is standard input.
-    Ctrl-C prints how many records were sent, and the command that continues after them.
+    The file holds JSON lines, CSV or Parquet, optionally compressed with gzip or Zstandard, and - is standard input.
+    Ctrl-C prints the number of sent records, and the command that continues after them.
     """
     from interchange.ingest import Interrupted
     from interchange.ingest import ingest as send
@@ -70,7 +70,7 @@ def ingest(
     with deployment(output) as opened:
         declared = known(opened.deployed().sources, source, "source")
         try:
-            with output.progress(file) as told, waiting(output.tell, _waited_for(file), said=output.has_bar):
+            with output.progress(file) as on_progress, waiting(output.tell, _waited_for(file), said=output.has_bar):
                 done = send(
                     declared,
                     file,
@@ -82,7 +82,7 @@ def ingest(
                     rate=rate,
                     ignore_unknown=ignore_unknown,
                     skip=skip,
-                    on_progress=told,
+                    on_progress=on_progress,
                     newest=Newest.of(declared, opened.schemas.registry),
                 )
         except Interrupted as error:
@@ -110,7 +110,7 @@ def ingest(
 
 
 def _waited(output: Output, opened: Deployment, source: Source) -> float:
-    """Waits until the views show what was sent; gives the seconds that it took."""
+    """Waits until the views show the records. Returns the seconds that it took."""
     from lamina.arrival import wait_until_counted
 
     began = time.monotonic()
@@ -133,19 +133,19 @@ def _summary(done: Ingested, topic: str) -> str:
 
 
 def _waited_for(file: str) -> str:
-    """The words for the wait: a pipe, which may have no end, is copied first."""
+    """The words for the wait. A pipe, which may have no end, is copied first."""
     if file == "-" or Path(file).is_fifo():
         return f"{file} is copied until its writer closes it, and then sent"
     return f"{file} is read and sent"
 
 
 def _with_skip(count: int) -> str:
-    """The command that was called, which leaves out the first `count` records."""
-    given = iter(sys.argv[1:])
+    """The command that was called, with an option to leave out the first `count` records."""
+    words = iter(sys.argv[1:])
     kept = []
-    for word in given:
+    for word in words:
         if word == "--skip":
-            next(given, None)
+            next(words, None)
         elif not word.startswith("--skip="):
             kept.append(word)
     return shlex.join(["lamina", *kept, "--skip", str(count)])
@@ -155,11 +155,13 @@ def _with_skip(count: int) -> str:
 @click.argument("source")
 @click.argument("partition", type=click.IntRange(min=0))
 @click.argument("offset", type=click.IntRange(min=0))
-@click.option("--reason", required=True, metavar="TEXT", help="The reason; kept forever with the record's position.")
+@click.option(
+    "--reason", required=True, metavar="TEXT", help="The reason, stored permanently with the record's position."
+)
 def skip(output: Output, source: str, partition: int, offset: int, reason: str) -> None:
-    """Skip one record that stops a source: it goes to quarantine.
+    """Skip one record that stops a source, and quarantine it.
 
-    Views, the master log, rebuilds and checks leave it out from now on.
+    From now on, views, the master log, rebuilds and checks leave it out.
     """
     with deployment(output) as opened:
         declared = known(opened.deployed().sources, source, "source")
@@ -181,21 +183,24 @@ def skip(output: Output, source: str, partition: int, offset: int, reason: str) 
 def schemas(output: Output, sources: Sequence[str]) -> None:
     """List the schemas of a registry that records name.
 
-    For the SOURCES that are named, or for all. A schema is listed as `lacked` if the registry did not have it when the
-    first record with it came. Such records are bad. Once the registry has the schema, raise ask_again in OPTIONS of
-    the source; `lamina apply` then counts them.
+    Without SOURCES, those of all sources are listed. A schema is `lacked` if the registry did not have it when the
+    first record with it came. Such records are bad. Once the registry has the schema, raise ask_again in OPTIONS of the
+    source. Then `lamina apply` counts them.
     """
     from serving_layer.promise.schemas import listed
 
     with deployment(output) as opened:
         opened.require_installed()
         deployed = opened.deployed().sources
-        for each in sources:
-            known(deployed, each, "source")
+        for name in sources:
+            known(deployed, name, "source")
         with opened.database.begin() as connection:
-            found = listed(connection, sources)
+            kept = listed(connection, sources)
     columns = ("source", "ask_again", "id", "schema", "since", "bad_records")
-    rows = [(e.source, e.ask_again, e.id, e.kind or "lacked", e.kept_at, e.bad_records) for e in found]
+    rows = [
+        (schema.source, schema.ask_again, schema.id, schema.kind or "lacked", schema.kept_at, schema.bad_records)
+        for schema in kept
+    ]
     output.table(columns, rows)
 
 
@@ -207,12 +212,12 @@ def schemas(output: Output, sources: Sequence[str]) -> None:
     help="Continue even if Kafka removed or lost records that should be in the log, and record which.",
 )
 def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
-    """Copy what Kafka holds into the master log.
+    """Archive the records that Kafka holds.
 
-    For the SOURCES that are named, or for all.
+    Without SOURCES, those of all sources are archived.
     """
     if accept_loss and not sources:
-        raise click.UsageError("--accept-loss is of the sources that are named: each loses what it says")
+        raise click.UsageError("--accept-loss needs SOURCES: it accepts the loss of these only")
     with deployment(output) as opened:
         catalog = opened.deployed()
         rows, failed = [], []
@@ -222,7 +227,7 @@ def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
                 end = opened.brokers.latest(source.topic)
                 count = opened.batch.logs.archive(source, end, accept_loss=accept_loss)
                 rows.append((name, count, str(opened.log.held(source))))
-            except Exception as error:  # noqa: BLE001 (the records of the others do not wait for this one)
+            except Exception as error:  # noqa: BLE001 (the other sources do not wait for this one)
                 output.error(told(error))
                 failed.append(name)
         output.table(("source", "records", "held"), rows)
@@ -235,8 +240,8 @@ def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
 def maintain(output: Output, sources: Sequence[str]) -> None:
     """Compact the master log, and vacuum tables.
 
-    It also removes what nothing needs any more, from the logs of the SOURCES that are named, or of all. Every backup of
-    the last LAMINA_BACKUP_DAYS can be restored afterwards.
+    It also removes files that nothing needs any more from the logs of SOURCES, by default of all. Afterwards, every
+    backup of the last LAMINA_BACKUP_DAYS can still be restored.
     """
     from lamina.maintenance import maintain as run
 

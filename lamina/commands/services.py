@@ -1,4 +1,4 @@
-"""Starting and stopping: the embedded services, the speed layer, the demo."""
+"""Commands that start and stop things: the embedded services, the speed layer, the demo, the console."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GREATEST_PORT = 65_535
 
 
 @command()
-@click.option("--s3", "store", is_flag=True, help="Keep the master log in an embedded object storage, from now on.")
+@click.option("--s3", "store", is_flag=True, help="From now on, keep the master log in an embedded object storage.")
 def up(output: Output, store: bool) -> None:
     """Start the embedded Kafka and Postgres, and the speed layer."""
     from lamina import embedded
@@ -27,15 +27,15 @@ def up(output: Output, store: bool) -> None:
 
 @command()
 def down(output: Output) -> None:
-    """Stop what `up` has started; nothing is left running."""
+    """Stop everything that `up` has started."""
     from lamina import embedded
 
     embedded.down(output)
 
 
 @command()
-@click.option("--once", is_flag=True, help="End when everything was shown, leaving nothing running.")
-@click.option("--lines", type=click.IntRange(min=1000), help="Invoice lines to send; by default all 541,909.")
+@click.option("--once", is_flag=True, help="End after the last step, and leave nothing running.")
+@click.option("--lines", type=click.IntRange(min=1000), help="Invoice lines to send, by default all 541,909.")
 def demo(output: Output, once: bool, lines: int | None) -> None:
     """See it all in five minutes, on real data.
 
@@ -43,13 +43,13 @@ def demo(output: Output, once: bool, lines: int | None) -> None:
     """
     from lamina.demo import run
 
-    for number in (signal.SIGHUP, signal.SIGTERM):  # a terminal that is closed is a Ctrl-C, too
+    for number in (signal.SIGHUP, signal.SIGTERM):  # closing the terminal counts as Ctrl-C
         signal.signal(number, signal.default_int_handler)
     run(output, once=once, lines=lines)
 
 
 @command()
-@click.option("--until-caught-up", is_flag=True, help="End when every record that is in Kafka now is in Postgres.")
+@click.option("--until-caught-up", is_flag=True, help="End when every record that is in Kafka now is counted.")
 @click.option(
     "--max-records",
     type=click.IntRange(min=1),
@@ -57,7 +57,7 @@ def demo(output: Output, once: bool, lines: int | None) -> None:
     show_default=True,
     help="Read at most this many records in one micro-batch.",
 )
-@click.option("--mark", hidden=True, help="Tells this process from others.")
+@click.option("--mark", hidden=True, help="Identifies this process.")
 def speed(output: Output, until_caught_up: bool, max_records: int, mark: str | None) -> None:  # noqa: ARG001
     """Run the speed layer: keep every view fresh until stopped."""
     stopping = threading.Event()
@@ -72,10 +72,12 @@ def speed(output: Output, until_caught_up: bool, max_records: int, mark: str | N
 
 
 def _wait_for_services(output: Output, stopping: threading.Event) -> None:
-    """Returns when the embedded services run, or others are set: where one of them runs, the other is waited for."""
+    """Waits until the embedded services run, or other services are set. If one of the two runs, the other one is
+    awaited.
+    """
     from lamina.services.embedded import NotRunning
 
-    told = False
+    has_told = False
     while not stopping.is_set():
         try:
             Settings.read()
@@ -83,19 +85,19 @@ def _wait_for_services(output: Output, stopping: threading.Event) -> None:
         except NotRunning as error:
             if not error.one_runs:
                 raise
-            if not told:
+            if not has_told:
                 output.tell(f"{error.what}: {error.evidence} Waiting; `lamina up` starts it.")
-            told = True
+            has_told = True
             stopping.wait(1.0)
 
 
 @command()
 @click.option("--listen", metavar="HOST:PORT", help="Serve the numbers at http://HOST:PORT/metrics until stopped.")
 def metrics(output: Output, listen: str | None) -> None:
-    """Print the numbers that a monitoring system watches.
+    """Print the numbers for a monitoring system.
 
-    They are in Prometheus' text format. docs/metrics.md lists them, with the alert rules and the Grafana board that
-    come with them.
+    They are in Prometheus' text format. docs/metrics.md lists them, and describes the alert rules and the Grafana
+    board.
     """
     from prometheus_client import generate_latest, start_http_server
 
@@ -111,15 +113,15 @@ def metrics(output: Output, listen: str | None) -> None:
             finally:
                 server.shutdown()
         elif output.as_json:
-            for each in Numbers(opened).samples():
-                labels = dict(zip(labels_of(each.metric), each.labels, strict=True))
-                output.record({"metric": each.metric, "labels": labels, "value": each.value})
+            for sample in Numbers(opened).samples():
+                labels = dict(zip(labels_of(sample.metric), sample.labels, strict=True))
+                output.record({"metric": sample.metric, "labels": labels, "value": sample.value})
         else:
             output.text(generate_latest(registry(opened)).decode().rstrip())
 
 
 def _address(listen: str, example: str) -> tuple[str, int]:
-    """The host and the port of HOST:PORT; without a host, the machine itself."""
+    """The host and the port of HOST:PORT. The host is 127.0.0.1 by default."""
     host, _, port = listen.rpartition(":")
     if not port.isdigit() or int(port) > GREATEST_PORT:
         raise click.BadParameter(f"{listen!r} has no port from 0 to {GREATEST_PORT}: write HOST:PORT, as in {example}")
@@ -130,17 +132,18 @@ def _address(listen: str, example: str) -> tuple[str, int]:
 @click.option(
     "--listen", metavar="HOST:PORT", default="127.0.0.1:8765", show_default=True, help="Serve at http://HOST:PORT/."
 )
-@click.option("--name", "names", metavar="HOST", multiple=True, help="A name that a proxy gives it; may be repeated.")
+@click.option("--name", "names", metavar="HOST", multiple=True, help="A name that a proxy gives it (repeatable).")
 @click.option(
-    "--open-to-all", is_flag=True, help="Ask for no token at an address that other machines reach, behind a proxy."
+    "--open-to-all",
+    is_flag=True,
+    help="Ask for no token, even at an address that other machines reach (behind a proxy).",
 )
-@click.option("--mark", hidden=True, help="Tells this process from others.")
+@click.option("--mark", hidden=True, help="Identifies this process.")
 def console(output: Output, listen: str, names: tuple[str, ...], open_to_all: bool, mark: str | None) -> None:  # noqa: ARG001
     """Serve a read-only page over the deployment until stopped.
 
-    It shows how fresh each view is, what needs attention, proofs, lineage and rows, and runs SELECTs as the analyst.
-    /metrics has the numbers of `lamina metrics`. At an address that other machines reach, it asks for the token that is
-    in the printed URL.
+    It shows the freshness of each view, alarms, proofs, lineage and rows, and runs SELECTs as the analyst. /metrics has
+    the numbers of `lamina metrics`. At an address that other machines reach, it asks for the token in the printed URL.
     """
     from lamina.console.access import token_for
     from lamina.console.server import Console
@@ -156,7 +159,7 @@ def console(output: Output, listen: str, names: tuple[str, ...], open_to_all: bo
 
 @command()
 def password(output: Output) -> None:
-    """Give the analyst's role the password in LAMINA_ANALYST."""
+    """Set the password of the analyst's role to the one in LAMINA_ANALYST."""
     with deployment(output) as opened:
         role = opened.set_password()
         output.text(f"{role} has the password of LAMINA_ANALYST", role=role)
@@ -167,15 +170,15 @@ def password(output: Output) -> None:
 @click.option(
     "--connections",
     type=click.IntRange(1),
-    help="How many connections it may have at a time: 5 of a new login, more for a dashboard.",
+    help="Limit of simultaneous connections: 5 for a new login, more for a dashboard.",
 )
-@click.option("--owner", is_flag=True, help="Print the URL of the database's owner instead; no login is made.")
+@click.option("--owner", is_flag=True, help="Print the URL of the database's owner instead. No login is made.")
 def login(output: Output, name: str | None, connections: int | None, owner: bool) -> None:
     """Make a reader's login NAME, and print its URL.
 
-    The URL holds a new password, which is shown once: a login that was there has it from now on. The owner's URL is
-    for GRANT and the like, as in `psql "$(lamina login --owner)"`. It names a file with the password, since others on
-    the machine see what psql is given.
+    The URL holds a new password, which is shown only once. An existing login gets this password. The owner's URL is for
+    statements such as GRANT, as in `psql "$(lamina login --owner)"`. It names a file with the password, since other
+    users of the machine can see the arguments of psql.
     """
     if owner == (name is not None):
         raise click.UsageError("Give either the NAME of a reader or --owner.")

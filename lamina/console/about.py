@@ -26,22 +26,22 @@ from view_algebra.explain import explain, origins
 from view_algebra.language.quoting import postgres_text, quoted
 
 NEWEST = 50
-"""Rows of a view that its page shows."""
+"""Rows of a view on its page."""
 
 HOUR = (720, 90)
-"""Width and height of the chart of an hour, in pixels."""
+"""Width and height of the hour's chart, in pixels."""
 
 STEPS = 50
-"""Steps of the history that the page about a row shows."""
+"""Steps of the history on the page about a row."""
 
 LONGEST_LINK = 2_000
 """Characters of the values in the address of a row."""
 
 SAMPLES = 20
-"""Newest bad records of a source that its page shows."""
+"""Newest bad records on a source's page."""
 
 LONGEST_SAMPLE = 600
-"""Characters of a bad record that are shown."""
+"""Characters shown of a bad record."""
 
 
 class Unknown(LaminaError):
@@ -49,7 +49,7 @@ class Unknown(LaminaError):
 
 
 class About:
-    """Reads a deployment for its pages, in the thread that asks."""
+    """Reads a deployment for its pages, in the calling thread."""
 
     def __init__(self, opened: Deployment) -> None:
         self._opened = opened
@@ -59,7 +59,7 @@ class About:
         catalog = self._opened.deployed()
         view = _known(catalog.views, name, "view")
         with self._opened.database.snapshot() as connection:
-            found = particulars.of_view(connection, name)
+            particulars_of_view = particulars.of_view(connection, name)
             met = particulars.freshness_met(connection, name)
         values: dict[str, Any] = {"answer": None, "chart": None, "error": None}
         try:
@@ -70,19 +70,19 @@ class About:
         return {
             **values,
             "view": view,
-            "found": found or _unknown(name, "view", catalog.views),
+            "found": particulars_of_view or _unknown(name, "view", catalog.views),
             "graph": graph(catalog, Named("view", name)),
             "columns": list(zip(view.columns, origins(view), strict=True)),
             "met": met,
             "explained": explain(view),
         }
 
-    def row(self, name: str, given: Mapping[str, str], statement: Statement) -> dict[str, Any]:
+    def row(self, name: str, values_of_groups: Mapping[str, str], statement: Statement) -> dict[str, Any]:
         """Rows of a view by the values of its group columns, and the newest steps that may have moved them."""
         catalog = self._opened.deployed()
         view = _known(catalog.views, name, "view")
         groups = keys.group_columns(view)
-        words = [f"{column}={given[column]}" for column in groups if given.get(column)]
+        words = [f"{column}={values_of_groups[column]}" for column in groups if values_of_groups.get(column)]
         with self._opened.database.snapshot() as connection:
             steps = particulars.steps(connection, view.sources, list(definitions.of(catalog, name).views), STEPS)
         values: dict[str, Any] = {"answer": None, "chart": None, "command": None, "error": None}
@@ -94,7 +94,12 @@ class About:
                 values |= {**self.sql(query, statement, NEWEST), "chart": None}
             except LaminaError as error:
                 values["error"] = error
-        return {**values, "view": view, "groups": {column: given.get(column, "") for column in groups}, "steps": steps}
+        return {
+            **values,
+            "view": view,
+            "groups": {column: values_of_groups.get(column, "") for column in groups},
+            "steps": steps,
+        }
 
     def receipt(self, name: str, statement: Statement) -> dict[str, Any]:
         """A receipt of a view, as the analyst gets it."""
@@ -102,7 +107,7 @@ class About:
         return {"name": name, "line": receipts.line_of(self._opened.settings.reader(), name, statement)}
 
     def cost(self, name: str, statement: Statement) -> dict[str, Any]:
-        """The cost of one read of a view, which is measured."""
+        """The measured cost of one read of a view."""
         _known(self._opened.deployed().views, name, "view")
         return {"name": name, "cost": cost(self._opened.settings.reader(), name, statement)}
 
@@ -111,27 +116,29 @@ class About:
         catalog = self._opened.deployed()
         source = _known(catalog.sources, name, "source")
         with self._opened.database.snapshot() as connection:
-            found = particulars.of_source(connection, name)
+            details = particulars.of_source(connection, name)
         return {
             "source": source,
-            "found": found or _unknown(name, "source", catalog.sources),
+            "found": details or _unknown(name, "source", catalog.sources),
             **self._samples(name, statement),
             "topic": self._topic(source.topic),
             "undeclared": statuses.undeclared(self._opened, [name]).get(name, [])
             if self._opened.brokers.listening()
             else None,
             "graph": graph(catalog, Named("source", name)),
-            **(_phases(found.minutes) if found else {}),
+            **(_phases(details.minutes) if details else {}),
         }
 
     def sql(self, query: str, statement: Statement, most: int = MOST_ROWS) -> dict[str, Any]:
         """The answer to a SELECT of the analyst, and its chart."""
-        found = answer(self._opened.settings.reader(), query, statuses.tables_of(query), most, statement)
-        shown, numbers = drawn(found.columns, found.rows)
-        return {"answer": found, "chart": shown, "numbers": numbers}
+        rows_read = answer(self._opened.settings.reader(), query, statuses.tables_of(query), most, statement)
+        shown, numbers = drawn(rows_read.columns, rows_read.rows)
+        return {"answer": rows_read, "chart": shown, "numbers": numbers}
 
     def _samples(self, source: str, statement: Statement) -> dict[str, Any]:
-        """The newest bad records, as far as the analyst may read their values; `refused` is why not."""
+        """The newest bad records, as far as the analyst may read their values. If not, `refused` is the
+        analyst's role.
+        """
         query = (
             f'SELECT partition, "offset", error, left(value, {LONGEST_SAMPLE}) FROM lamina.bad_values'
             f" WHERE source = {postgres_text(source)} ORDER BY quarantined_at DESC LIMIT {SAMPLES}"
@@ -143,7 +150,7 @@ class About:
             return {"samples": [], "refused": login_of(reader)[0]}
 
     def _topic(self, topic: str) -> Topic | None:
-        """The topic as the brokers hold it now; None if they do not say."""
+        """The topic as the brokers hold it now, or None if they do not answer."""
         brokers = self._opened.brokers
         return statuses.held(brokers, [topic]).get(topic) if brokers.listening() else None
 
@@ -153,7 +160,7 @@ def _known(declared: Mapping[str, Any], name: str, what: str) -> Any:
 
 
 def _unknown(name: str, what: str, declared: Mapping[str, Any]) -> NoReturn:
-    """Also raised if it was dropped since the catalog was read."""
+    """Raises `Unknown`, also if an apply has dropped the name meanwhile."""
     raise Unknown(
         f"There is no {what} named {name}",
         evidence=f"deployed: {', '.join(declared) or 'none'}",
@@ -162,7 +169,7 @@ def _unknown(name: str, what: str, declared: Mapping[str, Any]) -> NoReturn:
 
 
 def _link(view: View, columns: Sequence[str], row: Sequence[Any]) -> str | None:
-    """The address of the page about a row; None if the values of its group columns cannot be written in one."""
+    """The address of the page about a row, or None if the values of its group columns cannot be part of an address."""
     values = {column: value for column, value in zip(columns, row, strict=True) if column in keys.group_columns(view)}
     if any(isinstance(value, dict | list | bytes | memoryview | timedelta) for value in values.values()):
         return None
@@ -172,14 +179,16 @@ def _link(view: View, columns: Sequence[str], row: Sequence[Any]) -> str | None:
 
 def _phases(minutes: Sequence[Minute]) -> dict[str, Any]:
     """The phases of the last hour's micro-batches: their number, mean seconds by phase, and a chart."""
-    count = sum(each.micro_batches for each in minutes)
-    sums = {name: sum(each.micro_batches * each.means[name] for each in minutes) for name in PHASES}
-    stack = stacked([(each.ago, each.means) for each in minutes], *HOUR, span=3660)  # a minute ends after it begins
+    count = sum(minute.micro_batches for minute in minutes)
+    sums = {name: sum(minute.micro_batches * minute.means[name] for minute in minutes) for name in PHASES}
+    stack = stacked(
+        [(minute.ago, minute.means) for minute in minutes], *HOUR, span=3660
+    )  # the last minute began up to 3660 s ago
     return {"micro_batches": count, "phases": {name: of / max(1, count) for name, of in sums.items()}, "stack": stack}
 
 
 def _newest(view: View) -> str:
-    """The newest rows by the first column of times; without one, any rows."""
+    """A SELECT of the newest rows by the first time column. Without such a column, of any rows."""
     times = [column.name for column in view.columns if column.postgres.startswith(("timestamp", "date"))]
     order = f" ORDER BY {quoted(times[0])} DESC NULLS LAST" if times else ""
     return f"SELECT * FROM {quoted(view.name)}{order} LIMIT {NEWEST}"

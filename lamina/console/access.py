@@ -17,8 +17,8 @@ TOKEN = "console.token"  # noqa: S105 (the name of its file)
 def token_for(host: str, names: Collection[str], home: Path) -> str | None:
     """The token of a console at this host, kept in LAMINA_HOME for its owner alone. None at a loopback address.
 
-    A console that has other names is behind a proxy, so that others reach it at a loopback address, too. Raises
-    LaminaError if the file of the token is empty.
+    A console with other names is behind a proxy, through which others reach even a loopback address. Raises LaminaError
+    if the token's file is empty.
 
     >>> token_for("localhost", [], Path("/nowhere")), token_for("127.0.0.1", [], Path("/nowhere"))
     (None, None)
@@ -39,7 +39,7 @@ def token_for(host: str, names: Collection[str], home: Path) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """True if no other machine is meant.
+    """True if only this machine can reach the host.
 
     >>> is_loopback("127.0.0.2"), is_loopback("::1"), is_loopback("LocalHost"), is_loopback("db.example.org")
     (True, True, True, False)

@@ -1,4 +1,4 @@
-"""Draws rows: a line over time if a column is a time, bars if one is a category, and nothing otherwise."""
+"""Charts of rows: a line over time if a column is a time, bars if one is a category, otherwise none."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from typing import Any, Literal
 from lamina.render import cell
 
 MOST_LINES = 6
-"""Lines of one chart: more cannot be told apart by their colours."""
+"""Lines of one chart. Colours cannot distinguish more."""
 
 CUT = 4
-"""The highest column of a stacked chart, as a multiple of the median."""
+"""Greatest height of a stacked column, as a multiple of the median."""
 
 MOST_BARS = 20
-"""Bars of one chart: the largest."""
+"""Bars of one chart, the largest first."""
 
 MOST_ROWS = 1_000
 """Rows of a table that is shown whole."""
 
 GAP = 150.0
-"""Seconds without a minute's freshness after which its line is broken: the speed layer wrote none."""
+"""Seconds without a minute's freshness after which its line is broken, because the speed layer wrote none."""
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Numbers over time, for uPlot. data: JSON of times (Unix seconds) and, by name, a value or null for each."""
+    """Numbers over time, for uPlot. `data` is JSON with times (Unix seconds) and, by name, a value or null for each."""
 
     data: str
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A category with its number. share: of the largest, in percent."""
+    """A category with its number. `share` is the percentage of the largest number."""
 
     label: str
     value: str
@@ -47,7 +47,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """Numbers by category, in the order of the rows. what: the name of the number."""
+    """Numbers by category, in the order of the rows. `what` is the name of the number."""
 
     what: str
     bars: Sequence[Bar]
@@ -56,7 +56,7 @@ class Bars:
 def drawn(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[Lines | Bars | None, set[int]]:
     """The chart of rows, and the positions of the columns that hold numbers.
 
-    None if they have no number, nothing to set it against, or several rows for one point.
+    The chart is None if the rows have no number, no time or category, or several rows for one point.
 
     >>> drawn(["city", "n"], [("Kyiv", 4), ("Lviv", 1)])
     (Bars(what='n', bars=[Bar(label='Kyiv', value='4', share=100.0), Bar(label='Lviv', value='1', share=25.0)]), {1})
@@ -76,8 +76,8 @@ def _chart(columns: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequenc
         return None
 
     def are_apart(positions: Sequence[int]) -> bool:
-        known = [row for row in rows if row[positions[0]] is not None or kinds[positions[0]] != "time"]
-        return len({tuple(row[at] for at in positions) for row in known}) == len(known)
+        with_time = [row for row in rows if row[positions[0]] is not None or kinds[positions[0]] != "time"]
+        return len({tuple(row[at] for at in positions) for row in with_time}) == len(with_time)
 
     chosen = choose(kinds, are_apart)
     if chosen is None:
@@ -91,7 +91,7 @@ def _chart(columns: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequenc
 class Choice:
     """A chart of these columns, by their positions: `numbers` along a time or a category.
 
-    category: of lines, the column with a line for each of its values; None if each number is a line.
+    `category` is the column with a line for each of its values, or None if each number is a line.
     """
 
     form: Literal["lines", "bars"]
@@ -101,9 +101,11 @@ class Choice:
 
 
 def choose(kinds: Sequence[str], are_apart: Callable[[Sequence[int]], bool]) -> Choice | None:
-    """The chart of columns of these kinds; None if they have no number, nothing to set it against, or no point of rows.
+    """The chart for columns of these kinds, or None if they have no number, no time or category, or several rows for
+    one point.
 
-    kinds: `time`, `number`, `text` or `other`. are_apart: True if no two rows have the same values in these columns.
+    A kind is `time`, `number`, `text` or `other`. `are_apart` is True if no two rows have the same values in these
+    columns.
 
     >>> choose(["time", "number", "number"], lambda columns: True)
     Choice(form='lines', along=0, numbers=(1, 2), category=None)
@@ -125,24 +127,24 @@ def choose(kinds: Sequence[str], are_apart: Callable[[Sequence[int]], bool]) -> 
 
 def _kind(values: Sequence[Any]) -> str:
     """The kind of a column: `time`, `number`, `text`, or `other`."""
-    known = [value for value in values if value is not None]
+    present = [value for value in values if value is not None]
     for kind, types in (("time", date), ("number", (int, float, Decimal)), ("text", str)):
-        if known and all(isinstance(value, types) and not isinstance(value, bool) for value in known):
+        if present and all(isinstance(value, types) and not isinstance(value, bool) for value in present):
             return kind
     return "other"
 
 
 def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]], chosen: Choice) -> Lines:
-    """A line per number; or, of the only number, a line per category, the largest first."""
+    """A line per number or, for a single number with a category, a line per category, the largest first."""
     time, category = chosen.along, chosen.category
-    known = [row for row in rows if row[time] is not None]
+    with_time = [row for row in rows if row[time] is not None]
     lines: dict[str, dict[float, float | None]] = {}
     if category is not None:
-        for row in known:
+        for row in with_time:
             lines.setdefault(cell(row[category]), {})[_seconds(row[time])] = _float(row[chosen.numbers[0]])
         lines = dict(sorted(lines.items(), key=lambda line: -sum(abs(value or 0) for value in line[1].values())))
     else:
-        lines = {columns[at]: {_seconds(row[time]): _float(row[at]) for row in known} for at in chosen.numbers}
+        lines = {columns[at]: {_seconds(row[time]): _float(row[at]) for row in with_time} for at in chosen.numbers}
     shown = dict(list(lines.items())[:MOST_LINES])
     times = sorted({at for line in shown.values() for at in line})
     data = {"times": times, "lines": {name: [line.get(at) for at in times] for name, line in shown.items()}}
@@ -150,10 +152,9 @@ def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]], chosen: Choice
 
 
 def _bars(what: str, pairs: Sequence[tuple[Any, Any]]) -> Bars:
-    """A bar per row."""
-    known = [(cell(label), value) for label, value in pairs if value is not None][:MOST_BARS]
-    most = max((abs(float(value)) for _, value in known), default=0.0) or 1.0
-    return Bars(what, [Bar(label, cell(value), round(100 * abs(float(value)) / most, 1)) for label, value in known])
+    labelled = [(cell(label), value) for label, value in pairs if value is not None][:MOST_BARS]
+    most = max((abs(float(value)) for _, value in labelled), default=0.0) or 1.0
+    return Bars(what, [Bar(label, cell(value), round(100 * abs(float(value)) / most, 1)) for label, value in labelled])
 
 
 def _seconds(value: date) -> float:
@@ -163,13 +164,13 @@ def _seconds(value: date) -> float:
 
 
 def _float(value: Any) -> float | None:
-    """JSON has no form for NaN and infinity: they break the line."""
-    found = None if value is None else float(value)
-    return found if found is not None and abs(found) < float("inf") else None
+    """The number, or None if it is NaN or infinite. JSON has no form for these, and a None breaks the line."""
+    number = None if value is None else float(value)
+    return number if number is not None and abs(number) < float("inf") else None
 
 
 def sparkline(points: Sequence[tuple[float, float]], width: int, height: int, span: float) -> list[str]:
-    """The paths of a line through (seconds ago, value): the newest is on the right, and 0 at the bottom.
+    """The paths of a line through (seconds ago, value). The newest point is on the right, and 0 at the bottom.
 
     >>> sparkline([(60, 0.0), (30, 2.0), (0, 1.0)], 60, 10, 60)
     ['M0.0 10.0L30.0 0.0L60.0 5.0']
@@ -192,7 +193,7 @@ def sparkline(points: Sequence[tuple[float, float]], width: int, height: int, sp
 
 @dataclass(frozen=True)
 class Part:
-    """A rectangle of a column, in pixels: `name` is what it stands for."""
+    """A rectangle of a column, in pixels. `name` is its value's name."""
 
     name: str
     x: float
@@ -203,7 +204,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Stack:
-    """Columns of parts. most: the value that is as high as the chart; slowest: the largest sum, which may be cut."""
+    """Columns of parts. `most` is the value as high as the chart. `slowest` is the largest sum, which may be cut."""
 
     parts: Sequence[Part]
     most: float
@@ -211,9 +212,10 @@ class Stack:
 
 
 def stacked(columns: Sequence[tuple[float, Mapping[str, float]]], width: int, height: int, span: float) -> Stack:
-    """Columns of (seconds ago, values by name), a minute wide: the newest is on the right, the first value below.
+    """Columns of (seconds ago, values by name), each a minute wide. The newest is on the right, the first value at the
+    bottom.
 
-    A column of more than `CUT` times the median is cut, so that the others can be told apart.
+    A column of more than `CUT` times the median is cut, so that the others stay readable.
 
     >>> stacked([(60, {"a": 1, "b": 3}), (0, {"a": 2})], 60, 40, 60).parts[1:]
     [Part(name='b', x=0.0, y=0.0, width=59.0, height=30.0), Part(name='a', x=60.0, y=20.0, width=59.0, height=20.0)]

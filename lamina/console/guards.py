@@ -1,4 +1,4 @@
-"""Keeps others out: the headers of every answer, and the requests that are refused."""
+"""Protection against other sites: the headers of every answer, and the refusal of requests."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self';"
     " frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",  # with `no-referrer`, a form would send no origin either
+    "Referrer-Policy": "same-origin",  # with `no-referrer`, a form would not send its origin
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Headers of every answer: a page runs and shows only what this server gives it, and no other page may frame it."""
+"""Headers of every answer. A page runs and shows only this server's contents, and no other page may frame it."""
 
 COOKIE = "lamina_console_{port}"
-"""A browser sends the cookies of one host to all of its ports: each console has a name of its own."""
+"""Name of the cookie. A browser sends a host's cookies to all of its ports, so each console has its own name."""
 
 COOKIE_SECONDS = 30 * 24 * 3600
-"""A browser keeps the token for so long."""
+"""Seconds for which a browser keeps the token."""
 
 
 @dataclass(frozen=True)
 class Guarded:
-    """Refuses foreign names of this host, what pages of other sites load or send, and those without the token.
+    """Refuses foreign names of this host, loads and forms of other sites' pages, and requests without the token.
 
-    names: what the console is called, in lower case. token: None if all who reach it may read it.
+    `names` are the console's names in lower case. `token` is None if everybody who reaches it may read it.
 
-    A name that another site lets point here (DNS rebinding) is refused: Host must be an address, `localhost`, the name
-    of this machine or one of `names`. A POST must come from a page of the same origin. A page of another site may link
-    here, and load nothing from here. The token comes once in the address, and is a cookie from then on; a program sends
+    A name that another site points here (DNS rebinding) is refused: Host must be an address, `localhost`, the name of
+    this machine or one of `names`. A POST must come from a page of the same origin. A page of another site may link
+    here, but may not load anything. The token comes once in the address, and is then kept as a cookie. A program sends
     it as `Authorization: Bearer TOKEN`.
     """
 

@@ -1,4 +1,4 @@
-"""Draws which sources and views a view or a source is connected with, as the shapes of an SVG."""
+"""Lineage graphs: the sources and views connected with a view or a source, as shapes of an SVG."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from view_algebra.compiled import Catalog
 from view_algebra.explain import origins
 
 WIDTH, HEIGHT = 180, 40
-"""Of a box, in pixels."""
+"""Width and height of a box, in pixels."""
 
 ACROSS, DOWN = 70, 14
 """Pixels between two boxes."""
@@ -19,11 +19,11 @@ LONGEST = 22
 """Characters of a name in a box."""
 
 MOST = 12
-"""Boxes above each other; the others are counted."""
+"""Boxes in one column of the graph. Further ones are only counted."""
 
 
 class Named(NamedTuple):
-    """A source or a view; a table is both."""
+    """A source or a view. A table is both."""
 
     kind: str
     name: str
@@ -31,7 +31,7 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True)
 class Box:
-    """A source or a view at a place. columns: a line for each of its columns. here: the one that the page is about."""
+    """The box of a source or a view. `columns` has a line per column. `here` marks the subject of the page."""
 
     named: Named
     label: str
@@ -43,7 +43,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Graph:
-    """Boxes, the paths of the lines between them, and the number of sources and views that have no box."""
+    """Boxes, the paths of the lines between them, and the number of sources and views without a box."""
 
     boxes: Sequence[Box]
     lines: Sequence[str]
@@ -53,53 +53,57 @@ class Graph:
 
 
 def graph(catalog: Catalog, here: Named) -> Graph:
-    """All that `here` reads, directly or not, on its left; all that reads it on its right."""
+    """A graph with everything that `here` reads, directly or not, on its left, and everything that reads it on its
+    right.
+    """
     reads = {Named("source", name): list[Named]() for name in catalog.sources}
     for view in catalog.views.values():
         reads[Named("view", view.name)] = [Named("source", name) for name in sorted(view.fed_by)] + [
             Named("view", name) for name in view.reads if name in catalog.views and name != view.name
         ]
     shown = {here} | _reached(here, reads.__getitem__)
-    shown |= _reached(here, lambda each: [other for other, read in reads.items() if each in read])
+    shown |= _reached(here, lambda named: [other for other, read in reads.items() if named in read])
     layers: dict[Named, int] = {}
-    for each, read in reads.items():  # a view comes after those that it reads
-        if each in shown:
-            layers[each] = 1 + max((layers[other] for other in read if other in layers), default=-1)
-    for each in layers:  # a source next to its first reader, so that few lines pass behind boxes
-        readers = [layers[other] for other in layers if each in reads[other]]
-        if each.kind == "source" and readers:
-            layers[each] = min(readers) - 1
+    for named, read in reads.items():  # a view comes after the ones it reads
+        if named in shown:
+            layers[named] = 1 + max((layers[other] for other in read if other in layers), default=-1)
+    for named in layers:  # a source is next to its first reader, so that few lines pass behind boxes
+        readers = [layers[other] for other in layers if named in reads[other]]
+        if named.kind == "source" and readers:
+            layers[named] = min(readers) - 1
     places, left_out = _places(layers, reads, here)
     boxes = [
-        Box(each, _short(each.name), _columns(catalog, each), *place, here=each == here)
-        for each, place in places.items()
+        Box(named, _short(named.name), _columns(catalog, named), *place, here=named == here)
+        for named, place in places.items()
     ]
-    lines = [_line(places[read], place) for each, place in places.items() for read in reads[each] if read in places]
+    lines = [_line(places[read], place) for named, place in places.items() for read in reads[named] if read in places]
     width, height = (max(side) for side in zip(*((box.x + WIDTH, box.y + HEIGHT) for box in boxes), strict=True))
     return Graph(boxes, lines, width + 2, height + 2, left_out)
 
 
 def _reached(start: Named, following: Callable[[Named], Iterable[Named]]) -> set[Named]:
-    found: set[Named] = set()
+    reached: set[Named] = set()
     ahead = [start]
     while ahead:
-        new = [each for each in following(ahead.pop()) if each not in found]
-        found.update(new)
+        new = [named for named in following(ahead.pop()) if named not in reached]
+        reached.update(new)
         ahead += new
-    return found
+    return reached
 
 
 def _places(
     layers: dict[Named, int], reads: dict[Named, list[Named]], here: Named
 ) -> tuple[dict[Named, tuple[int, int]], int]:
-    """The place of each box, at about the height of what it reads, and how many have none."""
+    """The place of each box, at about the height of the boxes that it reads, and the number of boxes without a
+    place.
+    """
     places: dict[Named, tuple[int, int]] = {}
     for layer in sorted(set(layers.values())):
-        members = [each for each, at in layers.items() if at == layer]
-        members.sort(key=lambda each: _height([places[read] for read in reads[each] if read in places]))
-        kept = sorted(members, key=lambda each: each != here)[:MOST]
-        for row, each in enumerate(each for each in members if each in kept):
-            places[each] = (1 + layer * (WIDTH + ACROSS), 1 + row * (HEIGHT + DOWN))
+        members = [named for named, at in layers.items() if at == layer]
+        members.sort(key=lambda named: _height([places[read] for read in reads[named] if read in places]))
+        kept = sorted(members, key=lambda named: named != here)[:MOST]
+        for row, named in enumerate(named for named in members if named in kept):
+            places[named] = (1 + layer * (WIDTH + ACROSS), 1 + row * (HEIGHT + DOWN))
     return places, len(layers) - len(places)
 
 
@@ -108,7 +112,7 @@ def _height(places: Sequence[tuple[int, int]]) -> float:
 
 
 def _line(start: tuple[int, int], end: tuple[int, int]) -> str:
-    """From the right side of a box to the left side of another.
+    """A curve from the right side of a box to the left side of another.
 
     >>> _line((0, 0), (250, 54))
     'M180 20C215 20 215 74 250 74'

@@ -1,4 +1,4 @@
-"""The pages: what each address answers with."""
+"""The pages of the console: the answer at each address."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ from serving_layer.readers.analyst import Statement
 from view_algebra.errors import LaminaError
 
 LONGEST_FORM = 200_000
-"""Bytes."""
+"""Bytes of a form."""
 
 MOST_STREAMS = 500
-"""Pages that listen at a time."""
+"""Pages that may listen at a time."""
 
 MOST_ANSWERS = 8
-"""Pages that are read at a time: each has a session of the analyst, of whom readers need some."""
+"""Pages that may be read at a time. Each takes a session of the analyst, and readers need the others."""
 
 HERE = Path(__file__).parent
 
 FRAGMENTS = ("gone", "state", "attention", "views", "sources")
-"""The parts of the first page that change, each a template and an event. `gone` is for those who hear the page."""
+"""The parts of the first page that change, each a template and an event. Screen readers announce `gone`."""
 
 
 class Pages:
@@ -68,7 +68,7 @@ class Pages:
         self._fragments: tuple[Now, dict[str, str]] | None = None
 
     def application(self, names: Collection[str], token: str | None) -> ASGIApp:
-        """The application to serve under these names, to those who have the token, if there is one."""
+        """The application under these names, for everybody who has the token (if there is one)."""
         routes = [
             Route("/", self._now),
             Route("/stream", self._stream),
@@ -95,7 +95,7 @@ class Pages:
         return StreamingResponse(self._events(), media_type="text/event-stream")
 
     async def _events(self) -> AsyncIterator[str]:
-        """Yields the fragments of each reading that differ from those sent before."""
+        """Yields the fragments of each reading that differ from the ones sent before."""
         sent: dict[str, str] = {}
         async with self._watch.listening() as readings:
             async for now in readings:
@@ -107,33 +107,35 @@ class Pages:
                 yield "".join(_event(name, text) for name, text in changed.items())
 
     async def _numbers(self, _: Request) -> Response:
-        async with self._counting:  # a thread at most waits for a Postgres that hangs
+        async with self._counting:  # a Postgres that hangs blocks at most one thread
             text = await in_thread(lambda: generate_latest(self._metrics))
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     async def _view(self, request: Request) -> Response:
-        """One view; its rows are read as the analyst."""
+        """The page of a view. Its rows are read as the analyst."""
         return await self._read(request, "view.html", self._about.view)
 
     async def _receipt(self, request: Request) -> Response:
-        """A receipt of one view, which reads every row of it."""
+        """The page of a view's receipt, for which every row is read."""
         return await self._read(request, "receipt.html", self._about.receipt)
 
     async def _cost(self, request: Request) -> Response:
-        """One read of a view, measured."""
+        """The page of a measured read of a view."""
         return await self._read(request, "cost.html", self._about.cost)
 
     async def _row(self, request: Request) -> Response:
-        """Rows of a view by their key, and what may have moved them."""
-        given = dict(request.query_params)
-        return await self._read(request, "row.html", lambda name, statement: self._about.row(name, given, statement))
+        """The page of a view's rows with a key, and of the steps that may have moved them."""
+        parameters = dict(request.query_params)
+        return await self._read(
+            request, "row.html", lambda name, statement: self._about.row(name, parameters, statement)
+        )
 
     async def _source(self, request: Request) -> Response:
-        """One source."""
+        """The page of a source."""
         return await self._read(request, "source.html", self._about.source)
 
     async def _sql(self, request: Request) -> Response:
-        """The SQL box, and the answer to what was sent."""
+        """The page of the SQL box, with the answer to its SELECT."""
         query = await _sent(request)
         title = "SQL"
         if query is None:
@@ -153,7 +155,7 @@ class Pages:
     async def _read(
         self, request: Request, template: str, values: Callable[[str, Statement], dict[str, Any]]
     ) -> Response:
-        """A page about the view or source that the address names; an error is a page, too."""
+        """A page about the view or source in the address. An error is shown as a page, too."""
         name = request.path_params["name"]
         try:
             async with self._answering:
@@ -180,8 +182,8 @@ class Pages:
         return self._page("error.html", 413, title="Too long", error=LaminaError(what, way_out="Ask `lamina sql`."))
 
     async def _failed(self, _: Request, error: Exception) -> Response:
-        said = mistake(error)
-        return self._page("error.html", 500, title="Failed", error=said)
+        failure = mistake(error)
+        return self._page("error.html", 500, title="Failed", error=failure)
 
     def _of(self, now: Now) -> dict[str, str]:
         """The fragments of a reading, rendered once for all pages."""
@@ -196,7 +198,7 @@ class Pages:
 
 
 async def _sent(request: Request) -> str | None:
-    """The SELECT that a form has sent, if it has. Raises a 413 if the form is too long."""
+    """The SELECT in a submitted form, or None. Raises a 413 if the form is too long."""
     if request.method != "POST":
         return None
     body = b""
@@ -213,8 +215,8 @@ def _event(name: str, text: str) -> str:
 
 
 def _environment() -> Environment:
-    """Templates that escape every value, and refuse a value that is not there."""
-    made = Environment(
+    """Templates that escape every value, and fail on a missing value."""
+    environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -222,7 +224,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {
+    environment.filters |= {
         "seconds": seconds,
         "age": age,
         "number": number,
@@ -232,11 +234,11 @@ def _environment() -> Environment:
         "sentence": sentence,
         "size": size,
     }
-    return made
+    return environment
 
 
 def number(value: float | None) -> str:
-    """A number as a person reads it.
+    """A number in a form for people.
 
     >>> number(1234567), number(0.25), number(None)
     ('1,234,567', '0.2', '')
@@ -247,7 +249,7 @@ def number(value: float | None) -> str:
 
 
 def sentence(text: str) -> Markup:
-    """A sentence of ours, its commands set as code; escaped, since it may name what a producer has sent.
+    """A sentence of ours, with its commands as code. It is escaped, since it may quote a producer's text.
 
     >>> sentence("<b>: run `lamina up`")
     Markup('&lt;b&gt;: run <code>lamina up</code>')
@@ -259,7 +261,7 @@ def sentence(text: str) -> Markup:
 
 
 def many(value: int) -> str:
-    """A count that is not counted to its end.
+    """A count that is only exact up to its limit.
 
     >>> many(7), many(MOST_BAD)
     ('7', 'more than 10,000')
@@ -268,5 +270,5 @@ def many(value: int) -> str:
 
 
 def instant(value: datetime | None) -> str:
-    """An instant, to the second, in UTC; empty if there is none."""
+    """An instant in UTC, to the second. None is empty."""
     return "" if value is None else f"{value:%Y-%m-%d %H:%M:%S}Z"

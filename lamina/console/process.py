@@ -1,4 +1,4 @@
-"""The background console of one LAMINA_HOME: `lamina up` and the demo start it, `lamina down` ends it."""
+"""The background console of one LAMINA_HOME. `lamina up` and the demo start it, `lamina down` ends it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lamina.services.processes import Running
 from view_algebra.errors import LaminaError
 
 PORT = 8765
-"""The port of the first start, where it is free; else any other. Later starts keep it, for bookmarks and scrapes."""
+"""The port of the first start if it is free, otherwise any other. Later starts keep it, for bookmarks and scrapes."""
 
 START_SECONDS = 30.0
 """Seconds that the console may take to listen."""
 
 STOP_SECONDS = 5.0
-"""Seconds that the console may take to end after it was asked."""
+"""Seconds that the console may take to end."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ConsoleProcess:
 
     @property
     def mark(self) -> str:
-        """The argument that no other process has."""
+        """The argument by which the process is found."""
         return f"--mark={self.home.resolve() / 'console'}"
 
     @property
@@ -43,11 +43,11 @@ class ConsoleProcess:
         return self.home / "logs" / "console.log"
 
     def find(self) -> Running | None:
-        """The process, if it runs."""
+        """The process, or None if it does not run."""
         return processes.find(self.mark, name="python")
 
     def address(self) -> str | None:
-        """The address of its first page, if it runs."""
+        """The address of its first page, or None if it does not run."""
         running = self.find()
         with suppress(psutil.Error, ValueError):
             words = psutil.Process(running.pid).cmdline() if running else []
@@ -55,9 +55,9 @@ class ConsoleProcess:
         return None
 
     def start(self, *, alone: bool = False) -> str:
-        """Starts it, unless it runs, and gives its address; it answers a second later.
+        """Starts it unless it runs, and returns its address. It answers about a second later.
 
-        alone: as `processes.spawn_command` says.
+        `alone`: see `processes.spawn_command`.
         """
         with processes.locked(self.home / "console.lock", patience=START_SECONDS):
             if address := self.address():
@@ -79,7 +79,9 @@ class ConsoleProcess:
         return PORT
 
     def expect(self) -> None:
-        """Returns when it listens. Raises LaminaError, with the end of its log, if it ends, or does not for long."""
+        """Returns when it listens. Raises LaminaError, with the end of its log, if it ends or does not listen
+        in time.
+        """
         began = time.monotonic()
         while (address := self.address()) is not None:
             listens = urlsplit(address)
@@ -95,7 +97,7 @@ class ConsoleProcess:
         )
 
     def stop(self) -> bool:
-        """Ends it; False if it did not run."""
+        """Ends it. Returns False if it did not run."""
         running = self.find()
         if running is None:
             return False

@@ -13,13 +13,14 @@ from lamina.deployment import Deployment
 from view_algebra.errors import LaminaError
 
 STOPS_WITHIN = 2
-"""Seconds that answers under way may take when the server is stopped."""
+"""Seconds that unfinished answers may take when the server stops."""
 
 
 class Console:
-    """A console that listens at an address; port 0 is any that is free. Raises LaminaError if it is taken.
+    """A console that listens at an address. Port 0 is any free port. Raises LaminaError if the port is taken.
 
-    names: further names by which a proxy, or a browser, calls it. token: what a reader must show, if there is one.
+    `names` are further names by which a proxy or a browser calls it. `token` is the one that readers must show, or
+    None.
     """
 
     def __init__(
@@ -49,12 +50,12 @@ class Console:
         asyncio.run(self._server.serve(sockets=[self._listening]))
 
     def stop(self) -> None:
-        """Ends `run` within `STOPS_WITHIN` seconds, and a moment."""
+        """Ends `run` within about `STOPS_WITHIN` seconds."""
         self._server.should_exit = True
 
 
 class _Server(uvicorn.Server):
-    """Ends the streams when it is stopped: a page that is open would keep it from ending."""
+    """Ends the streams when it is stopped. Otherwise an open page would keep it from ending."""
 
     def __init__(self, config: uvicorn.Config, ending: asyncio.Event) -> None:
         super().__init__(config)
@@ -66,16 +67,16 @@ class _Server(uvicorn.Server):
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
-        found.listen()
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen()
     except OSError as error:
-        found.close()
+        listening.close()
         raise LaminaError(
             f"The console cannot listen at {host}:{port}",
             evidence=error.strerror or str(error),
-            way_out="Another one may run there; name another address with --listen HOST:PORT.",
+            way_out="Another one may run there. Name another address with --listen HOST:PORT.",
         ) from error
-    return found
+    return listening

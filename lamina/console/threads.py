@@ -1,4 +1,4 @@
-"""Threads for what a page waits for: they end with the process, and their SELECTs end with the reader."""
+"""Threads for a page's slow work. They end with the process, and their SELECTs end with the reader."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """The value of `work`. A process that ends does not wait for it, as it would for asyncio's own threads."""
+    """The value of `work`, computed in a thread. An ending process does not wait for it, unlike for asyncio's own
+    threads.
+    """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
     def settle(how: Callable[[Any], None], value: object) -> None:
-        if not done.done():  # else it was cancelled
+        if not done.done():  # otherwise it was cancelled
             how(value)
 
     def tell(how: Callable[[Any], None], value: object) -> None:
@@ -30,18 +32,18 @@ async def in_thread(work: Callable[[], T]) -> T:
 
     def run() -> None:
         try:
-            found = work()
-        except Exception as error:  # noqa: BLE001 (raised where it is awaited)
+            value = work()
+        except Exception as error:  # noqa: BLE001 (raised in the coroutine that awaits it)
             tell(done.set_exception, error)
         else:
-            tell(done.set_result, found)
+            tell(done.set_result, value)
 
     threading.Thread(target=run, name="page", daemon=True).start()
     return await done
 
 
 async def for_reader(request: Request, work: Callable[[Statement], T]) -> T:
-    """The value of `work`, whose statement is cancelled when the browser goes away or the server stops."""
+    """The value of `work`, whose statement is cancelled if the browser goes away or the server stops."""
     statement = Statement()
     working = asyncio.ensure_future(in_thread(lambda: work(statement)))
     leaving = asyncio.ensure_future(_leaves(request))

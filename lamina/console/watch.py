@@ -1,7 +1,7 @@
-"""One reader for all open pages: it asks Postgres and Kafka every second while a page listens.
+"""One reader for all open pages. It asks Postgres and Kafka every second while a page listens.
 
-Postgres, Kafka and the alarms are asked in threads of their own, so that a service that hangs delays no answer of
-another, and is missed after `PATIENCE` seconds.
+Postgres, Kafka and the alarms are asked in separate threads, so that a service that hangs delays no answer of another.
+After `PATIENCE` seconds it counts as missing.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ ALARMS_EVERY = 5.0
 """Seconds between two looks at the alarms, which ask several questions per source."""
 
 FIELDS_EVERY = 30.0
-"""Seconds between two looks at the newest records of all sources, for fields that are not declared."""
+"""Seconds between two looks at the newest records of all sources for undeclared fields."""
 
 PATIENCE = 3.5
-"""Seconds without an answer after which a service is missed: with a reading every second, a page says so within 5."""
+"""Seconds without an answer after which a service is missing. With a reading every second, a page says so within 5."""
 
 SILENCE = 4.0
-"""Seconds without a word of the speed layer after which it is missed: it says every second that it lives."""
+"""Seconds without a sign of life after which the speed layer is missing. It writes one every second."""
 
 LINGERS = 5.0
-"""Seconds that the readings go on when nobody listens: a page that is loaded listens soon after."""
+"""Seconds for which readings continue while nobody listens. A page listens soon after it is loaded."""
 
 SPARK = (120, 22)
-"""Width and height of a line of the last hour, in pixels."""
+"""Width and height of the last hour's line, in pixels."""
 
 RESTART_AFTER = 30.0
-"""Seconds without a word of the speed layer after which it is to be started again."""
+"""Seconds without a sign of the speed layer after which the page says to start it again."""
 
 GONE = "The speed layer is gone."
 
@@ -65,12 +65,12 @@ SHOWN = 5
 """Names of sources in a sentence."""
 
 RATE_OVER = 10
-"""Readings over which records per second are an average."""
+"""Readings over which records per second are averaged."""
 
 
 @dataclass
 class Question(Generic[T]):
-    """One service, asked again and again. answer: its newest; answered: when it came, by the clock."""
+    """A service that is asked again and again. `answer` is its newest one, and `answered` the clock's time of it."""
 
     ask: Callable[[], T]
     every: float
@@ -88,21 +88,21 @@ class Question(Generic[T]):
             try:
                 self.answer, self.refusal = await in_thread(self.ask), None
                 self.answered = self.clock()
-            except Exception as error:  # noqa: BLE001 (the page goes on, and says so)
+            except Exception as error:  # noqa: BLE001 (the page continues, and reports it)
                 self.refusal = in_our_words(error) or mistake(error, self.refusal)
             self.asked.set()
             await asyncio.sleep(max(0.0, began + self.every - self.clock()))
 
     @property
     def silent(self) -> float | None:
-        """Seconds since its last answer, if it is missed."""
+        """Seconds since its last answer if it is missing, or None."""
         seconds = self.clock() - self.answered
         return seconds if self.refusal is not None or seconds > PATIENCE + self.every - EVERY else None
 
 
 @dataclass(frozen=True)
 class Missing:
-    """A service that does not answer, or refuses: the headline names it, and `way_out` says what to do."""
+    """A service that does not answer, or refuses. The headline names it, and `way_out` says what to do."""
 
     headline: str
     what: str
@@ -111,10 +111,10 @@ class Missing:
 
 @dataclass(frozen=True, eq=False)
 class Now:
-    """One reading. overview: None while Postgres does not answer; ends: None while Kafka does not.
+    """One reading. `overview` is None while Postgres does not answer, `ends` is None while Kafka does not.
 
-    rates: records counted per second, by source; empty at first. alarms: None until they were looked for.
-    undeclared: by source, fields of its newest records; empty until they were looked for.
+    `rates` are records counted per second by source, empty at first. `alarms` is None until the first look at them.
+    `undeclared` are fields of the newest records by source, empty until the first look at them.
     """
 
     at: datetime
@@ -127,10 +127,10 @@ class Now:
 
     @property
     def remarks(self) -> list[str]:
-        """Sentences about what is no alarm, but should be looked at: proofs that differ, and mistyped fields."""
+        """Sentences about matters that are not alarms but need a look: proofs that differ, and mistyped fields."""
         differ = [
             f"{view.name}: its newest proof found {view.proof.differing:,} of {view.proof.compared:,} cells that differ"
-            f" (a rebuild has corrected them; `lamina check {view.name}` compares what is read with its SELECT)"
+            f" (a rebuild has corrected them; `lamina check {view.name}` compares its rows with its SELECT)"
             for view in (self.overview.views if self.overview else ())
             if view.proof and view.proof.differing and not view.held
         ]
@@ -143,13 +143,13 @@ class Now:
         return differ + mistyped
 
     def lag(self, source: Source) -> int | None:
-        """Offsets between a source's progress and the end of its topic; None if Kafka does not say."""
+        """Offsets between a source's progress and the end of its topic, or None if Kafka does not answer."""
         if self.ends is None or not (ends := self.ends.on(source.topic)):
             return None
         return sum(max(0, end - source.next_offsets.get(at, 0)) for at, end in ends.items())
 
     def rate(self, view: View) -> float | None:
-        """Records of its sources that are counted per second; None until two readings can be compared."""
+        """Records of its sources that are counted per second, or None until two readings can be compared."""
         return sum(self.rates.get(source, 0.0) for source in view.sources) if self.rates else None
 
     def bad_lately(self, view: View) -> int:
@@ -158,12 +158,12 @@ class Now:
         return sum(source.bad_lately for source in sources if source.name in view.sources)
 
     def sparkline(self, view: View) -> list[str]:
-        """The freshness of a view in the last hour, as paths of an SVG of `SPARK`."""
+        """The freshness of a view in the last hour, as paths of an SVG of size `SPARK`."""
         minutes = self.overview.minutes if self.overview else ()
         points = [
-            (ago, max(known))
+            (ago, max(ages))
             for ago, behind in minutes
-            if (known := [behind[source] for source in view.sources if source in behind])
+            if (ages := [behind[source] for source in view.sources if source in behind])
         ]
         if view.seconds_behind is not None:
             points.append((0.0, view.seconds_behind))
@@ -171,15 +171,15 @@ class Now:
 
     @property
     def unknown(self) -> int:
-        """The number of views with a source of which no record was counted yet."""
+        """The number of views with a source that has no counted record yet."""
         return sum(view.seconds_behind is None for view in self.overview.views) if self.overview else 0
 
     @property
     def worst(self) -> View | None:
-        """The view that is the most seconds behind; None until one was counted."""
+        """The view that is the most seconds behind, or None if no record was counted yet."""
         views = self.overview.views if self.overview else ()
-        known = [view for view in views if view.seconds_behind is not None]
-        return max(known, key=lambda view: view.seconds_behind or 0.0, default=None)
+        dated = [view for view in views if view.seconds_behind is not None]
+        return max(dated, key=lambda view: view.seconds_behind or 0.0, default=None)
 
 
 class Watch:
@@ -201,12 +201,12 @@ class Watch:
 
     @property
     def listeners(self) -> int:
-        """Pages that listen now."""
+        """The number of pages that listen now."""
         return self._listeners
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[AsyncIterator[Now]]:
-        """The newest reading at once, and then each that follows."""
+        """Yields the newest reading at once, and then each further one."""
         self._listeners += 1
         if self._running is None or self._running.done():
             self._newest = None
@@ -231,7 +231,7 @@ class Watch:
                 yield seen
 
     async def _run(self) -> None:
-        """Reads while somebody listens; again for a listener that came while it ended."""
+        """Reads while somebody listens. Starts again for a listener that came while it ended."""
         while True:
             await self._read()
             if not self._listeners:
@@ -258,7 +258,9 @@ class Watch:
                 task.cancel()
 
     async def _first(self) -> None:
-        """Waits for Postgres' first answer, or a refusal, for no longer than `PATIENCE`; the others may follow."""
+        """Waits for the first answers or refusals, for no longer than `PATIENCE`. Later ones follow in the next
+        readings.
+        """
         try:
             async with asyncio.timeout(PATIENCE):
                 await self._postgres.asked.wait()
@@ -269,23 +271,23 @@ class Watch:
             return
 
     def _log(self, missing: list[Missing]) -> None:
-        """A line per outage, and one at its end."""
-        for each in missing:
-            if each.headline not in self._logged:
-                log.warning("%s %s", each.headline, each.what)
+        """Logs a line per outage, and one at its end."""
+        for service in missing:
+            if service.headline not in self._logged:
+                log.warning("%s %s", service.headline, service.what)
         if self._logged and not missing:
-            log.warning("All that was gone is back.")
-        self._logged = {each.headline for each in missing}
+            log.warning("Every service is back.")
+        self._logged = {service.headline for service in missing}
 
     def _reading(self) -> Now:
-        found = self._postgres.answer if self._postgres.silent is None else None
-        counted = {each.name: each.counted for each in found.sources} if found else {}
+        overview_now = self._postgres.answer if self._postgres.silent is None else None
+        counted = {source.name: source.counted for source in overview_now.sources} if overview_now else {}
         missing = self._missing()
         self._log(missing)
         self._counted.append((self._postgres.answered, counted))
         return Now(
             at=datetime.now(UTC),
-            overview=found,
+            overview=overview_now,
             ends=self._kafka.answer if self._kafka.silent is None else None,
             rates=self._rates(counted),
             alarms=self._alarms.answer if self._alarms.silent is None else None,
@@ -328,7 +330,7 @@ class Watch:
             return brokers.latest(*topics)
         except KafkaAway:
             raise
-        except LaminaError:  # one of the topics is gone, which an alarm says
+        except LaminaError:  # one of the topics is gone, which an alarm reports
             there = brokers.topic_ids(*topics)
             return brokers.latest(*there)
 
@@ -340,7 +342,7 @@ class Watch:
 
 
 def _of(name: str, seconds: float, refusal: LaminaError | None, way_out: str) -> Missing:
-    """A server that does not answer, or one that answers with a refusal, which has a way out of its own."""
+    """A missing server, or one that answers with a refusal, which has its own way out."""
     away = refusal is None or isinstance(refusal, KafkaAway) or is_away(refusal)
     if away or refusal is None:
         return Missing(f"{name} is gone.", f"It has not answered for {age(seconds)}.", f"{way_out} Nothing is lost.")
@@ -348,7 +350,7 @@ def _of(name: str, seconds: float, refusal: LaminaError | None, way_out: str) ->
 
 
 def mistake(error: Exception, before: LaminaError | None = None) -> LaminaError:
-    """An error that we did not foresee; its traceback goes to the log, unless it is the same as the one before."""
+    """An unforeseen error. Its traceback goes to the log, unless it repeats the one before."""
     if isinstance(error, LaminaError):
         return error
     if before is None or before.evidence != repr(error):
@@ -357,27 +359,29 @@ def mistake(error: Exception, before: LaminaError | None = None) -> LaminaError:
     return LaminaError("The console could not read", evidence=repr(error), way_out=way_out)
 
 
-def _of_speed_layer(found: Overview) -> list[Missing]:
-    """Says which sources no speed layer reads, or from which of them nothing was heard for too long."""
-    unread = [each.name for each in found.sources if each.writer is None and each.stopped is None]
-    silent = {each.name: each.heard_age for each in found.sources if each.heard_age and _is_silent(each)}
+def _of_speed_layer(current: Overview) -> list[Missing]:
+    """Lists the sources that no speed layer reads, and the ones whose speed layer has been silent for too long."""
+    unread = [source.name for source in current.sources if source.writer is None and source.stopped is None]
+    silent = {source.name: source.heard_age for source in current.sources if source.heard_age and _is_silent(source)}
     missing = []
     if unread:
         what = f"None runs for {_some(unread)}."
         missing.append(Missing(GONE, what, "Start it: `lamina up`, or `lamina speed`. Nothing is lost."))
     if silent:
         longest = max(silent.values())
-        what = f"That of {_some(list(silent))} was last heard of {age(longest)} ago."
+        what = f"The one of {_some(list(silent))} was last heard of {age(longest)} ago."
         way_out = "Start it again: `lamina up`, or `lamina speed`. Nothing is lost."
-        if longest < RESTART_AFTER:  # the one that pauses would lose its queries to the one that is started
-            missing.append(Missing(SILENT, what, f"It may pause. Wait until it has been {RESTART_AFTER:.0f} s."))
+        if longest < RESTART_AFTER:  # the process that pauses would lose its queries to the new one
+            missing.append(
+                Missing(SILENT, what, f"It may pause. Wait until it has been silent for {RESTART_AFTER:.0f} s.")
+            )
         else:
             missing.append(Missing(GONE, what, way_out))
     return missing
 
 
 def _some(names: list[str]) -> str:
-    """Names, as many as a person reads.
+    """The names, as many as a person reads.
 
     >>> _some(list("abcdefg"))
     'a, b, c, d, e and 2 more'

@@ -1,4 +1,4 @@
-"""Sources of a dbt project: the views with descriptions, tests of what the catalog says of rows, and freshness."""
+"""Sources of a dbt project: the views with descriptions, tests of the catalog's guarantees, and freshness."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ VARIABLE = "LAMINA_DBT_PASSWORD"
 """The variable from which dbt takes the password of its login."""
 
 MODELS_SCHEMA = "marts"
-"""The schema of models, as docs/reading.md makes it."""
+"""The schema of models, as docs/reading.md creates it."""
 
 WARN_AFTER = {"count": 5, "period": "minute"}
 ERROR_AFTER = {"count": 1, "period": "hour"}
-"""A view is seconds behind while the speed layer runs, also if no record comes."""
+"""Limits of freshness. While the speed layer runs, a view is seconds behind even if no record comes."""
 
 UNIQUE_ROWS = "unique_rows"
 
@@ -54,7 +54,7 @@ def project(catalog: Catalog) -> dict[str, str]:
         for check in view.checks:
             name = f"tests/{_file_name(view.name, check.name)}"
             numbered = (name, *(f"{name}_{number}" for number in range(2, len(view.checks) + 1)))
-            files[next(f"{each}.sql" for each in numbered if f"{each}.sql" not in files)] = _singular(check)
+            files[next(f"{path}.sql" for path in numbered if f"{path}.sql" not in files)] = _singular(check)
     return files
 
 
@@ -88,7 +88,7 @@ def _table(catalog: Catalog, view: View) -> dict[str, Any]:
         table["data_tests"] = [
             {UNIQUE_ROWS: {"arguments": {"columns": [_plain(postgres_name(name)) for name in key]}}} for key in keys
         ]
-    return {**table, "columns": [_column(view, each) for each in view.columns]}
+    return {**table, "columns": [_column(view, column) for column in view.columns]}
 
 
 def _column(view: View, column: Column) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _column(view: View, column: Column) -> dict[str, Any]:
 
 
 def _singular(check: Check) -> str:
-    """A test that fails for the rows that a check of the catalog fails for."""
+    """A test that fails for the same rows as a check of the catalog."""
     reads = [f"-- depends_on: {{{{ source('{SCHEMA}', {name!r}) }}}}" for name in check.reads]
     failing = check.failing
     for start, _, _ in relations(failing, "published"):
@@ -115,7 +115,7 @@ def _singular(check: Check) -> str:
 
 
 def _file_name(view: str, check: str) -> str:
-    """The name of a test, which dbt takes from its file; letters of other alphabets stay.
+    """The name of a test, which dbt takes from its file. Letters of other alphabets stay.
 
     >>> _file_name("in_euro", "known currency")
     'in_euro__known_currency'
@@ -124,7 +124,7 @@ def _file_name(view: str, check: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text in which Jinja finds nothing of its own.
+    """The text with Jinja's opening braces escaped.
 
     >>> print(_plain("{{ x }}"))
     {{ '{' }}{ x }}

@@ -20,13 +20,13 @@ Each view is a Postgres view in the schema `analytics`. Its rows equal its SELEC
 
 def markdown(catalog: Catalog) -> str:
     """The dictionary of a catalog."""
-    views = [each for each in catalog.views.values() if each.name not in catalog.sources]
-    tables = [each for each in catalog.views.values() if each.name in catalog.sources]
+    views = [view for view in catalog.views.values() if view.name not in catalog.sources]
+    tables = [view for view in catalog.views.values() if view.name in catalog.sources]
     lines = ["# Data dictionary", "", _INTRODUCTION, ""]
     for title, listed in (("Views", views), ("Tables: the newest record of each key", tables)):
         if listed:
             lines += [f"## {title}", ""]
-            for view in sorted(listed, key=lambda each: each.name):
+            for view in sorted(listed, key=lambda listed_view: listed_view.name):
                 lines += [*_view(catalog, view), ""]
     lines += ["## Sources", ""]
     for source in catalog.sources.values():
@@ -42,26 +42,26 @@ def _view(catalog: Catalog, view: View) -> Iterator[str]:
         yield ""
     yield from _facts(catalog, view)
     yield ""
-    made = {each.column: each for each in view.lineage}
+    lineage_of = {output.column: output for output in view.lineage}
     yield from _table(
         ("column", "type", "comment", "made of"),
         [
             (
-                _code(each.name),
-                _text(each.postgres),
-                _text(each.comment or ""),
-                _code(*_origins(made[each.name])) if each.name in made else "",
+                _code(column.name),
+                _text(column.postgres),
+                _text(column.comment or ""),
+                _code(*_origins(lineage_of[column.name])) if column.name in lineage_of else "",
             )
-            for each in view.columns
+            for column in view.columns
         ],
     )
 
 
-def _origins(made: Lineage) -> Iterator[str]:
-    """The aggregates and the declared columns that a column is made of; a long aggregate by its name."""
-    for each in made.aggregates:
-        yield each if len(each) <= LONGEST else f"{each.partition('(')[0]}(…)"
-    yield from (each for each in made.columns if not each.partition(".")[2].startswith("kafka_"))
+def _origins(lineage: Lineage) -> Iterator[str]:
+    """The aggregates and the declared columns of a column's lineage. A long aggregate is shortened to its name."""
+    for aggregate in lineage.aggregates:
+        yield aggregate if len(aggregate) <= LONGEST else f"{aggregate.partition('(')[0]}(…)"
+    yield from (column for column in lineage.columns if not column.partition(".")[2].startswith("kafka_"))
 
 
 def _facts(catalog: Catalog, view: View) -> Iterator[str]:
@@ -94,19 +94,19 @@ def _source(source: Source) -> Iterator[str]:
     yield ""
     yield from _table(
         ("column", "type in records", "comment"),
-        [(_code(each.name), _text(each.spark), _text(each.comment or "")) for each in source.columns],
+        [(_code(column.name), _text(column.spark), _text(column.comment or "")) for column in source.columns],
     )
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     yield f"| {' | '.join(columns)} |"
     yield "|" + "---|" * len(columns)
-    for each in rows:
-        yield f"| {' | '.join(each)} |"
+    for cells in rows:
+        yield f"| {' | '.join(cells)} |"
 
 
 def _text(value: str) -> str:
-    r"""A text on one line of Markdown, with nothing in it that Markdown or HTML obeys.
+    r"""A text on one line of Markdown, with Markdown's and HTML's special characters escaped.
 
     >>> print(_text("a|b <script> count(*)\nof user_id"))
     a\|b &lt;script> count(\*) of user_id
@@ -119,7 +119,7 @@ def _on_one_line(value: str) -> str:
 
 
 def _code(*names: str) -> str:
-    r"""Names, each set as code, also in a table; a backquote in one of them becomes a plain quote.
+    r"""Names as code, also for tables. A backquote in a name becomes a plain quote.
 
     >>> print(_code("count(*)", "a|b"))
     `count(*)`, `a\|b`

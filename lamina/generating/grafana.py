@@ -17,7 +17,7 @@ BOARD = "dashboards/lamina_views.json"
 SOURCE = {"type": "grafana-postgresql-datasource", "uid": "lamina-views"}
 
 FOLDER = "/etc/grafana/dashboards"
-"""Where Grafana's own container finds the board, if the files are mounted at /etc/grafana."""
+"""The folder of the board in Grafana's own container, if the files are mounted at /etc/grafana."""
 
 
 def provisioning(catalog: Catalog, address: Address) -> dict[str, str]:
@@ -44,7 +44,7 @@ def provisioning(catalog: Catalog, address: Address) -> dict[str, str]:
 
 
 def _sslmode(address: Address) -> str:
-    """One of the modes that Grafana has: it cannot try one after the other, as `prefer` and `allow` ask for."""
+    """One of Grafana's modes. It lacks `prefer` and `allow`, which try two modes one after the other."""
     if address.sslmode not in ("prefer", "allow"):
         return address.sslmode
     return "disable" if is_loopback(address.host) else "require"
@@ -91,7 +91,7 @@ def _panel(number: int, catalog: Catalog, view: View) -> dict[str, Any]:
 
 
 def statement(view: View, chosen: Choice | None) -> str:
-    """The SELECT of a panel, with Grafana's macro for the time that the board shows."""
+    """The SELECT of a panel, with Grafana's macro for the time span of the board."""
     relation = f"{SCHEMA}.{postgres_name(view.name)}"
     if chosen is None:
         time = newest(view)

@@ -1,4 +1,4 @@
-"""A view as other tools show it: what a row is, which chart draws it, how its freshness is asked for."""
+"""Facts about a view that other tools show: the meaning of a row, its chart, and a SELECT of its freshness."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEMA = "analytics"
 
 _TIMES = ("timestamp", "date")
 _NUMBERS = ("bigint", "numeric", "double precision", "real")
-"""Postgres types of measures. Ranks and most ids are `integer`; counts and sums are not."""
+"""Postgres types of measures. Ranks and most ids are `integer`, but counts and sums are not."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Address:
 def kinds(catalog: Catalog, view: View) -> list[str]:
     """The kinds of a view's columns for `choose`: `time`, `number`, `text` or `other`.
 
-    A time or a text counts if rows are known by it, or if nothing is known of rows. A number counts if it is made by
-    an aggregate: the ids of a row view are not drawn.
+    A time or a text counts if it is part of a key, or if the view has no known key. A number counts if an aggregate
+    computes it, so ids of a row view are not drawn.
     """
     keys = {name for key in view.unique for name in key}
     return [_kind(catalog, view, column, keys) for column in view.columns]
@@ -69,21 +69,23 @@ def _kind(catalog: Catalog, view: View, column: Column, keys: set[str]) -> str:
 
 
 def _is_measured(catalog: Catalog, view: View, column: str) -> bool:
-    """True if an aggregate makes the column, here or in a view that this one reads. A table's columns are recorded."""
+    """True if an aggregate computes the column, here or in a view that this one reads. A table's columns are
+    recorded.
+    """
     if view.name in catalog.sources:
         return False
-    for made in view.lineage:
-        if made.column != column:
+    for output in view.lineage:
+        if output.column != column:
             continue
-        if made.aggregates:
+        if output.aggregates:
             return True
-        below = (name.rpartition(".") for name in made.columns)
+        below = (name.rpartition(".") for name in output.columns)
         return any(of in view.reads and _is_measured(catalog, catalog.views[of], name) for of, _, name in below)
     return False
 
 
 def chart(catalog: Catalog, view: View) -> Choice | None:
-    """The chart that draws a view; None for a table.
+    """The chart that draws a view, or None for a table.
 
     >>> from view_algebra import compile_catalog
     >>> from view_algebra.passes import EXAMPLE
@@ -103,7 +105,7 @@ def chart(catalog: Catalog, view: View) -> Choice | None:
 
 
 def drawn_first(catalog: Catalog) -> list[View]:
-    """The views in the order of a dashboard: those with lines, those with bars, then tables, each by name."""
+    """The views in the order of a dashboard: lines, bars, then tables, each by name."""
 
     def place(view: View) -> tuple[int, str]:
         chosen = chart(catalog, view)
@@ -113,7 +115,7 @@ def drawn_first(catalog: Catalog) -> list[View]:
 
 
 def row(view: View) -> str:
-    """A sentence about what one row of the view is; empty if that is not known.
+    """A sentence about the meaning of a view's row, empty if that is not known.
 
     >>> from view_algebra import compile_catalog
     >>> from view_algebra.passes import EXAMPLE
@@ -127,13 +129,13 @@ def row(view: View) -> str:
 
 
 def description(catalog: Catalog, view: View) -> str:
-    """The comment of a view, what a row is, and the topics that it is computed from, in sentences."""
+    """The comment of a view, the meaning of a row, and the topics that it is computed from, in sentences."""
     topics = sorted({catalog.sources[name].topic for name in view.sources})
     return " ".join(filter(None, (sentence(view.comment), row(view), f"From Kafka: {', '.join(topics)}.")))
 
 
 def sentence(text: str | None) -> str:
-    """A text that ends as a sentence; empty if there is none.
+    """The text with a full stop, if it lacks one. None and an empty text are empty.
 
     >>> sentence("what was sold"), sentence("Why?"), sentence(None)
     ('what was sold.', 'Why?', '')
@@ -142,12 +144,14 @@ def sentence(text: str | None) -> str:
 
 
 def newest(view: View) -> str | None:
-    """The column by which rows are the newest: the first time; None if the view has no time."""
+    """The column that orders rows by time (the first one), or None if the view has no time."""
     return next((column.name for column in view.columns if column.postgres.startswith(_TIMES)), None)
 
 
 def loaded_at(view: View) -> str:
-    """SELECT of the moment up to which a view counts every record; NULL until each of its sources was counted."""
+    """A SELECT of the time up to which a view counts every record. It is NULL until each source has a counted
+    record.
+    """
     return (
         "SELECT clock_timestamp() - seconds_behind * interval '1 second' AS loaded_at"
         f" FROM lamina.freshness WHERE view = {postgres_text(view.name)}"

@@ -1,6 +1,6 @@
 """A bundle for `superset import-dashboards`: the database, a dataset and a chart per view, one dashboard.
 
-Ids are made of names, so that a bundle that is imported again finds what the first one made.
+Ids are derived from names, so importing another bundle updates the things of the first.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ FILE = "lamina_superset.zip"
 DATABASE = "Lamina"
 
 VERSION = "1.0.0"
-"""The version of Superset's format of bundles."""
+"""Version of Superset's bundle format."""
 
 REFRESH_SECONDS = 30
 
 NO_CACHE = -1
 
 _SAME_EACH_TIME = (1980, 1, 1, 0, 0, 0)
-"""The time of each file in the bundle: the earliest that a zip file can hold."""
+"""Modification time of each file in the bundle: the earliest that a zip file can hold."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +71,16 @@ def files(catalog: Catalog, address: Address) -> dict[str, Mapping[str, Any]]:
     """The contents of the bundle's files, by name."""
     ids = Ids(address)
     views = drawn_first(catalog)
-    made: dict[str, Mapping[str, Any]] = {
-        "metadata.yaml": {"version": VERSION},  # without a type, which lets `import-datasources` read it, too
+    contents: dict[str, Mapping[str, Any]] = {
+        "metadata.yaml": {"version": VERSION},  # without a type, so that `import-datasources` can read it
         f"databases/{DATABASE}.yaml": _database(address, ids),
         "dashboards/views.yaml": _dashboard(views, ids),
     }
     for number, view in enumerate(views):
         file = f"{number}_{re.sub(r'[^A-Za-z0-9]', '_', view.name)}.yaml"
-        made[f"datasets/{DATABASE}/{file}"] = _dataset(catalog, view, ids)
-        made[f"charts/{file}"] = _chart(catalog, view, ids)
-    return made
+        contents[f"datasets/{DATABASE}/{file}"] = _dataset(catalog, view, ids)
+        contents[f"charts/{file}"] = _chart(catalog, view, ids)
+    return contents
 
 
 def _database(address: Address, ids: Ids) -> Mapping[str, Any]:
@@ -140,7 +140,7 @@ def _of_rows() -> Mapping[str, Any]:
 
 
 def _metric(view: View, name: str) -> Mapping[str, Any]:
-    """A measure: the sum over rows if they may be added up, else the largest value, which is the value of one row."""
+    """A measure: the sum over rows if they may be added up, otherwise the largest value, which is one row's value."""
     added = name in view.additive
     comment = next(column.comment for column in view.columns if column.name == name)
     details = (
@@ -206,7 +206,7 @@ def _parameters(catalog: Catalog, view: View) -> dict[str, Any]:
         "rich_tooltip": True,
     }
     if chosen.form == "bars":
-        # Bars across leave room for the texts. They are drawn from below, so that the largest is the last.
+        # Horizontal bars leave room for texts. They are drawn from below, so the largest comes last.
         largest = {"x_axis_sort": parameters["metrics"][0], "x_axis_sort_asc": True}
         largest |= {"order_desc": True, "row_limit": MOST_BARS}
         across = {"viz_type": "echarts_timeseries_bar", "orientation": "horizontal"}
@@ -223,7 +223,7 @@ def _parameters(catalog: Catalog, view: View) -> dict[str, Any]:
 
 
 def _dashboard(views: list[View], ids: Ids) -> Mapping[str, Any]:
-    """All charts, two in a row."""
+    """A dashboard with all charts, two in a row."""
     position: dict[str, Any] = {
         "DASHBOARD_VERSION_KEY": "v2",
         "ROOT_ID": {"type": "ROOT", "id": "ROOT_ID", "children": ["GRID_ID"]},

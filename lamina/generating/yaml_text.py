@@ -1,4 +1,4 @@
-"""YAML of plain values, in blocks that a person reads and edits."""
+"""YAML of plain values, in blocks that a person can read and edit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RESERVED = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "
 
 
 def yaml(value: Mapping[str, Any]) -> str:
-    """A mapping as YAML. None is null; texts that might be read as something else are quoted.
+    """A mapping as YAML. None is null. Texts that YAML might read as another type are quoted.
 
     >>> print(yaml({"name": "by city", "tests": ["unique", {"is": "no"}], "tags": [], "at": {"count": 1}}))
     name: by city
@@ -29,16 +29,16 @@ def yaml(value: Mapping[str, Any]) -> str:
 
 def _lines(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping) and value:
-        for key, each in value.items():
+        for key, item in value.items():
             name = _scalar(key)
-            if isinstance(each, Mapping | list | tuple) and each:
+            if isinstance(item, Mapping | list | tuple) and item:
                 yield f"{name}:"
-                yield from (f"  {line}" for line in _lines(each))
+                yield from (f"  {line}" for line in _lines(item))
             else:
-                yield f"{name}: {_scalar(each)}"
+                yield f"{name}: {_scalar(item)}"
     elif isinstance(value, Sequence) and not isinstance(value, str) and value:
-        for each in value:
-            first, *rest = _lines(each)
+        for item in value:
+            first, *rest = _lines(item)
             yield f"- {first}"
             yield from (f"  {line}" for line in rest)
     else:
@@ -46,11 +46,11 @@ def _lines(value: Any) -> Iterator[str]:
 
 
 def _scalar(value: Any) -> str:
-    """One value on a line. A text in JSON's quotes is one in YAML's double quotes."""
+    """One value on a line. Texts are quoted as in JSON, which YAML reads as double quotes."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:
         return value
     return re.sub(r"[\x7f-\x9f\u2028\u2029\ufeff]", _escaped, json.dumps(value, ensure_ascii=False))
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"

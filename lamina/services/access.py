@@ -1,7 +1,7 @@
-"""One other user is let through the folders above what it needs; the rights of everybody else stay what they were.
+"""Lets one other user pass through the folders above the files it needs, without changing anybody else's rights.
 
-That is an entry in each folder's access list (POSIX ACL), written as the kernel stores it, so that no program
-`setfacl` is needed. Only root needs this: Postgres refuses to run as root.
+It adds an entry to each folder's access list (POSIX ACL), in the kernel's format, so the program `setfacl` is not
+needed. Only root needs this, because Postgres refuses to run as root.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ _USER_OBJ, _USER, _GROUP_OBJ, _GROUP, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x08, 0x
 _NOBODY = 0xFFFFFFFF
 
 OURS = {"jars", "prepare.lock", "services.lock"}
-"""One of these is in every LAMINA_HOME that anything was started in."""
+"""Every LAMINA_HOME in use has at least one of these names."""
 
 _PASS = 0o1
 _READ = 0o4
 
 
 def let_through(owner: Owner, folder: Path, *, whole: Path | None = None) -> None:
-    """Lets `owner` pass through `folder` and those above it, and read the folder `whole` with all in it, if given.
+    """Lets `owner` pass through `folder` and all folders above it, and read everything in the folder `whole`, if any.
 
-    Raises LaminaError where the file system keeps no access lists.
+    Raises LaminaError if the file system keeps no access lists.
     """
     for path in (*reversed(folder.parents), folder):
         if not _may(owner, path, _PASS):
             _grant(path, owner)
     if whole is not None and not all(_may(owner, path, _READ) for path in (whole, *whole.iterdir())):
-        for path in (whole, *whole.rglob("*")):  # installed under a umask of 077
+        for path in (whole, *whole.rglob("*")):  # the folder was installed under a umask of 077
             if not path.is_symlink():
                 path.chmod(path.stat().st_mode | (0o055 if path.stat().st_mode & stat.S_IXUSR else 0o044))
 
 
 def keep_private(folder: Path, *, passing: Owner | None = None) -> None:
-    """Makes a folder, or one of ours that is there, unreadable to everybody else.
+    """Makes a folder of ours unreadable to everybody else. Creates it if it is missing.
 
-    Users who were let through pass as before; and `passing` does, if that user passed with everybody. Raises
-    LaminaError for a folder of something else: with /tmp as LAMINA_HOME, nobody could work there any more.
+    Users who were let through can still pass, and so can `passing`, if that user could before. Raises LaminaError for a
+    folder that is not ours: with /tmp as LAMINA_HOME, nobody else could work there any more.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid != os.geteuid():
@@ -61,9 +61,9 @@ def keep_private(folder: Path, *, passing: Owner | None = None) -> None:
 
 
 def _refuse_a_folder_of_others(folder: Path) -> None:
-    """Raises for a folder that is open to others and holds something, but nothing of ours."""
+    """Raises LaminaError for a folder that is open to others and is not empty, but holds nothing of ours."""
     if any(rights for tag, rights, _ in _entries(folder) if tag in (_GROUP_OBJ, _OTHER)):
-        there = sorted(each.name for each in folder.iterdir() if each.name != "lost+found")
+        there = sorted(entry.name for entry in folder.iterdir() if entry.name != "lost+found")
         if there and not OURS & set(there):
             raise LaminaError(
                 f"{folder} is not a folder of Lamina's own",
@@ -74,7 +74,7 @@ def _refuse_a_folder_of_others(folder: Path) -> None:
 
 
 def _may(owner: Owner, path: Path, right: int) -> bool:
-    """True when the mode bits, or an entry of ours, give the owner this right."""
+    """True if the mode bits, or an entry of ours, give the owner this right."""
     status = path.stat()
     if status.st_uid == owner.uid:
         return bool(status.st_mode >> 6 & right)
@@ -108,7 +108,7 @@ def _grant(path: Path, owner: Owner) -> None:
 
 
 def _write(path: Path, entries: list[tuple[int, int, int]]) -> None:
-    """Writes an access list; its mask is made of the other entries."""
+    """Writes an access list. Its mask is derived from the other entries."""
     entries = [entry for entry in entries if entry[0] != _MASK]
     mask = 0
     for tag, rights, _ in entries:

@@ -1,7 +1,6 @@
-"""The embedded services of one folder: at most one Kafka, one Postgres and one object storage, found again by whoever
-looks.
+"""The embedded services of one folder: at most one Kafka, one Postgres and one object storage.
 
-Their state is a file that says where they were last; a process in it counts only if it is still the same process.
+Any process finds them by a file with their last state. A process in it counts only if it is still the same process.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from view_algebra.errors import LaminaError
 
 @dataclass(frozen=True)
 class Addresses:
-    """How to reach the services; the URLs carry passwords.
+    """Addresses of the services. The URLs carry passwords.
 
-    analyst: the login that Lamina's own commands read with. reader: the one of the person who uses this machine.
-    store: the object storage, where the master log is if there is one.
+    `analyst` is the login of Lamina's own reading commands, `reader` the one of the machine's user. `store` is the
+    object storage with the master log, or None.
     """
 
     kafka: str
@@ -41,7 +40,7 @@ class Addresses:
 
 @dataclass(frozen=True)
 class Service:
-    """One service as it is now; address, pid and since are None when it does not run."""
+    """The current state of one service. `address`, `pid` and `since` are None if it does not run."""
 
     name: str
     address: str | None
@@ -50,12 +49,12 @@ class Service:
 
     @property
     def running(self) -> bool:
-        """True when its process is there."""
+        """True if its process exists."""
         return self.pid is not None
 
 
 class NotRunning(LaminaError):
-    """A service does not run here. `one_runs`: the other one does, so that it is waited for or was forgotten."""
+    """A service does not run here. `one_runs` is True if the other one does: this one is starting, or was forgotten."""
 
     def __init__(self, what: str, *, evidence: str, way_out: str, one_runs: bool) -> None:
         super().__init__(what, evidence=evidence, way_out=way_out)
@@ -63,10 +62,10 @@ class NotRunning(LaminaError):
 
 
 class Embedded:
-    """Kafka and Postgres under one folder, which is all that identifies them, and where it was asked for, S3.
+    """Kafka, Postgres and, if asked for, S3 under one folder, which identifies them.
 
-    `kafka_settings` are broker properties over our own, as {"log.segment.bytes": "16384"};
-    `kafka_jvm_options` replace the ones that make its start quick.
+    `kafka_settings` are broker properties over our own, such as {"log.segment.bytes": "16384"}. `kafka_jvm_options`
+    replace the options that make its start quick.
     """
 
     def __init__(
@@ -81,11 +80,10 @@ class Embedded:
         self._kafka_jvm_options = kafka_jvm_options
 
     def start(self, *, store: bool = False) -> Addresses:
-        """Starts what does not run, all at once, and returns when all answer.
+        """Starts all stopped services at the same time, and returns when all answer.
 
-        store: with an object storage, which is started ever after.
-
-        Raises LaminaError; what it started before the failure is stopped again.
+        With `store`, this and every later start include an object storage. After a LaminaError, the services that it
+        started are stopped again.
         """
         with self._locked():
             java = java_home(self.home)
@@ -110,27 +108,27 @@ class Embedded:
                     new_server = None if server else pool.submit(postgres_start)
                 broker = new_broker.result() if new_broker else broker
                 server = new_server.result() if new_server else server
-                found = stored.result() if stored else None
-            except BaseException:  # Ctrl-C, too
+                object_store = stored.result() if stored else None
+            except BaseException:  # also for Ctrl-C
                 self._stop()
                 raise
             assert broker is not None
             assert server is not None
             self._write({"kafka": _described(broker), "postgres": _described(server)})
-            return self._addresses(broker, server, found)
+            return self._addresses(broker, server, object_store)
 
     def _start_store(self, java: Path) -> s3.Store:
-        found = s3.find(self.home)
-        if found is not None and s3.answers(found.port):
-            return found
-        if found is not None:
-            s3.stop(found.process)
+        running = s3.find(self.home)
+        if running is not None and s3.answers(running.port):
+            return running
+        if running is not None:
+            s3.stop(running.process)
         return s3.start(self.home, java=java, jars=jars(self.home, "s3_server"))
 
     def _answering(
         self, broker: kafka.Broker | None, server: postgres.Server | None
     ) -> tuple[kafka.Broker | None, postgres.Server | None]:
-        """Those of them that serve: one that hangs or is dying is ended, so that another can start."""
+        """The services that answer. Ends one that hangs or is dying, so that another can start."""
         if broker is not None and not kafka.answers(broker.port):
             kafka.stop(broker.process)
             broker = None
@@ -140,7 +138,7 @@ class Embedded:
         return broker, server
 
     def stop(self) -> bool:
-        """Stops all, and returns when no process of theirs is left; False if none ran."""
+        """Stops all services, and returns when no process of theirs is left. Returns False if none ran."""
         if not self.home.exists():
             return False
         with self._locked():
@@ -162,7 +160,9 @@ class Embedded:
         return bool(stopping)
 
     def status(self) -> tuple[Service, ...]:
-        """Kafka, Postgres, and the object storage if there is one, as they are now; starts and awaits nothing."""
+        """The current state of Kafka, Postgres and, if there is one, the object storage. Starts nothing and waits for
+        nothing.
+        """
         state = self._read()
         return (
             _service("kafka", self._find_kafka(state)),
@@ -171,16 +171,16 @@ class Embedded:
         )
 
     def addresses(self) -> Addresses:
-        """Where the running services are. Raises LaminaError when one does not run."""
+        """Addresses of the running services. Raises LaminaError if one of them does not run."""
         state = self._read()
         broker, server, store = self._find_kafka(state), self._find_postgres(state), s3.find(self.home)
         wanted = {"Kafka": broker, "Postgres": server, **({"S3": store} if s3.wanted(self.home) else {})}
-        down = [name for name, found in wanted.items() if found is None]
+        down = [name for name, service in wanted.items() if service is None]
         if broker is None or server is None or down:
             raise NotRunning(
                 "the services are not running",
                 evidence=f"{' and '.join(down)} of {self.home} not found.",
-                way_out="Start them with `lamina up`; or set LAMINA_POSTGRES and LAMINA_KAFKA to services of your own.",
+                way_out="Start them with `lamina up`, or set LAMINA_POSTGRES and LAMINA_KAFKA to services of your own.",
                 one_runs=len(down) < len(wanted),
             )
         return self._addresses(broker, server, store)
@@ -195,18 +195,18 @@ class Embedded:
         )
 
     def _find_kafka(self, state: Mapping[str, Any]) -> kafka.Broker | None:
-        """By the state file, and by the process table when that says nothing: it may be lost, or older than a start."""
-        known = state.get("kafka")
-        if known is not None:
-            broker = kafka.Broker(Running(**known["process"]), known["port"], known["controller_port"])
+        """Finds the broker by the state file, or by the process table if the file is lost or outdated."""
+        last = state.get("kafka")
+        if last is not None:
+            broker = kafka.Broker(Running(**last["process"]), last["port"], last["controller_port"])
             if broker.process.alive():
                 return broker
         return kafka.find(self.home)
 
     def _find_postgres(self, state: Mapping[str, Any]) -> postgres.Server | None:
-        known = state.get("postgres")
-        if known is not None:
-            server = postgres.Server(Running(**known["process"]), known["port"])
+        last = state.get("postgres")
+        if last is not None:
+            server = postgres.Server(Running(**last["process"]), last["port"])
             if server.process.alive():
                 return server
         return postgres.find(self.home)
@@ -225,7 +225,7 @@ class Embedded:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """One start or stop of a home at a time."""
+        """Allows one start or stop of a home at a time."""
         try:
             postgres.keep_private(self.home)
             (self.home / "services.lock").touch()
@@ -246,12 +246,12 @@ class Embedded:
                 ) from error
 
 
-def _described(found: kafka.Broker | postgres.Server) -> dict[str, Any]:
-    return asdict(found)
+def _described(service: kafka.Broker | postgres.Server) -> dict[str, Any]:
+    return asdict(service)
 
 
-def _service(name: str, found: kafka.Broker | postgres.Server | s3.Store | None) -> Service:
-    if found is None or not listening(found.port):
+def _service(name: str, service: kafka.Broker | postgres.Server | s3.Store | None) -> Service:
+    if service is None or not listening(service.port):
         return Service(name, None, None, None)
-    since = datetime.fromtimestamp(found.process.started, UTC)
-    return Service(name, f"127.0.0.1:{found.port}", found.process.pid, since)
+    since = datetime.fromtimestamp(service.process.started, UTC)
+    return Service(name, f"127.0.0.1:{service.port}", service.process.pid, since)

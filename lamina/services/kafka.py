@@ -1,7 +1,7 @@
-"""One process is the whole Kafka: broker and controller (KRaft), on loopback, with transactions and committed reads.
+"""A whole Kafka in one process: broker and controller (KRaft), on loopback, with transactions and committed reads.
 
-It is set up as a strict production broker would be where that matters to a client: topics are never created by
-accident, and records of 1 MB pass. Retention by time is off, because replayed records carry old timestamps.
+It is as strict as a production broker in everything that matters to a client: topics are never created by accident, and
+records of 1 MB pass. Retention by time is off, because replayed records carry old timestamps.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from lamina.services.processes import Running, free_port, spawn, tail
 from view_algebra.errors import LaminaError
 
 START_SECONDS = 180.0
-"""A start takes 3 s on two idle cores, and several times that while others use them."""
+"""Seconds for a start. It takes 3 s on two idle cores, and several times that while others use them."""
 
 STOP_SECONDS = 60.0
-"""A stop takes a second, unless it writes an archive of classes."""
+"""Seconds for a stop. It takes a second, or more if it writes an archive of classes."""
 
 ATTEMPTS = 3
-"""Another process may take a port between our finding it free and Kafka's binding it."""
+"""Attempts at a start. Another process may take a port after we saw it free and before Kafka binds it."""
 
 LOG4J2 = Path(__file__).with_name("log4j2.properties")
 
@@ -55,16 +55,17 @@ _PROPERTIES: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
     "message.max.bytes": str(8 * 1024 * 1024),
     "replica.fetch.max.bytes": str(8 * 1024 * 1024),
-    # One broker holds the only copy: what it acknowledges is on the disk (`python -m benchmarks.flush` says the price).
+    # One broker holds the only copy, so acknowledged records are on the disk (`python -m benchmarks.flush` measures the
+    # price).
     "log.flush.interval.messages": "1",
     "log.retention.ms": "-1",
-    # Spark cannot read a time beyond its microseconds: the broker refuses those of before the year 0. What lies ahead
-    # of the clock it refuses from an hour on, by default.
+    # Spark cannot read a time beyond its microseconds, so the broker refuses times before the year 0. By default it
+    # refuses times more than an hour ahead of the clock.
     "log.message.timestamp.before.max.ms": "64000000000000",
     "log.retention.check.interval.ms": "5000",
     "log.segment.delete.delay.ms": "1000",
-    # After a kill -9 the controller waits so long before it lets the broker in again; on a machine too busy for a
-    # heartbeat in this time, partitions are without a leader for a moment.
+    # After a kill -9, the controller waits this long before it admits the broker again. On a machine too busy for a
+    # heartbeat in this time, partitions have no leader for a moment.
     "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "1000",
     "num.network.threads": "2",
@@ -84,7 +85,7 @@ class Broker:
 
     @property
     def address(self) -> str:
-        """Bootstrap servers, as clients take them."""
+        """Bootstrap servers for clients."""
         return f"127.0.0.1:{self.port}"
 
 
@@ -97,10 +98,10 @@ def start(
     jvm_options: tuple[str, ...],
     ports: tuple[int, int] | None,
 ) -> Broker:
-    """Starts the broker over the data in `home`/kafka, on the `ports` (clients', controller's) where they are free.
+    """Starts the broker over the data in `home`/kafka, on `ports` (clients', controller's) if they are free.
 
-    `settings` are broker properties over our own; `jvm_options` replace those that make the start quick.
-    Raises LaminaError when it does not answer within START_SECONDS.
+    `settings` are broker properties over our own. `jvm_options` replace the options that make the start quick. Raises
+    LaminaError if the broker does not answer within START_SECONDS.
     """
     folder = home / "kafka"
     logs = home / "logs"
@@ -139,12 +140,12 @@ def start(
 
 
 def stop(process: Running) -> None:
-    """Ends the broker; it writes its clean-shutdown mark when it is given the time."""
+    """Ends the broker. It writes its clean-shutdown mark if it has the time."""
     process.stop((signal.SIGTERM, STOP_SECONDS))
 
 
 def find(home: Path) -> Broker | None:
-    """The broker of this home, if one runs: found by its command line, whatever became of the state file."""
+    """The running broker of this home, or None. It is found by its command line, even if the state file is lost."""
     properties = home / "kafka" / "server.properties"
     process = processes.find(str(properties), name="java")
     if process is None or not properties.exists():
@@ -155,7 +156,7 @@ def find(home: Path) -> Broker | None:
 
 
 def answers(port: int) -> bool:
-    """True when a broker there answers an ApiVersions request: it listens before it serves."""
+    """True if a broker there answers an ApiVersions request. It listens before it serves."""
     request = struct.pack(">hhih", 18, 0, 1, -1)
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1.0) as connection:
@@ -172,7 +173,7 @@ def _write_properties(folder: Path, port: int, controller_port: int, settings: M
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
-        "log.dirs": "data",  # relative to the working folder: a comma in the path would be two folders
+        "log.dirs": "data",  # relative to the working folder, since a comma in the path would mean two folders
         **settings,
     }
     path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
@@ -180,7 +181,7 @@ def _write_properties(folder: Path, port: int, controller_port: int, settings: M
 
 
 def _java(java: Path, jars: tuple[Path, ...], logs: Path) -> list[str]:
-    """The JVM's command line. Kafka's jars log through slf4j, whose binding to log4j comes out of pyspark."""
+    """The JVM's command line. Kafka's jars log through slf4j, and its binding to log4j comes from pyspark."""
     package = find_spec("pyspark")
     assert package is not None
     assert package.origin is not None
@@ -191,7 +192,7 @@ def _java(java: Path, jars: tuple[Path, ...], logs: Path) -> list[str]:
         str(java / "bin" / "java"),
         "-Xms128m",
         "-Xmx768m",
-        "-XX:+UseSerialGC",  # a broker's heap is small and short-lived; fewer threads than G1 on a laptop
+        "-XX:+UseSerialGC",  # a broker's heap is small and short-lived, and G1 would use more threads
         "-XX:-UsePerfData",
         f"-Dlog4j2.configurationFile={LOG4J2.as_uri()}",
         f"-Dlamina.log={logs / 'kafka.log'}",
@@ -202,7 +203,7 @@ def _java(java: Path, jars: tuple[Path, ...], logs: Path) -> list[str]:
 
 
 def _format(folder: Path, properties: Path, command: list[str]) -> None:
-    """Gives an empty data folder its cluster id; a folder that has one is left as it is."""
+    """Gives an empty data folder its cluster id. A folder that has one is left unchanged."""
     if (folder / "data" / "meta.properties").exists():
         return
     cluster = (

@@ -1,7 +1,8 @@
 """Installs the packages of a lock file: `python lamina/services/packages.py demo.lock`.
 
-`make` and the Dockerfile run this file before any package is there, so it imports the standard library alone. pip
-brings uv and what builds packages, uv the rest, in a tenth of pip's time. Both check the hashes of the lock.
+`make` and the Dockerfile run this file before any package is installed, so it imports only the standard library. pip
+installs uv and the tools that build packages, and uv installs the rest in a tenth of pip's time. Both check the hashes
+of the lock.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 TOOLS = ("packaging", "setuptools", "uv", "wheel")
-"""Packages that install and build others; pyspark is published as sources alone."""
+"""Packages that install and build others. pyspark is published only as sources."""
 
 BUILD = "[bdist_wheel]\ncompression = stored\n"
-"""Settings of setuptools: pyspark is 400 MB of archives, which are not to be compressed once more to be unpacked."""
+"""Settings of setuptools. pyspark is 400 MB of archives, which must not be compressed again only to be unpacked."""
 
 UV_NAMES = {
     "index-url": "UV_DEFAULT_INDEX",
@@ -30,7 +31,7 @@ UV_NAMES = {
     "proxy": "ALL_PROXY",
     "default-timeout": "UV_HTTP_TIMEOUT",
 }
-"""Settings of pip that say where packages come from, and the variables by which uv takes them."""
+"""Settings of pip for the places of packages, and uv's variables for them."""
 
 
 def tools_of(lock: str) -> str:
@@ -44,37 +45,37 @@ def tools_of(lock: str) -> str:
 
 
 def as_uv(settings: str, environment: Mapping[str, str]) -> dict[str, str]:
-    r"""Variables for uv from what `pip config list` prints; those that are set already stay.
+    r"""Variables for uv from the output of `pip config list`. Variables that are set already stay.
 
     >>> as_uv("global.index-url='https://example.com/simple'\n:env:.quiet='1'", {})
     {'UV_DEFAULT_INDEX': 'https://example.com/simple'}
     """
     named = re.findall(r"^[^=]*\.([a-z-]+)='(.*)'$", settings, re.MULTILINE)
-    found = {UV_NAMES[name]: value.replace("\\n", " ").strip() for name, value in named if name in UV_NAMES}
-    return {name: value for name, value in found.items() if name not in environment}
+    variables = {UV_NAMES[name]: value.replace("\\n", " ").strip() for name, value in named if name in UV_NAMES}
+    return {name: value for name, value in variables.items() if name not in environment}
 
 
 def install(lock: Path) -> None:
-    """Installs what the lock names into the environment of the running Python; exits with a sentence if it cannot."""
+    """Installs the packages of the lock for the running Python. Exits with a sentence if it cannot."""
     text = lock.read_text()
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     with tempfile.NamedTemporaryFile("w", suffix=".lock") as tools:
         tools.write(tools_of(text))
         tools.flush()
         _run([*pip, "install", "--quiet", "--require-hashes", "--requirement", tools.name], os.environ)
-    told = subprocess.run([*pip, "config", "list"], capture_output=True, text=True, check=False).stdout
-    # Compiled here, since a Python that writes no bytecode would compile half a second's worth at each command.
+    settings_of_pip = subprocess.run([*pip, "config", "list"], capture_output=True, text=True, check=False).stdout
+    # Compiled here, because a Python that writes no bytecode would compile for half a second at each command.
     uv = [sys.executable, "-m", "uv", "pip", "install", "--compile-bytecode", "--python", sys.executable]
-    # Without --no-deps, uv would fetch the sources of pyspark twice, to read what they depend on: the lock says it all.
+    # Without --no-deps, uv would fetch the sources of pyspark twice to read its dependencies, which the lock lists.
     locked = ["--require-hashes", "--no-deps", "--no-build-isolation", "--requirement", str(lock)]
     with tempfile.NamedTemporaryFile("w", suffix=".cfg") as settings:
         settings.write(BUILD)
         settings.flush()
-        _run([*uv, *locked], {**os.environ, **as_uv(told, os.environ), "DIST_EXTRA_CONFIG": settings.name})
+        _run([*uv, *locked], {**os.environ, **as_uv(settings_of_pip, os.environ), "DIST_EXTRA_CONFIG": settings.name})
 
 
 def _run(command: list[str], environment: Mapping[str, str]) -> None:
-    """Runs a command, whose progress is shown; in a log, uv's list of packages is left out."""
+    """Runs a command with its progress on stderr. In a log, uv's list of packages is left out."""
     shown = None if sys.stderr.isatty() else subprocess.PIPE
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=shown, text=True) as process:
         for line in process.stderr or ():
@@ -82,7 +83,7 @@ def _run(command: list[str], environment: Mapping[str, str]) -> None:
                 sys.stderr.write(line)
                 sys.stderr.flush()
     if process.returncode:
-        sys.exit("The packages could not be installed; the reason is above. Repeat the command to resume.")
+        sys.exit("The packages could not be installed. The reason is above. Repeat the command to resume.")
 
 
 if __name__ == "__main__":

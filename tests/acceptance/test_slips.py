@@ -65,7 +65,7 @@ def here(settings: Settings, lamina: CommandLine, tmp_path: Path) -> Iterator[He
 
 
 def test_a_loss_is_accepted_of_the_sources_that_are_named(here: Here) -> None:
-    assert "--accept-loss is of the sources that are named" in here("archive", "--accept-loss", code=2).output
+    assert "--accept-loss needs SOURCES" in here("archive", "--accept-loss", code=2).output
 
 
 def test_a_catalog_that_lacks_what_is_deployed_drops_nothing_without_prune(here: Here, lamina: CommandLine) -> None:
