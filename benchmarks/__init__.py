@@ -1,5 +1,5 @@
-"""The figures that Lamina answers for: each module measures one, says its target, and ends non-zero when it is missed.
+"""Benchmarks of Lamina's published figures. Each module measures one, prints its target, and fails if it is missed.
 
-In: nothing but this repository after `make setup`. Out: a table (or JSON lines) on stdout. Every run has a Kafka, a
-Postgres and a Spark of its own in a temporary folder; both sides of a ratio run in turns in one process.
+They need only this repository after `make setup`, and print a table (or JSON lines) on stdout. Every run has its own
+Kafka, Postgres and Spark in a temporary folder. Both sides of a ratio run in turns in one process.
 """

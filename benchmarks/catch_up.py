@@ -1,8 +1,8 @@
 """Catching up: three views into Postgres, against plain Spark that computes the same and writes nowhere.
 
 Both read the same topic in micro-batches of at most 500,000 records with the same options of Kafka's client. Plain
-Spark is written twice: three jobs over the persisted micro-batch, as most would write it, and one job with GROUPING
-SETS; the faster counts. The start of Spark's JVM and one turn of each side, which warms it, are not counted.
+Spark is written in two ways: three jobs over the persisted micro-batch, as most people would write it, and one job with
+GROUPING SETS. The faster one counts. The start of Spark's JVM and one warm-up turn of each side are not counted.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ GROUP BY GROUPING SETS (
 
 
 def plain(opened: Deployment, compute: Callable[[DataFrame], None]) -> float:
-    """Reads the topic in micro-batches, parses them and computes; gives the seconds it took."""
+    """Reads the topic in micro-batches, parses them and computes. Returns the seconds it took."""
     source = opened.deployed().sources["events"]
     raw = stream(opened.spark, opened.brokers, [source.topic], Offsets({}), max_records_per_micro_batch=MAX_RECORDS)
 
@@ -67,7 +67,7 @@ def plain(opened: Deployment, compute: Callable[[DataFrame], None]) -> float:
 
 
 def three_jobs(parsed: DataFrame) -> None:
-    """The three views one after the other, over a micro-batch that is kept in memory."""
+    """Computes the three views one after another, over a micro-batch in memory."""
     parsed.persist()
     parsed.createOrReplaceTempView("events")
     for sql in events.VIEWS.values():
@@ -76,14 +76,14 @@ def three_jobs(parsed: DataFrame) -> None:
 
 
 def one_job(parsed: DataFrame) -> None:
-    """The three views in one statement."""
+    """Computes the three views in one statement."""
     parsed.createOrReplaceTempView("events")
     nowhere(parsed.sparkSession.sql(GROUPING_SETS))
 
 
 @click.command()
 @click.option("--records", default=3_000_000, show_default=True)
-@click.option("--turns", default=3, show_default=True, help="Of each side, after one that warms it.")
+@click.option("--turns", default=3, show_default=True, help="Turns of each side, after a warm-up turn.")
 @benchmark
 def main(output: Output, records: int, turns: int) -> list[Figure]:
     """Catching up: records per second, against plain Spark that writes nowhere."""

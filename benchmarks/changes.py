@@ -1,9 +1,9 @@
-"""Changed views: how long a change takes, what readers and the speed layer notice of it, and the rate of a reprocess.
+"""Changed views: the time of a change, its effect on readers and the speed layer, and the rate of a reprocess.
 
-Under a trickle of records, with the speed layer as `lamina up` runs it and a reader that asks for one cell after the
-other: a view's cells change, so that a new version is computed, goes live and moves; it is rolled back and moved forth;
-then only its `final` changes. What the reader and the speed layer show before is their usual. Beside that, and with
-nothing else running: `lamina plan` of many views that change, and three views that change over many records.
+The first part runs under a trickle of records, with the speed layer as in `lamina up` and a reader that asks for one
+cell after another. A view's cells change, so a new version is computed, goes live and moves. It is rolled back and
+moved forth. Then only its `final` changes. The reader and the speed layer are also measured before, for comparison. The
+second part runs with no other load: `lamina plan` of many changed views, and three changed views over many records.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from lamina.deployment import Deployment
 from lamina.render import Output
 
 AT_ONCE, PLANNED = 1.0, 5.0
-"""Seconds: of a change of `final` and of a rollback; of a plan."""
+"""Limits in seconds for a change of `final` or a rollback, and for a plan."""
 
 READER_BEYOND, SPEED_BEYOND = 50.0, 1.0
 """Milliseconds and seconds beyond the usual longest."""
@@ -61,31 +61,33 @@ SELECT country, city, window(ts, '30 days', '1 day').end AS until, count(*) AS e
        count_if(kind = 'buy') / count(*) AS rate, sum(quantity) FILTER (WHERE kind = 'buy') / count(*) AS pieces
 FROM events GROUP BY country, city, window(ts, '30 days', '1 day')""",
 )
-"""A rate by country; by country and city; and over the last 30 days of each day, in 30 windows of which an event is."""
+"""A rate by country. Then by country and city. Then over the last 30 days of each day, so each event is in 30
+windows.
+"""
 
 
 def more_cells(sql: str) -> str:
     """The view with one more aggregate, which needs new cells."""
-    columns, said, rest = sql.partition("FROM events")
-    return f"{columns.rstrip()}, max(seq) AS newest {said}{rest}"
+    columns, from_clause, rest = sql.partition("FROM events")
+    return f"{columns.rstrip()}, max(seq) AS newest {from_clause}{rest}"
 
 
 def other_final(sql: str, turn: int) -> str:
-    """The view with a column computed of the cells that it has."""
+    """The view with one more column that is computed from its existing cells."""
     return sql.replace("count(*) AS events", f"count(*) AS events, count(*) + {turn} AS shifted", 1)
 
 
 def at_once(opened: Deployment, files: Mapping[str, str]) -> float:
-    """Applies a change that needs no new cells; gives the seconds it took."""
+    """Applies a change that needs no new cells. Returns the seconds it took."""
     actions = {change.action for change in opened.plan(files)} - {"nothing"}
-    assert actions == {"update"}, f"this change is to be made at once, and is {actions}"
+    assert actions == {"update"}, f"this change should be an update, and is {actions}"
     began = time.monotonic()
     opened.apply(files, allow_break=True)
     return time.monotonic() - began
 
 
 def commanded(opened: Deployment, *arguments: str, files: Mapping[str, str] | None = None, code: int = 0) -> float:
-    """The seconds that a command takes, Python's start included; `files` are its catalog."""
+    """The seconds that a command takes, including Python's start. `files` are its catalog."""
     with folder_of(files or {}) as folder:
         catalog = ["--catalog", str(folder)] if files else []
         began = time.monotonic()
@@ -97,7 +99,7 @@ def commanded(opened: Deployment, *arguments: str, files: Mapping[str, str] | No
 
 
 def plan(output: Output, views: int) -> list[Figure]:
-    """`lamina plan` of a catalog in which every view has other cells than the one that is deployed."""
+    """Measures `lamina plan` of a catalog in which every view has other cells than the deployed one."""
     names = list(events.VIEWS)
     declared = {f"{names[n % len(names)]}_{n}": events.VIEWS[names[n % len(names)]] for n in range(views)}
     changed = {name: more_cells(sql) for name, sql in declared.items()}
@@ -109,7 +111,9 @@ def plan(output: Output, views: int) -> list[Figure]:
 
 
 def under_traffic(output: Output, held: int, warm_up: int, calm: int, turns: int) -> list[Figure]:
-    """A version computed, moved, rolled back and moved forth, and changes of `final`, beside readers and records."""
+    """Measures a version computed, moved, rolled back and moved forth, and changes of `final`, under readers and
+    records.
+    """
     days = max(1, min(events.DAYS, held // events.USERS))
     before = events.catalog(user_days=events.USER_DAYS, lanes=events.LANES)
     after = events.catalog(user_days=more_cells(events.USER_DAYS), lanes=events.LANES)
@@ -126,9 +130,9 @@ def under_traffic(output: Output, held: int, warm_up: int, calm: int, turns: int
             speed_layer(opened),
             watcher.watching(),
             reader.reading(opened, days),
-            traffic(opened, rate=TRICKLE, first=held) as told,
+            traffic(opened, rate=TRICKLE, first=held) as due_by,
         ):
-            watcher.wait_for(told)
+            watcher.wait_for(due_by)
             time.sleep(warm_up)
             output.tell(f"watching for {calm} s without a change")
             quiet = time.monotonic()
@@ -139,7 +143,7 @@ def under_traffic(output: Output, held: int, warm_up: int, calm: int, turns: int
             time.sleep(5)
             figures = turned(output, opened, after, turns)
             ended = time.monotonic()
-    # A pause that the change makes longer begins before it: the usual ends with the last commit before.
+    # A pause that the change makes longer begins before it, so the usual ends with the last commit before it.
     calmly = (quiet, max(at for at, _ in watcher.seen if at <= steps.began))
     step_by_step(output, steps, reader, watcher)
     return [
@@ -152,7 +156,7 @@ def under_traffic(output: Output, held: int, warm_up: int, calm: int, turns: int
 
 
 def step_by_step(output: Output, steps: Steps, reader: Reader, watcher: Watcher) -> None:
-    """Tells what each step of the version's change took of the reader's and the speed layer's time."""
+    """Narrates the effect of each step of the version's change on the reader and the speed layer."""
     for name, _ in steps.at:
         begin, end = steps.span(name)
         looks, gaps = reader.of(begin, end), watcher.gaps(begin, end)
@@ -164,7 +168,7 @@ def step_by_step(output: Output, steps: Steps, reader: Reader, watcher: Watcher)
 
 
 def turned(output: Output, opened: Deployment, files: Mapping[str, str], turns: int) -> list[Figure]:
-    """Rollbacks to the version before, and changes of `final`; each once more as a command."""
+    """Measures rollbacks to the version before, and changes of `final`, and repeats both as commands."""
     back, forth, final = [], [], []
     for turn in range(turns):
         began = time.monotonic()
@@ -196,7 +200,7 @@ Span = tuple[float, float]
 
 
 def usual(reader: Reader, watcher: Watcher, calm: Span) -> list[Figure]:
-    """What the reader and the speed layer show without a change."""
+    """The longest query of the reader and the longest pause of the speed layer without a change."""
     looks = [look.took for look in reader.of(*calm)]
     return [
         Figure("reader, usual p50", 1000 * percentile(looks, 0.5), "ms"),
@@ -206,7 +210,7 @@ def usual(reader: Reader, watcher: Watcher, calm: Span) -> list[Figure]:
 
 
 def noticed(reader: Reader, watcher: Watcher, calm: Span, during: Span, what: str) -> list[Figure]:
-    """How much longer than usual the longest query of the reader was, and the longest pause of the speed layer."""
+    """The longest query of the reader and the longest pause of the speed layer, beyond the usual."""
     looks = reader.of(*during)
     longest, beyond = looks[-1].took, looks[-1].took - reader.of(*calm)[-1].took
     pause = max(watcher.gaps(*during))
@@ -220,8 +224,9 @@ def noticed(reader: Reader, watcher: Watcher, calm: Span, during: Span, what: st
 
 
 def reprocess(output: Output, records: int) -> list[Figure]:
-    """New cells for three views over all records, which the master log holds, from the apply until they are read; then
-    for a rate that becomes finer while readers look at it.
+    """Measures new cells for three views over all records in the master log, from the apply until they are read.
+
+    Then measures a rate that becomes finer while readers look at it.
     """
     steps = Steps()
     with deployment(output) as opened:
@@ -241,18 +246,18 @@ def reprocess(output: Output, records: int) -> list[Figure]:
             counted = connection.exec_driver_sql("SELECT sum(events) FROM analytics.places").scalar_one()
         assert counted == records // events.PARTITIONS * events.PARTITIONS, f"the new version counts {counted:,}"
         opened.at = lambda place: None
-        told = finer(output, opened, counted)
+        finer_figures = finer(output, opened, counted)
     return [
         Figure(f"reprocess of three views, {records:,} records", took, "s"),
         Figure("reprocess of three views", records / took, "records/s", at_least=REPROCESSED),
         Figure("archive before, once, cold", records / archived, "records/s"),
         Figure("reprocess of three views, that archive counted", records / (took + archived), "records/s"),
-        *told,
+        *finer_figures,
     ]
 
 
 def finer(output: Output, opened: Deployment, records: int) -> list[Figure]:
-    """A rate is split and gains a span of time, over the same records, while readers look at it without a pause."""
+    """Splits a rate and gives it a span of time, over the same records, while readers look at it without a pause."""
     wrong, took, looked, stopping = list[str](), list[float](), list[float](), threading.Event()
 
     def look() -> None:
@@ -279,8 +284,8 @@ def finer(output: Output, opened: Deployment, records: int) -> list[Figure]:
             began = time.monotonic()
             opened.apply(events.catalog(**declared, ctr=sql), allow_break=True)
             took.append(time.monotonic() - began)
-    for each in wrong[:10]:
-        output.tell(each)
+    for problem in wrong[:10]:
+        output.tell(problem)
     return [
         Figure("a rate is split by city, then by 30 days, the longer apply", max(took), "s"),
         Figure("looks at it meanwhile", len(looked), ""),
@@ -290,17 +295,22 @@ def finer(output: Output, opened: Deployment, records: int) -> list[Figure]:
 
 
 @click.command()
-@click.option("--records", default=10_000_000, show_default=True, help="Over which three views are reprocessed.")
 @click.option(
-    "--held", default=1_000_000, show_default=True, help="Held where readers and the speed layer are watched."
+    "--records", default=10_000_000, show_default=True, help="Records over which three views are reprocessed."
 )
-@click.option("--views", default=200, show_default=True, help="Of the catalog that is planned.")
-@click.option("--warm-up", default=30, show_default=True, help="Seconds of traffic before anything is watched.")
-@click.option("--calm", default=60, show_default=True, help="Seconds that are watched without a change.")
-@click.option("--turns", default=5, show_default=True, help="Of rollbacks and of changes of final.")
+@click.option(
+    "--held",
+    default=1_000_000,
+    show_default=True,
+    help="Records in the views while readers and the speed layer are watched.",
+)
+@click.option("--views", default=200, show_default=True, help="Views of the planned catalog.")
+@click.option("--warm-up", default=30, show_default=True, help="Seconds of traffic before the measurement.")
+@click.option("--calm", default=60, show_default=True, help="Measured seconds without a change.")
+@click.option("--turns", default=5, show_default=True, help="Turns of rollbacks and of changes of final.")
 @benchmark
 def main(output: Output, records: int, held: int, views: int, warm_up: int, calm: int, turns: int) -> list[Figure]:
-    """Changed views: how long they take, what readers and the speed layer notice, the rate of a reprocess."""
+    """Changed views: their time, their effect on readers and the speed layer, and the rate of a reprocess."""
     return [*plan(output, views), *under_traffic(output, held, warm_up, calm, turns), *reprocess(output, records)]
 
 

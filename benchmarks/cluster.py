@@ -1,9 +1,9 @@
 """Every step on a Spark cluster of two workers with the master log in object storage, and while a worker is killed.
 
-A standalone master and two workers of one core each, from pyspark's own jars; the store is the embedded one, whose keys
-drivers and workers find in their environment. Each step is the command that an operator runs. It runs twice: once
-undisturbed, and once while a worker is killed halfway, together with its executors, as when its machine fails; the
-worker comes back when the step has ended. No command may fail, and every view must equal its SELECT in the end.
+The cluster is a standalone master and two workers of one core each, from pyspark's own jars. The store is the embedded
+one, and drivers and workers get its keys from their environment. Each step is the command that an operator runs. It
+runs twice: once undisturbed, and once while a worker is killed halfway, together with its executors, as if its machine
+failed. The worker is restarted after the step. No command may fail, and every view must equal its SELECT in the end.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LOOK_EVERY = 0.2
 
 
 def with_one_more(aggregate: str) -> dict[str, str]:
-    """The catalog whose views all have an aggregate more: each is computed from every record."""
+    """The catalog with one more aggregate in all views, each of which is then computed from every record."""
     views = {
         name: sql.replace("count(*) AS events", f"count(*) AS events, {aggregate}")
         for name, sql in events.VIEWS.items()
@@ -52,7 +52,9 @@ def with_one_more(aggregate: str) -> dict[str, str]:
 
 @dataclass
 class Cluster:
-    """Spark's master and workers as processes. environment: what drivers and workers are told, the store's keys too."""
+    """Spark's master and workers as processes. `environment` is that of drivers and workers, including the store's
+    keys.
+    """
 
     home: Path
     environment: Mapping[str, str]
@@ -62,7 +64,7 @@ class Cluster:
 
     @property
     def master(self) -> str:
-        """Its address, as LAMINA_SPARK_MASTER has it."""
+        """Its address for LAMINA_SPARK_MASTER."""
         return f"spark://127.0.0.1:{self.port}"
 
     def start(self) -> None:
@@ -80,25 +82,25 @@ class Cluster:
         self._spawn(f"worker {number}", "org.apache.spark.deploy.worker.Worker", *room, self.master)
 
     def kill_worker(self, number: int) -> None:
-        """Kills a worker with all that it has started, at once."""
+        """Kills a worker and its executors at once."""
         worker = self.processes.pop(f"worker {number}")
         executors = psutil.Process(worker.pid).children(recursive=True)
-        for each in (worker, *executors):
-            each.kill()
+        for process in (worker, *executors):
+            process.kill()
         worker.wait()
 
     def workers(self) -> list[dict[str, Any]]:
         """The workers that the master believes to live."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.page}/json/", timeout=10) as answer:
-            known: list[dict[str, Any]] = json.load(answer)["workers"]
-        return [each for each in known if each["state"] == "ALIVE"]
+            listed: list[dict[str, Any]] = json.load(answer)["workers"]
+        return [worker for worker in listed if worker["state"] == "ALIVE"]
 
     def tasks(self) -> int:
-        """The number of tasks that executors have finished since the cluster was started, by their logs."""
+        """The number of tasks that executors have finished since the cluster's start, by their logs."""
         return sum(log.read_text().count(": Finished task ") for log in self.home.glob("worker-*/app-*/*/stderr"))
 
     def wait_for(self, condition: Callable[[], bool], what: str) -> None:
-        """Returns when the condition holds; raises LaminaError with the master's log when it does not."""
+        """Returns when the condition holds. Raises LaminaError with the master's log if it does not in time."""
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
@@ -111,7 +113,7 @@ class Cluster:
             time.sleep(LOOK_EVERY)
 
     def stop(self) -> None:
-        """Ends whatever runs."""
+        """Ends all processes."""
         for process in self.processes.values():
             process.terminate()
         for process in self.processes.values():
@@ -135,7 +137,7 @@ def cluster(opened: Deployment) -> Iterator[Cluster]:
     store = Embedded(opened.settings.home).addresses().store
     assert store is not None
     java = java_home(opened.settings.home)
-    told = told_of(opened) | {
+    environment = told_of(opened) | {
         "AWS_ACCESS_KEY_ID": store.options["s3.access-key-id"],
         "AWS_SECRET_ACCESS_KEY": store.options["s3.secret-access-key"],
         "AWS_REGION": store.options["client.region"],
@@ -144,24 +146,24 @@ def cluster(opened: Deployment) -> Iterator[Cluster]:
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    made = Cluster(opened.settings.home, told)
-    made.environment = told | {
-        "LAMINA_SPARK_MASTER": made.master,
+    running = Cluster(opened.settings.home, environment)
+    running.environment = environment | {
+        "LAMINA_SPARK_MASTER": running.master,
         "LAMINA_WAREHOUSE": store.warehouse,
         "LAMINA_WAREHOUSE_OPTIONS": "s3.path-style-access=true",
     }
     try:
-        made.start()
-        yield made
+        running.start()
+        yield running
     finally:
-        made.stop()
+        running.stop()
 
 
 @dataclass(frozen=True)
 class Step:
-    """A command over so many records, and the seconds that it took.
+    """A command over a number of records, and the seconds that it took.
 
-    tasks: how many executors finished. killed: the seconds after which a worker was killed, None if none was.
+    `tasks` is the number of finished tasks. `killed` is the second in which a worker was killed, or None.
     """
 
     name: str
@@ -191,7 +193,7 @@ class Steps:
 
     def disturbed(self, name: str, records: int, *words: str) -> Step:
         """Runs a command, and kills a worker after half as many tasks as the command took undisturbed."""
-        before = next(each for each in self.done if each.name == name)
+        before = next(step for step in self.done if step.name == name)
         return self._run(name, records, words, before.tasks // 2)
 
     def _run(self, name: str, records: int, words: tuple[str, ...], halfway: int | None) -> Step:
@@ -232,8 +234,8 @@ class Steps:
         """The records that readers see in a view."""
         with analyst(self.opened) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT coalesce(sum(events), 0) FROM analytics.places")
-            (found,) = cursor.fetchone() or (0,)
-            return int(found)
+            (count,) = cursor.fetchone() or (0,)
+            return int(count)
 
 
 @click.command()
@@ -242,8 +244,8 @@ class Steps:
 def main(output: Output, records: int) -> list[Figure]:
     """Every step on a cluster with object storage, and while a worker is killed."""
     half = records // 2 // events.PARTITIONS * events.PARTITIONS
-    with deployment(output, store=True) as opened, cluster(opened) as made:
-        steps = Steps(opened, made, output)
+    with deployment(output, store=True) as opened, cluster(opened) as running:
+        steps = Steps(opened, running, output)
         opened.apply(events.catalog(**events.VIEWS))
         missing = []
         for run, held in ((steps.calm, half), (steps.disturbed, 2 * half)):
@@ -261,11 +263,11 @@ def main(output: Output, records: int) -> list[Figure]:
         missing.append(2 * half - steps.counted())
     return [
         *(
-            Figure(f"{each.name}, {'a worker killed' if each.killed else 'undisturbed'}", each.rate, "records/s")
-            for each in steps.done
+            Figure(f"{step.name}, {'a worker killed' if step.killed else 'undisturbed'}", step.rate, "records/s")
+            for step in steps.done
         ),
         Figure(
-            "steps in which a worker was killed", sum(each.killed is not None for each in steps.done), "", at_least=5
+            "steps in which a worker was killed", sum(step.killed is not None for step in steps.done), "", at_least=5
         ),
         Figure("records that were missing or too many", sum(map(abs, missing)), "", at_most=0),
         Figure("load average at the end", os.getloadavg()[0], ""),

@@ -1,4 +1,4 @@
-"""What every figure shares: a deployment in a folder of its own, and a figure with its target."""
+"""Shared parts of all benchmarks: a deployment in its own folder, and a figure with its target."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured value. A figure without a bound is there to be read; one with a bound is met or missed."""
+    """One measured value. A figure with a bound is met or missed. Without a bound it is only for reading."""
 
     name: str
     value: float
@@ -50,18 +50,18 @@ class Figure:
 
     @property
     def missed(self) -> bool:
-        """True when there is a bound and the value lies beyond it."""
+        """True if there is a bound and the value lies beyond it."""
         low = self.at_least is not None and self.value < self.at_least
         return low or (self.at_most is not None and self.value > self.at_most)
 
     @property
     def met(self) -> str:
-        """What the table says of the bound."""
+        """The verdict on the bound for the table: `yes`, `no` or empty."""
         return "" if not self.target else "no" if self.missed else "yes"
 
 
 def shown(value: float) -> str:
-    """Three significant digits, and no more digits before the point than there are.
+    """The value with three significant digits, and with all digits before the point.
 
     >>> shown(0.61234), shown(12.345), shown(151234.4)
     ('0.612', '12.3', '151,234')
@@ -70,18 +70,19 @@ def shown(value: float) -> str:
 
 
 def benchmark(measure: Callable[..., Sequence[Figure]]) -> Callable[..., None]:
-    """The command of a figure: measures it, prints what was found, exits 1 when a bound is missed.
+    """The command of a figure. It measures the figure, prints the results, and exits 1 if a bound is missed.
 
     `measure` takes the Output first, then the options that are declared above it.
     """
 
     @click.option("--json", "as_json", is_flag=True, help="Results as JSON, one object per line.")
     def command(*, as_json: bool, **options: Any) -> None:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is stopped, as on Ctrl-C
+        # As on Ctrl-C, everything that was started is stopped.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         output = Output(as_json=as_json)
         busy = os.getloadavg()[0]
         began = datetime.now(UTC)
-        found = measure(output, **options)
+        figures = measure(output, **options)
         memory = psutil.virtual_memory().total / 2**30
         output.text(
             f"{began:%Y-%m-%d %H:%M} UTC, {os.cpu_count()} cores, {memory:.0f} GiB, load average {busy:.2f} before",
@@ -92,9 +93,9 @@ def benchmark(measure: Callable[..., Sequence[Figure]]) -> Callable[..., None]:
         )
         output.table(
             ("figure", "measured", "unit", "target", "met"),
-            [(f.name, f.value if as_json else shown(f.value), f.unit, f.target, f.met) for f in found],
+            [(f.name, f.value if as_json else shown(f.value), f.unit, f.target, f.met) for f in figures],
         )
-        sys.exit(1 if any(figure.missed for figure in found) else 0)
+        sys.exit(1 if any(figure.missed for figure in figures) else 0)
 
     command.__name__ = measure.__module__.rpartition(".")[2]
     command.__doc__ = measure.__doc__
@@ -103,9 +104,9 @@ def benchmark(measure: Callable[..., Sequence[Figure]]) -> Callable[..., None]:
 
 @contextmanager
 def deployment(output: Output, *, store: bool = False) -> Iterator[Deployment]:
-    """A deployment with nothing in its catalog, over services that live as long as the block.
+    """A deployment with an empty catalog, over services that live as long as the block.
 
-    store: with the master log in an object storage.
+    With `store`, the master log is in an object storage.
     """
     home = Path(tempfile.mkdtemp(prefix="lamina-benchmark-"))
     (home / "jars").symlink_to(REPOSITORY / ".lamina" / "jars")
@@ -120,14 +121,14 @@ def deployment(output: Output, *, store: bool = False) -> Iterator[Deployment]:
             SpeedProcess(home).stop()
             if opened is not None:
                 opened.close()
-        finally:  # Spark may be gone already, and then refuses to be closed
+        finally:  # a Spark that has ended refuses to be closed
             Embedded(home).stop()
             shutil.rmtree(home, ignore_errors=True)
 
 
 @contextmanager
 def another_database(opened: Deployment, name: str) -> Iterator[Deployment]:
-    """The same services and the same Spark, with an empty database: its progress begins where the topics begin."""
+    """The same services and the same Spark, with an empty database: progress begins where the topics begin."""
     with opened.database.autocommit() as connection:
         connection.exec_driver_sql(f"CREATE DATABASE {name}")
 
@@ -148,7 +149,7 @@ def another_database(opened: Deployment, name: str) -> Iterator[Deployment]:
 
 
 def catch_up(opened: Deployment) -> float:
-    """Runs the speed layer until every record that is in Kafka now is in Postgres; gives the seconds it took."""
+    """Runs the speed layer until every record that is in Kafka now is in Postgres. Returns the seconds it took."""
     layer = opened.speed(threading.Event(), max_records=MAX_RECORDS)
     began = monotonic()
     layer.run(until_caught_up=True)
@@ -156,12 +157,12 @@ def catch_up(opened: Deployment) -> float:
 
 
 MAX_RECORDS = 500_000
-"""Records of a micro-batch at the most: the default of `lamina speed`."""
+"""Records of a micro-batch at most: the default of `lamina speed`."""
 
 
 @contextmanager
 def speed_layer(opened: Deployment) -> Iterator[None]:
-    """The speed layer in a process of its own, as `lamina up` starts it."""
+    """The speed layer in its own process, as `lamina up` starts it."""
     process = SpeedProcess(opened.settings.home)
     running = process.start()
     try:
@@ -172,12 +173,12 @@ def speed_layer(opened: Deployment) -> Iterator[None]:
 
 
 def environment(**ours: str) -> dict[str, str]:
-    """What a command of Lamina's is told: our settings, and none of whoever measures."""
+    """The environment of a Lamina command: our settings, and none of the person who measures."""
     return {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")} | ours
 
 
 def told_of(opened: Deployment) -> dict[str, str]:
-    """What a command is told that works on a deployment of ours."""
+    """The environment of a command that works on this deployment."""
     return environment(LAMINA_HOME=str(opened.settings.home))
 
 
@@ -192,20 +193,20 @@ def folder_of(files: Mapping[str, str]) -> Iterator[Path]:
 
 @contextmanager
 def threads(stopping: threading.Event, *run: Callable[[], None]) -> Iterator[None]:
-    """Each of these in a thread of its own, until the block ends: then `stopping` is set, and they are waited for."""
-    started = [threading.Thread(target=each) for each in run]
-    for each in started:
-        each.start()
+    """Runs each function in its own thread. At the end of the block, sets `stopping` and waits for the threads."""
+    started = [threading.Thread(target=work) for work in run]
+    for thread in started:
+        thread.start()
     try:
         yield
     finally:
         stopping.set()
-        for each in started:
-            each.join()
+        for thread in started:
+            thread.join()
 
 
 def analyst(opened: Deployment) -> psycopg2.extensions.connection:
-    """A connection of the analyst's, every statement in a snapshot of its own."""
+    """A connection of the analyst's, with a new snapshot for every statement."""
     assert opened.settings.analyst is not None
     connection = psycopg2.connect(opened.settings.analyst, options="-c timezone=UTC")
     connection.autocommit = True
@@ -218,7 +219,7 @@ def nowhere(rows: DataFrame) -> None:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which that share of the others lie (nearest rank); `values` are sorted.
+    """The value below which this share of the values lies (nearest rank). `values` must be sorted.
 
     >>> percentile([1.0, 2.0, 3.0, 4.0], 0.5), percentile([1.0, 2.0, 3.0, 4.0], 1.0)
     (2.0, 4.0)
@@ -227,7 +228,9 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def in_turns(output: Output, sides: Mapping[str, Callable[[int], float]], turns: int) -> dict[str, list[float]]:
-    """The seconds that each side takes, measured in turns; one turn of each before warms it and is not counted."""
+    """The seconds that each side takes, measured in turns. The first turn of each side is a warm-up, and does not
+    count.
+    """
     took: dict[str, list[float]] = {name: [] for name in sides}
     for turn in range(turns + 1):
         for name, run in sides.items():
@@ -239,10 +242,10 @@ def in_turns(output: Output, sides: Mapping[str, Callable[[int], float]], turns:
 
 
 def median_ratio(above: Sequence[float], below: Sequence[float]) -> float:
-    """The median of the ratios of what was measured in the same turn."""
+    """The median of the ratios between values of the same turn."""
     return statistics.median(a / b for a, b in zip(above, below, strict=True))
 
 
 def spread(seconds: Mapping[str, Sequence[float]]) -> str:
     """Measured seconds per side, for narration."""
-    return "; ".join(f"{name} {', '.join(f'{s:.1f}' for s in each)} s" for name, each in seconds.items())
+    return "; ".join(f"{name} {', '.join(f'{s:.1f}' for s in took)} s" for name, took in seconds.items())

@@ -1,4 +1,4 @@
-"""How long views take to compile: each view of the examples alone, and a catalog of two hundred of them."""
+"""The time that views take to compile: each view of the examples alone, and a catalog of two hundred of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lamina.render import Output
 from view_algebra import compile_catalog
 
 PER_VIEW, PER_CATALOG = 50.0, 5.0
-"""Milliseconds and seconds."""
+"""Limits in milliseconds for a view, and in seconds for a catalog."""
 
 EXAMPLE = REPOSITORY / "examples" / "clicks"
 
@@ -33,10 +33,10 @@ def main(output: Output, views: int, turns: int) -> list[Figure]:
         milliseconds = statistics.median(_seconds(files) for _ in range(turns)) * 1000
         took[name] = milliseconds
         output.tell(f"{name}: {milliseconds:.1f} ms")
-    catalog, known = dict(source), "|".join(declared)
+    catalog, names = dict(source), "|".join(declared)
     for number in range(-(-views // len(declared))):
         catalog |= {
-            f"{name}_{number}.sql": re.sub(rf"\b(CREATE VIEW|FROM) ({known})\b", rf"\1 \2_{number}", text)
+            f"{name}_{number}.sql": re.sub(rf"\b(CREATE VIEW|FROM) ({names})\b", rf"\1 \2_{number}", text)
             for name, text in declared.items()
         }
     count = len(catalog) - len(source)

@@ -1,4 +1,4 @@
-"""What the figures are measured on: a shop's events, three views of them, and one view with a cell per user and day."""
+"""The data of the benchmarks: a shop's events, three views of them, and one view with a cell per user and day."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ SELECT date_trunc('HOUR', ts) AS hour, product_id,
        count(*) AS events, min(price) AS cheapest, max(price) AS dearest, avg(price) AS average
 FROM events GROUP BY date_trunc('HOUR', ts), product_id""",
 }
-"""The three views of the catch-up figure, as Spark SQL: of 500,000 events they make 65 thousand cells."""
+"""The three views of the catch-up figure, as Spark SQL. 500,000 events give 65 thousand cells."""
 
 LANES = "SELECT kafka_partition AS lane, max(seq) AS newest FROM events GROUP BY kafka_partition"
-"""Tells which events can be read: within a partition, all up to `newest`."""
+"""The events that can be read: within a partition, all up to `newest`."""
 
 USER_DAYS = """
 SELECT to_date(ts) AS day, user_id, count(*) AS events, sum(price) AS spent FROM events GROUP BY to_date(ts), user_id"""
 
 DAYS, USERS = 400, 5_000
-"""Of `user_days`: two million cells."""
+"""Size of `user_days`: two million cells."""
 
 VISITORS = 50_000
 """Different users of a day, and of an hour."""
@@ -54,32 +54,32 @@ def catalog(**views: str) -> dict[str, str]:
 
 
 def send_a_day(opened: Deployment, records: int) -> None:
-    """Events of one day, evenly spread, of 50,000 users in 500 cities with 3,000 products."""
+    """Sends events of one day, evenly spread, of 50,000 users in 500 cities with 3,000 products."""
     ts = f"timestamp '{FIRST_DAY}' + make_interval(0, 0, 0, 0, 0, 0, CAST(seq * 86400 / {records} AS DECIMAL(18,6)))"
     _send(opened, records, ts, f"pmod(hash(seq, 1), {VISITORS})")
 
 
 def send_an_hour(opened: Deployment, records: int, *, until: datetime) -> None:
-    """Events of the hour before an instant, evenly spread, of the same users, cities and products."""
+    """Sends events of the hour before an instant, evenly spread, of the same users, cities and products."""
     first = int((until - timedelta(hours=1)).timestamp() * 1_000_000)
     ts = f"timestamp_micros({first} + seq * 3600000000 DIV {records})"
     _send(opened, records, ts, f"pmod(hash(seq, 1), {VISITORS})")
 
 
 def send_user_days(opened: Deployment, records: int, *, days: int, users: int) -> None:
-    """One event for each user and day, day by day; those above days × users fall on any of them."""
+    """Sends one event for each user and day, day by day. Further events fall on any of these."""
     cell = f"if(seq < {days * users}, seq, pmod(xxhash64(seq), {days * users}))"
     ts = f"timestamp '{FIRST_DAY}' + make_interval(0, 0, 0, CAST({cell} DIV {users} AS INT), 12, 0, 0)"
     _send(opened, records, ts, f"{cell} % {users}")
 
 
 def one_live(seq: int) -> bytes:
-    """The event `seq` as it is sent while a figure is measured: of the last day of both kinds of history."""
+    """The event `seq` for sending during a measurement, on the last day of both kinds of history."""
     return _one(seq, USERS, "2027-02-04T12:00:00.000Z")
 
 
 def one_now(seq: int) -> bytes:
-    """The event `seq` as it is sent while a figure is measured, of the instant at which it is sent."""
+    """The event `seq` for sending during a measurement, with the current time."""
     return _one(seq, VISITORS, datetime.now(UTC).isoformat(timespec="milliseconds"))
 
 
@@ -93,7 +93,7 @@ def _one(seq: int, users: int, ts: str) -> bytes:
 
 
 def _send(opened: Deployment, records: int, ts: str, user: str) -> None:
-    """Writes JSON records with Spark; each partition of the topic holds its share in the order of `seq`."""
+    """Writes JSON records with Spark. Each partition of the topic holds its share in the order of `seq`."""
     share = records // PARTITIONS
     events = opened.spark.range(0, share * PARTITIONS, 1, PARTITIONS).selectExpr(
         f"CAST(id DIV {share} AS INT) AS partition", f"id % {share} * {PARTITIONS} + id DIV {share} AS seq"

@@ -1,7 +1,7 @@
-"""What it costs that a single broker has a record on disk before it acknowledges it.
+"""The cost of a single broker having a record on disk before it acknowledges the record.
 
-Three brokers after each other, the same records: one that leaves writing to the operating system, one that flushes each
-second, one that flushes with every append. Each takes records as fast as it can, and then 2,000 a second.
+Three brokers, one after another, get the same records: one leaves writing to the operating system, one flushes each
+second, one flushes with every append. Each takes records as fast as it can, and then 2,000 a second.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ RECORD = b"x" * 150
 
 
 @click.command()
-@click.option("--records", default=500_000, show_default=True, help="Sent as fast as the broker takes them.")
-@click.option("--seconds", default=20, show_default=True, help="How long 2,000 a second are sent.")
+@click.option("--records", default=500_000, show_default=True, help="Records sent as fast as the broker takes them.")
+@click.option("--seconds", default=20, show_default=True, help="Seconds with 2,000 records each.")
 @benchmark
 def main(output: Output, records: int, seconds: int) -> list[Figure]:
-    """What flushing costs a broker that holds the only copy."""
-    found = []
+    """The cost of flushing for a broker that holds the only copy."""
+    figures = []
     for name, settings in SETTINGS.items():
         rate, waits = _measured(settings, records, seconds)
-        found += [
+        figures += [
             Figure(f"{name}: taken", rate, "records/s"),
             Figure(f"{name}: until acknowledged, p50", 1000 * percentile(waits, 0.5), "ms"),
             Figure(f"{name}: until acknowledged, p99", 1000 * percentile(waits, 0.99), "ms"),
         ]
         output.tell(f"{name}: {rate:,.0f} records/s")
-    return found
+    return figures
 
 
 def _measured(settings: Mapping[str, str], records: int, seconds: int) -> tuple[float, list[float]]:
@@ -82,7 +82,7 @@ def _flood(brokers: Brokers, records: int) -> None:
 
 
 def _paced(address: str, seconds: int) -> list[float]:
-    """How long each record waited until it was acknowledged, at the rate."""
+    """The seconds that each record waited for its acknowledgement, at the rate."""
     producer = KafkaProducer(bootstrap_servers=address, acks="all", linger_ms=5)
     waits: list[float] = []
 

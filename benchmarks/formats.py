@@ -1,7 +1,7 @@
 """Reading records of each format, against reading the same records as JSON.
 
-The records are those of the catch-up figure, as raw records in a file. Each side reads all of it through the text by
-which both layers read, and writes nowhere. Neither Kafka nor Postgres takes part.
+The records are those of the catch-up figure, as raw records in a file. Each side reads the whole file through the text
+by which both layers read, and writes nowhere. Neither Kafka nor Postgres takes part.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ EVENTS = """named_struct(
 
 
 @click.command()
-@click.option("--records", default=1_000_000, show_default=True, help="How many records.")
-@click.option("--turns", default=3, show_default=True, help="How often each format is measured.")
+@click.option("--records", default=1_000_000, show_default=True, help="Number of records.")
+@click.option("--turns", default=3, show_default=True, help="Turns of each format.")
 @benchmark
 def main(output: Output, records: int, turns: int) -> list[Figure]:
-    """Measures how fast records of each format are read."""
+    """Measures the rate at which records of each format are read."""
     with deployment(output) as opened, tempfile.TemporaryDirectory() as folder:
         sides = {name: _side(opened.spark, folder, name, records) for name in VALUES}
         took = in_turns(output, sides, turns)
@@ -85,11 +85,11 @@ def main(output: Output, records: int, turns: int) -> list[Figure]:
 
 
 def _side(spark: SparkSession, folder: str, name: str, records: int) -> Callable[[int], float]:
-    """Reads the records of a format once, and gives the seconds it took."""
+    """Returns a function that reads the records of a format once, and returns the seconds it took."""
     source, path = _source(name), f"{folder}/{name}"
-    made: Any = arrow_udf  # whose stub wants a number for a function of arrays
-    spark.udf.register("avro_of", made(_avro, "binary"))
-    spark.udf.register("protobuf_of", made(_protobuf, "binary"))
+    udf: Any = arrow_udf  # its stub wants a number for a function of arrays
+    spark.udf.register("avro_of", udf(_avro, "binary"))
+    spark.udf.register("protobuf_of", udf(_protobuf, "binary"))
     raw = spark.range(0, records, 1, 4).selectExpr("id % 4 AS partition_of", f"{EVENTS} AS event")
     raw.selectExpr(
         f"'{name}' AS topic",
@@ -113,23 +113,23 @@ def _side(spark: SparkSession, folder: str, name: str, records: int) -> Callable
 
 
 def _avro(events: pa.Array) -> pa.Array:
-    """Events in Avro, of their JSON."""
+    """The events in Avro, from their JSON."""
     schema = fastavro.parse_schema(SCHEMA)
     values = []
     for text in events.to_pylist():
         event, datum = json.loads(text), io.BytesIO()
-        told = {"price": Decimal(str(event["price"])), "ts": datetime.fromisoformat(event["ts"])}
-        fastavro.schemaless_writer(datum, schema, event | told)
+        typed = {"price": Decimal(str(event["price"])), "ts": datetime.fromisoformat(event["ts"])}
+        fastavro.schemaless_writer(datum, schema, event | typed)
         values.append(datum.getvalue())
     return pa.array(values, pa.binary())
 
 
 def _protobuf(events: pa.Array) -> pa.Array:
-    """Events in Protobuf, of their JSON."""
-    made, values = message_of(Schema("PROTOBUF", PROTO), None), []
+    """The events in Protobuf, from their JSON."""
+    message, values = message_of(Schema("PROTOBUF", PROTO), None), []
     for text in events.to_pylist():
         event = json.loads(text, parse_float=str)
-        values.append(made(**event | {"ts": datetime.fromisoformat(event["ts"])}).SerializeToString())
+        values.append(message(**event | {"ts": datetime.fromisoformat(event["ts"])}).SerializeToString())
     return pa.array(values, pa.binary())
 
 

@@ -1,8 +1,8 @@
-"""Reading joins: orders by the country of who ordered, and by hour, as users are now and as they were then.
+"""Reading joins: orders by the country of the user, and by hour, as users are now and as they were then.
 
-The same SELECT is run over plain Postgres tables of the raw rows: orders, users, and all versions of users. The analyst
-asks each side in turns, and both answer alike. A rebuild of both views, which computes the cells of all sides anew, is
-timed as well.
+The same SELECT runs over plain Postgres tables of the raw rows: orders, users, and all versions of users. The analyst
+asks each side in turns, and both must give equal rows. A rebuild of both views, which computes the cells of all sides
+again, is measured as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from serving_layer.postgres.cells import copy
 from serving_layer.postgres.copying import Rows
 
 AT_MOST, FEWER_AT_MOST = 1.1, 0.5
-"""Of the time that raw rows take: where there are about as many cells as orders, and where there are fewer."""
+"""Largest shares of the raw rows' time: with about as many cells as orders, and with fewer cells."""
 
 CATALOG = {
     "sources.sql": """
@@ -68,13 +68,13 @@ SIDES = {
         AT_MOST,
     ),
 }
-"""The view, the same over raw rows, and what share of the time of these it may take."""
+"""The view, the same SELECT over raw rows, and the largest share of its time."""
 
 _FIRST = "timestamp '2026-01-01'"
 
 
 def send(opened: Deployment, orders: int, users: int, moves: int) -> None:
-    """Orders over 30 days, and each user's versions, of which the first is there before all orders."""
+    """Sends orders over 30 days, and each user's versions. A user's first version is earlier than all orders."""
     spark = opened.spark
     ts = f"{_FIRST} + make_interval(0, 0, 0, 0, 0, 0, CAST(id * 2592000 / {orders} AS DECIMAL(18,6)))"
     ordered = spark.range(0, orders, 1, 4).selectExpr(
@@ -113,15 +113,15 @@ def copy_raw_rows(opened: Deployment) -> None:
 
 
 def _load(opened: Deployment, table: str, columns: list[str], rows) -> None:  # type: ignore[no-untyped-def]
-    given = Rows()
-    given.add(rows)
+    rows_to_copy = Rows()
+    rows_to_copy.add(rows)
     with opened.database.begin() as connection:
-        copy(connection, f"public.{table} ({', '.join(columns)})", given)
+        copy(connection, f"public.{table} ({', '.join(columns)})", rows_to_copy)
 
 
 def measure(opened: Deployment, turns: int) -> list[Figure]:
     """Seconds of each SELECT on each side, and the ratio of the medians."""
-    connection, found = analyst(opened), []
+    connection, figures = analyst(opened), []
     with connection.cursor() as cursor:
         for name, (view, raw, at_most) in SIDES.items():
             took: dict[str, list[float]] = {view: [], raw: []}
@@ -134,26 +134,26 @@ def measure(opened: Deployment, turns: int) -> list[Figure]:
                     took[side] += [perf_counter() - began] if turn else []
                 assert answers[0] == answers[1], f"{name}: the view and the raw rows answer differently"
             ours, theirs = (statistics.median(took[side]) for side in (view, raw))
-            found += [Figure(f"{name}: view", ours, "s"), Figure(f"{name}: raw rows", theirs, "s")]
-            found.append(Figure(f"{name}: view / raw rows", ours / theirs, "", at_most=at_most))
+            figures += [Figure(f"{name}: view", ours, "s"), Figure(f"{name}: raw rows", theirs, "s")]
+            figures.append(Figure(f"{name}: view / raw rows", ours / theirs, "", at_most=at_most))
     connection.close()
-    return found
+    return figures
 
 
 @click.command()
 @click.option("--orders", default=1_000_000, show_default=True)
 @click.option("--users", default=100_000, show_default=True)
 @click.option("--moves", default=3, show_default=True, help="Versions of each user.")
-@click.option("--turns", default=7, show_default=True, help="Of each side, after one that warms it.")
+@click.option("--turns", default=7, show_default=True, help="Turns of each side, after a warm-up turn.")
 @benchmark
 def main(output: Output, orders: int, users: int, moves: int, turns: int) -> list[Figure]:
-    """Reading joins by hour and country, against the same SELECT over raw rows; and their rebuild."""
+    """Reading joins by hour and country, against the same SELECT over raw rows, and their rebuild."""
     with deployment(output) as opened:
         opened.apply(CATALOG)
         send(opened, orders, users, moves)
         output.tell(f"{orders:,} orders and {users * moves:,} versions of users are in Kafka")
         caught_up = catch_up(opened)
-        opened.batch.rebuild()  # which archives
+        opened.batch.rebuild()  # the rebuild archives
         began = monotonic()
         opened.batch.rebuild()
         rebuilt = monotonic() - began

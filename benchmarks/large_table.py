@@ -1,8 +1,8 @@
-"""A table of five million keys: how fast it is loaded and updated, what a key takes, and how fresh it is under updates.
+"""A table of five million keys: rates of loading and updating, bytes per key, and freshness under updates.
 
-The keys are loaded once and then updated at random, both by catching up. Then 2,000 updates come a second, while the
-speed layer runs as `lamina up` runs it. One in ten of a partition updates a key that tells how far the partition has
-been read; the others count as seen when it is, and no sooner.
+The keys are loaded once and then updated at random, both by catching up. Then 2,000 updates a second arrive, while the
+speed layer runs as in `lamina up`. Every tenth update of a partition changes a marker key, which shows how far the
+partition has been read. The other updates count as seen only when the marker after them is seen.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ OPTIONS = {
 """The OPTIONS of the source, by format."""
 
 CHANGE = '{"before":null,"after":ROW,"source":{"ts_ms":SEQ,"snapshot":"false"},"op":"u","ts_ms":SEQ}'
-"""A change of Debezium, without its schema; the sequence number is the time of the commit in milliseconds."""
+"""A change of Debezium without its schema. The sequence number is the time of the commit in milliseconds."""
 
 TELLS_EVERY = 10
-"""Updates of a partition, of which one tells how far it has been read."""
+"""Updates of a partition per update of its marker key."""
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def update(seq: int, *, keys: int, format: str) -> bytes:
-    """The update `seq`, a millisecond after the one before: of some key, or of the one that tells of its partition."""
+    """The update `seq`, a millisecond after the one before, of some key or of its partition's marker."""
     turn, lane = divmod(seq, events.PARTITIONS)
     id = seq * 2_654_435_761 % keys if turn % TELLS_EVERY else -1 - lane
     ts = (BEGAN + timedelta(milliseconds=seq)).isoformat()
@@ -55,7 +55,7 @@ def update(seq: int, *, keys: int, format: str) -> bytes:
 
 
 def send(opened: Deployment, first: int, records: int, id: str, format: str) -> None:
-    """Writes `records` updates with Spark; `id` is the key of the update `seq`, as Spark SQL."""
+    """Writes `records` updates with Spark. `id` is the key of the update `seq`, as Spark SQL."""
     row = f"""to_json(named_struct(
           'id', {id}, 'seq', seq, 'name', concat('user ', {id}), 'country', concat('C', seq % 40),
           'score', CAST(seq % 1000 + 0.25 AS DECIMAL(8,2)),
@@ -74,9 +74,9 @@ def send(opened: Deployment, first: int, records: int, id: str, format: str) -> 
 
 @click.command()
 @click.option("--keys", default=5_000_000, show_default=True)
-@click.option("--updates", default=1_000_000, show_default=True, help="Caught up with, of random keys.")
+@click.option("--updates", default=1_000_000, show_default=True, help="Updates of random keys to catch up with.")
 @click.option("--warm-up", default=60, show_default=True, help="Seconds of traffic that are not measured.")
-@click.option("--seconds", default=120, show_default=True, help="Seconds of traffic that are.")
+@click.option("--seconds", default=120, show_default=True, help="Seconds of measured traffic.")
 @click.option("--format", type=click.Choice(list(OPTIONS)), default="json", show_default=True)
 @benchmark
 def main(output: Output, keys: int, updates: int, warm_up: int, seconds: int, format: str) -> list[Figure]:
@@ -91,30 +91,30 @@ def main(output: Output, keys: int, updates: int, warm_up: int, seconds: int, fo
         send(opened, keys, updates, f"pmod(xxhash64(seq), {keys})", format)
         updated = updates / catch_up(opened)
         output.tell(f"loaded at {loaded:,.0f} records/s, updated at {updated:,.0f}")
-        opened.spark.stop()  # its memory and its threads are the speed layer's now
+        opened.spark.stop()  # frees its memory and its threads for the speed layer
         watcher, first = Watcher(opened), keys + updates
         sending = traffic(opened, rate=RATE, first=first, event=partial(update, keys=keys, format=format))
-        with speed_layer(opened), watcher.watching(), sending as told:
-            watcher.wait_for(told)
+        with speed_layer(opened), watcher.watching(), sending as sender:
+            watcher.wait_for(sender)
             output.tell(f"warming for {warm_up} s, then measuring for {seconds} s")
             time.sleep(warm_up)
             begin = time.monotonic()
             time.sleep(seconds)
             end, busy = time.monotonic(), os.getloadavg()[1]
-            time.sleep(5)  # the last of them are still to be seen
+            time.sleep(5)  # the last updates become visible
         after = size_of_cells(opened) / keys
-    found = watcher.freshness(told, begin, end)
+    ages = watcher.freshness(sender, begin, end)
     return [
         Figure("loaded", loaded, "records/s"),
         Figure("updated, keys at random", updated, "records/s"),
         Figure("of a key in Postgres, with its index, loaded", size, "bytes"),
         Figure("the same after the updates", after, "bytes"),
-        Figure("updates measured", len(found), ""),
-        Figure("updates never seen", max(0, int((end - begin) * RATE) - len(found)), "", at_most=0),
-        Figure("freshness, p50", percentile(found, 0.5), "s"),
-        Figure("freshness, p99", percentile(found, 0.99), "s", at_most=P99),
-        Figure("freshness, max", found[-1], "s"),
-        Figure("sender behind its schedule, max", told.latest.value, "s"),
+        Figure("updates measured", len(ages), ""),
+        Figure("updates never seen", max(0, int((end - begin) * RATE) - len(ages)), "", at_most=0),
+        Figure("freshness, p50", percentile(ages, 0.5), "s"),
+        Figure("freshness, p99", percentile(ages, 0.99), "s", at_most=P99),
+        Figure("freshness, max", ages[-1], "s"),
+        Figure("sender behind its schedule, max", sender.latest.value, "s"),
         Figure("load average while measuring", busy, ""),
     ]
 

@@ -1,8 +1,8 @@
-"""The last hour every five seconds, at 2,000 events a second: how long the window that lasts until now takes to read.
+"""The last hour every five seconds, at 2,000 events a second: the time to read the window that ends now.
 
-An hour of traffic is there already: 7.2 million events of 50,000 visitors, each of whom comes 144 times. The view
-counts all page views and the different visitors, exactly. The first minute after the speed layer's start, which warms
-it, is not measured.
+An hour of traffic is counted already: 7.2 million events of 50,000 visitors, each with 144 events. The view counts all
+page views and the different visitors, exactly. The first minute after the speed layer's start is a warm-up, and is not
+measured.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ WHERE n.nspname = 'cells' AND c.relkind = 'r'"""
 
 
 @click.command()
-@click.option("--seconds", default=60, show_default=True, help="How long it is read, once a second.")
+@click.option("--seconds", default=60, show_default=True, help="Seconds of reading, once a second.")
 @click.option("--records", default=3600 * RATE, show_default=True, help="Events of the hour before.")
-@click.option("--warm-up", default=60, show_default=True, help="Seconds of traffic before, in which it is not.")
+@click.option("--warm-up", default=60, show_default=True, help="Seconds of traffic before the measurement.")
 @benchmark
 def main(output: Output, seconds: int, records: int, warm_up: int) -> list[Figure]:
     """Reading the last hour, every five seconds, for now."""
@@ -57,17 +57,17 @@ def main(output: Output, seconds: int, records: int, warm_up: int) -> list[Figur
         with speed_layer(opened), traffic(opened, rate=RATE, first=records, event=events.one_now):
             connection = analyst(opened)
             with connection.cursor() as cursor:
-                while not _read(cursor):  # the speed layer has started
+                while not _read(cursor):  # until the speed layer has started
                     time.sleep(1)
                 output.tell(f"warming for {warm_up} s, then reading for {seconds} s")
                 time.sleep(warm_up)
                 for _ in range(seconds):
                     time.sleep(1)
                     began = time.monotonic()
-                    found = _read(cursor)
+                    rows = _read(cursor)
                     taken.append(1000 * (time.monotonic() - began))
-                    assert found, "the window that lasts until now is not there"
-                views, visitors = found[0]
+                    assert rows, "the window that lasts until now is not there"
+                views, visitors = rows[0]
             busy = os.getloadavg()[0]
             connection.close()
         with opened.database.snapshot() as reading:

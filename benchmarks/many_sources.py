@@ -1,7 +1,7 @@
-"""Many small sources: how long the speed layer takes to catch up with all of them, how fresh they are, what it costs.
+"""Many small sources: the time to catch up with all of them, their freshness, and the use of the cores.
 
-Every source has a topic of two partitions and two views of its records. A backlog is there before the speed layer
-starts, as `lamina up` starts it. Then records trickle into each source, which is measured; then none come.
+Every source has a topic of two partitions and two views of its records. There is a backlog before the speed layer
+starts, as `lamina up` starts it. Then records trickle into each source, which is measured. Then no records come.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ LOOK_EVERY = 0.05
 
 @dataclass
 class Trickle:
-    """A record per source and `every` seconds, one source after the other; and when each could be read."""
+    """Sends a record to each source every `every` seconds, one source after another, and notes when it could
+    be read.
+    """
 
     opened: Deployment
     sources: int
@@ -50,7 +52,7 @@ class Trickle:
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def send(self) -> None:
-        """Sends until it is stopped; what is measured begins when a record is due."""
+        """Sends until it is stopped. A record's measured time begins when the record is due."""
         self.sent = [[] for _ in range(self.sources)]
         began, number = time.monotonic(), 0
         with self.opened.brokers.producer() as producer:
@@ -64,7 +66,7 @@ class Trickle:
                 number += 1
 
     def watch(self, held: int) -> None:
-        """Notes of each record when it was due and for how long it could not be read."""
+        """Notes for each record when it was due, and the seconds until it could be read."""
         counts = " UNION ALL ".join(f"SELECT {n}, records FROM analytics.count{n}" for n in range(self.sources))
         seen = [0] * self.sources
         with analyst(self.opened) as connection, connection.cursor() as cursor:
@@ -78,7 +80,7 @@ class Trickle:
 
     @contextmanager
     def going(self, held: int) -> Iterator[None]:
-        """Sends and watches as long as the block lasts; `held` records of each source were there before."""
+        """Sends and watches as long as the block lasts. Each source had `held` records before."""
         self.sent = [[] for _ in range(self.sources)]
         with threads(self.stopping, self.send, partial(self.watch, held)):
             yield
@@ -91,16 +93,16 @@ def record(number: int) -> bytes:
 
 
 def cpu_seconds(opened: Deployment) -> float:
-    """What the speed layer's processes have used of the cores so far."""
+    """CPU seconds that the speed layer's processes have used so far."""
     running = SpeedProcess(opened.settings.home).find()
     assert running is not None
     process = psutil.Process(running.pid)
-    times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
-    return float(sum(each.user + each.system for each in times))
+    times = [member.cpu_times() for member in (process, *process.children(recursive=True))]
+    return float(sum(spent.user + spent.system for spent in times))
 
 
 def wait_until_counted(opened: Deployment, sources: int, records: int) -> float:
-    """Seconds until every source's view has so many records."""
+    """Seconds until every source's view counts this many records."""
     began = time.monotonic()
     counts = " UNION ALL ".join(f"SELECT records FROM analytics.count{n}" for n in range(sources))
     with analyst(opened) as connection, connection.cursor() as cursor:
@@ -113,11 +115,11 @@ def wait_until_counted(opened: Deployment, sources: int, records: int) -> float:
 
 
 @click.command()
-@click.option("--sources", default=40, show_default=True, help="How many.")
-@click.option("--held", default=100, show_default=True, help="Records of each before the speed layer starts.")
+@click.option("--sources", default=40, show_default=True, help="Number of sources.")
+@click.option("--held", default=100, show_default=True, help="Records of each source before the speed layer starts.")
 @click.option("--every", default=2.0, show_default=True, help="Seconds between two records of a source.")
 @click.option("--warm-up", default=60, show_default=True, help="Seconds of traffic that are not measured.")
-@click.option("--seconds", default=120, show_default=True, help="Seconds of traffic that are.")
+@click.option("--seconds", default=120, show_default=True, help="Seconds of measured traffic.")
 @benchmark
 def main(output: Output, sources: int, held: int, every: float, warm_up: int, seconds: int) -> list[Figure]:
     """Many small sources: catching up, freshness, and cores in use."""
@@ -136,20 +138,20 @@ def main(output: Output, sources: int, held: int, every: float, warm_up: int, se
                 time.sleep(seconds)
                 end, busy = time.monotonic(), (cpu_seconds(opened) - used) / seconds
                 load = os.getloadavg()[1]
-                time.sleep(10)  # the last of them are still to be seen
+                time.sleep(10)  # the last records become visible
             wait_until_counted(opened, sources, held + min(map(len, trickle.sent)))
             used = cpu_seconds(opened)
             time.sleep(20)
             idle = (cpu_seconds(opened) - used) / 20
-    found = sorted(waited for due, waited in trickle.fresh if begin <= due < end)
-    sent = sum(begin <= due < end for each in trickle.sent for due in each)
+    ages = sorted(waited for due, waited in trickle.fresh if begin <= due < end)
+    sent = sum(begin <= due < end for dues in trickle.sent for due in dues)
     return [
         Figure("caught up after the start", caught_up, "s", at_most=LONGEST_START),
-        Figure("records measured", len(found), ""),
-        Figure("records never seen", sent - len(found), "", at_most=0),
-        Figure("p50", percentile(found, 0.5), "s"),
-        Figure("p99", percentile(found, 0.99), "s", at_most=P99),
-        Figure("max", found[-1], "s"),
+        Figure("records measured", len(ages), ""),
+        Figure("records never seen", sent - len(ages), "", at_most=0),
+        Figure("p50", percentile(ages, 0.5), "s"),
+        Figure("p99", percentile(ages, 0.99), "s", at_most=P99),
+        Figure("max", ages[-1], "s"),
         Figure("cores used while records trickle", busy, ""),
         Figure("cores used while none come", idle, ""),
         Figure("load average while measuring", load, ""),

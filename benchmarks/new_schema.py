@@ -1,7 +1,7 @@
-"""Freshness of records in Avro behind a schema registry, and what a schema that is new costs it, once.
+"""Freshness of records in Avro behind a schema registry, and the one-time cost of a new schema.
 
 A record is sent every 50 ms. Every ten seconds the producer registers another schema and writes with it from then on.
-The speed layer meets the id in a micro-batch, asks the registry, keeps the answer and computes the micro-batch again.
+The speed layer meets the id in a micro-batch, asks the registry, stores the answer and computes the micro-batch again.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ CREATE VIEW newest AS SELECT max(n) AS n, sum(value) AS value FROM readings;"""
 
 
 @click.command()
-@click.option("--schemas", default=12, show_default=True, help="How many schemas come one after the other.")
+@click.option("--schemas", default=12, show_default=True, help="Number of schemas, one after another.")
 @benchmark
 def main(output: Output, schemas: int) -> list[Figure]:
     """Freshness in Avro, and of the first record with a new schema."""
     with tempfile.TemporaryDirectory(prefix="lamina-benchmark-registry-") as folder:
         registry = started(Path(folder))
-        os.environ["LAMINA_SCHEMA_REGISTRY"] = registry.url  # the speed layer's process is told of it, too
+        os.environ["LAMINA_SCHEMA_REGISTRY"] = registry.url  # the speed layer's process inherits it
         try:
             return _measured(output, registry, schemas)
         finally:
@@ -80,7 +80,7 @@ def _measured(output: Output, registry: SchemaRegistry, schemas: int) -> list[Fi
             _wait_for(seen, len(sent) - 1)
     fresh = [_seen_at(seen, number) - at for number, at in enumerate(sent)][NEW_EVERY:]
     first = sorted(fresh[::NEW_EVERY])
-    others = sorted(each for number, each in enumerate(fresh) if number % NEW_EVERY >= NEW_EVERY // 2)
+    others = sorted(age for number, age in enumerate(fresh) if number % NEW_EVERY >= NEW_EVERY // 2)
     usual = percentile(others, 0.5)
     return [
         Figure("freshness, p50", usual, "s"),
@@ -92,7 +92,7 @@ def _measured(output: Output, registry: SchemaRegistry, schemas: int) -> list[Fi
 
 
 def _schema(which: int) -> dict[str, Any]:
-    """A record with a field more than the one before."""
+    """A schema with one more field than the one before."""
     more = [{"name": f"more_{number}", "type": "string", "default": ""} for number in range(which)]
     fields = [{"name": "n", "type": "long"}, {"name": "value", "type": "double"}, *more]
     return {"type": "record", "name": "reading", "fields": fields}

@@ -1,8 +1,8 @@
 """Archive runs and rebuilds with the master log in object storage, against a folder of the same machine.
 
-Both sides take their turn in one process, over the same records and the same database: each drops the log, archives
-everything anew and rebuilds the three views from it. The store is the embedded one, over loopback: it shows what
-Iceberg's client and more requests cost, and nothing of a network.
+Both sides run in turns in one process, over the same records and the same database. Each drops the log, archives
+everything again and rebuilds the three views from it. The store is the embedded one, over loopback, so the figure
+includes Iceberg's client and more requests, but no network.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from lamina.render import Output
 from lamina.spark import sibling
 
 SHARE = 0.7
-"""Of the rate over a folder."""
+"""Least share of the rate over a folder."""
 
 
 @click.command()
 @click.option("--records", default=2_000_000, show_default=True)
-@click.option("--turns", default=3, show_default=True, help="Of each side, after one that warms it.")
+@click.option("--turns", default=3, show_default=True, help="Turns of each side, after a warm-up turn.")
 @benchmark
 def main(output: Output, records: int, turns: int) -> list[Figure]:
     """Archive runs and rebuilds from object storage, against a folder."""
@@ -43,7 +43,7 @@ def main(output: Output, records: int, turns: int) -> list[Figure]:
                 side.spark.sql("DROP TABLE IF EXISTS lamina.log.events")
                 seconds = archive(side), rebuild(side)[0]
                 output.tell(f"turn {turn}, {name}: archive {seconds[0]:.1f} s, rebuild {seconds[1]:.1f} s")
-                if turn:  # the first warms both
+                if turn:  # the first turn is a warm-up
                     took[f"archive, {name}"].append(seconds[0])
                     took[f"rebuild, {name}"].append(seconds[1])
         output.tell(spread(took))

@@ -1,6 +1,6 @@
-"""A backlog that no micro-batch can hold: thousands of malformed records of a megabyte, and good ones between them.
+"""A backlog that no micro-batch can hold: thousands of malformed records of a megabyte, and good records between them.
 
-The speed layer halves its micro-batches until they fit, goes past all of it, and counts every record exactly once.
+The speed layer halves its micro-batches until they fit, gets past the backlog, and counts every record exactly once.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ GOOD = 10
 
 @click.command()
 @click.option("--bad", default=2_000, show_default=True, help="Malformed records.")
-@click.option("--megabytes", default=1, show_default=True, help="Size of each.")
+@click.option("--megabytes", default=1, show_default=True, help="Size of a record.")
 @benchmark
 def main(output: Output, bad: int, megabytes: int) -> list[Figure]:
-    """A poisoned backlog: how long the speed layer takes past it, and whether it counts exactly."""
+    """A poisoned backlog: the time that the speed layer takes to get past it, and the exactness of its counts."""
     with deployment(output) as opened:
         opened.apply(events.catalog(totals="SELECT count(*) AS records FROM events"))
         topic = opened.deployed().sources["events"].topic

@@ -1,8 +1,8 @@
 """Reading through the analyst's view, against a plain indexed table with the same content.
 
-The view is read as it is the morning after: two million cells that a rebuild has just handed over, and the generation
-before it still live. The table holds what the view shows, in the same order, with the view's keys as its primary key.
-Both are vacuumed. The analyst's one connection asks each side in turns.
+The view is read as on the morning after: a rebuild has just handed over two million cells, and the generation before is
+still live. The table holds the view's rows in the same order, with the view's keys as its primary key. Both are
+vacuumed. The analyst's one connection asks each side in turns.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ LAST_DAY = "SELECT count(*), sum(events), sum(spent) FROM {side} WHERE day = '{l
 ROLL_UP = "SELECT day, sum(events), sum(spent) FROM {side} GROUP BY day ORDER BY day"
 
 QUERIES = {"a point": (POINT, 2000), "the last day": (LAST_DAY, 200), "a roll-up of all": (ROLL_UP, 21)}
-"""The text of each query, and how often each side is asked."""
+"""The text of each query, and the number of times each side is asked."""
 
 
 def prepare(opened: Deployment, records: int, days: int) -> None:
-    """Fills the view, rebuilds it, and copies what it shows into a table."""
+    """Fills the view, rebuilds it, and copies its rows into a table."""
     opened.apply(events.catalog(user_days=events.USER_DAYS))
     events.send_user_days(opened, records, days=days, users=events.USERS)
     opened.tell(f"{records:,} records are in Kafka")
@@ -54,7 +54,7 @@ def measure(opened: Deployment, days: int) -> list[Figure]:
     """Milliseconds of each query on each side, and the ratios of their medians."""
     dice = random.Random(1)
     first = date.fromisoformat(events.FIRST_DAY)
-    found = []
+    figures = []
     connection = analyst(opened)
     with connection.cursor() as cursor:
 
@@ -79,15 +79,15 @@ def measure(opened: Deployment, days: int) -> list[Figure]:
                     answers.append(rows)
                 assert answers[0] == answers[1], f"{name}: the view and the table answer differently"
             view, table = (statistics.median(took[side]) * 1000 for side in (VIEW, TABLE))
-            found += [Figure(f"{name}: view, median", view, "ms"), Figure(f"{name}: table, median", table, "ms")]
-            found.append(Figure(f"{name}: view / table", view / table, "", at_most=AT_MOST))
+            figures += [Figure(f"{name}: view, median", view, "ms"), Figure(f"{name}: table, median", table, "ms")]
+            figures.append(Figure(f"{name}: view / table", view / table, "", at_most=AT_MOST))
     connection.close()
-    return found
+    return figures
 
 
 @click.command()
 @click.option("--records", default=2_500_000, show_default=True)
-@click.option("--days", default=events.DAYS, show_default=True, help="Each with 5,000 cells.")
+@click.option("--days", default=events.DAYS, show_default=True, help="Days with 5,000 cells each.")
 @benchmark
 def main(output: Output, records: int, days: int) -> list[Figure]:
     """Reading through the analyst's view, against a plain indexed table."""

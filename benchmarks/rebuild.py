@@ -1,10 +1,10 @@
-"""A rebuild of two million cells under traffic: what readers and the speed layer notice of it.
+"""A rebuild of two million cells under traffic: its effect on readers and the speed layer.
 
-2,000 events a second go on all the while, the speed layer runs as `lamina up` runs it, and a reader asks for one cell
-after the other through the analyst's view. Before, the same is watched for a while without a rebuild: what both show is
-the machine's, not the rebuild's; how long the longest query waited for a processor is told beside it. The speed layer's
-pause is the time between two commits, as the analyst sees them; the one that counts touches the time from the last cell
-loaded until the generation is live.
+2,000 events a second arrive all the time, the speed layer runs as in `lamina up`, and a reader asks for one cell after
+another through the analyst's view. The same is first measured for a while without a rebuild, which shows the machine's
+part of the pauses. The output also shows how long the longest query waited for a processor. The speed layer's pause is
+the time between two commits, as the analyst sees them. The pause with a target is the longest that touches the time
+from the last loaded cell until the generation is live.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from view_algebra.errors import LaminaError
 
 RATE = 2_000
 READER_PAUSE, SPEED_PAUSE = 50.0, 1.0
-"""Milliseconds and seconds."""
+"""Limits in milliseconds for the reader, and in seconds for the speed layer."""
 
 READ_EVERY = 0.002
 """Seconds between two queries of the reader."""
 
 WARM_UP = 30.0
-"""Seconds of traffic after the speed layer's start, before anything is watched."""
+"""Seconds of traffic after the speed layer's start, before the measurement."""
 
 
 class Look(NamedTuple):
-    """One look-up of the reader: when it began, the seconds it took, and those that it waited for a processor."""
+    """One look-up of the reader: its start, its seconds, and the seconds for which it waited for a processor."""
 
     began: float
     took: float
@@ -52,18 +52,18 @@ class Look(NamedTuple):
 
 @dataclass
 class Reader:
-    """One look-up after the other, through the analyst's view, in a process of its own."""
+    """Looks up one cell after another through the analyst's view, in its own process."""
 
     looks: list[Look] = field(default_factory=list)
 
     @contextmanager
     def reading(self, opened: Deployment, days: int) -> Iterator[None]:
-        """Reads as long as the block lasts; what was read is known after it."""
+        """Reads as long as the block lasts. `looks` is filled after the block."""
         context = multiprocessing.get_context("spawn")
         here, there = context.Pipe()
         process = context.Process(target=_read, args=(opened.settings.analyst, days, there), daemon=True)
         process.start()
-        there.close()  # so that a reader that has ended is noticed
+        there.close()  # so that the end of the reader is noticed
         try:
             yield
         finally:
@@ -79,16 +79,16 @@ class Reader:
         )
 
 
-def _read(url: str, days: int, told: Any) -> None:
-    """Asks for a cell every 2 ms until it is told to stop; a cell that is not there ends it without an answer."""
-    os.setsid()  # as a dashboard has: Linux shares the processors out between sessions first
+def _read(url: str, days: int, pipe: Any) -> None:
+    """Looks up a cell every 2 ms until `pipe` says to stop. A missing cell ends it without an answer."""
+    os.setsid()  # like a dashboard, since Linux shares processors between sessions first
     dice, first = random.Random(1), date.fromisoformat(events.FIRST_DAY)
     looks = []
     connection = psycopg2.connect(url)
     connection.autocommit = True
     mine = (connection.info.backend_pid, threading.get_native_id())
     with connection.cursor() as cursor:
-        while not told.poll(READ_EVERY):
+        while not pipe.poll(READ_EVERY):
             asked = (first + timedelta(dice.randrange(days)), dice.randrange(events.USERS))
             starved, began = _starved(*mine), time.monotonic()
             cursor.execute("SELECT events, spent FROM analytics.user_days WHERE day = %s AND user_id = %s", asked)
@@ -96,39 +96,39 @@ def _read(url: str, days: int, told: Any) -> None:
             took = time.monotonic() - began
             looks.append(Look(began, took, _starved(*mine) - starved))
             if len(rows) != 1:
-                raise LaminaError(f"The cell {asked} was not to be read", evidence=f"found {len(rows)} rows")
+                raise LaminaError(f"The cell {asked} could not be read", evidence=f"found {len(rows)} rows")
     connection.close()
-    told.send(looks)
+    pipe.send(looks)
 
 
 def _starved(backend: int, thread: int) -> float:
-    """Seconds that Postgres' process and a thread of ours were ready to run and had no processor (Linux)."""
+    """Seconds for which Postgres' process and a thread of ours were ready to run but had no processor (Linux)."""
     files = (Path(f"/proc/{backend}/schedstat"), Path(f"/proc/self/task/{thread}/schedstat"))
     return sum(int(file.read_text().split()[1]) for file in files) / 1e9
 
 
 @dataclass
 class Steps:
-    """When each step of a rebuild ended, by the places that `BatchLayer` names; going live begins at `absorbed`."""
+    """The end of each step of a rebuild, by the places that `BatchLayer` names. Going live begins at `absorbed`."""
 
     began: float = 0.0
     at: list[tuple[str, float]] = field(default_factory=list)
 
     def note(self, place: str) -> None:
-        """Called by the batch layer."""
+        """Notes the time. The batch layer calls it at each place."""
         if place == "absorbed" or place.startswith("after "):
             self.at.append((place.removeprefix("after "), time.monotonic()))
 
     def span(self, step: str) -> tuple[float, float]:
-        """From the end of the step before until the end of this one."""
+        """The span from the end of the step before to the end of this one."""
         number = [name for name, _ in self.at].index(step)
         return (self.at[number - 1][1] if number else self.began), self.at[number][1]
 
 
 @click.command()
 @click.option("--records", default=2_500_000, show_default=True)
-@click.option("--days", default=events.DAYS, show_default=True, help="Each with 5,000 cells.")
-@click.option("--calm", default=60, show_default=True, help="Seconds that are watched without a rebuild.")
+@click.option("--days", default=events.DAYS, show_default=True, help="Days with 5,000 cells each.")
+@click.option("--calm", default=60, show_default=True, help="Measured seconds without a rebuild.")
 @benchmark
 def main(output: Output, records: int, days: int, calm: int) -> list[Figure]:
     """A rebuild under traffic: the longest pauses of a reader and of the speed layer."""
@@ -146,9 +146,9 @@ def main(output: Output, records: int, days: int, calm: int) -> list[Figure]:
             speed_layer(opened),
             watcher.watching(),
             reader.reading(opened, days),
-            traffic(opened, rate=RATE, first=records) as told,
+            traffic(opened, rate=RATE, first=records) as sending,
         ):
-            watcher.wait_for(told)
+            watcher.wait_for(sending)
             time.sleep(WARM_UP)
             output.tell(f"watching for {calm} s without a rebuild")
             quiet = time.monotonic()

@@ -1,6 +1,6 @@
 """The rate of a rebuild, against plain Spark SQL on the same Parquet files.
 
-Plain Spark reads the files of the Iceberg log and runs the three views' SELECTs, one after the other, and writes
+Plain Spark reads the files of the Iceberg log, runs the SELECTs of the three views one after another, and writes
 nowhere. A rebuild computes the same, loads the cells into Postgres, goes live, proves every cell and hands over.
 """
 
@@ -21,7 +21,7 @@ LAMINA, COMPUTE, PLAIN = "rebuild, all steps", "rebuild, its compute steps", "pl
 
 
 def archive(opened: Deployment) -> float:
-    """Takes all that is in Kafka into the master log; gives the seconds it took."""
+    """Archives all records in Kafka. Returns the seconds it took."""
     source = opened.deployed().sources["events"]
     began = monotonic()
     opened.batch.logs.archive(source, opened.brokers.latest(source.topic))
@@ -29,7 +29,7 @@ def archive(opened: Deployment) -> float:
 
 
 def plain(opened: Deployment) -> float:
-    """The views' SELECTs over the log's Parquet files, written nowhere; gives the seconds it took."""
+    """Runs the views' SELECTs over the log's Parquet files, and writes nowhere. Returns the seconds it took."""
     listed = opened.spark.sql("SELECT file_path FROM lamina.log.events.files").collect()
     began = monotonic()
     opened.spark.read.parquet(*(row.file_path for row in listed)).createOrReplaceTempView("events")
@@ -39,7 +39,7 @@ def plain(opened: Deployment) -> float:
 
 
 def rebuild(opened: Deployment) -> tuple[float, float]:
-    """A whole rebuild; gives the seconds that it took, and those of its compute steps."""
+    """Runs a whole rebuild. Returns the seconds that it took, and those of its compute steps."""
     steps = Steps(began=monotonic())
     opened.at = steps.note
     opened.batch.rebuild()
@@ -50,7 +50,7 @@ def rebuild(opened: Deployment) -> tuple[float, float]:
 
 @click.command()
 @click.option("--records", default=3_000_000, show_default=True)
-@click.option("--turns", default=3, show_default=True, help="Of each side, after one that warms it.")
+@click.option("--turns", default=3, show_default=True, help="Turns of each side, after a warm-up turn.")
 @benchmark
 def main(output: Output, records: int, turns: int) -> list[Figure]:
     """The rate of a rebuild of three views, against plain Spark SQL on the same files."""
@@ -64,13 +64,16 @@ def main(output: Output, records: int, turns: int) -> list[Figure]:
             whole, computing = rebuild(opened)
             alone = plain(opened)
             output.tell(f"turn {turn}: rebuild {whole:.1f} s (computing {computing:.1f} s), plain {alone:.1f} s")
-            if turn:  # the first warms both
+            if turn:  # the first turn is a warm-up
                 for name, seconds in ((LAMINA, whole), (COMPUTE, computing), (PLAIN, alone)):
                     took[name].append(seconds)
         output.tell(spread(took))
     return [
         Figure("archive, cold", records / archived, "records/s"),
-        *(Figure(f"{name}, median", records / statistics.median(each), "records/s") for name, each in took.items()),
+        *(
+            Figure(f"{name}, median", records / statistics.median(seconds), "records/s")
+            for name, seconds in took.items()
+        ),
         Figure("share of plain Spark's rate, compute steps, median", median_ratio(took[PLAIN], took[COMPUTE]), ""),
         Figure("share of plain Spark's rate, all steps, median", median_ratio(took[PLAIN], took[LAMINA]), ""),
     ]

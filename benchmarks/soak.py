@@ -1,10 +1,11 @@
 """Half an hour at two micro-batches a second over the same hot cells, while an idle reader holds a snapshot.
 
-Twice a second a hundred events are sent, all of one hour, so that every micro-batch merges into cells that the one
-before touched. The idle reader keeps Postgres from removing what it might still read: old versions of those cells, and
-the rows of its own tables. It is an analyst, so the limit of idle transactions ends it; it comes back at once with a
-new snapshot. The owner's snapshot, which no limit ends, is held with `--owner`. What is compared is the time from
-sending until progress has passed the events, at the beginning and at the end, and the size of what grows.
+Twice a second a hundred events are sent, all within one hour, so every micro-batch merges into the same cells as the
+one before. The idle reader keeps Postgres from removing rows that the reader might still need: old versions of those
+cells, and rows of Postgres' own tables. The reader is an analyst, so the limit of idle transactions ends its session,
+and it returns at once with a new snapshot. With `--owner`, the owner holds one snapshot, which no limit ends. The
+benchmark compares the time from sending until progress has passed the events, at the beginning and at the end, and the
+size of all growing tables.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ EVERY = 0.5
 """Seconds between two micro-batches."""
 
 SLOWER = 1.5
-"""By how much the last micro-batches may take longer than the first."""
+"""Largest ratio of the last micro-batches' time to the first ones'."""
 
 WARM_UP = 120
-"""Micro-batches after the start, which warm Java."""
+"""Micro-batches after the start, which warm up Java."""
 
 
 @click.command()
 @click.option("--minutes", default=30, show_default=True)
 @click.option("--cells", default=100, show_default=True, help="Hot cells of each of two views.")
-@click.option("--owner", is_flag=True, help="Hold one snapshot all along, as the owner may.")
+@click.option("--owner", is_flag=True, help="Hold one snapshot until the end, as only the owner may.")
 @benchmark
 def main(output: Output, minutes: int, cells: int, owner: bool) -> list[Figure]:
-    """Two micro-batches a second over the same cells under an idle snapshot: how much slower the last are."""
+    """Two micro-batches a second over the same cells under an idle snapshot: the slowdown of the last ones."""
     views = {name: sql for name, sql in events.VIEWS.items() if name in ("places", "products")}
     with deployment(output) as opened:
         opened.apply(events.catalog(**views))
@@ -100,7 +101,7 @@ def _until_caught_up(opened: Deployment, began: float) -> float:
 
 
 class IdleReader:
-    """Reads once, and then holds its snapshot until the server ends it."""
+    """Reads once, and then holds its snapshot until the server ends the session."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -108,7 +109,7 @@ class IdleReader:
         self.snapshots = 0
 
     def hold(self) -> None:
-        """Takes a new snapshot where the server has ended the one before."""
+        """Takes a new snapshot if the server has ended the session."""
         if self._open is not None and not _ended(self._open):
             return
         self.close()
@@ -118,20 +119,20 @@ class IdleReader:
         self.snapshots += 1
 
     def close(self) -> None:
-        """Lets go of it."""
+        """Ends its session."""
         if self._open is not None:
             self._open.close()
 
 
 def _ended(connection: psycopg2.extensions.connection) -> bool:
-    """Has the server said goodbye? It is not asked anything, for that would end the idleness."""
+    """True if the server has ended the session. The server is not asked, because a query would end the idleness."""
     readable, _, _ = select.select([connection], [], [], 0)
     return bool(readable)
 
 
 def _sizes(opened: Deployment) -> dict[str, float]:
-    """Kilobytes of Postgres' own tables that a table made per micro-batch would fill, and of the cells."""
-    found = """
+    """Kilobytes of Postgres' own tables that a table per micro-batch would fill, and of the cells."""
+    query = """
         SELECT 'pg_class and pg_attribute', sum(pg_total_relation_size(oid)) / 1024 FROM pg_class
         WHERE oid IN ('pg_class'::regclass, 'pg_attribute'::regclass)
         UNION ALL SELECT 'cells', sum(pg_total_relation_size(oid)) / 1024 FROM pg_class
@@ -139,7 +140,7 @@ def _sizes(opened: Deployment) -> dict[str, float]:
         UNION ALL SELECT 'bookkeeping', sum(pg_total_relation_size(oid)) / 1024 FROM pg_class
         WHERE relnamespace = 'lamina'::regnamespace AND relkind = 'r'"""
     with opened.database.begin() as connection:
-        return {name: float(size) for name, size in connection.exec_driver_sql(found)}
+        return {name: float(size) for name, size in connection.exec_driver_sql(query)}
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """The seconds that a person waits for commands, from the start of their process.
 
-The demo runs in a fresh clone, with packages from the cache and the jars of this folder. The others run over a
-deployment of examples/shop: its records are counted, and the speed layer runs. Each runs once to warm the system's
-caches, and that turn is not counted. Most are measured to their end; rebuild, check and archive until Spark takes their
-work. CPU seconds are those of the command and its own child processes.
+The demo runs in a fresh clone, with packages from the cache and the jars of this folder. The other commands run over a
+deployment of examples/shop, whose records are counted, with a running speed layer. Each runs once as a warm-up of the
+system's caches, which does not count. Most are measured to their end, but rebuild, check and archive until Spark takes
+their work. CPU seconds are those of the command and its own child processes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from lamina.cli import main
 
 main()
 """
-"""The command line, which writes a byte to a file when its Spark has started."""
+"""The command line, which writes a byte to a file once its Spark has started."""
 
 DEMO = "demo"
 
@@ -78,50 +78,50 @@ DEMO = "demo"
 def main(output: Output, turns: int, commands: Sequence[str]) -> list[Figure]:
     """Commands from their start, in seconds and CPU seconds."""
     asked = commands or (DEMO, *COMMANDS, *WITH_SPARK)
-    found = _demo() if DEMO in asked else []
+    figures = _demo() if DEMO in asked else []
     if set(asked) == {DEMO}:
-        return found
+        return figures
     with deployment(output) as opened:
         opened.apply(catalog_files(SHOP))
-        told = told_of(opened) | {"PYTHONDONTWRITEBYTECODE": ""}  # an installed Lamina is compiled once
+        environment_of_ours = told_of(opened) | {"PYTHONDONTWRITEBYTECODE": ""}  # an installed Lamina is compiled once
         for path in sorted((SHOP / "data").glob("*.jsonl")):
-            _seconds(("ingest", path.stem, str(path)), told)
-        _seconds(("speed", "--until-caught-up"), told)
+            _seconds(("ingest", path.stem, str(path)), environment_of_ours)
+        _seconds(("speed", "--until-caught-up"), environment_of_ours)
         with speed_layer(opened):
             while behind_of(opened, COMMANDS["sql"][1]):  # a query says so while the speed layer starts
                 sleep(1)
             for name in filter(COMMANDS.__contains__, asked):
-                took = [_seconds(COMMANDS[name], told) for _ in range(turns + 1)][1:]
-                wall, cpu = (statistics.median(each) for each in zip(*took, strict=True))
+                took = [_seconds(COMMANDS[name], environment_of_ours) for _ in range(turns + 1)][1:]
+                wall, cpu = (statistics.median(values) for values in zip(*took, strict=True))
                 output.tell(f"{name}: {', '.join(f'{seconds:.2f}' for seconds, _ in took)} s")
-                found.append(Figure(f"{name}, median", wall, "s", at_most=BOUNDS[name]))
-                found.append(Figure(f"{name}, CPU", cpu, "s"))
+                figures.append(Figure(f"{name}, median", wall, "s", at_most=BOUNDS[name]))
+                figures.append(Figure(f"{name}, CPU", cpu, "s"))
             for name in filter(asked.__contains__, WITH_SPARK):
-                waits = [_until_spark(name, told) for _ in range(turns + 1)][1:]
+                waits = [_until_spark(name, environment_of_ours) for _ in range(turns + 1)][1:]
                 output.tell(f"{name}: {', '.join(f'{seconds:.2f}' for seconds in waits)} s")
                 wait = statistics.median(waits)
-                found.append(Figure(f"{name} until Spark works, median", wait, "s", at_most=SPARK_WORKS))
-    return found
+                figures.append(Figure(f"{name} until Spark works, median", wait, "s", at_most=SPARK_WORKS))
+    return figures
 
 
 def _demo() -> list[Figure]:
-    """Seconds from `make demo` to the first row of a view, and to its end, by what the demo writes to stderr."""
+    """Seconds from `make demo` to the first row of a view, and to its end, by its output on stderr."""
     with tempfile.TemporaryDirectory(prefix="lamina-benchmark-clone-") as folder:
         clone = Path(folder) / "lamina"
         subprocess.run(["git", "clone", "--quiet", str(REPOSITORY), str(clone)], check=True)
         (clone / ".lamina").mkdir(exist_ok=True)
         (clone / ".lamina" / "jars").symlink_to(REPOSITORY / ".lamina" / "jars")
-        began, first, told = perf_counter(), None, []
+        began, first, lines = perf_counter(), None, []
         demo = ["make", "demo", "ONCE=1"]
         with _started(demo, clone, environment()) as process:
             assert process.stderr is not None
             for line in process.stderr:
-                told.append(line)
+                lines.append(line)
                 if line.startswith("The first rows are there"):
                     first = perf_counter() - began
         whole = perf_counter() - began
     if process.returncode != os.EX_OK or first is None:
-        raise click.ClickException(f"make demo: {''.join(told)}")
+        raise click.ClickException(f"make demo: {''.join(lines)}")
     return [
         Figure("demo in a fresh clone, first row", first, "s", at_most=FIRST_ROW),
         Figure("demo in a fresh clone, to its end", whole, "s", at_most=WHOLE_DEMO),
@@ -132,7 +132,7 @@ def _demo() -> list[Figure]:
 def _started(
     words: Sequence[str], folder: Path, environment: Mapping[str, str], pass_fds: Sequence[int] = ()
 ) -> Iterator[subprocess.Popen[str]]:
-    """A process whose stderr is read; it is ended if the block fails."""
+    """A process with readable stderr. It is ended if the block fails."""
     with subprocess.Popen(
         words,
         cwd=folder,
@@ -150,7 +150,7 @@ def _started(
 
 
 def _until_spark(command: str, environment: Mapping[str, str]) -> float:
-    """Seconds from the start of a command until its Spark has started; the command must end with exit code 0."""
+    """Seconds from the start of a command until its Spark has started. The command must end with exit code 0."""
     read, write = os.pipe()
     began = perf_counter()
     words = [sys.executable, "-c", TELLS.format(file=write), command]
@@ -158,15 +158,15 @@ def _until_spark(command: str, environment: Mapping[str, str]) -> float:
         os.close(write)
         started = os.read(read, 1)
         seconds = perf_counter() - began
-        _, told = process.communicate()
+        _, output = process.communicate()
     os.close(read)
     if process.returncode != os.EX_OK or not started:
-        raise click.ClickException(f"lamina {command}: {told}")
+        raise click.ClickException(f"lamina {command}: {output}")
     return seconds
 
 
 def _seconds(command: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float]:
-    """Seconds and CPU seconds of a command; it must end with exit code 0."""
+    """Seconds and CPU seconds of a command, which must end with exit code 0."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "lamina", *command],

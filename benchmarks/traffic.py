@@ -1,4 +1,4 @@
-"""Events at a steady rate, sent by a process of their own, and the moments at which the analyst could read them."""
+"""Events at a steady rate from another process, and the times at which the analyst could read them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from lamina.deployment import Deployment
 from master_log.kafka import Brokers
 
 SPAWN = multiprocessing.get_context("spawn")
-"""Where the sender's process and what it shares come from."""
+"""The context of the sender's process and its shared values."""
 
 POLL_EVERY = 0.02
 """Seconds between two looks of the watcher."""
 
 TICK = 0.005
-"""Seconds between two looks of the sender at what is due."""
+"""Seconds between two looks of the sender at due events."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Events `first`, `first` + 1, … in turn to the partitions; each is due at an instant of its own.
+    """Events `first`, `first` + 1, … in turn to the partitions, each due at its own instant.
 
-    started: when `first` is due, in seconds of the machine's monotonic clock. Shared: what the sender tells, namely the
-    number of events sent and by how many seconds the latest of them was behind its schedule.
+    started: due time of `first`, in seconds of the machine's monotonic clock
+    sent: number of sent events, shared with the sender's process
+    latest: greatest delay of an event in seconds, shared as well
     """
 
     first: int
@@ -42,7 +43,7 @@ class Traffic:
     latest: Synchronized[float]
 
     def due(self, seq: int) -> float:
-        """When an event is due. What is measured begins there: a sender that falls behind hides nothing."""
+        """The due time of an event. Measurements begin there, so a sender that falls behind hides nothing."""
         return self.started + (seq - self.first) / self.rate
 
 
@@ -51,16 +52,16 @@ def traffic(
     opened: Deployment, *, rate: int, first: int, event: Callable[[int], bytes] = events.one_live
 ) -> Iterator[Traffic]:
     """Sends as long as the block lasts, beginning in two seconds."""
-    told = Traffic(first, rate, time.monotonic() + 2.0, SPAWN.Value("q", 0), SPAWN.Value("d", 0.0))
-    with sender(_send, opened.settings.kafka, told, event):
-        yield told
+    schedule = Traffic(first, rate, time.monotonic() + 2.0, SPAWN.Value("q", 0), SPAWN.Value("d", 0.0))
+    with sender(_send, opened.settings.kafka, schedule, event):
+        yield schedule
 
 
 @contextmanager
-def sender(send: Callable[..., None], *given: object) -> Iterator[None]:
-    """Runs `send(stopping, *given)` in a process of its own as long as the block lasts; it may not end before."""
+def sender(send: Callable[..., None], *arguments: object) -> Iterator[None]:
+    """Runs `send(stopping, *arguments)` in another process as long as the block lasts. It must not end before."""
     stopping = SPAWN.Event()
-    process = SPAWN.Process(target=send, args=(stopping, *given), daemon=True)
+    process = SPAWN.Process(target=send, args=(stopping, *arguments), daemon=True)
     process.start()
     try:
         yield
@@ -70,22 +71,22 @@ def sender(send: Callable[..., None], *given: object) -> Iterator[None]:
         process.join(30)
 
 
-def _send(stopping: Any, bootstrap_servers: str, told: Traffic, event: Callable[[int], bytes]) -> None:
-    seq = told.first
+def _send(stopping: Any, bootstrap_servers: str, schedule: Traffic, event: Callable[[int], bytes]) -> None:
+    seq = schedule.first
     with Brokers(bootstrap_servers) as brokers, brokers.producer() as producer:
         while not stopping.is_set():
             now = time.monotonic()
-            while (due := told.due(seq)) <= now:
+            while (due := schedule.due(seq)) <= now:
                 producer.send("events", event(seq), partition=seq % events.PARTITIONS)
-                told.latest.value = max(told.latest.value, time.monotonic() - due)
+                schedule.latest.value = max(schedule.latest.value, time.monotonic() - due)
                 seq += 1
-            told.sent.value = seq - told.first
+            schedule.sent.value = seq - schedule.first
             time.sleep(TICK)
 
 
 @dataclass
 class Watcher:
-    """Reads `analytics.lanes` every 20 ms over a connection of its own, and keeps when each new state was seen."""
+    """Reads `analytics.lanes` every 20 ms over its own connection, and notes the time of each new state."""
 
     opened: Deployment
     seen: list[tuple[float, dict[int, int]]] = field(default_factory=list)
@@ -100,27 +101,29 @@ class Watcher:
         if self.failed is not None:
             raise self.failed
 
-    def wait_for(self, told: Traffic) -> None:
-        """Returns when the first events of the traffic can be read: the speed layer runs."""
-        while self.failed is None and not (self.seen and all(at >= told.first for at in self.seen[-1][1].values())):
+    def wait_for(self, schedule: Traffic) -> None:
+        """Returns when the first events of the traffic can be read, so the speed layer runs."""
+        while self.failed is None and not (self.seen and all(at >= schedule.first for at in self.seen[-1][1].values())):
             time.sleep(POLL_EVERY)
 
     def gaps(self, begin: float, end: float) -> list[float]:
-        """Seconds between two new states, of those gaps that touch the span: how long no micro-batch was committed."""
+        """Seconds between two new states, for all gaps that touch the span. Each is a time without a commit."""
         times = [at for at, _ in self.seen]
         return [b - a for a, b in pairwise(times) if b > begin and a < end]
 
-    def freshness(self, told: Traffic, begin: float, end: float) -> list[float]:
-        """Seconds from due to seen of every event that was due in the span and was seen; sorted."""
-        found: list[float] = []
+    def freshness(self, schedule: Traffic, begin: float, end: float) -> list[float]:
+        """Seconds from due to seen, sorted, for every event that was due in the span and was seen."""
+        ages: list[float] = []
         before: dict[int, int] = {}
         for at, state in self.seen:
             for lane, newest in state.items():
-                last = before.get(lane, told.first + (lane - told.first) % events.PARTITIONS - events.PARTITIONS)
-                due = (told.due(seq) for seq in range(last + events.PARTITIONS, newest + 1, events.PARTITIONS))
-                found += [at - instant for instant in due if begin <= instant < end]
+                last = before.get(
+                    lane, schedule.first + (lane - schedule.first) % events.PARTITIONS - events.PARTITIONS
+                )
+                due = (schedule.due(seq) for seq in range(last + events.PARTITIONS, newest + 1, events.PARTITIONS))
+                ages += [at - instant for instant in due if begin <= instant < end]
                 before[lane] = max(last, newest)
-        return sorted(found)
+        return sorted(ages)
 
     def _watch(self) -> None:
         try:

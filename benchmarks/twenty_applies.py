@@ -1,10 +1,10 @@
-"""Twenty changes of one catalog in a row, under load: what readers, the speed layer and the disk notice of them.
+"""Twenty changes of one catalog in a row, under load: their effect on readers, the speed layer and the disk.
 
-A shop's orders, payments and customers who move come all the while; the speed layer runs as `lamina up` runs it; every
-change is the command `lamina apply`. Readers look at the views that count orders in one snapshot after the other: no
-error, no view that lacks an order, no snapshot whose views disagree about the number of orders, never fewer orders than
-before. After the last change `lamina check` compares every view with its SELECT, and nothing is left that no generation
-refers to.
+A shop's orders and payments arrive all the time, and customers move. The speed layer runs as in `lamina up`, and every
+change is the command `lamina apply`. Readers look at the views that count orders in one snapshot after another. They
+must see no error, no view that lacks an order, no snapshot whose views disagree about the number of orders, and never
+fewer orders than before. After the last change, `lamina check` compares every view with its SELECT, and no table or
+file is left without a generation.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ BEFORE = SOURCES | VIEWS
 
 @dataclass(frozen=True)
 class Change:
-    """One step of the catalog: its files, how it is applied, and the exit code that this must have."""
+    """One step of the catalog: its files, the options of the apply, and the expected exit code."""
 
     what: str
     files: Callable[[Catalog], Catalog]
@@ -225,16 +225,16 @@ LOOK_EVERY = 0.5
 """Seconds between two looks of a reader."""
 
 SUMS = {"by_currency", "by_city", "notes", "remarks", "paid_share", "baskets"}
-"""Views whose `orders` add up to those of `total`, as long as every order is in some row of theirs."""
+"""Views whose `orders` add up to those of `total`, as long as every order is in one of their rows."""
 
 
 GO = {"notes", "baskets"}
-"""Of them, those that a change renames or drops, perhaps after a snapshot has listed them."""
+"""The ones among `SUMS` that a change renames or drops, perhaps after a snapshot has listed them."""
 
 
 @dataclass
 class Readers:
-    """The views that count orders in one snapshot after the other: what was wrong, what each look took."""
+    """Reads the views that count orders in one snapshot after another, and notes errors and times."""
 
     url: str
     wrong: list[str] = field(default_factory=list)
@@ -287,7 +287,7 @@ class Readers:
 
 @contextmanager
 def sending(opened: Deployment, rate: int) -> Iterator[Synchronized[int]]:
-    """Orders at a rate, most of them paid, and a customer who moves with every tenth, as long as the block lasts."""
+    """Sends orders at a rate, most of them paid, and moves a customer with every tenth, as long as the block lasts."""
     sent = SPAWN.Value("q", 0)
     with sender(_send, opened.settings.kafka, rate, sent):
         yield sent
@@ -327,7 +327,7 @@ def _order(producer: Any, dice: random.Random, id: int) -> None:
 
 
 def moved(producer: Any, customer: int, city: str, at: datetime) -> None:
-    """A customer lives in a city from then on."""
+    """Sends a customer's new city."""
     value = {"id": customer, "city": city, "moved_at": at.isoformat()}
     producer.send(
         "customers", json.dumps(value).encode(), key=json.dumps({"id": customer}).encode(), partition=customer % 2
@@ -335,7 +335,7 @@ def moved(producer: Any, customer: int, city: str, at: datetime) -> None:
 
 
 def settle(opened: Deployment) -> None:
-    """Every customer lives somewhere before the first order, and goods are in a topic that nothing reads yet."""
+    """Gives every customer a city before the first order, and fills a topic of goods that nothing reads yet."""
     opened.brokers.create("goods", 1)
     with opened.brokers.producer() as producer:
         for good in range(GOODS):
@@ -347,15 +347,15 @@ def settle(opened: Deployment) -> None:
 
 
 def files(catalog: Catalog) -> dict[str, str]:
-    """Its declarations, each in a file of its own."""
+    """The declarations of a catalog, each in its own file."""
     return {f"{name}.sql": sql for name, sql in catalog.items()}
 
 
 def applied(opened: Deployment, catalog: Catalog, change: Change) -> tuple[float, str]:
-    """The seconds that `lamina apply` takes, and what it says."""
+    """The seconds that `lamina apply` takes, and its output."""
     with folder_of(files(catalog)) as folder:
         command = [sys.executable, "-m", "lamina", "apply", "--catalog", str(folder), *change.options]
-        began, said = time.monotonic(), []
+        began, lines = time.monotonic(), []
         with subprocess.Popen(
             command,
             env=told_of(opened),
@@ -365,9 +365,9 @@ def applied(opened: Deployment, catalog: Catalog, change: Change) -> tuple[float
             text=True,
         ) as run:
             assert run.stderr is not None
-            said += [f"{time.monotonic() - began:6.1f} s  {line.rstrip()}" for line in run.stderr]
+            lines += [f"{time.monotonic() - began:6.1f} s  {line.rstrip()}" for line in run.stderr]
         took = time.monotonic() - began
-    text = "\n".join(said)
+    text = "\n".join(lines)
     assert run.returncode == change.code, f"{change.what}: ended with {run.returncode}\n{text}"
     return took, text
 
@@ -376,16 +376,16 @@ def left(opened: Deployment) -> list[str]:
     """Tables of cells that no generation refers to."""
     dropping.drop_unused(opened.database)
     with opened.database.begin() as connection:
-        found = connection.exec_driver_sql(
+        tables = connection.exec_driver_sql(
             "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'cells'::regnamespace"
             " AND NOT EXISTS (SELECT FROM lamina.generation_cells g WHERE to_regclass(g.place) = pg_class.oid)"
         )
-        return [name for (name,) in found.all()]
+        return [name for (name,) in tables.all()]
 
 
 def files_left(opened: Deployment) -> int:
     """Files of the master log that none of its snapshots refers to."""
-    again = Deployment(opened.settings)  # with a Spark of its own
+    again = Deployment(opened.settings)  # with its own Spark
     try:
         now = int(time.time() * 1000)
         return sum(
@@ -411,18 +411,18 @@ def main(output: Output, rate: int, rest: int, skip: int) -> list[Figure]:
         opened.apply(files(catalog))
         settle(opened)
         catch_up(opened)
-        opened.spark.stop()  # its memory and its threads are those of the speed layer and of the commands
+        opened.spark.stop()  # frees its memory and its threads for the speed layer and the commands
         readers = Readers(opened.settings.analyst)
         with speed_layer(opened), readers.reading():
             with sending(opened, rate) as sent:
                 time.sleep(rest)
                 for number, change in enumerate(CHANGES[skip:], skip + 1):
                     wanted = change.files(catalog)
-                    seconds, said = applied(opened, wanted, change)
+                    seconds, output_of_apply = applied(opened, wanted, change)
                     output.tell(
                         f"{number}. {change.what}: {seconds:.1f} s, {len(readers.wrong)} looks went wrong so far"
                     )
-                    output.tell(said)
+                    output.tell(output_of_apply)
                     took.append(seconds)
                     if change.code == 0:
                         catalog = wanted
@@ -433,8 +433,8 @@ def main(output: Output, rate: int, rest: int, skip: int) -> list[Figure]:
         differ = checked(opened)
         surplus, files_surplus = left(opened), files_left(opened)
         folders_left = sum(folders.sweep(opened.settings.home / kept) for kept in ("checkpoints", "spark"))
-    for each in sorted(set(readers.wrong))[:20]:
-        output.tell(each)
+    for problem in sorted(set(readers.wrong))[:20]:
+        output.tell(problem)
     looks = sorted(readers.took)
     return [
         Figure("changes", len(took), ""),
@@ -459,12 +459,12 @@ def shown(opened: Deployment) -> int:
 
 
 def checked(opened: Deployment) -> int:
-    """How many views `lamina check` finds to differ."""
+    """The number of views that `lamina check` finds to differ."""
     command = [sys.executable, "-m", "lamina", "check", "--json"]
     done = subprocess.run(command, env=told_of(opened), capture_output=True, text=True, check=False)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert found, done.stderr
-    return sum(each["result"] != "equal" for each in found)
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    assert results, done.stderr
+    return sum(result["result"] != "equal" for result in results)
 
 
 if __name__ == "__main__":

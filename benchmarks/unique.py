@@ -1,7 +1,7 @@
-"""Catching up with a stream that tells its events apart, against the same stream that counts every record.
+"""Catching up with a stream with UNIQUE, against the same stream that counts every record.
 
-Three views into Postgres, both sides in turns over the same topic. Every id is new: none of them saves any work. One
-turn of each side, which warms the JVM, is not counted.
+Three views are filled in Postgres, with both sides in turns over the same topic. Every id is new, so none of them saves
+any work. One warm-up turn of each side does not count.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lamina.deployment import Deployment
 from lamina.render import Output
 
 AT_LEAST = 0.65
-"""Of the rate without."""
+"""Least share of the rate without UNIQUE."""
 
 SIDES = {
     "every record": events.SOURCE,
@@ -36,7 +36,7 @@ SIDES = {
 
 @click.command()
 @click.option("--records", default=3_000_000, show_default=True)
-@click.option("--turns", default=3, show_default=True, help="Of each side, after one that warms it.")
+@click.option("--turns", default=3, show_default=True, help="Turns of each side, after a warm-up turn.")
 @benchmark
 def main(output: Output, records: int, turns: int) -> list[Figure]:
     """Catching up with UNIQUE: records per second, against the same without."""

@@ -1,4 +1,4 @@
-"""How long a text a thread's stack bears, where a regular expression recurses for every character."""
+"""Longest text that a thread's stack can bear if a regular expression recurses for every character."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AT_LEAST = 20_000
 @click.command()
 @benchmark
 def main(output: Output) -> list[Figure]:
-    """The length of a text that `(a|b)*`, which views may not have, goes through before a stack ends."""
+    """The length of a text that `(a|b)*`, which views may not have, matches before the stack ends."""
     os.environ["JAVA_HOME"] = str(java_home(Path(tempfile.gettempdir())))
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.extraJavaOptions", THREAD_STACK)

@@ -1,7 +1,7 @@
-"""Every hour, what Kafka holds is taken into the master log, so that nothing depends on Kafka's retention.
+"""Archives everything that Kafka holds every hour, so that nothing depends on Kafka's retention.
 
-An archive run goes on where the last one ended, so a run that failed or was missed needs nothing by hand: the next one
-takes its records too. Two at once, or one beside a rebuild, wait for each other.
+An archive run resumes where the last one ended. A run that failed or was missed needs no repair, because the next one
+also takes its records. Two runs at a time, or a run during a rebuild, wait for each other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def archive() -> None:
 
     @task.bash
     def archive_all() -> str:
-        """Takes everything that Kafka holds of all sources."""
+        """Archives the records of all sources."""
         return "lamina archive"
 
     archive_all()

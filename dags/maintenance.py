@@ -1,8 +1,8 @@
-"""Every day, what grows with time and not with the data is kept small: `lamina maintain`.
+"""Runs `lamina maintain` every day, which bounds everything that grows with time rather than with the data.
 
 Small files of the master log become few large ones. Snapshots, metadata and files that no backup of the last
-LAMINA_BACKUP_DAYS names are removed, and so is what dead rebuilds and dead processes have left. A run that failed or
-was missed needs nothing by hand. Archive runs and the archive step of a rebuild wait while one log is maintained.
+LAMINA_BACKUP_DAYS names are removed, and so are leftovers of dead rebuilds and dead processes. A run that failed or was
+missed needs no repair. Archive runs and the archive step of a rebuild wait while their log is maintained.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def maintenance() -> None:
 
     @task.bash
     def maintain_all() -> str:
-        """Keeps the log of all sources small."""
+        """Maintains the logs of all sources."""
         return "lamina maintain"
 
     maintain_all()

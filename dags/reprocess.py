@@ -1,18 +1,18 @@
-"""Triggered by hand: a changed catalog is deployed; views whose cells change are computed beside the old ones.
+"""Deploys a changed catalog when triggered by hand. Views whose cells change are computed next to the old ones.
 
     plan → apply
 
-`plan` says what would be done, and its log shows it: per declaration, in words and as a difference of the SQL. `apply`
-does it. Until all new versions are computed the old ones are served, and then all of them move in one transaction.
+`plan` shows the changes in its log: per declaration, in words and as a difference of the SQL. `apply` makes them. The
+old versions are served until all new ones are computed, and then all views move in one transaction.
 
-- **catalog** is a folder that the scheduler's machine sees; that of LAMINA_CATALOG unless another is given.
+- **catalog** is a folder that the scheduler's machine can read, by default the one of LAMINA_CATALOG.
 - **allow_break** allows removing names or columns that readers may use, or changing a column's type.
-- **prune** drops what is deployed but not in the catalog.
+- **prune** drops views and sources that are deployed but not in the catalog.
 
-An `apply` that failed or was killed has changed nothing. It is tried again; one that was killed, or that readers kept
-from its end, continues with what was computed. While another rebuild runs it is refused, and tried again, too, for four
-hours at ever longer intervals; where a check blocks the new versions it is not. It updates the assets of the views that
-it has changed, as the hand-over of `nightly_rebuild` does.
+An `apply` that failed or was killed has changed nothing, and is retried. If it was killed, or if readers kept it from
+finishing, the retry continues with the computed cells. An `apply` that was refused because another rebuild runs is also
+retried, for four hours at growing intervals. If a check blocks the new versions, it is not retried. `apply` updates the
+assets of the views that it has changed, as the hand-over of `nightly_rebuild` does.
 """
 
 from __future__ import annotations
@@ -27,30 +27,32 @@ from airflow.sdk import Asset, AssetAlias, Param, dag
 from airflow.sdk.exceptions import AirflowFailException
 
 DIFFERENT = 3
-"""Exit code of `lamina plan` when there is something to do, and of `lamina apply` when a check blocks it."""
+"""Exit code of `lamina plan` if there are changes, and of `lamina apply` if a check blocks them."""
 
 VIEWS = AssetAlias("lamina")
 """Stands for the assets of all views, as in `nightly_rebuild`."""
 
 
 def changed(printed: str) -> list[str]:
-    """The views that an apply has created or changed: it prints a JSON object for each change, here with commas.
+    """The views that an apply has created or changed, from its JSON objects, which are joined by commas here.
 
     >>> changed('{"change": "update", "what": "view", "name": "v"},{"change": "drop", "what": "view", "name": "w"}')
     ['v']
     """
-    changes = [each for each in json.loads(f"[{printed}]") if each["what"] == "view"]
-    return [each["name"] for each in changes if each["change"] in ("create", "update", "reprocess")]
+    changes = [change for change in json.loads(f"[{printed}]") if change["what"] == "view"]
+    return [change["name"] for change in changes if change["change"] in ("create", "update", "reprocess")]
 
 
 class Apply(BashOperator):
-    """Updates the assets of the views that it has changed; gives their names."""
+    """Updates the assets of the views that it has changed, and returns their names."""
 
     def execute(self, context: Any) -> list[str]:
-        """Runs the command, whose last line says which."""
+        """Runs the command, whose last line lists the changes."""
         printed = super().execute(context)
         if printed == "blocked":
-            raise AirflowFailException("a check fails for the new versions, so nothing has changed: this log names it")
+            raise AirflowFailException(
+                "a check fails for the new versions, so nothing has changed. This log names the check"
+            )
         views = changed(printed)
         for view in views:
             context["outlet_events"][VIEWS].add(Asset(f"lamina://analytics/{view}"))
@@ -71,7 +73,7 @@ class Apply(BashOperator):
     default_args={
         "retries": 3,
         "retry_delay": timedelta(seconds=int(os.environ.get("LAMINA_RETRY_SECONDS") or 60)),
-        "env": {"LAMINA_CATALOG": "{{ params.catalog }}"},  # not a word of the command, which a shell would read
+        "env": {"LAMINA_CATALOG": "{{ params.catalog }}"},  # not as a word of the command, which a shell would read
         "append_env": True,
     },
     tags=["lamina"],

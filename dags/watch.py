@@ -1,13 +1,13 @@
-"""Every few minutes, what needs attention fails a run, with one sentence that says what and what to do.
+"""Fails a run every few minutes if there are alarms, with a sentence about each alarm and its way out.
 
-Everything is asked for that `lamina status --alarms` knows: lag, freshness, a speed layer that is gone, records that
-Kafka may drop before they are archived, quarantine that grows, a rebuild that failed or is overdue, checks that fail.
-Beside it the checks of views are run on what readers read now (`lamina check --live`), which may take as long as the
-views' SELECTs: a task of its own, so that it keeps no alarm waiting. The exception of a task that fails is the
-sentence, so whatever Airflow sends when a task fails (a callback, a notifier) carries it.
+The task `look` reports everything that `lamina status --alarms` knows: lag, freshness, a missing speed layer, records
+that Kafka may drop before they are archived, a growing quarantine, a rebuild that failed or is overdue, failing checks.
+The task `check` runs the checks of views on the rows that readers see now (`lamina check --live`). This may take as
+long as the views' SELECTs, so it has its own task and delays no alarm. The exception of a failed task is the sentence,
+so every notification of Airflow (a callback, a notifier) carries it.
 
-What it finds is not tried again: the next run asks again, and passes when the cause is gone. A task that Airflow could
-not run (its server did not answer in time) has found nothing, and is.
+A run that found an alarm is not retried: the next run asks again, and succeeds once the cause is gone. A task that
+Airflow could not run (its server did not answer in time) is retried.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from airflow.sdk.exceptions import AirflowFailException
 log = logging.getLogger("airflow.task")
 
 DIFFERENT = 3
-"""Exit code of `lamina check` when a check fails: `lamina status --alarms` then shows which."""
+"""Exit code of `lamina check` if a check fails, which `lamina status --alarms` then shows."""
 
 WITHIN = timedelta(minutes=10)
-"""How long one of the tasks may take: what hangs would keep the next run from looking."""
+"""Longest time of one of the tasks. A task that hangs would keep the next run from starting."""
 
 
 def lamina(*words: str) -> subprocess.CompletedProcess[str]:
-    """Runs one command, whose words and answer the task's log shows."""
+    """Runs one command. The task's log shows its words and output."""
     done = subprocess.run(["lamina", *words, "--json"], capture_output=True, text=True, check=False)
     log.info("lamina %s: exit code %s\n%s%s", " ".join(words), done.returncode, done.stdout, done.stderr)
     return done
 
 
 def sentence(done: subprocess.CompletedProcess[str]) -> str:
-    """What is wrong: the alarms that a command printed, or the error it ended with.
+    """The problem: the alarms that a command printed, or the error with which it ended.
 
-    >>> told = '{"alarms": ["orders: 9 records behind (`lamina up`)"]}'
-    >>> sentence(subprocess.CompletedProcess([], 1, told, ""))
+    >>> printed = '{"alarms": ["orders: 9 records behind (`lamina up`)"]}'
+    >>> sentence(subprocess.CompletedProcess([], 1, printed, ""))
     'orders: 9 records behind (`lamina up`)'
     >>> sentence(subprocess.CompletedProcess([], 1, "", '{"error": "Postgres is away", "way_out": "Start it."}'))
     'Postgres is away: Start it.'
@@ -50,14 +50,14 @@ def sentence(done: subprocess.CompletedProcess[str]) -> str:
         if done.stdout:
             return "; ".join(json.loads(done.stdout.splitlines()[-1])["alarms"])
         error = json.loads(done.stderr.splitlines()[-1])
-        said = [str(error.get(part) or "").partition("\n")[0] for part in ("error", "evidence", "way_out")]
-        return ": ".join(part for part in said if part)
+        parts = [str(error.get(part) or "").partition("\n")[0] for part in ("error", "evidence", "way_out")]
+        return ": ".join(part for part in parts if part)
     except (IndexError, KeyError, ValueError):
         return f"`lamina` ended with {done.returncode}: see the log of this task"
 
 
 def fail_with(done: subprocess.CompletedProcess[str]) -> None:
-    """Fails the task with what a command has found, if anything."""
+    """Fails the task if a command failed, with its sentence."""
     if done.returncode:
         raise AirflowFailException(sentence(done))
 
@@ -77,16 +77,16 @@ def fail_with(done: subprocess.CompletedProcess[str]) -> None:
     doc_md=__doc__,
 )
 def watch() -> None:
-    """Two tasks side by side; what the checks find is among the alarms of the next run, too."""
+    """Two parallel tasks. A failing check is also among the alarms of the next run."""
 
     @task
     def look() -> None:
-        """Fails with what needs attention."""
+        """Fails if there are alarms."""
         fail_with(lamina("status", "--alarms"))
 
     @task
     def check() -> None:
-        """Runs the checks of live views; what fails is told by the alarms."""
+        """Runs the checks of live views. The alarms report the failing ones."""
         checks = lamina("check", "--live")
         fail_with(lamina("status", "--alarms") if checks.returncode == DIFFERENT else checks)
 

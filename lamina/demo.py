@@ -1,4 +1,6 @@
-"""`lamina demo`: the first five minutes. Real invoices arrive, views fill, a rebuild overtakes them and is proven."""
+"""`lamina demo`: the first five minutes. Real invoices arrive, views fill, and a rebuild runs meanwhile and is
+proven.
+"""
 
 from __future__ import annotations
 
@@ -49,22 +51,24 @@ EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "online_retail"
 LINES = EXAMPLE / "data" / "online_retail.parquet"
 
 FIRST = 500
-"""Lines that are sent before the speed layer counts: the others wait for it, so that all of them are seen arriving."""
+"""Lines sent before the speed layer counts. The others wait for it, so that all of them are seen arriving."""
 
 FAST, STEADY = 25_000, 2_000
 """Records a second: while the views fill, and while the rebuild runs."""
 
 LEAD = 50_000
-"""Lines that may be sent and not counted yet, while the views fill: on a slow machine, too, rows are seen moving."""
+"""Lines that may be sent but not yet counted while the views fill. So rows are seen moving even on a slow machine."""
 
 LINE_EVERY = 5.0
 """Seconds between two lines about the views, if stderr is not a terminal."""
 
 NICENESS = 4
-"""Of the rebuild: it stands back behind the speed layer, and may still use all processors, as somebody waits for it."""
+"""Niceness of the rebuild. It runs behind the speed layer, but may use all processors, because somebody waits
+for it.
+"""
 
 BEFORE_THE_REBUILD = 0.83
-"""Of all records. The rest arrives while the rebuild runs and after it."""
+"""Share of the records sent before the rebuild. The rest arrives while it runs and after it."""
 
 LATE = {
     "line_no": 541_909,
@@ -104,19 +108,19 @@ class Traffic:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends it after what is being sent."""
+        """Ends the traffic after the current batch."""
         self.stopping.set()
         if self._thread is not None:
             self._thread.join()
 
     def wait(self) -> None:
-        """Returns when every line was sent."""
+        """Returns once every line was sent."""
         assert self._thread is not None
         self._thread.join()
         self.check()
 
     def check(self) -> None:
-        """Raises what ended the traffic early."""
+        """Raises the error that ended the traffic early."""
         if self.failed is not None:
             raise self.failed
 
@@ -132,11 +136,11 @@ class Traffic:
                     self._wait_until_counted(producer)
                     if self.stopping.wait(max(0.0, batch.num_rows / self.rate - (time.monotonic() - began))):
                         return
-        except BaseException as error:  # noqa: BLE001 (raised again by whoever waits for the traffic)
+        except BaseException as error:  # noqa: BLE001 (raised again by `check`)
             self.failed = error
 
     def _wait_until_counted(self, producer: KafkaProducer) -> None:
-        """Returns when more lines may be sent."""
+        """Returns once more lines may be sent."""
         if self.may_send <= self.sent < self.total:
             producer.flush()
         while self.may_send <= self.sent < self.total and not self.stopping.wait(0.1):
@@ -144,7 +148,9 @@ class Traffic:
 
 
 def run(output: Output, *, once: bool, lines: int | None = None) -> None:
-    """The demo, of so many invoice lines. With `once` it ends by itself; nothing is left running either way."""
+    """Runs the demo with `lines` invoice lines, by default all. With `once` it ends by itself. Nothing is left
+    running.
+    """
     every = pq.ParquetFile(LINES).metadata.num_rows
     total = every if lines is None else min(lines, every)
     before = round(total * BEFORE_THE_REBUILD)
@@ -181,7 +187,7 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
                 time.sleep(1)
     except KeyboardInterrupt:
         output.tell("\nstopping")
-        if once:  # it was to end by itself, with its proof
+        if once:  # the demo was to end by itself, with its proof
             raise
     finally:
         traffic.stop()
@@ -192,7 +198,7 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
 
 
 def _fresh_home() -> Path:
-    """A folder of the demo's own, emptied: it never touches what `lamina up` runs. The jars are shared."""
+    """An empty folder of the demo's own. It never touches the services of `lamina up`, but shares the jars."""
     outer = Settings.home_of().absolute()
     home = outer / "demo"
     if home.exists():
@@ -207,7 +213,7 @@ def _fresh_home() -> Path:
 
 
 def _counted(deployment: Deployment) -> int:
-    """Invoice lines in Postgres: the topic's offsets begin at 0 and nothing else takes any."""
+    """Invoice lines in Postgres. The topic's offsets begin at 0, and only lines take offsets."""
     with deployment.database.begin() as connection:
         return sum(progress.read(connection, ["invoice_lines"]).values())
 
@@ -221,7 +227,7 @@ def _fill(
     until: int,
     began: float,
 ) -> None:
-    """Shows the views while so many lines are sent and counted; `began`: when the demo did."""
+    """Shows the views until `until` lines are sent and half of them counted. `began` is the start of the demo."""
     with Live(console=output.err, refresh_per_second=4) if output.err.is_terminal else nullcontext() as live:
         shown_at, counted = 0.0, 0
         while traffic.sent < until or counted < until // 2:
@@ -243,7 +249,7 @@ def _fill(
 
 
 def _line(deployment: Deployment, traffic: Traffic, counted: int) -> str:
-    """The views in one line: those that are fed by the invoice lines, with their rows and the oldest freshness."""
+    """The views fed by the invoice lines in one line, with their rows and the oldest freshness."""
     views = [view for view in read(deployment).views if view.rows is not None]
     rows = ", ".join(f"{view.view} {view.rows:,}" for view in views)
     oldest = max((view.freshness for view in views if view.freshness is not None), default=None)
@@ -268,7 +274,7 @@ def _dashboard(deployment: Deployment, traffic: Traffic, counted: int) -> list[A
 
 
 class _Arriving(ProgressColumn):
-    """How many lines have arrived by now."""
+    """The number of lines that have been sent."""
 
     def __init__(self, traffic: Traffic) -> None:
         super().__init__()
@@ -303,7 +309,7 @@ def _rebuild(output: Output, deployment: Deployment, traffic: Traffic) -> None:
                     output.tell(f"  {bar.tasks[task].description}, after {time.monotonic() - began:.0f} s")
                 bar.update(task, advance=1, description=next(ahead, "done"))
 
-        deployment.spark  # noqa: B018 (started here, so that the bar shows what takes the time)
+        deployment.spark  # noqa: B018 (started here, so that the bar shows the time)
         bar.update(task, description=steps[0])
         deployment.at = done
         proofs = deployment.batch.rebuild()
@@ -348,7 +354,7 @@ def _rows(deployment: Deployment, query: str) -> Sequence[Sequence[Any]]:
 
 
 def how_to_connect(output: Output, home: Path, speed: embedded.SpeedProcess, console: str) -> None:
-    """Prints the addresses of the demo's services, and a command that reads a view of it."""
+    """Prints the addresses of the demo's services, and a command that reads one of its views."""
     output.tell("\nHow to connect:")
     output.table(("what", "where"), embedded.connections(Embedded(home).addresses(), speed, console))
     here, lamina = (shlex.quote(str(path)) for path in (home, Path(sys.executable).with_name("lamina")))

@@ -133,7 +133,7 @@ class LineageReceiver:
 class Settings:
     """Addresses, folders and limits of one deployment. The repr shows no password.
 
-     postgres: URL of the role that owns and writes, as psycopg2 and SQLAlchemy take it (`postgresql://…`)
+    postgres: URL of the role that owns and writes, as psycopg2 and SQLAlchemy take it (`postgresql://…`)
     analyst: URL of the read-only role, or None
     kafka: bootstrap servers, `host:port`, comma-separated
     login: credentials for brokers that ask for them

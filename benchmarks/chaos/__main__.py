@@ -1,4 +1,4 @@
-"""`python -m benchmarks.chaos`: the certificate of a release, or minutes of it while something is built."""
+"""`python -m benchmarks.chaos`: the certificate of a release, or some minutes of it during development."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from lamina.settings import Settings
 from view_algebra.errors import LaminaError
 
 DISKS = {"warehouse": "1536m", "checkpoints": "48m"}
-"""Folders that get a disk of their own, and how large: small enough to be filled."""
+"""Folders that get their own disk, with its size: small enough to be filled."""
 
 LEAST_FAULTS, LEAST_KINDS, LEAST_MALFORMED = 300, 15, 10_000
-"""What a certificate needs at the least."""
+"""Minimums for a certificate."""
 
 CERTIFICATE_MINUTES = 60
-"""From so many minutes on, these are asked of a run."""
+"""Minutes from which on a run must reach these minimums."""
 
 
 @contextmanager
 def staged(output: Output, seed: int, *, store: bool) -> Iterator[Stage]:
-    """Services of the run's own, in a folder that is kept where something was found."""
+    """Services of this run only, in a folder that is kept if something was found."""
     home = Path(tempfile.mkdtemp(prefix="lamina-chaos-"))
-    home.chmod(0o755)  # Postgres runs as another user where we are root
+    home.chmod(0o755)  # Postgres runs as another user if we are root
     (home / "jars").symlink_to(REPOSITORY / ".lamina" / "jars")
     embedded = Embedded(home)
     kept = home.with_name(f"{home.name}-found")
@@ -54,12 +54,12 @@ def staged(output: Output, seed: int, *, store: bool) -> Iterator[Stage]:
         last.callback(embedded.stop)
         registry = Registry.begun(home)
         last.callback(registry.stop)
-        given = {
+        variables = {
             "LAMINA_HOME": str(home),
             "LAMINA_SPARK_MASTER": "local[2]",
             "LAMINA_SCHEMA_REGISTRY": registry.url,
         }
-        settings, world = Settings.read(home, given), World("chaos", seed, versions=1)
+        settings, world = Settings.read(home, variables), World("chaos", seed, versions=1)
         kept.mkdir()
         stage = Stage(settings, world, kept, environment(settings), embedded, registry, disks, tell=output.tell)
         last.callback(stage.close)
@@ -68,7 +68,7 @@ def staged(output: Output, seed: int, *, store: bool) -> Iterator[Stage]:
 
 @contextmanager
 def _disk(folder: Path, size: str) -> Iterator[bool]:
-    """A small disk in memory at a folder, where we may mount one."""
+    """Mounts a small disk in memory at a folder. Yields False if we may not mount one."""
     folder.mkdir()
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True, check=False
@@ -82,11 +82,11 @@ def _disk(folder: Path, size: str) -> Iterator[bool]:
 
 @click.command()
 @click.option("--minutes", default=5.0, show_default=True, help="75 for a certificate.")
-@click.option("--faults", default=0, help="Goes on until so many have struck, twice the minutes at most.")
+@click.option("--faults", default=0, help="Continue until this many have struck, for at most twice the minutes.")
 @click.option("--seed", default=1, show_default=True)
-@click.option("--only", multiple=True, type=click.Choice(sorted(FAULTS)), help="This kind alone (repeatable).")
-@click.option("--s3", "store", is_flag=True, help="The master log is in an object storage, which fails as well.")
-@click.option("--write", type=click.Path(path_type=Path), help="Where the page is written, as docs/certificate.md.")
+@click.option("--only", multiple=True, type=click.Choice(sorted(FAULTS)), help="Only this kind (repeatable).")
+@click.option("--s3", "store", is_flag=True, help="Keep the master log in an object storage, which fails as well.")
+@click.option("--write", type=click.Path(path_type=Path), help="File for the page, such as docs/certificate.md.")
 @benchmark
 def main(
     output: Output, minutes: float, faults: int, seed: int, only: Sequence[str], store: bool, write: Path | None
@@ -94,13 +94,13 @@ def main(
     """Faults of many kinds, while readers compare every view with DuckDB over exactly the offsets that they read."""
     began = datetime.now(UTC)
     with staged(output, seed, store=store) as stage:
-        found = storm(stage, seed, minutes, only, faults=faults)
-        figures = [*measured(found, whole=minutes >= CERTIFICATE_MINUTES), *proven(stage), *left(stage)]
-        for each in stage.careless:
-            output.tell(f"ended with a traceback: {each}")
+        run = storm(stage, seed, minutes, only, faults=faults)
+        figures = [*measured(run, whole=minutes >= CERTIFICATE_MINUTES), *proven(stage), *left(stage)]
+        for careless_log in stage.careless:
+            output.tell(f"ended with a traceback: {careless_log}")
         if write is not None:
             rows = [(f.name, f"{shown(f.value)} {f.unit}".strip(), f.target) for f in figures]
-            write.write_text(page(found, rows, began, seed))
+            write.write_text(page(run, rows, began, seed))
         if not any(figure.missed for figure in figures):
             shutil.rmtree(stage.folder)
         else:
@@ -108,27 +108,27 @@ def main(
     return figures
 
 
-def measured(found: Storm, *, whole: bool) -> list[Figure]:
-    """What happened, and what a certificate asks of it."""
-    good, bad = found.stage.oracle.counts()
-    kinds = {each.kind for each in found.struck}
+def measured(run: Storm, *, whole: bool) -> list[Figure]:
+    """Counts of the run, with the minimums of a certificate."""
+    good, bad = run.stage.oracle.counts()
+    kinds = {struck.kind for struck in run.struck}
     return [
-        Figure("faults", len(found.struck), "", at_least=LEAST_FAULTS if whole else None),
+        Figure("faults", len(run.struck), "", at_least=LEAST_FAULTS if whole else None),
         Figure("kinds of faults", len(kinds), "", at_least=LEAST_KINDS if whole else None),
-        Figure("faults from which views did not recover", len(found.failures), "", at_most=0),
-        Figure("what ended the run early", len(found.broken), "", at_most=0),
-        Figure("snapshots", found.readers.snapshots, "", at_least=1),
-        Figure("views compared", found.readers.compared, "", at_least=1),
-        Figure("snapshots that differ", len(found.readers.wrong), "", at_most=0),
+        Figure("faults from which views did not recover", len(run.failures), "", at_most=0),
+        Figure("what ended the run early", len(run.broken), "", at_most=0),
+        Figure("snapshots", run.readers.snapshots, "", at_least=1),
+        Figure("views compared", run.readers.compared, "", at_least=1),
+        Figure("snapshots that differ", len(run.readers.wrong), "", at_most=0),
         Figure("good records", good, ""),
         Figure("malformed records, each counted once", bad, "", at_least=LEAST_MALFORMED if whole else None),
-        Figure("alarms raised", len({alarm for each in found.struck for alarm in each.alarms}), ""),
-        Figure("commands that ended with a traceback", len(found.stage.careless), ""),
+        Figure("alarms raised", len({alarm for struck in run.struck for alarm in struck.alarms}), ""),
+        Figure("commands that ended with a traceback", len(run.stage.careless), ""),
     ]
 
 
 def proven(stage: Stage) -> list[Figure]:
-    """A rebuild with its proof, then every row of every view against its SELECT."""
+    """Runs a rebuild with its proof, and then compares every row of every view with its SELECT."""
     return [
         Figure("exit code of the last rebuild, with its proof", _code(stage, "rebuild"), "", at_most=0),
         Figure("exit code of the last check", _code(stage, "check"), "", at_most=0),
@@ -138,31 +138,31 @@ def proven(stage: Stage) -> list[Figure]:
 def _code(stage: Stage, command: str) -> int:
     try:
         return stage.lamina(command)
-    except LaminaError as error:  # it hung
+    except LaminaError as error:  # the command hung
         stage.tell(str(error))
         return -1
 
 
 def left(stage: Stage) -> list[Figure]:
-    """What killed processes have left running: a JVM ends soon after its Python has."""
+    """Counts and ends the processes that killed ones have left running. A JVM ends soon after its Python."""
     deadline = time.monotonic() + 60
     while (running := _ours(stage)) and time.monotonic() < deadline:
         time.sleep(0.5)
-    for each in running:
-        each.kill()
+    for process in running:
+        process.kill()
     return [Figure("processes left", len(running), "", at_most=0)]
 
 
 def _ours(stage: Stage) -> list[psutil.Process]:
-    home, found = str(stage.settings.home), []
-    for each in psutil.process_iter():
+    home, processes = str(stage.settings.home), []
+    for process in psutil.process_iter():
         try:
-            arguments = " ".join(each.cmdline())
+            arguments = " ".join(process.cmdline())
         except psutil.Error:
             continue
-        if "SparkSubmit" in arguments and home in arguments and each.status() != psutil.STATUS_ZOMBIE:
-            found.append(each)
-    return found
+        if "SparkSubmit" in arguments and home in arguments and process.status() != psutil.STATUS_ZOMBIE:
+            processes.append(process)
+    return processes
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Records that mean harm, kind by kind: each says what must become of it, a row or quarantine."""
+"""Hostile records by kind, each with its expected outcome: a row or quarantine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from benchmarks.chaos.world import Record, Row
 MEGABYTE = 1_000_000
 
 NOW = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
-"""Near the present a text is looked at for a time of day, which Spark would put on today."""
+"""The present. Spark would read a time of day alone as today's, so texts near the present are checked for one."""
 
 
 @dataclass(frozen=True)
 class Hostile:
-    """A kind of record. `value` of a number that no other record has; `row` what it counts as, None for quarantine.
+    """A kind of record. `value` makes its value from a unique number. `row` is the expected row, or None for
+    quarantine.
 
-    few: it is large, so that only some are sent at a time.
+    `few` marks large records, only some of which are sent at a time.
     """
 
     source: str
@@ -31,7 +32,7 @@ class Hostile:
     few: bool = False
 
     def record(self, number: int) -> Record:
-        """The record of a number."""
+        """The record with this number."""
         row = None if self.row is None else self.row(number)
         return Record(self.value(number), row, self.timestamp_ms)
 
@@ -46,33 +47,33 @@ def _same(value: bytes | None) -> Callable[[int], bytes | None]:
 
 
 def _says(text: str) -> Callable[[int], bytes]:
-    """`#` stands for the record's number."""
+    """The value with the record's number in place of `#`."""
     return lambda number: text.replace("#", str(number)).encode()
 
 
 def _is(**row: Any) -> Callable[[int], Row]:
-    """The row; a value that is a text has `#` for the record's number, and `id` is the number itself."""
+    """The expected row. In texts, `#` stands for the record's number, and `...` is the number itself."""
 
     def of(number: int) -> Row:
-        told = {name: v.replace("#", str(number)) if isinstance(v, str) else v for name, v in row.items()}
-        return {name: number if value is Ellipsis else value for name, value in told.items()}
+        filled = {name: v.replace("#", str(number)) if isinstance(v, str) else v for name, v in row.items()}
+        return {name: number if value is Ellipsis else value for name, value in filled.items()}
 
     return of
 
 
 HOSTILE: Mapping[str, Hostile] = {
-    # What must go to quarantine.
+    # These must go to quarantine.
     "no value": Hostile("orders", _same(None)),
     "an empty value": Hostile("visits", _same(b"")),
     "white space alone": Hostile("orders", _same(b" \n\t")),
-    "a text that is no JSON": Hostile("visits", _says("hello #")),
+    "a text that is not JSON": Hostile("visits", _says("hello #")),
     "half an object": Hostile("orders", _says('{"id": #, "kind": "re')),
     "a comma too many": Hostile("orders", _says('{"id": #,}')),
     "an array of objects": Hostile("orders", _says('[{"id": #}]')),
     "a number": Hostile("visits", _says("#")),
     "a JSON text": Hostile("visits", _says('"#"')),
     "JSON's null": Hostile("orders", _same(b"null")),
-    "text behind the object": Hostile("orders", _says('{"id": #} x')),
+    "text after the object": Hostile("orders", _says('{"id": #} x')),
     "two objects": Hostile("orders", _says('{"id": #}{"id": 1}')),
     "two lines": Hostile("visits", _says('{"ms": #}\n{"ms": 1}')),
     "a text for a number": Hostile("orders", _says('{"id": "no #", "kind": "refund"}')),
@@ -80,7 +81,7 @@ HOSTILE: Mapping[str, Hostile] = {
     "a number larger than its type": Hostile("orders", _says('{"n": 9999999999#}')),
     "a decimal that does not fit": Hostile("orders", _says('{"amount": 1234567890123.5, "id": #}')),
     "a time of day alone": Hostile("visits", _says('{"ts": "03:04:05", "ms": #}')),
-    "no time at all": Hostile("visits", _says('{"ts": "soon", "ms": #}')),
+    "a text that is not a time": Hostile("visits", _says('{"ts": "soon", "ms": #}')),
     "a time in milliseconds": Hostile("visits", _says('{"ts": 1700000000123, "ms": #}')),
     "a time in seconds": Hostile("visits", _says('{"ts": 1700000000, "ms": #}')),
     "the year 0": Hostile("orders", _says('{"ts": "0000-01-01T00:00:00Z", "id": #}')),
@@ -95,15 +96,15 @@ HOSTILE: Mapping[str, Hostile] = {
     "true for a number": Hostile("visits", _says('{"ms": true, "who": "#"}')),
     "a control character": Hostile("visits", _says('{"who": "a\x01#"}')),
     "NaN for a whole number": Hostile("orders", _says('{"id": NaN, "customer": "#"}')),
-    "a day that is none": Hostile("visits", _says('{"ts": "2024-02-30T00:00:00Z", "ms": #}')),
+    "a day that does not exist": Hostile("visits", _says('{"ts": "2024-02-30T00:00:00Z", "ms": #}')),
     "an exponent of a hundred million": Hostile("orders", _says('{"amount": 1e100000000, "id": #}')),
     "a small exponent in a text": Hostile("orders", _says('{"amount": "1e-100000000", "id": #}')),
     "a megabyte of digits": Hostile("orders", lambda number: b'{"amount": "' + b"9" * MEGABYTE + b'"}', few=True),
-    "a megabyte of no JSON": Hostile("visits", lambda number: b"x" * MEGABYTE, few=True),
-    # What must be counted all the same.
+    "a megabyte that is not JSON": Hostile("visits", lambda number: b"x" * MEGABYTE, few=True),
+    # These must be counted.
     "an empty object": Hostile("orders", _same(b"{}"), _is()),
     "white space around": Hostile("orders", _says(' \n{"id": #}\r\n '), _is(id=...)),
-    "fields that nobody declared": Hostile("orders", _says('{"id": #, "more": {"a": []}}'), _is(id=...)),
+    "undeclared fields": Hostile("orders", _says('{"id": #, "more": {"a": []}}'), _is(id=...)),
     "a name in another case": Hostile("orders", _says('{"ID": 1, "Country": "FR", "n": 3}'), _is(n=3)),
     "a field twice": Hostile("orders", _says('{"id": 1, "id": #}'), _is(id=...)),
     "the greatest whole number": Hostile("orders", _says('{"id": 9223372036854775807}'), _is(id=2**63 - 1)),
@@ -114,7 +115,7 @@ HOSTILE: Mapping[str, Hostile] = {
     "a double beyond doubles": Hostile(
         "visits", _says('{"ratio": 1e400, "page": "/inf"}'), _is(ratio=math.inf, page="/inf")
     ),
-    "U+0000 said, not meant": Hostile(
+    "U+0000 spelled out": Hostile(
         "orders", _says('{"customer": "\\\\u0000", "id": #}'), _is(customer="\\u0000", id=...)
     ),
     "five hundred levels": Hostile(
@@ -134,7 +135,7 @@ HOSTILE: Mapping[str, Hostile] = {
     "a number in a text": Hostile("orders", _says('{"id": "#", "n": "7"}'), _is(id=..., n=7)),
     "a number of 1,200 digits": Hostile("visits", _says('{"ratio": ' + "9" * 1200 + "}"), _is(ratio=math.inf)),
     "braces in a text": Hostile("orders", _says('{"customer": "}{#"}'), _is(customer="}{#")),
-    "bytes that are no UTF-8": Hostile(
+    "bytes that are not UTF-8": Hostile(
         "orders", lambda n: b'{"kind": "\xff\xfe", "id": %d}' % n, _is(kind="\ufffd\ufffd", id=...)
     ),
     "half a surrogate pair": Hostile("orders", _says('{"kind": "\\ud800", "id": #}'), _is(kind="?", id=...)),
@@ -142,12 +143,12 @@ HOSTILE: Mapping[str, Hostile] = {
     "a time zone of fourteen hours": Hostile(
         "visits", _says('{"ts": "2024-01-01T00:00:00+14:00"}'), _is(ts=_at(2023, 12, 31, 10))
     ),
-    "six thousand spaces beside today": Hostile(
+    "six thousand spaces next to today": Hostile(
         "orders",
         lambda number: f'{{"ts": "{NOW.isoformat()}Z", "customer": "{" " * 6000}", "id": {number}}}'.encode(),
         _is(ts=NOW, customer=" " * 6000, id=...),
     ),
-    "a megabyte of spaces beside today": Hostile(
+    "a megabyte of spaces next to today": Hostile(
         "orders",
         lambda number: f'{{"ts": "{NOW.isoformat()}Z", "customer": "{" " * MEGABYTE}"}}'.encode(),
         _is(ts=NOW, customer=" " * MEGABYTE),
@@ -165,4 +166,4 @@ HOSTILE: Mapping[str, Hostile] = {
     ),
     "a producer's clock at 9999": Hostile("orders", _says('{"id": #}'), _is(id=...), timestamp_ms=253_370_764_800_000),
 }
-"""By name. What only an escape or a reader's limit tells apart is what costs other systems a night."""
+"""Kinds by name. Records that only differ by an escape or by a reader's limit cost other systems a night."""

@@ -1,4 +1,4 @@
-"""What is true: every record by partition and offset, as Kafka holds it, and DuckDB asked over exactly those below."""
+"""The expected rows: every record by partition and offset, as Kafka holds it, and DuckDB's answer over those below."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ ARROW = {
 }
 
 LOOK = 0.5
-"""Seconds between two looks at Kafka: all that came meanwhile is inserted at once, in the time of one record."""
+"""Seconds between two looks at Kafka. All records since the last look are inserted together, in the time of one."""
 
 PATIENCE = 120.0
-"""Seconds that a comparison waits for our own reader of Kafka, which is away where Kafka is."""
+"""Seconds that a comparison waits for our own reader of Kafka, which is down if Kafka is."""
 
 Below = Mapping[tuple[int, int], int]
 Offsets = Mapping[tuple[str, int], tuple[int, int]]
-"""By source and partition: the first offset, and the one below which everything counts."""
+"""By source and partition: the first offset, and the end of the counted offsets."""
 
 
 @dataclass
 class Oracle:
-    """Every record that a topic holds, found by its key, which is the number under which it was sent."""
+    """Every record that a topic holds, identified by its key, which is the number under which it was sent."""
 
     sent: dict[bytes, Record] = field(default_factory=dict)
     reached: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Oracle:
         )
 
     def declare(self, sources: Iterable[Source]) -> None:
-        """Follows the topics of these sources, too."""
+        """Follows the topics of these sources from now on."""
         with self._lock:
             for source in sources:
                 columns = ", ".join(f'"{name}" {kind}' for name, kind in source.columns.items())
@@ -67,17 +67,17 @@ class Oracle:
                 self._sources[source.name] = source
 
     def forget(self, source: str) -> None:
-        """Follows a topic no longer: what follows in it under the same name is another's."""
+        """Stops following a topic. Later records under the same name belong to another topic."""
         with self._lock:
             self._sources.pop(source, None)
 
     def topics(self) -> dict[str, str]:
-        """The sources that are followed, by topic."""
+        """The followed sources, by topic."""
         with self._lock:
             return {source.topic: source.name for source in self._sources.values()}
 
     def take(self, source: str, records: Sequence[tuple[int, int, int, bytes]]) -> None:
-        """Records as Kafka holds them: partition, offset, timestamp in milliseconds and key."""
+        """Adds records as Kafka holds them: partition, offset, timestamp in milliseconds and key."""
         columns = self._sources[source].columns
         good, bad = [], []
         for partition, offset, ms, key in records:
@@ -100,7 +100,7 @@ class Oracle:
             self._duck.unregister("arrived")
 
     def lose(self, source: str, partition: int, end: int) -> None:
-        """Kafka has lost what stood at `end` and above it; other records will stand there."""
+        """Removes the records at `end` and above, which Kafka has lost. Other records will get their offsets."""
         with self._lock:
             for table, of in ((f"all_{source}", ""), ("bad", f"source = '{source}' AND ")):
                 self._duck.execute(
@@ -109,7 +109,7 @@ class Oracle:
             self.reached[source, partition] = min(end, self.reached.get((source, partition), 0))
 
     def await_reached(self, offsets: Offsets) -> None:
-        """Returns when every record below these offsets is known here."""
+        """Returns once every record below these offsets is known here."""
         deadline = time.monotonic() + PATIENCE
         while not all(self.reached.get(at, 0) >= end or end == first for at, (first, end) in offsets.items()):
             if time.monotonic() > deadline:
@@ -124,19 +124,19 @@ class Oracle:
                 for source in self._names()
             )
             kept = f" WHERE {view.kept_by} >= '{since:%Y-%m-%d %H:%M:%S}'" if since and view.kept_by else ""
-            found = self._duck.execute(f"WITH {below} SELECT * FROM ({view.duck}){kept}").fetchall()
-        return Counter(map(told, found))
+            rows = self._duck.execute(f"WITH {below} SELECT * FROM ({view.duck}){kept}").fetchall()
+        return Counter(map(told, rows))
 
     def bad(self, source: str, offsets: Offsets) -> int:
-        """How many records of a source must be in quarantine."""
+        """The number of a source's records that must be in quarantine."""
         with self._lock:
-            [found] = self._duck.execute(
+            [row] = self._duck.execute(
                 f"SELECT count(*) FROM bad WHERE source = '{source}' AND {_condition(source, offsets)}"
             ).fetchall()
-        return int(found[0])
+        return int(row[0])
 
     def counts(self) -> tuple[int, int]:
-        """Good and bad records, of all that Kafka ever held."""
+        """Good and bad records among all that Kafka ever held."""
         with self._lock:
             good = sum(
                 self._duck.execute(f"SELECT count(*) FROM all_{name}").fetchall()[0][0] for name in self._names()
@@ -157,7 +157,7 @@ Row = tuple[Any, ...]
 
 
 def told(row: Sequence[Any]) -> Row:
-    """A row as both engines tell it: instants as UTC's wall clock, doubles to nine digits.
+    """A row in the form that both engines share: instants as UTC's wall clock, doubles to nine digits.
 
     >>> from decimal import Decimal
     >>> told([datetime(2024, 1, 1, tzinfo=UTC), 0.1 + 0.2, Decimal("1.50"), float("nan")])
@@ -182,7 +182,7 @@ def _condition(source: str, offsets: Offsets) -> str:
 
 
 def follow(oracle: Oracle, brokers: str, stopping: threading.Event) -> None:
-    """Reads every topic as Kafka's own client reads it, until it is stopped."""
+    """Reads every topic with Kafka's own client, until it is stopped."""
     consumer: KafkaConsumer | None = None
     while not stopping.wait(LOOK):
         try:
@@ -206,7 +206,7 @@ def follow(oracle: Oracle, brokers: str, stopping: threading.Event) -> None:
 
 
 def _follow(oracle: Oracle, consumer: KafkaConsumer) -> None:
-    """One look: partitions that are new are read from their first record, what is followed no longer is left."""
+    """One look. Reads new partitions from their first record, and drops those that are not followed any more."""
     topics = oracle.topics()
     wanted = {TopicPartition(t, p) for t in topics for p in consumer.partitions_for_topic(t) or ()}
     if wanted - consumer.assignment() or consumer.assignment() - wanted:
@@ -226,6 +226,6 @@ def _follow(oracle: Oracle, consumer: KafkaConsumer) -> None:
         ]
         if new:
             oracle.take(source, new)
-    for at in polled:  # a marker of a transaction takes an offset, too
-        source = topics[at.topic]  # a topic that was left since then raises, and we begin again
+    for at in polled:  # a marker of a transaction takes an offset
+        source = topics[at.topic]  # a topic that was dropped since then raises, and we begin again
         oracle.reached[source, at.partition] = max(oracle.reached.get((source, at.partition), 0), consumer.position(at))

@@ -1,6 +1,6 @@
-"""Parcels, in Avro: each version of their schema has its fields in another order, wider types, and one field more.
+"""Parcels in Avro. Each version of their schema has another order of fields, wider types, and one more field.
 
-So a record that is read by another schema than the one that wrote it is another row, or none.
+So a record that is read with a schema other than the writer's gives another row, or none.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _FIELDS = (
 @cache
 def schema(version: int) -> dict[str, Any]:
     """A version of the schema, from 1."""
-    notes = [{"name": f"note_{each}", "type": "string", "default": "none"} for each in range(2, version + 1)]
+    notes = [{"name": f"note_{number}", "type": "string", "default": "none"} for number in range(2, version + 1)]
     fields = [*_FIELDS, *notes]
     turn = version % len(fields)
     text = json.dumps({"type": "record", "name": "Parcel", "fields": fields[turn:] + fields[:turn]})
-    found: dict[str, Any] = json.loads(text.replace('"int"', '"long"') if version > 1 else text)
-    return found
+    parsed: dict[str, Any] = json.loads(text.replace('"int"', '"long"') if version > 1 else text)
+    return parsed
 
 
 def written(version: int, row: dict[str, Any]) -> bytes:
-    """A row as a producer writes it, whose registry numbers the versions from 1."""
+    """A row as a producer writes it. The registry numbers the versions from 1."""
     return framed(version, schema(version), row)
 
 
 @dataclass
 class Registry:
-    """The registry of the run: where it is, also while it is away; its schemas outlive it in a file."""
+    """The registry of the run. Its address is known even while it is down, and a file keeps its schemas."""
 
     home: Path
     port: int
@@ -56,13 +56,13 @@ class Registry:
     def begun(cls, home: Path) -> Registry:
         """A registry with the first version."""
         port = free_port()
-        found = cls(home, port, started(home, port, home / "registry"))
-        found.add(1)
-        return found
+        registry = cls(home, port, started(home, port, home / "registry"))
+        registry.add(1)
+        return registry
 
     @property
     def url(self) -> str:
-        """Its address, under which it is also asked while it is away."""
+        """Its address, which is also asked while it is down."""
         return url_at(self.port)
 
     def add(self, version: int) -> None:

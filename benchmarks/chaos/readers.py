@@ -1,4 +1,6 @@
-"""Readers: one snapshot after the other, every view compared with the oracle over exactly the offsets it names."""
+"""Readers: they compare every view of one snapshot after another with the oracle, over exactly the snapshot's
+offsets.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ from benchmarks.chaos.stage import Stage, written
 from benchmarks.chaos.world import EXTRA, OF_PARCELS, VIEWS, View
 
 REST = 3.0
-"""A reader rests for so many times what a comparison took: the rest of the machine is Lamina's."""
+"""Rest of a reader, as a multiple of the time of a comparison. The rest of the machine is for Lamina."""
 
 LONGEST_REST = 10.0
-"""Seconds that a reader rests at the most: what it waited for, as for Kafka, took nobody's time."""
+"""Greatest rest of a reader in seconds. A comparison that waited, for example for Kafka, used no processor."""
 
 SHOWN = 20
 """Rows of each side that are kept of a view that differs."""
@@ -29,10 +31,12 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one transaction of REPEATABLE READ has shown: rows by view, and the offsets that it named.
+    """One transaction of REPEATABLE READ: the rows of each view, and the offsets.
 
-    widths: by view, how many columns it has now, and `declared` in the version that the snapshot reads. since: by
-    view, when the groups begin that its generation keeps. bad: records in quarantine, by source.
+    widths: number of columns of each view now
+    declared: number of columns in the version that the snapshot reads
+    since: beginning of the groups that each view's generation keeps
+    bad: records in quarantine, by source
     """
 
     at: datetime
@@ -54,7 +58,7 @@ def read(connection: Connection) -> Snapshot:
 
 
 def read_within(cursor: psycopg2.extensions.cursor) -> Snapshot:
-    """Reads everything in the snapshot of a transaction that goes on."""
+    """Reads everything in the snapshot of an open transaction."""
     cursor.execute("SELECT now()")
     [(at,)] = cursor.fetchall()
     cursor.execute("SELECT view, source, partition, first_offset, next_offset FROM lamina.offsets")
@@ -66,9 +70,9 @@ def read_within(cursor: psycopg2.extensions.cursor) -> Snapshot:
         " LEFT JOIN lamina.publication p ON p.view = v.name"
         " LEFT JOIN lamina.generation g ON g.id = p.generation WHERE v.served IS NOT NULL"
     )
-    found = cursor.fetchall()
-    since = {name: begins for name, begins, _ in found}
-    declared = {name: columns for name, _, columns in found}
+    listed = cursor.fetchall()
+    since = {name: begins for name, begins, _ in listed}
+    declared = {name: columns for name, _, columns in listed}
     cursor.execute(
         "SELECT q.name, coalesce(sum(b.records), 0) FROM lamina.query q"
         " LEFT JOIN lamina.bad_records b ON b.source = q.name GROUP BY q.name"
@@ -85,7 +89,7 @@ def read_within(cursor: psycopg2.extensions.cursor) -> Snapshot:
 
 @dataclass
 class Readers:
-    """What was read and compared so far, and what differed."""
+    """Counts of snapshots and comparisons, and the differences."""
 
     stage: Stage
     snapshots: int = 0
@@ -116,57 +120,59 @@ class Readers:
             connection.close()
 
     def compare(self, snapshot: Snapshot) -> list[str]:
-        """Compares every view of a snapshot, and keeps the snapshot where something differs: what, in a line each."""
+        """Compares every view of a snapshot. Keeps the snapshot if something differs, and returns a line per
+        difference.
+        """
         oracle = self.stage.oracle
         oracle.await_reached(snapshot.offsets)
-        found = {}
+        differing = {}
         for name, shown in snapshot.views.items():
             view = version_of(name, snapshot.declared[name])
             whole = oracle.rows(view, snapshot.of_view[name], snapshot.since[name])
             wanted = as_wide(whole, snapshot.widths[name])
             if shown != wanted:
-                found[name] = (wanted - shown, shown - wanted)
+                differing[name] = (wanted - shown, shown - wanted)
         sources = {source for source, _ in snapshot.offsets}
         counted = {name: (oracle.bad(name, snapshot.offsets), snapshot.bad[name]) for name in sources}
         miscounted = {name: counts for name, counts in counted.items() if counts[0] != counts[1]}
         self.snapshots += 1
         self.compared += len(snapshot.views)
-        if not found and not miscounted:
+        if not differing and not miscounted:
             return []
-        said = [
+        lines = [
             f"{name}: missing {sum(missing.values())} rows, surplus {sum(surplus.values())}"
-            for name, (missing, surplus) in found.items()
+            for name, (missing, surplus) in differing.items()
         ] + [f"{name}: {wanted} bad records, {shown} in quarantine" for name, (wanted, shown) in miscounted.items()]
-        self.wrong.append(self._keep(snapshot, said, found))
-        return said
+        self.wrong.append(self._keep(snapshot, lines, differing))
+        return lines
 
     def _keep(
-        self, snapshot: Snapshot, said: Sequence[str], found: dict[str, tuple[Counter[Row], Counter[Row]]]
+        self, snapshot: Snapshot, lines: Sequence[str], differing: dict[str, tuple[Counter[Row], Counter[Row]]]
     ) -> Path:
         path = self.stage.folder / f"differs-{len(self.wrong):03}.json"
         kept = {
             "seed": self.stage.world.seed,
             "at": snapshot.at,
-            "said": said,
+            "said": lines,
             "offsets": {f"{source} {partition}": ends for (source, partition), ends in snapshot.offsets.items()},
             "since": snapshot.since,
             "rows": {
                 name: {"missing": list(missing)[:SHOWN], "surplus": list(surplus)[:SHOWN]}
-                for name, (missing, surplus) in found.items()
+                for name, (missing, surplus) in differing.items()
             },
         }
         path.write_text(written(kept))
-        self.stage.tell(f"a snapshot differs: {'; '.join(said)} ({path})")
+        self.stage.tell(f"a snapshot differs: {'; '.join(lines)} ({path})")
         return path
 
 
 def as_wide(rows: Counter[Row], width: int) -> Counter[Row]:
-    """Rows of an older version, as the view shows them to a snapshot of before: a column that is new is NULL there."""
+    """Rows of an older version as the view shows them to an older snapshot, in which a new column is NULL."""
     return Counter(row[:width] + (None,) * (width - len(row)) for row in rows.elements())
 
 
 def version_of(name: str, width: int) -> View:
-    """The view of a name; of one that changes, the version that has so many columns."""
+    """The view of this name. If it changes, the version with this number of columns."""
     if name.startswith("spare_"):
         source = name.removesuffix("_kinds")
         return View(name, "", f"SELECT kind, count(*) AS records, sum(n) AS n FROM {source} GROUP BY kind")

@@ -1,4 +1,4 @@
-"""The certificate: what was done, what it found, on which machine, as a page of Markdown."""
+"""The certificate: actions, findings and machine of a run, as a page of Markdown."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from lamina import __version__
 
 INTRODUCTION = """\
 Written by `python -m benchmarks.chaos`. Faults strike processes, services, disks, topics and records, one
-after the other or several in a row, and beside them the batch layer's. All the while readers take snapshots
+after another or several in a row, and in parallel the batch layer. All the time readers take snapshots
 (REPEATABLE READ), and every view in each is compared with DuckDB over exactly the records below the offsets
-that `lamina.offsets` names in that snapshot. Which records are good is known to whoever sends them. At the
+that `lamina.offsets` names in that snapshot. The sender of the records decides which ones are good. At the
 end every view is rebuilt with its proof, and `lamina check` compares it with its `SELECT` in Spark.
 """
 
 RECOVERY = """\
-Until the views moved again: from the fault until every record that Kafka held then was counted. That contains
-the fault itself, as the time for which a process stands still, and the start of another process.
+The time until the views moved again runs from the fault until every record that Kafka held then was counted.
+It includes the fault itself, such as the time for which a process stands still, and the start of another
+process.
 """
 
 
-def page(found: Storm, figures: Sequence[tuple[str, str, str]], began: datetime, seed: int) -> str:
-    """The whole page; `figures` are name, value and what it must be."""
+def page(run: Storm, figures: Sequence[tuple[str, str, str]], began: datetime, seed: int) -> str:
+    """The whole page. `figures` are name, value and bound."""
     bad = sum(kind.row is None for kind in HOSTILE.values())
     lines = [
         "# Certificate",
         "",
         INTRODUCTION,
-        f"{began:%Y-%m-%d %H:%M} UTC, {found.minutes:.0f} minutes, seed {seed}. {_machine()}",
+        f"{began:%Y-%m-%d %H:%M} UTC, {run.minutes:.0f} minutes, seed {seed}. {_machine()}",
         "",
         "| figure | found | must be |",
         "| --- | --- | --- |",
@@ -47,11 +48,11 @@ def page(found: Storm, figures: Sequence[tuple[str, str, str]], began: datetime,
         RECOVERY,
         "| fault | times | longest until the views moved again | alarms |",
         "| --- | --- | --- | --- |",
-        *(_row(kind, struck) for kind, struck in by_kind(found.struck).items()),
+        *(_row(kind, struck) for kind, struck in by_kind(run.struck).items()),
         "",
         "## Hostile records",
         "",
-        f"{len(HOSTILE)} kinds, {bad} of which must go to quarantine and the others be counted:",
+        f"{len(HOSTILE)} kinds: {bad} must go to quarantine, and the others must be counted.",
         "",
         *(f"- {name}{'' if kind.row is None else ' (counted)'}" for name, kind in HOSTILE.items()),
         "",
@@ -59,7 +60,7 @@ def page(found: Storm, figures: Sequence[tuple[str, str, str]], began: datetime,
         "",
         "| how | times |",
         "| --- | --- |",
-        *(f"| {what.replace('|', '/')} | {count} |" for what, count in sorted(found.stage.ends.items())),
+        *(f"| {what.replace('|', '/')} | {count} |" for what, count in sorted(run.stage.ends.items())),
     ]
     return "\n".join(lines) + "\n"
 
@@ -78,5 +79,5 @@ def _machine() -> str:
 
 
 def _row(kind: str, struck: Sequence[Struck]) -> str:
-    alarms = len({alarm for each in struck for alarm in each.alarms})
-    return f"| {kind} | {len(struck)} | {max(each.seconds for each in struck):.0f} s | {alarms or ''} |"
+    alarms = len({alarm for fault in struck for alarm in fault.alarms})
+    return f"| {kind} | {len(struck)} | {max(fault.seconds for fault in struck):.0f} s | {alarms or ''} |"

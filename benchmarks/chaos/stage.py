@@ -1,4 +1,4 @@
-"""Where it happens: the services, the processes of Lamina over them, and a producer that never rests."""
+"""The stage of a run: the services, Lamina's processes over them, and a producer that never rests."""
 
 from __future__ import annotations
 
@@ -37,32 +37,32 @@ from view_algebra.errors import LaminaError
 Client = TypeVar("Client")
 
 PATIENCE = 600.0
-"""Seconds after which views that do not move are a failure: they wait for a leap, which stands back behind others."""
+"""Seconds after which views that do not move are a failure. They may wait for a leap, which has a low priority."""
 
 LONGEST = 900.0
-"""Seconds after which a command hangs; a rebuild stands back behind everything else."""
+"""Seconds after which a command counts as hanging. A rebuild has the lowest priority of all."""
 
 NAME = "chaos"
-"""The application name of our own connections, which no fault ends."""
+"""Application name of our own connections, which no fault ends."""
 
 ERROR = re.compile(r"^(?:error: (.*)|(\w+(?:\.\w+)*(?:Error|Exception)\b.*))$")
 
 
 @dataclass(frozen=True)
 class Process:
-    """A command of Lamina's that runs, and the file with what it says."""
+    """A running command of Lamina, and the file of its output."""
 
     what: str
     child: subprocess.Popen[bytes]
     log: Path
 
     def jvm(self) -> psutil.Process | None:
-        """The JVM of its Spark, once it has one."""
+        """The JVM of its Spark, or None until it has one."""
         with suppress(psutil.Error):
-            for each in psutil.Process(self.child.pid).children(recursive=True):
+            for child in psutil.Process(self.child.pid).children(recursive=True):
                 with suppress(psutil.Error):
-                    if "org.apache.spark.deploy.SparkSubmit" in each.cmdline():
-                        return each
+                    if "org.apache.spark.deploy.SparkSubmit" in child.cmdline():
+                        return child
         return None
 
     @property
@@ -72,31 +72,31 @@ class Process:
 
     def everything(self) -> list[psutil.Process]:
         """The process and its JVM."""
-        found = [psutil.Process(self.child.pid)] if self.running else []
+        processes = [psutil.Process(self.child.pid)] if self.running else []
         jvm = self.jvm()
-        return [*found, jvm] if jvm else found
+        return [*processes, jvm] if jvm else processes
 
     def kill(self) -> None:
-        """Ends the process and its JVM (kill -9), as a machine that goes down does."""
-        for each in self.everything():
+        """Ends the process and its JVM (kill -9), like a machine that goes down."""
+        for process in self.everything():
             with suppress(psutil.Error):
-                each.kill()
+                process.kill()
         self.child.wait(30)
 
     def ended(self) -> str:
-        """How it ended: `done`, `killed`, or its error's first line."""
+        """The way it ended: `done`, `killed`, or its error's first line."""
         code = self.child.wait()
         if code in (0, -signal.SIGKILL):
             return "done" if code == 0 else "killed"
-        said = [found for line in self.said() if (found := ERROR.match(line))]
-        return next((first or other for first, other in (f.groups() for f in said)), f"exit code {code}")[:160]
+        errors = [match for line in self.said() if (match := ERROR.match(line))]
+        return next((first or other for first, other in (f.groups() for f in errors)), f"exit code {code}")[:160]
 
     def said(self) -> list[str]:
-        """What it printed."""
+        """The lines of its output."""
         return self.log.read_text(errors="replace").splitlines()
 
     def careless(self) -> bool:
-        """True when it ended with a traceback, which no operator is to see."""
+        """True if it ended with a traceback, which no operator should see."""
         return self.child.poll() not in (0, -signal.SIGKILL) and any(
             line.startswith("Traceback (most recent") for line in self.said()
         )
@@ -104,11 +104,14 @@ class Process:
 
 @dataclass
 class Stage:
-    """Everything that a fault may lay hands on.
+    """Everything that a fault may touch.
 
-    environment: of Lamina's commands. services: None where they are others', and may not be stopped. registry: that of
-    parcels. disks: small ones, by folder. programs: what runs in place of a command. pace: how long a fault lasts, of
-    what it usually does.
+    environment: variables of Lamina's commands
+    services: None if they are somebody else's and must not be stopped
+    registry: the registry of parcels
+    disks: small disks, by folder
+    programs: programs that replace a command
+    pace: duration of a fault, as a multiple of its usual one
     """
 
     settings: Settings
@@ -127,7 +130,7 @@ class Stage:
     alarms: set[str] = field(default_factory=set)
     hostile: list[str] = field(default_factory=list)
     batch: threading.Lock = field(default_factory=threading.Lock)
-    """Held by a rebuild, an archive run or an apply, and by what cannot happen beside one."""
+    """Held during a rebuild, an archive run or an apply, and by faults that cannot happen during one."""
     reading: threading.Lock = field(default_factory=threading.Lock)
     """Held by a reader from its snapshot to the end of its comparison."""
     paused: threading.Event = field(default_factory=threading.Event)
@@ -149,7 +152,7 @@ class Stage:
 
     @property
     def warehouse(self) -> Path:
-        """The folder of the master log; an object storage has it within its own."""
+        """The folder of the master log, which may be inside that of the object storage."""
         path = self.settings.warehouse.removeprefix("s3://")
         return self.settings.home / "s3" / "data" / path if self.stored else Path(path)
 
@@ -163,7 +166,7 @@ class Stage:
             client.close()
 
     def connect(self) -> psycopg2.extensions.connection:
-        """A connection of ours, every statement a transaction."""
+        """A connection of ours, with a transaction per statement."""
         connection = psycopg2.connect(
             self.settings.postgres, application_name=NAME, options="-c timezone=UTC -c extra_float_digits=1"
         )
@@ -180,7 +183,7 @@ class Stage:
         finally:
             connection.close()
 
-    # Commands of Lamina's
+    # Commands of Lamina
 
     def start(self, *arguments: str) -> Process:
         """Starts a command."""
@@ -203,7 +206,9 @@ class Stage:
             return process
 
     def end(self, process: Process, timeout: float = LONGEST) -> int:
-        """Waits until a command has ended, and notes how; its exit code. One that hangs is a failure."""
+        """Waits until a command has ended, notes the way it ended, and returns its exit code. A hanging command is a
+        failure.
+        """
         try:
             code = process.child.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -217,19 +222,19 @@ class Stage:
         return code
 
     def lamina(self, *arguments: str) -> int:
-        """Runs a command to its end; its exit code."""
+        """Runs a command to its end, and returns its exit code."""
         return self.end(self.start(*arguments))
 
     def insist(self, *arguments: str) -> None:
-        """Runs a command until it is done: what was in its way goes away."""
+        """Runs a command until it succeeds, since every obstacle goes away."""
         deadline = time.monotonic() + LONGEST
         while self.lamina(*arguments) != 0:
             if time.monotonic() > deadline:
-                raise LaminaError(f"lamina {' '.join(arguments)} is never done", evidence=str(self._started[-1].log))
+                raise LaminaError(f"lamina {' '.join(arguments)} never succeeds", evidence=str(self._started[-1].log))
             time.sleep(1)
 
     def write_catalog(self) -> Path:
-        """The catalog as it is declared now, as files."""
+        """The current catalog, as files."""
         folder = self.folder / "catalog"
         folder.mkdir(exist_ok=True)
         files = self.world.files
@@ -244,7 +249,7 @@ class Stage:
     # The speed layer
 
     def supervise(self, stopping: threading.Event) -> None:
-        """Keeps a speed layer running, as a service manager does: what ends is started again."""
+        """Keeps a speed layer running, as a service manager does."""
         while not stopping.wait(0.1):
             with self._lock:
                 if self._speed is not None and not self._speed.running:
@@ -256,20 +261,20 @@ class Stage:
 
     @property
     def speed(self) -> Process:
-        """The speed layer that runs now."""
+        """The running speed layer."""
         self.until(lambda: self._speed is not None and self._speed.running, "a speed layer runs")
         assert self._speed is not None
         return self._speed
 
     def second_speed(self) -> Process:
-        """Starts another speed layer, which is the one to keep from now on; the one before, which still runs."""
+        """Starts another speed layer, which is kept running from now on. Returns the one before, which still runs."""
         first = self.speed
         with self._lock:
             self._speed = self.start("speed", "--max-records", "3000")
         return first
 
     def hold(self) -> None:
-        """Ends the speed layer in good order; none is started until `go`."""
+        """Ends the speed layer in order. None is started until `go`."""
         with self._lock:
             self._holding = True
             process, self._speed = self._speed, None
@@ -284,11 +289,11 @@ class Stage:
     # Waiting
 
     def wait(self, seconds: float) -> None:
-        """Lets a fault last for so long, at the usual pace."""
+        """Lets a fault last for this many seconds, at the usual pace."""
         time.sleep(seconds * self.pace)
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Returns when a condition holds; what is away is asked again."""
+        """Returns once a condition holds. Asks again while a service is down."""
         deadline = time.monotonic() + PATIENCE
         while True:
             with suppress(psycopg2.Error, LaminaError, KafkaError, OSError):
@@ -299,8 +304,8 @@ class Stage:
             time.sleep(0.25)
 
     def report(self) -> str:
-        """What an operator would look at first."""
-        told = subprocess.run(
+        """The output that an operator would look at first."""
+        done = subprocess.run(
             [sys.executable, "-m", "lamina", "status"],
             env=dict(self.environment),
             capture_output=True,
@@ -309,17 +314,17 @@ class Stage:
             timeout=120,
         )
         speed = self._speed.said()[-5:] if self._speed else ["no speed layer runs"]
-        return "\n".join([told.stdout, told.stderr, *speed])
+        return "\n".join([done.stdout, done.stderr, *speed])
 
     def answers(self) -> None:
-        """Returns when Kafka knows all topics and Postgres answers."""
+        """Returns once Kafka knows all topics and Postgres answers."""
         self.until(lambda: bool(self._ends() and self.query("SELECT 1")), "Kafka and Postgres answer")
 
     def _ends(self) -> dict[str, Offsets]:
         return {name: self.brokers.latest(source.topic) for name, source in self.world.sources.items()}
 
     def moved(self) -> None:
-        """Returns when every record that Kafka holds now is counted, of every source that is declared now."""
+        """Returns once every record that Kafka holds now is counted, for every source that is declared now."""
         ends: dict[str, Offsets] = {}
 
         def ask() -> bool:
@@ -339,7 +344,7 @@ class Stage:
     # Records
 
     def send(self, producer: KafkaProducer, source: str, record: Record, dice: random.Random) -> None:
-        """Sends a record to any partition of its source; its key is the number by which it is known here."""
+        """Sends a record to any partition of its source. Its key is the number that identifies it here."""
         key = str(self.world.number()).encode()
         self.oracle.sent[key] = record
         topic = self.world.sources[source].topic
@@ -347,7 +352,7 @@ class Stage:
         producer.send(topic, value=record.value, key=key, partition=partition, timestamp_ms=record.timestamp_ms)
 
     def producer(self, **options: object) -> KafkaProducer:
-        """A producer whose records are each written once, or not at all."""
+        """A producer that writes each record once or not at all."""
         usual: dict[str, object] = {
             "acks": "all",
             "linger_ms": 5,
@@ -359,7 +364,7 @@ class Stage:
         return KafkaProducer(bootstrap_servers=self.settings.kafka, **usual | options)
 
     def burst(self, records: Sequence[tuple[str, Record]], dice: random.Random) -> None:
-        """Sends these and returns when Kafka holds them."""
+        """Sends these records, and returns once Kafka holds them."""
         producer = patiently(lambda: self.producer(max_block_ms=60_000))
         try:
             for source, record in records:
@@ -375,7 +380,7 @@ class Stage:
         return [(name, self.world.record(name, dice)) for name in dice.choices(names, weights, k=count)]
 
     def produce(self, rate: int, stopping: threading.Event) -> None:
-        """Sends good records all the while; where Kafka is away, later ones follow when it is back."""
+        """Sends good records all the time. While Kafka is down, they are left out."""
         dice = random.Random(self.world.seed)
         producer: KafkaProducer | None = None
         while not stopping.wait(0.1):
@@ -394,10 +399,10 @@ class Stage:
 
     @contextmanager
     def silence(self) -> Iterator[None]:
-        """Nothing is sent within the block, and everything that was sent is counted, here and by Lamina."""
+        """Stops sending within the block, after everything that was sent is counted, here and by Lamina."""
         self.paused.set()
         try:
-            time.sleep(1.0)  # what is under way arrives
+            time.sleep(1.0)  # records on their way arrive
             self.moved()
             for name, source in self.world.sources.items():
                 ends = self.brokers.latest(source.topic)
@@ -407,14 +412,14 @@ class Stage:
             self.paused.clear()
 
     def close(self) -> None:
-        """Ends whatever was started here and still runs."""
+        """Ends every process that was started here."""
         for process in self._started:
             process.kill()
         self.brokers.close()
 
 
 def patiently(connect: Callable[[], Client]) -> Client:
-    """A client of Kafka, which a fault that strikes beside this one may have taken away for a while."""
+    """A client of Kafka. A fault that strikes at the same time may have taken Kafka down for a while."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -426,7 +431,7 @@ def patiently(connect: Callable[[], Client]) -> Client:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """What a command of Lamina's is told: where everything is, and nothing of ours."""
+    """The environment of Lamina's commands, without any variables of ours."""
     return common.environment(
         LAMINA_POSTGRES=settings.postgres,
         LAMINA_ANALYST=settings.analyst or "",
@@ -436,11 +441,11 @@ def environment(settings: Settings) -> dict[str, str]:
         LAMINA_SCHEMA_REGISTRY=",".join(address.url for address in settings.schema_registry),
         LAMINA_HOME=str(settings.home),
         LAMINA_SPARK_MASTER=settings.spark_master,
-        SPARK_SUBMIT_OPTS=f"{QUICK_COMPILER} -XX:+UseSerialGC",  # of JVMs that are killed within minutes
+        SPARK_SUBMIT_OPTS=f"{QUICK_COMPILER} -XX:+UseSerialGC",  # these JVMs are killed within minutes
         PYTHONPATH=str(Path(__file__).resolve().parents[2]),
     )
 
 
 def written(value: object) -> str:
-    """A value as JSON, whatever is in it."""
+    """A value as JSON, with unknown types as texts."""
     return json.dumps(value, indent=1, default=str, ensure_ascii=False)

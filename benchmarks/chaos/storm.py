@@ -1,4 +1,4 @@
-"""The run: faults one after the other, and beside them those of the batch layer, while readers read and compare."""
+"""The run: faults one after another, and in parallel those of the batch layer, while readers read and compare."""
 
 from __future__ import annotations
 
@@ -25,31 +25,33 @@ from lamina.statuses import read_alarms
 from view_algebra.errors import LaminaError
 
 RATE = 60
-"""Good records a second, all the while."""
+"""Good records a second, all the time."""
 
 FRESH = 10
-"""Records that follow a fault at once, so that something has to move."""
+"""Records sent right after a fault, so that views have to move."""
 
 IN_A_ROW = (1, 1, 2, 3)
-"""How many faults strike, by the dice, before the views have to move again."""
+"""Numbers of faults, one of which is drawn, that strike before the views have to move again."""
 
 ALARMED = 3.0
 """Seconds between two looks at the alarms."""
 
 BREATH = 1.0
-"""Seconds between two faults: another may want to happen alone."""
+"""Seconds between two faults, in which a fault that must be alone may strike."""
 
 ENOUGH = 3
-"""Faults without recovery, or snapshots that differ, after which the run ends: it has found what there is to find."""
+"""Faults without recovery, or snapshots that differ, after which the run ends."""
 
 
 TROUBLE = (LaminaError, psycopg2.Error, KafkaError, OSError, AssertionError)
-"""What a fault, or the views that do not recover from it, may raise."""
+"""Errors that a fault, or views that do not recover from it, may raise."""
 
 
 @dataclass(frozen=True)
 class Struck:
-    """A fault that happened. seconds: until every record that Kafka held was counted; alarms: raised meanwhile."""
+    """A fault that happened. `seconds` is the time until every record in Kafka was counted, with the alarms of that
+    time.
+    """
 
     kind: str
     seconds: float
@@ -59,7 +61,7 @@ class Struck:
 
 @dataclass
 class Storm:
-    """What happened so far."""
+    """The run so far."""
 
     stage: Stage
     seed: int
@@ -74,16 +76,16 @@ class Storm:
     @property
     def failures(self) -> list[Struck]:
         """Faults from which the views did not recover."""
-        return [each for each in self.struck if each.failure]
+        return [fault for fault in self.struck if fault.failure]
 
     @property
     def over(self) -> bool:
-        """True when there is no use in going on."""
+        """True if the run should end early."""
         return bool(self.broken) or len(self.failures) >= ENOUGH or len(self.readers.wrong) >= ENOUGH
 
     @contextmanager
     def weather(self) -> Iterator[None]:
-        """Everything that goes on all the while: the speed layer, the producer, the readers."""
+        """Runs everything that continues all the time: the speed layer, the producer, the readers."""
         stage = self.stage
         stage.lamina("apply", "--catalog", str(stage.write_catalog()))
         with self.meanwhile(follow, stage.oracle, stage.settings.kafka), self.meanwhile(_watch, stage):
@@ -96,17 +98,19 @@ class Storm:
 
     @contextmanager
     def meanwhile(self, run: Callable[..., Any], *arguments: Any) -> Iterator[None]:
-        """Runs something beside the block, to its end; where it fails, the run is over, and raises at its end."""
+        """Runs a function in parallel to the block. If it fails, the run is over, and the end of the block raises its
+        error.
+        """
         stopping = threading.Event()
 
         def body() -> None:
             try:
                 run(*arguments, stopping)
-            except Exception as error:  # noqa: BLE001 (raised by whoever started it)
+            except Exception as error:  # noqa: BLE001 (raised at the end of the block)
                 self.broken.append(error)
                 self.stage.tell(traceback.format_exc())
 
-        thread = threading.Thread(target=body, name=getattr(run, "__name__", "beside"), daemon=True)
+        thread = threading.Thread(target=body, name=getattr(run, "__name__", "parallel"), daemon=True)
         thread.start()
         try:
             yield
@@ -117,25 +121,25 @@ class Storm:
             raise self.broken[0]
 
     def strike(self, kinds: Iterator[Fault], until: Callable[[], bool]) -> None:
-        """Faults, one after the other; some strike while nothing has recovered yet from those before."""
+        """Lets faults strike, one after another. Some strike before the views have recovered from the last."""
         dice = random.Random(self.seed)
         while not until() and not self.over and (some := list(islice(kinds, dice.choice(IN_A_ROW)))):
             self._strike(some, dice)
             self.stage.wait(BREATH)
 
-    def beside(self, kinds: Iterator[Fault], stopping: threading.Event) -> None:
-        """Faults of the batch layer, one after the other, until they are to stop."""
+    def parallel(self, kinds: Iterator[Fault], stopping: threading.Event) -> None:
+        """Lets faults of the batch layer strike, one after another, until `stopping` is set."""
         self.strike(kinds, stopping.is_set)
 
     def _strike(self, kinds: Sequence[Fault], dice: random.Random) -> None:
         stage, failure, began = self.stage, None, list[float]()
         with ExitStack() as alone:
-            if any(kind.alone or kind.beside for kind in kinds):
+            if any(kind.alone or kind.parallel for kind in kinds):
                 alone.enter_context(stage.batch)
             stage.alarms.clear()
             try:
                 for kind in kinds:
-                    began.append(time.monotonic())  # first, so that what fails here is told of this fault
+                    began.append(time.monotonic())  # first, so that an error here counts for this fault
                     stage.answers()
                     kind.inflict(stage, dice)
                 stage.burst(stage.good(FRESH, dice), dice)
@@ -145,14 +149,14 @@ class Storm:
             ended = time.monotonic()
         for kind, at in zip(kinds, began, strict=False):
             self.struck.append(Struck(kind.name, ended - at, frozenset(stage.alarms)))
-            told = f"{kind.name} {ended - at:.0f} s, {self.readers.snapshots:,} snapshots"
-            stage.tell(f"{len(self.struck)}: {told}")
+            outcome = f"{kind.name} {ended - at:.0f} s, {self.readers.snapshots:,} snapshots"
+            stage.tell(f"{len(self.struck)}: {outcome}")
         if failure is not None:
             self.struck[-1] = replace(self.struck[-1], failure=failure)
             stage.tell(f"not recovered: {failure}")
 
     def settle(self) -> None:
-        """Returns when nothing is behind, and a last snapshot was compared."""
+        """Returns once nothing is behind and a last snapshot was compared."""
         self.stage.moved()
         connection = self.stage.connect()
         try:
@@ -161,39 +165,41 @@ class Storm:
             connection.close()
 
 
-def shuffled(stage: Stage, seed: int, only: Sequence[str], *, beside: bool) -> Iterator[Fault]:
-    """The kinds again and again, each time in another order: each strikes as often as it weighs."""
+def shuffled(stage: Stage, seed: int, only: Sequence[str], *, parallel: bool) -> Iterator[Fault]:
+    """The kinds again and again, each time in another order, each as often as its weight."""
     dice = random.Random(seed)
-    while cards := deck(stage, dice, only, beside=beside):
+    while cards := deck(stage, dice, only, parallel=parallel):
         yield from cards
 
 
 def storm(stage: Stage, seed: int, minutes: float, only: Sequence[str] = (), *, faults: int = 0) -> Storm:
-    """Everything at once, or the kinds named, for so many minutes; on a slow machine until so many faults have struck,
-    for twice the minutes at most. What ends it early is among what it found.
+    """Runs everything at once, or only the kinds in `only`, for `minutes`.
+
+    On a slow machine it continues until this many faults have struck, for at most twice the minutes. An error that ends
+    it early is part of the result.
     """
-    found = Storm(stage, seed)
+    run = Storm(stage, seed)
     try:
-        _blow(found, minutes, only, faults)
+        _blow(run, minutes, only, faults)
     except TROUBLE as error:
-        if error not in found.broken:
-            found.broken.append(error)
+        if error not in run.broken:
+            run.broken.append(error)
             stage.tell(traceback.format_exc())
-    return found
+    return run
 
 
-def _blow(found: Storm, minutes: float, only: Sequence[str], faults: int) -> None:
-    stage, seed = found.stage, found.seed
+def _blow(run: Storm, minutes: float, only: Sequence[str], faults: int) -> None:
+    stage, seed = run.stage, run.seed
 
     def enough() -> bool:
-        found.minutes = (time.monotonic() - began) / 60
-        return found.minutes > minutes * (1 if len(found.struck) >= faults else 2)
+        run.minutes = (time.monotonic() - began) / 60
+        return run.minutes > minutes * (1 if len(run.struck) >= faults else 2)
 
-    with found.weather():
+    with run.weather():
         began = time.monotonic()
-        with found.meanwhile(found.beside, shuffled(stage, seed + 1, only, beside=True)):
-            found.strike(shuffled(stage, seed, only, beside=False), enough)
-            while not (enough() or found.over):
+        with run.meanwhile(run.parallel, shuffled(stage, seed + 1, only, parallel=True)):
+            run.strike(shuffled(stage, seed, only, parallel=False), enough)
+            while not (enough() or run.over):
                 time.sleep(BREATH)
 
 
@@ -201,11 +207,13 @@ def _watch(stage: Stage, stopping: threading.Event) -> None:
     """Notes every alarm that an operator would see."""
     opened = Deployment(stage.settings)
     while not stopping.wait(ALARMED):
-        with suppress(Exception):  # services are away, or going
+        with suppress(Exception):  # services are down, or going down
             stage.alarms.update(re.sub(r"[\d.,:-]*\d", "#", alarm) for alarm in read_alarms(opened))
     opened.close()
 
 
 def by_kind(struck: Sequence[Struck]) -> dict[str, list[Struck]]:
     """The faults of each kind, in the order of their names."""
-    return {kind: [each for each in struck if each.kind == kind] for kind in sorted({each.kind for each in struck})}
+    return {
+        kind: [fault for fault in struck if fault.kind == kind] for kind in sorted({fault.kind for fault in struck})
+    }

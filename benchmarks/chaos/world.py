@@ -1,6 +1,6 @@
-"""What is declared and what is sent: each view with the same question in DuckDB's SQL, each record with its row.
+"""The declarations and the records: each view with the same question in DuckDB's SQL, each record with its row.
 
-Whether a record is good, and which row it is, is decided here, by whoever makes it: Lamina is not asked.
+The maker of a record decides here if it is good, and which row it gives. Lamina is not asked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PAGES = ("/", "/search", "/basket", "/pay", None)
 
 @dataclass(frozen=True)
 class Source:
-    """A source as it is declared, and `columns`: the types that its rows have in DuckDB."""
+    """A source as it is declared. `columns` are the types of its rows in DuckDB."""
 
     name: str
     topic: str
@@ -36,7 +36,7 @@ class Source:
 
 @dataclass(frozen=True)
 class View:
-    """A view and the same question in DuckDB's SQL; `kept_by`: the column that `retain` goes by."""
+    """A view and the same question in DuckDB's SQL. `kept_by` is the column of `retain`."""
 
     name: str
     ddl: str
@@ -46,7 +46,7 @@ class View:
 
 @dataclass(frozen=True)
 class Record:
-    """What is sent. `row` is what Lamina must count of it; None where it must go to quarantine."""
+    """A record to send. `row` is the one that Lamina must count for it, or None if it must go to quarantine."""
 
     value: bytes | None
     row: Row | None
@@ -85,7 +85,7 @@ VISIT_COLUMNS = {"who": "VARCHAR", "page": "VARCHAR", "ms": "BIGINT", "ratio": "
 PARCEL_COLUMNS = {"id": "BIGINT", "city": "VARCHAR", "grams": "BIGINT", "price": "DECIMAL(12, 2)"}
 SPARE_COLUMNS = {"kind": "VARCHAR", "n": "INTEGER"}
 CUSTOMER_COLUMNS = {"customer": "VARCHAR", "city": "VARCHAR", "ts": "TIMESTAMP", "gone": "BOOLEAN", "before": "VARCHAR"}
-"""`gone`: the record deletes; `before`: the key that it takes the row away from."""
+"""`gone` is True if the record deletes. `before` is the key from which it takes the row away."""
 
 HOURLY = """SELECT time_bucket(INTERVAL '1 hour', ts) AS hour, country, count(*) AS orders,
        count(*) FILTER (WHERE kind = 'gift') AS gifts, sum(amount) AS amount, min(n) AS least, max(n) AS most
@@ -117,7 +117,9 @@ NEWEST = """SELECT customer, city, ts FROM (
     )
   ) USING (kafka_partition, kafka_offset)
 ) WHERE nth = 1 AND NOT gone"""
-"""By the log: within a partition the later offset, between partitions the greatest timestamp up to a record."""
+"""The newest by the log: within a partition the later offset, between partitions the greatest timestamp up to
+a record.
+"""
 
 VIEWS = (
     View("customers", "", NEWEST),
@@ -210,14 +212,15 @@ EXTRA = (
         "SELECT kind, count(*) AS orders, sum(n) AS n FROM orders GROUP BY kind",
     ),
 )
-"""Two versions of a view that comes and changes; which one is read is told by the number of its columns."""
+"""Two versions of a view that comes and changes. The number of its columns identifies the version that is read."""
 
 
 @dataclass
 class World:
-    """The catalog as it is declared now, and the records that are sent to it.
+    """The current catalog, and the records for it.
 
-    prefix: what makes the names of topics its own. versions: of the schema of parcels; none where there is no registry.
+    `prefix` makes the names of topics unique. `versions` is the number of versions of the parcels' schema, 0 without a
+    registry.
     """
 
     prefix: str
@@ -233,7 +236,7 @@ class World:
     def sources(self) -> dict[str, Source]:
         """The sources that are declared now."""
         spare = f"spare_{self.spare}"
-        made: tuple[tuple[str, str, Mapping[str, str]], ...] = (
+        declared: tuple[tuple[str, str, Mapping[str, str]], ...] = (
             ("orders", ORDERS, ORDER_COLUMNS),
             ("visits", VISITS, VISIT_COLUMNS),
             (spare, SPARE, SPARE_COLUMNS),
@@ -242,7 +245,7 @@ class World:
         )
         return {
             name: Source(name, f"{self.prefix}_{name}", ddl.format(name=name, topic=f"{self.prefix}_{name}"), columns)
-            for name, ddl, columns in made
+            for name, ddl, columns in declared
         }
 
     @property
@@ -256,8 +259,8 @@ class World:
 
     @property
     def files(self) -> dict[str, str]:
-        """The catalog; a table is a view without a declaration of its own."""
-        return {f"{each.name}.sql": each.ddl for each in self._declared() if each.ddl}
+        """The catalog. A table is a view without its own declaration."""
+        return {f"{declaration.name}.sql": declaration.ddl for declaration in self._declared() if declaration.ddl}
 
     def _declared(self) -> list[Source | View]:
         return [*self.sources.values(), *self.views]
@@ -268,20 +271,20 @@ class World:
             return next(self._numbers)
 
     def record(self, source: str, dice: random.Random) -> Record:
-        """A good record: some are late by days, some fields are NULL or missing."""
+        """A good record. Some are late by days, and some fields are NULL or missing."""
         if source == "customers":
             return _change(self, dice)
         row = _ROWS[source.partition("_")[0]](self, dice)
         for name in list(row):
-            if dice.random() < 0.05 and (source, name) != ("parcels", "id"):  # which may not be null
+            if dice.random() < 0.05 and (source, name) != ("parcels", "id"):  # an id may not be null
                 row[name] = None
         if source == "parcels":
             return Record(written(self.versions, row), row)
-        said = {name: value for name, value in row.items() if value is not None or dice.random() < 0.5}
-        return Record(json.dumps(_nested(said), default=_json).encode(), row)
+        present = {name: value for name, value in row.items() if value is not None or dice.random() < 0.5}
+        return Record(json.dumps(_nested(present), default=_json).encode(), row)
 
     def time(self, dice: random.Random) -> datetime:
-        """When a record happened: mostly within the six hours before the run, seldom days ago."""
+        """The time of a record: mostly within the six hours before the run, rarely days ago."""
         ago = timedelta(seconds=dice.uniform(0, 6 * 3600), days=dice.choice([0] * 19 + [3]))
         return (self.began - ago).replace(tzinfo=None, microsecond=dice.randrange(1000) * 1000)
 
@@ -310,16 +313,16 @@ def _visit(world: World, dice: random.Random) -> dict[str, Any]:
 
 
 def _change(world: World, dice: random.Random) -> Record:
-    """A change of a customer, who may move to another key, or go; few are asked for often, so that changes meet."""
+    """A change of a customer, who may move to another key, or go. Few customers change often, so that changes meet."""
     customer, before = f"c{dice.randrange(500)}", f"c{dice.randrange(500)}"
     op, at = dice.choice("cuuud"), world.time(dice)
     row = {"customer": customer, "city": dice.choice(("Bonn", "Kiel", "Ulm", None)), "ts": at}
     moved = before if op == "u" and before != customer and dice.random() < 0.3 else None
     old = None if op == "c" else {"customer": moved or customer, "city": "Jena", "ts": world.began.replace(tzinfo=None)}
     event = {"op": op, "before": old, "after": None if op == "d" else row}
-    sent = round(at.replace(tzinfo=UTC).timestamp() * 1000)  # timestamps fall all the time
-    told = row | {"gone": op == "d", "before": moved}
-    return Record(json.dumps(event, default=_json).encode(), told, sent)
+    sent = round(at.replace(tzinfo=UTC).timestamp() * 1000)  # timestamps often fall
+    counted_row = row | {"gone": op == "d", "before": moved}
+    return Record(json.dumps(event, default=_json).encode(), counted_row, sent)
 
 
 def _spare(_: World, dice: random.Random) -> dict[str, Any]:
@@ -339,9 +342,9 @@ _ROWS = {"orders": _order, "visits": _visit, "spare": _spare, "parcels": _parcel
 
 
 def _nested(row: Row) -> dict[str, Any]:
-    """The row as producers say it: the system of a device lies two levels deep."""
-    said = {name: value for name, value in row.items() if name != "os"}
-    return said | ({"payload": {"device": {"os": row["os"]}}} if "os" in row else {})
+    """The row as producers write it. The system of a device is two levels deep."""
+    flat = {name: value for name, value in row.items() if name != "os"}
+    return flat | ({"payload": {"device": {"os": row["os"]}}} if "os" in row else {})
 
 
 def _json(value: Any) -> str:

@@ -1,8 +1,8 @@
 """One Postgres 18 on loopback, reachable only with the passwords of its own folder.
 
-It speaks TCP alone: a Unix socket's path may not be longer than 107 bytes, and a folder's may. Strings sort by their
-bytes, as in Spark. Postgres refuses to run as root, so for root it runs as the user `pgserver`, who is given the right
-to pass through the folders above the data and the programs, and nothing else.
+It speaks TCP alone: a Unix socket's path may not exceed 107 bytes, but a folder's may. Strings sort by their bytes, as
+in Spark. Postgres refuses to run as root, so for root it runs as the user `pgserver`, who only gets the right to pass
+through the folders above the data and the programs.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from serving_layer.readers.limits import CONNECTIONS_OF_A_PERSON, superusers_scr
 from view_algebra.errors import LaminaError
 
 START_SECONDS = 120.0
-"""A start takes 0.3 s; recovery after kill -9 reads the log since the last checkpoint."""
+"""Seconds for a start. It takes 0.3 s, but recovery after kill -9 reads the log since the last checkpoint."""
 
 ATTEMPTS = 3
-"""Another process may take a port between our finding it free and Postgres' binding it."""
+"""Attempts at a start. Another process may take a port after we saw it free and before Postgres binds it."""
 
 USER = "pgserver"
-"""The system user that Postgres runs as when we are root; made with useradd when it is missing."""
+"""System user that runs Postgres if we are root. useradd creates it if it is missing."""
 
 DATABASE = "lamina"
 OWNER = "lamina"
 ANALYST = "analyst"
 
 READER = "reader"
-"""The login of a person whose name is no plain name of a role, or one that has another meaning."""
+"""Login of a person whose own name is not a plain role name, or has another meaning."""
 
 _TAKEN = {"postgres", OWNER, ANALYST, "lamina_writer", "public", "none"}
 
@@ -56,9 +56,9 @@ _SETTINGS: dict[str, str] = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "max_connections": "100",
-    # Some of them are kept for the owner, however many readers there are.
+    # Some connections are reserved for the owner, however many readers there are.
     "reserved_connections": "10",
-    # A reader that finds no clean page writes one out, and waits for the log to reach the disk before: 0.1 to 0.2 s.
+    # A reader that finds no clean page writes one out, and first waits for the log to reach the disk: 0.1 to 0.2 s.
     "shared_buffers": f"{min(2_048, max(128, psutil.virtual_memory().total // 8 // 2**20))}MB",
     "bgwriter_lru_maxpages": "1000",
     "work_mem": "32MB",
@@ -79,7 +79,7 @@ _NOT_DURABLE: dict[str, str] = {
     "wal_level": "minimal",
     "max_wal_senders": "0",
 }
-"""For a server that is thrown away, with few rows in it."""
+"""Settings of a temporary server with few rows."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def url(home: Path, port: int, *, role: str = OWNER, database: str = DATABASE) -
 
 
 def person() -> str:
-    """The personal login of this machine's user; it reads what `analyst` reads."""
+    """The personal login of this machine's user. It reads the same as `analyst`."""
     name = ""
     with contextlib.suppress(OSError, KeyError):  # a user id without a name
         name = getpass.getuser()
@@ -105,12 +105,12 @@ def person() -> str:
 
 
 def reader_url(home: Path, port: int) -> str:
-    """The URL by which that login reads views; a server that was started by an older Lamina only has `analyst`."""
+    """The URL by which `person()` reads views. A server started by an older Lamina only has `analyst`."""
     return url(home, port, role=person() if person() in _passwords(home) else ANALYST)
 
 
 def admit(home: Path) -> Owner | None:
-    """Lets the user that the server of `home` runs as reach its folders and programs; None if that is us."""
+    """Lets the server's user reach the folders and programs of `home`. Returns that user, or None if it is us."""
     programs = _programs()
     folder = home / "postgres"
     folder.mkdir(parents=True, exist_ok=True)
@@ -123,11 +123,10 @@ def admit(home: Path) -> Owner | None:
 
 
 def start(home: Path, *, port: int | None, durable: bool = True) -> Server:
-    """Starts the server over the data in `home`/postgres, on `port` where it is free.
+    """Starts the server over the data in `home`/postgres, on `port` if it is free.
 
-    Data are made when there are none. Afterwards the database and the roles exist. If it is not `durable`, it waits for
-    no disk, and its data are lost if the machine stops.
-    Raises LaminaError with the end of the server's log.
+    Missing data are initialised. Afterwards the database and the roles exist. If it is not `durable`, it waits for no
+    disk, and its data are lost if the machine stops. Raises LaminaError with the end of the server's log.
     """
     programs = _programs()
     folder = home / "postgres"
@@ -158,8 +157,8 @@ def start(home: Path, *, port: int | None, durable: bool = True) -> Server:
             time.sleep(0.03)
         with log.open("rb") as file:
             file.seek(size)
-            said = file.read().decode(errors="replace")
-        if "Address already in use" not in said:
+            output = file.read().decode(errors="replace")
+        if "Address already in use" not in output:
             break
         port = None
     raise LaminaError(
@@ -170,7 +169,9 @@ def start(home: Path, *, port: int | None, durable: bool = True) -> Server:
 
 
 def keep_private(home: Path) -> None:
-    """Makes `home` unreadable to everybody else: raw records are in it. The user that our server runs as passes."""
+    """Makes `home` unreadable to everybody else, since it holds raw records. The server's user may still pass
+    through.
+    """
     data = home / "postgres" / "data"
     other = data.stat() if os.geteuid() == 0 and data.exists() else None
     passing = Owner(other.st_uid, other.st_gid) if other is not None and other.st_uid != 0 else None
@@ -178,12 +179,12 @@ def keep_private(home: Path) -> None:
 
 
 def stop(process: Running) -> None:
-    """Ends the server: clients are disconnected and their transactions rolled back, what was committed is written."""
+    """Ends the server. Clients are disconnected, their transactions rolled back, and committed data written."""
     process.stop((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0))
 
 
 def find(home: Path) -> Server | None:
-    """The server of this home, if one runs: found by its command line, whatever became of the state file."""
+    """The running server of this home, or None. It is found by its command line, even if the state file is lost."""
     process = processes.find(str(home / "postgres" / "data"), name="postgres")
     if process is None:
         return None
@@ -207,7 +208,7 @@ def _programs() -> Path:
 
 
 def _passwords(home: Path) -> dict[str, str]:
-    """Made once, at random; no other user may read them."""
+    """Passwords by role, created once at random. No other user may read the file."""
     path = home / "passwords.json"
     if not path.exists():
         _write_passwords(path, {role: secrets.token_urlsafe(24) for role in ("postgres", OWNER, ANALYST)})
@@ -217,7 +218,7 @@ def _passwords(home: Path) -> dict[str, str]:
         raise LaminaError(
             "the passwords of the embedded Postgres cannot be read",
             evidence=f"{path}: {error}",
-            way_out="Use the user who started it; or, if its data may go, delete the whole folder.",
+            way_out="Run as the user who started it. If its data may be lost, delete the whole folder.",
         ) from error
     return passwords
 
@@ -230,7 +231,7 @@ def _write_passwords(path: Path, passwords: Mapping[str, str]) -> None:
 
 
 def _initialise(folder: Path, programs: Path, owner: Owner | None, password: str, *, durable: bool) -> None:
-    """Makes the data folder whole or not at all: initdb works beside it, and a rename ends it."""
+    """Creates the data folder completely or not at all: initdb works in a draft next to it, which is then renamed."""
     draft = folder / "data.new"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
@@ -269,9 +270,10 @@ def _initialise(folder: Path, programs: Path, owner: Owner | None, password: str
 
 
 def _clear_leftovers(data: Path) -> None:
-    """Takes away what a killed server left: its orphaned children, and a postmaster.pid whose id is another's by now.
+    """Removes leftovers of a killed server: its orphaned children, and a postmaster.pid whose id another process has
+    now.
 
-    Postgres itself takes any living process with that id for its own and refuses to start.
+    Postgres takes any living process with that id for itself and refuses to start.
     """
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
@@ -292,14 +294,14 @@ def answers(home: Path, port: int) -> bool:
             raise LaminaError(
                 "the embedded Postgres rejects its own password",
                 evidence=f"{home / 'passwords.json'} does not match its data folder.",
-                way_out=f"Put the former file back; or, if the data may go, delete {home / 'postgres'}.",
+                way_out=f"Put the former file back. If the data may be lost, delete {home / 'postgres'}.",
             ) from error
         return False
     return True
 
 
 def _prepare(home: Path, port: int) -> None:
-    """The roles and the database exist, with the passwords in the folder; each statement may find its work done."""
+    """Creates the roles and the database, with the folder's passwords. Every statement may be repeated."""
     passwords = _passwords(home)
     if person() not in passwords:
         passwords |= {person(): secrets.token_urlsafe(24)}
@@ -314,13 +316,13 @@ def _prepare(home: Path, port: int) -> None:
                 if not cursor.fetchone():
                     create = "CREATE ROLE {} LOGIN " + rights + " PASSWORD {}"
                     cursor.execute(sql.SQL(create).format(sql.Identifier(role), sql.Literal(passwords[role])))
-            # The owner waits for old readers, whose backend_xmin only pg_monitor sees, and sets up the analyst.
+            # The owner waits for old readers, whose backend_xmin only pg_monitor can see, and sets up the analyst.
             cursor.execute(f"GRANT pg_monitor TO {OWNER}")
             cursor.execute(f"GRANT {ANALYST} TO {OWNER} WITH ADMIN TRUE, INHERIT FALSE")
-            # `up` prints this password, also if the login was made, or its password changed, by other means.
+            # `up` prints this password, so it is set even if the login was made or changed by other means.
             password = sql.SQL("ALTER ROLE {} PASSWORD {}")
             cursor.execute(password.format(sql.Identifier(person()), sql.Literal(passwords[person()])))
-            # It may not become the analyst (SET FALSE), whose settings are not for it to change.
+            # The login may not become the analyst (SET FALSE), whose settings it must not change.
             member = sql.SQL("GRANT {} TO {} WITH INHERIT TRUE, SET FALSE")
             cursor.execute(member.format(sql.Identifier(ANALYST), sql.Identifier(person())))
             cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
@@ -339,13 +341,13 @@ def _prepare(home: Path, port: int) -> None:
 
 
 def guard(database: str) -> None:
-    """Forbids readers, in one database, what only a superuser can forbid; `database` is a superuser's URL."""
+    """Applies, in one database, the restrictions of readers that need a superuser. `database` is a superuser's URL."""
     with contextlib.closing(psycopg2.connect(database)) as connection, connection, connection.cursor() as cursor:
         cursor.execute(superusers_script())
 
 
 def _owner(folder: Path) -> Owner | None:
-    """Who runs the server when we are root (else None): whoever owns the data, or `pgserver`."""
+    """The user who runs the server if we are root: the data's owner, or `pgserver`. None if we are not root."""
     if os.geteuid() != 0:
         return None
     data = folder / "data"
@@ -354,17 +356,17 @@ def _owner(folder: Path) -> Owner | None:
     with contextlib.suppress(KeyError):
         return _entry(USER)
     useradd = shutil.which("useradd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
-    said = "There is no `useradd`."
+    reason = "There is no `useradd`."
     if useradd is not None:
         command = [useradd, "--system", "--no-create-home", "--shell", "/bin/false", USER]
         answer = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-        said = answer.stderr.strip()
+        reason = answer.stderr.strip()
     try:
-        return _entry(USER)  # another start may have made it meanwhile
+        return _entry(USER)  # meanwhile, another start may have made it
     except KeyError:
         raise LaminaError(
             f"Postgres refuses to run as root, and the user `{USER}` could not be made",
-            evidence=said,
+            evidence=reason,
             way_out=f"Run as an ordinary user, or add a system user `{USER}`.",
         ) from None
 

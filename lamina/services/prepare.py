@@ -1,7 +1,7 @@
-"""What `make setup` runs once: the jars are fetched, then one short life of both services and Spark is recorded.
+"""`make setup` runs this once: it fetches the jars, and records one short run of both services and Spark.
 
-Java keeps the classes of that life in an archive; whatever starts from it later is up in half the time. It also shows
-that everything works on this machine, before anybody waits for it.
+Java keeps the classes of that run in an archive, and a later JVM that uses it starts in half the time. The run also
+shows that everything works on this machine before anybody waits for it.
 """
 
 from __future__ import annotations
@@ -23,22 +23,21 @@ from lamina.spark import session
 from master_log.reading import KAFKA_READER
 
 EXIT_SECONDS = 180.0
-"""Writing Spark's archive, of 200 MB, takes ten seconds on an idle core."""
+"""Seconds for writing Spark's archive of 200 MB. It takes ten on an idle core."""
 
 
 def prepare(home: Path, *others: str) -> None:
-    """Makes the jars and the archives under `home` complete; does nothing when they are.
+    """Completes the jars and the archives under `home`. Does nothing if they are complete.
 
-    others: groups of jars that not everybody needs, as the client of S3.
-
-    Raises LaminaError when the jars cannot be fetched or a service does not start.
+    `others` are groups of jars that not everybody needs, such as the client of S3. Raises LaminaError if the jars
+    cannot be fetched or a service does not start.
     """
     home = home.absolute()
     resolve(home, groups=("spark", "kafka", *others))
     if archive(home, "kafka").exists() and archive(home, "spark").exists():
         return
     with locked(home / "prepare.lock", patience=EXIT_SECONDS):
-        for left in home.glob("prepare-*"):  # by one that was killed
+        for left in home.glob("prepare-*"):  # by a killed process
             Embedded(left).stop()
             shutil.rmtree(left)
         with tempfile.TemporaryDirectory(prefix="prepare-", dir=home) as folder:
@@ -60,13 +59,15 @@ def _record(home: Path, trial: Path) -> None:
     finally:
         embedded.stop()
     for group, draft in drafts.items():
-        draft.touch()  # empty where this Java writes none: everything works without, only slower
+        draft.touch()  # empty if this Java writes no archive: everything works without one, but more slowly
         draft.chmod(0o644)
         draft.replace(archive(home, group))
 
 
 def _live(spark: SparkSession, kafka: str, trial: Path) -> None:
-    """A little of what every day needs: records read, parsed and aggregated, a stream, an append to the log."""
+    """Runs a little of everything that is used daily: records are read, parsed and aggregated, a stream, an append to
+    the log.
+    """
     from kafka import KafkaAdminClient, KafkaProducer
 
     admin = KafkaAdminClient(bootstrap_servers=kafka)
@@ -95,8 +96,8 @@ def _live(spark: SparkSession, kafka: str, trial: Path) -> None:
 
 
 def _end(spark: SparkSession) -> None:
-    """Ends the JVM in order and waits for it: its archive is written as it exits."""
-    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark tells nobody which process it started
+    """Ends the JVM in order and waits for it, since it writes its archive as it exits."""
+    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark does not publish its process
     assert gateway is not None
     spark.stop()
     gateway.shutdown()

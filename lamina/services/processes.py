@@ -1,4 +1,4 @@
-"""A process is known by its id, its start time and its command line together, because ids are used again."""
+"""A process is identified by its id, its start time and its command line together, because ids are reused."""
 
 from __future__ import annotations
 
@@ -23,37 +23,39 @@ import psutil
 from view_algebra.errors import LaminaError
 
 LOCK_SECONDS = 240.0
-"""How long a start waits for another start or stop of the same home: longer than the slowest of them."""
+"""Seconds that a start waits for another start or stop of the same home, longer than the slowest of them."""
 
 START_TIME_TOLERANCE = 2.0
-"""Seconds by which two readings of one process' start time may differ: it is derived from the boot time, which clock
-adjustments move."""
+"""Seconds by which two readings of one process' start time may differ. It is derived from the boot time, which clock
+adjustments move.
+"""
 
 _PORTS = itertools.cycle(random.SystemRandom().sample(range(20_000, 30_000), 10_000))
-"""Below those that Linux and macOS hand to whoever asks for any port: nobody is given one of these by chance, between
-the choice of it and the start of its server, or while its server is restarted."""
+"""Ports below those that Linux and macOS assign to anybody who asks for any port. So nobody gets one of these by chance
+before its server starts, or while its server restarts.
+"""
 
 _CHILDREN: dict[int, subprocess.Popen[bytes]] = {}
-"""What this process started, and does not wait for: a handle that is dropped warns about its living child."""
+"""Processes that this one started without waiting for them. A handle that is dropped warns about its living child."""
 
 
 @atexit.register
 def _let_go() -> None:
     for child in _CHILDREN.values():
         if child.poll() is None:
-            child.returncode = 0  # it outlives us, and its handle need not warn of that
+            child.returncode = 0  # it outlives us, and its handle must not warn
 
 
 @dataclass(frozen=True)
 class Running:
-    """A process of ours; `marker` is an argument of its command line that no other process has."""
+    """A process of ours. `marker` is an argument of its command line that no other process has."""
 
     pid: int
     started: float
     marker: str
 
     def alive(self) -> bool:
-        """True while the very process that was started is there; a zombie is not."""
+        """True while the very process that was started exists and is not a zombie."""
         try:
             process = psutil.Process(self.pid)
             arguments = process.cmdline()  # empty for an instant, while the script becomes Java
@@ -66,9 +68,9 @@ class Running:
             return False
 
     def stop(self, *steps: tuple[signal.Signals, float]) -> None:
-        """Ends the process: each signal in turn, waiting that many seconds for it; SIGKILL last.
+        """Ends the process. Sends each signal in turn and waits that many seconds for it, with SIGKILL as the last one.
 
-        Returns when it is gone. Raises LaminaError when we may not end it, or when it survives.
+        Returns when the process is gone. Raises LaminaError if we may not end it, or if it survives.
         """
         for number, patience in (*steps, (signal.SIGKILL, 15.0)):
             if not self.alive():
@@ -88,19 +90,19 @@ class Running:
         raise LaminaError(
             f"process {self.pid} does not end",
             evidence=self.marker,
-            way_out="It probably waits for a disk; see what the machine's kernel log says.",
+            way_out="It probably waits for a disk. See the machine's kernel log.",
         )
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The user that a process runs as when we are root."""
+    """The user that runs a process if we are root."""
 
     uid: int
     gid: int
 
     def arguments(self) -> dict[str, Any]:
-        """What subprocess takes to start a process as this user and in none of root's groups."""
+        """Arguments of subprocess for starting a process as this user, without root's groups."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
 
@@ -116,14 +118,14 @@ def _gone(process: Running, patience: float) -> bool:
 
 
 def find(marker: str, *, name: str) -> Running | None:
-    """The process with the argument `marker` whose executable's name has `name` in it, however it was started."""
+    """The process with the argument `marker` whose executable's name contains `name`, however it was started."""
     for process in psutil.process_iter():
         try:
             arguments = process.cmdline()
             if arguments and name in Path(arguments[0]).name and marker in arguments:
-                found = Running(process.pid, process.create_time(), marker)
-                if found.alive():
-                    return found
+                running = Running(process.pid, process.create_time(), marker)
+                if running.alive():
+                    return running
         except psutil.Error:
             continue
     return None
@@ -138,9 +140,9 @@ def spawn(
     environment: Mapping[str, str] | None = None,
     owner: Owner | None = None,
 ) -> tuple[Running, subprocess.Popen[bytes]]:
-    """Starts a process that outlives us and our terminal, as `owner`, its output appended to `log`.
+    """Starts a process as `owner` that outlives us and our terminal, and appends its output to `log`.
 
-    Raises LaminaError when the program or the log cannot be opened.
+    Raises LaminaError if the program or the log cannot be opened.
     """
     assert marker in command
     try:
@@ -172,19 +174,19 @@ def spawn(
 def spawn_command(words: Sequence[str], *, home: Path, log: Path, marker: str, alone: bool) -> Running:
     """Starts a command of Lamina in the background, with this LAMINA_HOME.
 
-    alone: with the embedded services of its home, whatever the environment and the working folder's file name.
+    With `alone`, it uses its home's embedded services, whatever the environment and the working folder's file set.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "lamina", *words, marker]
-    given = {name: value for name, value in os.environ.items() if not (alone and name.startswith("LAMINA_"))}
-    environment, cwd = {**given, "LAMINA_HOME": str(home)}, home if alone else None
+    inherited = {name: value for name, value in os.environ.items() if not (alone and name.startswith("LAMINA_"))}
+    environment, cwd = {**inherited, "LAMINA_HOME": str(home)}, home if alone else None
     running, _ = spawn(command, log=log, marker=marker, environment=environment, cwd=cwd)
     return running
 
 
 @contextlib.contextmanager
 def locked(path: Path, *, patience: float = LOCK_SECONDS) -> Iterator[None]:
-    """Holds the lock file `path`; the kernel lets go of it when we die, so a stale file never blocks."""
+    """Holds the lock file `path`. The kernel releases it when we die, so a stale file never blocks."""
     with path.open("a") as file:
         deadline = time.monotonic() + patience
         while True:
@@ -203,8 +205,9 @@ def locked(path: Path, *, patience: float = LOCK_SECONDS) -> Iterator[None]:
 
 
 def free_port(preferred: int | None = None) -> int:
-    """A TCP port nobody listens on, on 127.0.0.1: the preferred one where it is free, so that clients find a restarted
-    service where it was; else one that this process was not given before.
+    """A free TCP port on 127.0.0.1: `preferred` if it is free, otherwise one that this process has not had before.
+
+    With the preferred port, clients find a restarted service at its old address.
     """
     if preferred is not None and port_is_free(preferred):
         return preferred
@@ -212,9 +215,10 @@ def free_port(preferred: int | None = None) -> int:
 
 
 def port_is_free(port: int) -> bool:
-    """True when a server could listen on it now."""
+    """True if a server could listen on the port now."""
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: TIME_WAIT is no owner
+        # As servers do, since TIME_WAIT does not occupy the port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
@@ -223,7 +227,7 @@ def port_is_free(port: int) -> bool:
 
 
 def listening(port: int) -> bool:
-    """True when a server accepts connections on the port."""
+    """True if a server accepts connections on the port."""
     with socket.socket() as probe:
         probe.settimeout(1.0)
         return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -1,4 +1,4 @@
-"""One process is a whole object storage: S3Proxy over a folder, on loopback, with one bucket and keys of its own."""
+"""A whole object storage in one process: S3Proxy over a folder, on loopback, with one bucket and its own keys."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from lamina.services.processes import Running, free_port, spawn, tail
 from view_algebra.errors import LaminaError
 
 WAREHOUSE = "s3://lamina/warehouse"
-"""A bucket is a folder to S3Proxy, so it is there as soon as it is made."""
+"""The warehouse. A bucket is a folder to S3Proxy, so creating the folder creates it."""
 
 START_SECONDS = 60.0
-"""A start takes a second on two idle cores."""
+"""Seconds for a start. It takes one on two idle cores."""
 
 STOP_SECONDS = 10.0
 
 ATTEMPTS = 3
-"""Another process may take a port between our finding it free and S3Proxy's binding it."""
+"""Attempts at a start. Another process may take a port after we saw it free and before S3Proxy binds it."""
 
 _USER = "lamina"
 
 
 @dataclass(frozen=True)
 class Store:
-    """A running object storage. options: how Iceberg reaches it, with its keys."""
+    """A running object storage."""
 
     process: Running
     port: int
@@ -39,7 +39,7 @@ class Store:
 
     @property
     def options(self) -> dict[str, str]:
-        """Properties of Iceberg's access to files."""
+        """Properties of Iceberg's access to files, with the keys."""
         return {
             "s3.endpoint": f"http://127.0.0.1:{self.port}",
             "s3.path-style-access": "true",
@@ -50,13 +50,13 @@ class Store:
 
 
 def start(home: Path, *, java: Path, jars: tuple[Path, ...]) -> Store:
-    """Starts the store over `home`/s3, on the port that it had before where that is free.
+    """Starts the store over `home`/s3, on its former port if that is free.
 
-    Raises LaminaError when it does not answer within START_SECONDS.
+    Raises LaminaError if the store does not answer within START_SECONDS.
     """
     folder, output = home / "s3", home / "logs" / "s3.out"
-    for each in (folder / "data" / WAREHOUSE.split("/")[2], output.parent):
-        each.mkdir(parents=True, exist_ok=True)
+    for needed in (folder / "data" / WAREHOUSE.split("/")[2], output.parent):
+        needed.mkdir(parents=True, exist_ok=True)
     before = _written(home)
     port, key = before or (None, secrets.token_hex(16))
     for _ in range(ATTEMPTS):
@@ -87,19 +87,19 @@ def stop(process: Running) -> None:
 
 
 def find(home: Path) -> Store | None:
-    """The store of this home, if one runs."""
+    """The running store of this home, or None."""
     written = _written(home)
     process = processes.find(str(_properties(home / "s3")), name="java") if written else None
     return Store(process, *written) if process and written else None
 
 
 def wanted(home: Path) -> bool:
-    """True if this home has a store, which may not run."""
+    """True if this home has a store, running or not."""
     return _written(home) is not None
 
 
 def answers(port: int) -> bool:
-    """True when a store there answers: to a request without keys it says that they are wanted."""
+    """True if a store answers there. To a request without keys, it answers that keys are needed."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1.0)
     try:
         connection.request("GET", "/")

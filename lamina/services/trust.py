@@ -1,7 +1,7 @@
-"""Java trusts the certificates that the machine trusts, also where a company's proxy signs with its own.
+"""Lets Java trust the machine's certificates, for example those of a company's proxy.
 
 A Java that was brought along knows only the public authorities. The machine's own are in a PEM file, which Java cannot
-read, so they are written as a Java key store: in the format JKS, which holds them as they are and needs no program.
+read, so this module writes them as a Java key store. Its format JKS holds certificates unchanged and needs no program.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ BUNDLES = (
     "/etc/ssl/cert.pem",  # Alpine, macOS
 )
 
-PASSWORD = "changeit"  # noqa: S105 - Java's own word where nothing is secret: it only guards against damage
+PASSWORD = "changeit"  # noqa: S105 - Java's usual word. Nothing is secret, it only guards against damage
 _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 _MAGIC, _VERSION, _TRUSTED = 0xFEEDFEED, 2, 2
 
 
 def trusting(environment: Mapping[str, str] | None = None) -> ssl.SSLContext:
-    """The same certificates, for Python."""
+    """A context for Python with the machine's certificates."""
     return ssl.create_default_context(cafile=_bundle(os.environ if environment is None else environment))
 
 
 def network_options(folder: Path, environment: Mapping[str, str] | None = None) -> list[str]:
-    """The JVM options by which it reaches the network as other programs here do; `folder` takes the key store."""
+    """The JVM options for reaching the network as other programs on this machine do. The key store is written to
+    `folder`.
+    """
     bundle = _bundle(os.environ if environment is None else environment)
     options = []
     if bundle is not None:
@@ -51,7 +53,7 @@ def network_options(folder: Path, environment: Mapping[str, str] | None = None) 
 
 
 def _bundle(environment: Mapping[str, str]) -> Path | None:
-    """The machine's certificates: the first file that has any."""
+    """The machine's file of certificates: the first that has any."""
     named = [environment.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT")]
     places = (Path(path) for path in (*named, ssl.get_default_verify_paths().cafile, *BUNDLES) if path)
     return next((path for path in places if path.is_file() and _certificates(path)), None)
@@ -59,8 +61,8 @@ def _bundle(environment: Mapping[str, str]) -> Path | None:
 
 def _certificates(bundle: Path) -> list[bytes]:
     """The certificates of a PEM file, DER-encoded."""
-    found = re.findall(f"{_BEGIN}.*?{_END}", bundle.read_text(errors="replace"), re.DOTALL)
-    return [ssl.PEM_cert_to_DER_cert(certificate) for certificate in found]
+    certificates = re.findall(f"{_BEGIN}.*?{_END}", bundle.read_text(errors="replace"), re.DOTALL)
+    return [ssl.PEM_cert_to_DER_cert(certificate) for certificate in certificates]
 
 
 def _key_store(certificates: list[bytes]) -> bytes:

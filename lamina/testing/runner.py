@@ -1,8 +1,8 @@
 """`lamina test`: runs the tests of a catalog's views in every way in which a view gets its rows.
 
     live      micro-batches of random sizes, as the speed layer computes and commits them
-   batch     a rebuild: partials over all records, loaded into a new generation, which is handed over
-   duckdb    the author's SELECT in an independent engine, if the SELECT means the same there
+    batch     a rebuild: partials over all records, loaded into a new generation, which is handed over
+    duckdb    the author's SELECT in an independent engine, if the SELECT means the same there
 
 Each test has its own database. Kafka is not needed.
 """

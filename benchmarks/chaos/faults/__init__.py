@@ -1,4 +1,4 @@
-"""The faults, a function per kind; importing this package fills the table (table.py)."""
+"""The faults, a function per kind. Importing this package fills the table (table.py)."""
 
 from benchmarks.chaos.faults import processes, readers, schemas, services, topics
 

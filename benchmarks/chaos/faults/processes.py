@@ -1,4 +1,4 @@
-"""Faults of processes: the speed layer, and beside all others the batch layer."""
+"""Faults of processes: of the speed layer and, in parallel to all others, of the batch layer."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def two_speed_layers(stage: Stage, _: random.Random) -> None:
 
 @fault(5)
 def speed_stopped(stage: Stage, dice: random.Random) -> None:
-    """The speed layer stands still (SIGSTOP) and goes on."""
+    """The speed layer stands still (SIGSTOP) and resumes."""
     processes = stage.speed.everything()
     with stopped(processes if dice.random() < 0.6 else processes[-1:]):
         stage.wait(dice.choice((5, 5, 10, 20, 60)))
@@ -60,28 +60,28 @@ def speed_stopped(stage: Stage, dice: random.Random) -> None:
 
 def _jvm(stage: Stage, process: Process) -> psutil.Process:
     stage.until(lambda: process.jvm() is not None or not process.running, "Spark starts")
-    found = process.jvm()
-    if found is None:
+    jvm = process.jvm()
+    if jvm is None:
         raise LaminaError(f"lamina {process.what} ended before its Spark started", evidence=process.ended())
-    return found
+    return jvm
 
 
 @contextmanager
 def stopped(processes: list[psutil.Process]) -> Iterator[None]:
-    """The processes stand still within the block."""
-    for each in processes:
+    """Suspends the processes within the block."""
+    for process in processes:
         with suppress(psutil.Error):
-            each.suspend()
+            process.suspend()
     try:
         yield
     finally:
-        for each in processes:
+        for process in processes:
             with suppress(psutil.Error):
-                each.resume()
+                process.resume()
 
 
 def _killed(stage: Stage, dice: random.Random, *arguments: str, longest: float, jvm: bool = False) -> bool:
-    """Runs a command and kills it at a moment that nobody chose; False where it ended before."""
+    """Runs a command and kills it at a random moment. Returns False if it ended before."""
     process = stage.start(*arguments)
     if jvm:
         with suppress(LaminaError):
@@ -90,27 +90,27 @@ def _killed(stage: Stage, dice: random.Random, *arguments: str, longest: float, 
     while process.running and time.monotonic() < deadline:
         time.sleep(0.02)
     killed = process.running
-    if killed and jvm and (found := process.jvm()) is not None:
-        found.kill()
+    if killed and jvm and (spark := process.jvm()) is not None:
+        spark.kill()
     elif killed:
         process.kill()
     stage.end(process)
     return killed
 
 
-@fault(6, beside=True)
+@fault(6, parallel=True)
 def rebuild_killed(stage: Stage, dice: random.Random) -> None:
     """A rebuild is killed."""
     _killed(stage, dice, "rebuild", *dice.choice(((), ("totals",), ("hourly", "sessions"))), longest=40)
 
 
-@fault(3, beside=True)
+@fault(3, parallel=True)
 def rebuild_jvm_killed(stage: Stage, dice: random.Random) -> None:
     """The JVM of a rebuild is killed."""
     _killed(stage, dice, "rebuild", longest=25, jvm=True)
 
 
-@fault(2, beside=True)
+@fault(2, parallel=True)
 def rebuild_interrupted(stage: Stage, dice: random.Random) -> None:
     """A rebuild is interrupted (Ctrl-C)."""
     process = stage.start("rebuild")
@@ -120,39 +120,39 @@ def rebuild_interrupted(stage: Stage, dice: random.Random) -> None:
     stage.end(process)
 
 
-@fault(3, beside=True)
+@fault(3, parallel=True)
 def leap_killed(stage: Stage, dice: random.Random) -> None:
-    """A leap is killed; another takes its place."""
+    """A leap is killed, and another takes its place."""
     if _killed(stage, dice, "rebuild", "--leap", longest=35):
         stage.insist("rebuild", "--leap")
 
 
-@fault(1, beside=True)
+@fault(1, parallel=True)
 def leap_jvm_killed(stage: Stage, dice: random.Random) -> None:
-    """The JVM of a leap is killed; another leap takes its place."""
+    """The JVM of a leap is killed, and another leap takes its place."""
     if _killed(stage, dice, "rebuild", "--leap", longest=25, jvm=True):
         stage.insist("rebuild", "--leap")
 
 
-@fault(4, beside=True)
+@fault(4, parallel=True)
 def archive_killed(stage: Stage, dice: random.Random) -> None:
     """An archive run is killed."""
     _killed(stage, dice, "archive", longest=25)
 
 
-@fault(2, beside=True)
+@fault(2, parallel=True)
 def archive_jvm_killed(stage: Stage, dice: random.Random) -> None:
     """The JVM of an archive run is killed."""
     _killed(stage, dice, "archive", longest=10, jvm=True)
 
 
-@fault(4, beside=True)
+@fault(4, parallel=True)
 def apply_killed(stage: Stage, dice: random.Random) -> None:
     """An apply that adds, changes or drops a view is killed, and repeated."""
     _apply_killed(stage, dice, jvm=False)
 
 
-@fault(2, beside=True)
+@fault(2, parallel=True)
 def apply_jvm_killed(stage: Stage, dice: random.Random) -> None:
     """The JVM of an apply is killed, and the apply repeated."""
     _apply_killed(stage, dice, jvm=True)
@@ -160,20 +160,20 @@ def apply_jvm_killed(stage: Stage, dice: random.Random) -> None:
 
 def _apply_killed(stage: Stage, dice: random.Random, *, jvm: bool) -> None:
     world, before = stage.world, stage.world.extra
-    world.extra = dice.choice([each for each in (None, 0, 1, 1 - (before or 0)) if each != before])
+    world.extra = dice.choice([version for version in (None, 0, 1, 1 - (before or 0)) if version != before])
     changes = None not in (before, world.extra)
     apply = ("apply", "--prune", "--allow-break", "--catalog", str(stage.write_catalog()))
     _killed(stage, dice, *apply, longest=30 if changes else 4, jvm=jvm)
     stage.insist(*apply)
 
 
-@fault(2, beside=True)
+@fault(2, parallel=True)
 def version_rolled_back(stage: Stage, _: random.Random) -> None:
     """A view that has an older version goes back to it."""
     stage.lamina("rollback", "extra")
 
 
-@fault(2, beside=True)
+@fault(2, parallel=True)
 def rolled_back_under_a_rebuild(stage: Stage, dice: random.Random) -> None:
     """Views are rebuilt, and one is rolled back in the middle."""
     rebuild = stage.start("rebuild")

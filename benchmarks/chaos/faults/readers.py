@@ -1,4 +1,4 @@
-"""Faults of others: producers that send nonsense, readers that stay."""
+"""Faults of others: producers that send nonsense, and readers that stay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.chaos.table import fault
 from view_algebra.errors import LaminaError
 
 VOLLEY = 400
-"""Hostile records at a time; of large ones, three."""
+"""Hostile records at a time. If they are large, three."""
 
 
 @fault(30)
@@ -41,7 +41,9 @@ def hostile_records_of_every_kind(stage: Stage, dice: random.Random) -> None:
 
 @fault(6)
 def reader_holds_a_transaction(stage: Stage, dice: random.Random) -> None:
-    """A reader keeps a transaction open in which it has read every view; views move meanwhile, its own do not."""
+    """A reader keeps a transaction open in which it has read every view. Meanwhile views move, but not in its
+    snapshot.
+    """
     connection = stage.connect()
     try:
         connection.autocommit = False

