@@ -25,11 +25,11 @@ from benchmarks.common import (
     benchmark,
     catch_up,
     deployment,
+    environment_for,
     folder_of,
     percentile,
     speed_layer,
     threads,
-    told_of,
 )
 from benchmarks.rebuild import Reader, Steps
 from benchmarks.rebuild_rate import archive
@@ -92,7 +92,7 @@ def commanded(opened: Deployment, *arguments: str, files: Mapping[str, str] | No
         catalog = ["--catalog", str(folder)] if files else []
         began = time.monotonic()
         command = [sys.executable, "-m", "lamina", *arguments, *catalog]
-        done = subprocess.run(command, env=told_of(opened), capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=environment_for(opened), capture_output=True, text=True, check=False)
         took = time.monotonic() - began
     assert done.returncode == code, f"{arguments} ended with {done.returncode}\n{done.stderr}"
     return took

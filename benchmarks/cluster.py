@@ -25,7 +25,7 @@ import psutil
 import pyspark
 
 from benchmarks import events
-from benchmarks.common import Figure, analyst, benchmark, deployment, folder_of, told_of
+from benchmarks.common import Figure, analyst, benchmark, deployment, environment_for, folder_of
 from lamina.deployment import Deployment
 from lamina.render import Output
 from lamina.services.embedded import Embedded
@@ -137,7 +137,7 @@ def cluster(opened: Deployment) -> Iterator[Cluster]:
     store = Embedded(opened.settings.home).addresses().store
     assert store is not None
     java = java_home(opened.settings.home)
-    environment = told_of(opened) | {
+    environment = environment_for(opened) | {
         "AWS_ACCESS_KEY_ID": store.options["s3.access-key-id"],
         "AWS_SECRET_ACCESS_KEY": store.options["s3.secret-access-key"],
         "AWS_REGION": store.options["client.region"],

@@ -177,7 +177,7 @@ def environment(**ours: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")} | ours
 
 
-def told_of(opened: Deployment) -> dict[str, str]:
+def environment_for(opened: Deployment) -> dict[str, str]:
     """The environment of a command that works on this deployment."""
     return environment(LAMINA_HOME=str(opened.settings.home))
 

@@ -21,7 +21,7 @@ from time import perf_counter, sleep
 
 import click
 
-from benchmarks.common import REPOSITORY, Figure, benchmark, deployment, environment, speed_layer, told_of
+from benchmarks.common import REPOSITORY, Figure, benchmark, deployment, environment, environment_for, speed_layer
 from lamina.catalogs import catalog_files
 from lamina.render import Output
 from lamina.statuses import behind_of
@@ -83,7 +83,9 @@ def main(output: Output, turns: int, commands: Sequence[str]) -> list[Figure]:
         return figures
     with deployment(output) as opened:
         opened.apply(catalog_files(SHOP))
-        environment_of_ours = told_of(opened) | {"PYTHONDONTWRITEBYTECODE": ""}  # an installed Lamina is compiled once
+        environment_of_ours = environment_for(opened) | {
+            "PYTHONDONTWRITEBYTECODE": ""
+        }  # an installed Lamina is compiled once
         for path in sorted((SHOP / "data").glob("*.jsonl")):
             _seconds(("ingest", path.stem, str(path)), environment_of_ours)
         _seconds(("speed", "--until-caught-up"), environment_of_ours)

@@ -30,11 +30,11 @@ from benchmarks.common import (
     benchmark,
     catch_up,
     deployment,
+    environment_for,
     folder_of,
     percentile,
     speed_layer,
     threads,
-    told_of,
 )
 from benchmarks.traffic import SPAWN, sender
 from lamina.deployment import Deployment
@@ -358,7 +358,7 @@ def applied(opened: Deployment, catalog: Catalog, change: Change) -> tuple[float
         began, lines = time.monotonic(), []
         with subprocess.Popen(
             command,
-            env=told_of(opened),
+            env=environment_for(opened),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -461,7 +461,7 @@ def shown(opened: Deployment) -> int:
 def checked(opened: Deployment) -> int:
     """The number of views that `lamina check` finds to differ."""
     command = [sys.executable, "-m", "lamina", "check", "--json"]
-    done = subprocess.run(command, env=told_of(opened), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment_for(opened), capture_output=True, text=True, check=False)
     results = [json.loads(line) for line in done.stdout.splitlines()]
     assert results, done.stderr
     return sum(result["result"] != "equal" for result in results)

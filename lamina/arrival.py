@@ -31,15 +31,15 @@ def wait_until_counted(opened: Deployment, source: Source, end: Offsets, patienc
             query, is_read = progress.queries(connection)[source.name], progress.are_read(connection)
         if query.stopped:
             raise LaminaError(
-                f"{source.name} has stopped: the records were sent, and are not counted",
+                f"{source.name} has stopped: the records were sent but are not counted",
                 evidence=query.stopped,
                 way_out="`lamina status` says more.",
             )
         heard = time.monotonic() if is_read else heard
         if time.monotonic() - heard > patience:
             raise LaminaError(
-                f"No speed layer runs: the records were sent to {source.topic}, and are not counted",
+                f"No speed layer runs: the records were sent to {source.topic} but are not counted",
                 evidence=f"progress is at {reached}, and the topic ends at {end}",
-                way_out="Start one with `lamina up` or `lamina speed`. It counts them; do not send them again.",
+                way_out="Start one with `lamina up` or `lamina speed`. It counts them. Do not send them again.",
             )
         time.sleep(AGAIN_SECONDS)

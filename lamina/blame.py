@@ -17,7 +17,7 @@ def show(output: Output, opened: Deployment, view: str, key: Sequence[str], *, s
     """Finds and shows the events that moved the rows of a key. Returns True if the view shows the rows that its SELECT
     gives now.
     """
-    with waiting(output.tell, "every record of the view is read from the log and Kafka"):
+    with waiting(output.tell, "reading every record of the view from the log and Kafka"):
         history = blame(
             opened.database,
             lambda: opened.spark,
@@ -46,9 +46,9 @@ def show(output: Output, opened: Deployment, view: str, key: Sequence[str], *, s
 
 def _tell(output: Output, view: str, history: Blame) -> None:
     if history.known_since is not None:
-        output.tell(f"what came before {cell(history.known_since)} is not kept, and not in the list")
+        output.tell(f"events before {cell(history.known_since)} are not kept, so the list lacks them")
     if not history.events:
-        output.tell("nothing has changed it since then")
+        output.tell("no event has changed it since then")
     if history.selected is not None:
         selected = "; ".join(_values(row) for row in history.selected) or "no row"
         output.tell(f"{view} differs from its SELECT, which gives: {selected}")

@@ -22,7 +22,7 @@ def catalog_files(folder: Path) -> dict[str, str]:
         raise LaminaError(
             f"The catalog at {folder} is empty",
             evidence="found no .sql file in it",
-            way_out="Declare a source and a view; `examples/` shows some.",
+            way_out="Declare a source and a view. `examples/` shows some.",
         )
     return files
 
@@ -67,4 +67,4 @@ def _unreadable(error: OSError) -> None:
 
 
 def _cannot_be_read(path: object, error: Exception) -> LaminaError:
-    return LaminaError(f"{path} cannot be read", evidence=str(error), way_out="A catalog's files are readable UTF-8.")
+    return LaminaError(f"{path} cannot be read", evidence=str(error), way_out="Make it a readable file in UTF-8.")

@@ -336,7 +336,7 @@ def _late_record(output: Output, deployment: Deployment) -> None:
             raise LaminaError("The late record did not arrive within a minute", way_out="See the speed layer's log.")
         time.sleep(0.02)
     took = time.monotonic() - began
-    output.tell("\nA line of the first hour arrives a year late; its hour is corrected at once:")
+    output.tell("\nA line of the first hour arrives a year late, and its hour is corrected at once:")
     columns = ("", "hour", "country", "lines", "pieces", "revenue")
     output.table(columns, [("before", *before[0]), (f"after {took:.1f} s", *after[0])])
 

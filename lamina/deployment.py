@@ -219,7 +219,7 @@ class Deployment:
         """Makes the database a serving layer, or upgrades it to this version. Narrates the steps that only a superuser
         may do.
         """
-        with rights.named(self.database, "Lamina cannot be installed while a reader holds what it renews"):
+        with rights.named(self.database, "Lamina cannot be installed while a reader holds a view that it replaces"):
             done = install.install(
                 self.database,
                 analyst_password=login_of(self.settings.analyst)[1],
@@ -284,7 +284,7 @@ class Deployment:
                 raise LaminaError(
                     "This database belongs to an older Lamina",
                     evidence=f"its bookkeeping is not at revision {install.newest_revision()}",
-                    way_out="`lamina plan` says what is to be done, `lamina apply` does it.",
+                    way_out="`lamina plan` shows the upgrade, `lamina apply` performs it.",
                 )
 
     def plan(self, files: Mapping[str, str]) -> list[Change]:
@@ -295,16 +295,18 @@ class Deployment:
         new = [
             catalog.sources[change.name] for change in changes if change.kind == "source" and change.action == "create"
         ]
-        for line in topics_of.told_of_new(self.brokers, new) if new else ():
+        for line in topics_of.notes_on_new(self.brokers, new) if new else ():
             self.tell(line)
         return changes
 
     def _tell_of_topics(self, catalog: Catalog, changes: Sequence[Change], *actions: str) -> None:
         """Narrates the properties of the changed sources' topics that their declarations may lead one not to expect."""
         changed = [change.name for change in changes if change.kind == "source" and change.action in actions]
-        for line in topics_of.told_of(self.brokers, [catalog.sources[name] for name in changed]) if changed else ():
+        for line in (
+            topics_of.notes_on_existing(self.brokers, [catalog.sources[name] for name in changed]) if changed else ()
+        ):
             self.tell(line)
-        for line in schemas.told_of(catalog.sources.values(), lambda: self.schemas.registry):
+        for line in schemas.warnings_about(catalog.sources.values(), lambda: self.schemas.registry):
             self.tell(line)
 
     def _compiled(self, files: Mapping[str, str]) -> Catalog:
@@ -351,10 +353,10 @@ class Deployment:
             topics = {name: topics_of.opened(self.brokers, catalog.sources[name], catalog, self.tell) for name in new}
             self._tell_of_topics(catalog, planned, "update")
             target = Target(files, catalog, topics, prune=prune, allow_break=allow_break)
-            with rights.named(self.database, "A reader holds a view that this change renews"):
+            with rights.named(self.database, "A reader holds a view that this change replaces"):
                 changes = self._deploy(target, planned)
         dropping.drop_unused(self.database)
-        with waiting(self.tell, "the indexes that views ask for are built"):
+        with waiting(self.tell, "building the indexes of views"):
             indexes.renew(self.database)
         return [change for change in planned if change.kind == "database"] + changes
 
@@ -401,7 +403,7 @@ class Deployment:
         """Hands a view back to the generation before its published one. Returns (from, to)."""
         from batch_layer import rollback
 
-        with rights.named(self.database, "A reader holds a view that the rollback renews"):
+        with rights.named(self.database, "A reader holds a view that the rollback replaces"):
             return rollback.roll_back(self.database, view, self.tell)
 
     def run_ids(self, id: int) -> dict[str, str]:

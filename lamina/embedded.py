@@ -101,7 +101,7 @@ def _refuse_others() -> None:
         return  # embedded services that do not run yet: other faults in the settings are reported once they do
     if not embedded:
         raise LaminaError(
-            "The settings name services of your own",
+            "The settings name your own services",
             evidence="LAMINA_POSTGRES and LAMINA_KAFKA are set, so nothing embedded is used",
             way_out="Run `lamina speed` against them, or unset both to use the embedded services.",
         )
@@ -113,7 +113,7 @@ def up(output: Output, *, store: bool = False) -> None:
     speed = SpeedProcess(settings.home)
     runs = speed.find() is not None
     if runs and (seconds := _silent_for(settings)) is not None:
-        with waiting(output.tell, f"the speed layer has said nothing for {seconds:.0f} s, and is ended"):
+        with waiting(output.tell, f"ending the speed layer, which has been silent for {seconds:.0f} s"):
             speed.stop(within=HANGS_SECONDS)
         runs = False
     running = speed.start()
@@ -126,7 +126,7 @@ def up(output: Output, *, store: bool = False) -> None:
     output.tell(
         "the speed layer runs"
         if runs
-        else "the speed layer is starting: views fill when it has, within half a minute on an idle machine"
+        else "the speed layer is starting: views fill within half a minute on an idle machine"
     )
 
 
@@ -159,7 +159,7 @@ def down(output: Output) -> None:
     home = Settings.home_of().absolute()
     if console_ran := ConsoleProcess(home).stop():
         output.tell("the console has stopped")
-    with waiting(output.tell, "the speed layer ends its micro-batch"):
+    with waiting(output.tell, "waiting for the speed layer's last micro-batch"):
         speed_ran = SpeedProcess(home).stop()
     if speed_ran:
         output.tell("the speed layer has stopped")

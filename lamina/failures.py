@@ -32,8 +32,8 @@ def in_our_words(error: Exception) -> LaminaError | None:
             way_out = "Name the owner's login in LAMINA_POSTGRES. An analyst's login can only read views."
             return LaminaError("The login in LAMINA_POSTGRES lacks the rights for this", evidence=text, way_out=way_out)
         if is_read_only(error):
-            way_out = "Name the primary in LAMINA_POSTGRES for whatever is not only reading."
-            return LaminaError("This Postgres is a standby: nothing is written there", evidence=text, way_out=way_out)
+            way_out = "Name the primary in LAMINA_POSTGRES. A standby can only be read."
+            return LaminaError("This Postgres is a standby, which accepts no writes", evidence=text, way_out=way_out)
         way_out = "Its transaction was rolled back. Fix what the error names, and repeat the command."
         return LaminaError("Postgres reported an error", evidence=text, way_out=way_out)
     if isinstance(error, (PySparkException, Py4JError)):
@@ -41,12 +41,12 @@ def in_our_words(error: Exception) -> LaminaError | None:
         return by_spark(str(error)) if lost is None else _away(lost)
     if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
         what = f"{error.filename}: the file or folder cannot be used" if error.filename else "The system refused"
-        way_out = "Correct the path or its rights, or make room on the disk; then repeat the command."
+        way_out = "Correct the path or its rights, or make room on the disk. Then repeat the command."
         return LaminaError(what, evidence=error.strerror or str(error), way_out=way_out)
     return None
 
 
-def told(error: Exception) -> LaminaError:
+def as_lamina_error(error: Exception) -> LaminaError:
     """The error as a LaminaError. Raises it again if it is a mistake of ours."""
     translated = error if isinstance(error, LaminaError) else in_our_words(error)
     if translated is None:
@@ -56,7 +56,7 @@ def told(error: Exception) -> LaminaError:
 
 def of_view(name: str, error: Exception) -> LaminaError:
     """The error as a LaminaError that names the view whose computation raised it. A LaminaError stays as it is."""
-    translated = told(error)
+    translated = as_lamina_error(error)
     if translated is error:
         return translated
     return LaminaError(f"{name}: {translated.what}", evidence=translated.evidence, way_out=translated.way_out)
@@ -101,8 +101,8 @@ def _away(text: str) -> LaminaError:
     from serving_layer.postgres.database import PostgresAway
 
     return PostgresAway(
-        "Postgres went away in the middle",
+        "Postgres went away during the command",
         evidence=text,
-        way_out="What was not committed is rolled back, and nothing is lost. Make sure that Postgres runs, and repeat"
+        way_out="Uncommitted work is rolled back, and nothing is lost. Make sure that Postgres runs, and repeat"
         " the command.",
     )

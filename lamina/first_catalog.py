@@ -122,8 +122,8 @@ def proposal(
     if as_table and not proposed:
         raise LaminaError(
             f"{name}: no column is a key of its own",
-            evidence=f"In {sample.good:,} records, no column that is called an id has a value of its own in each.",
-            way_out=f"Name the columns that tell rows apart: --key COLUMN. They are"
+            evidence=f"No column with an id's name has a different value in each of {sample.good:,} records.",
+            way_out=f"Name the columns that identify a row with --key COLUMN. Columns:"
             f" {', '.join(column.name for column in columns)}.",
         )
     if as_table:
@@ -132,7 +132,7 @@ def proposal(
         raise LaminaError(
             f"Topic {topic} is compacted: Kafka drops a record when a newer one has its key",
             evidence="A stream would count what a rebuild cannot, so `lamina apply` refuses one.",
-            way_out="Make a table of it: lamina init --table.",
+            way_out="Make it a table: lamina init --table.",
         )
     event_time = None if sample.is_changes else _event_time(columns)  # a time of the row stays as it changes
     source = _source(
@@ -320,12 +320,12 @@ def _notes(
 ) -> list[str]:
     """Comments for the author, above the declaration."""
     seen = re.sub(r"[^ -~]", "?", seen_in)  # a name may hold a line break
-    notes = [f"Types were guessed from {sample.part} of {seen}. Correct what you know better."]
+    notes = [f"Types were guessed from {sample.part} of {seen}. Correct them where you know better."]
     if sample.is_changes and not sample.has_schemas:
         notes.append(
             "The events have no schemas: dates are numbers of days, decimals may be base64, and bytes are texts."
         )
-        notes.append("Declare such columns DATE, DECIMAL(p, s) and BINARY: docs/sql.md says what else they need.")
+        notes.append("Declare such columns DATE, DECIMAL(p, s) and BINARY: docs/sql.md describes their other options.")
     times = [column.name for column in columns if column.kind in (TIMESTAMP, DATE)]
     if event_time is None and times and not sample.is_changes:
         ways = f"'event_time' = '{times[0]}'"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from lamina.deployment import Deployment
-from lamina.failures import told
+from lamina.failures import as_lamina_error
 from lamina.services import folders
 from master_log.archive import Maintained
 from serving_layer.promise import history
@@ -54,5 +54,5 @@ def maintain(opened: Deployment, sources: Sequence[Source]) -> Done:
                 topics.add(source.topic)
                 logs[source.name] = opened.batch.logs.maintain(source, before)
         except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
-            failed.append(told(error))
+            failed.append(as_lamina_error(error))
     return Done(dropped, vacuum(opened.database), logs, failed)

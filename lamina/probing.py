@@ -85,7 +85,7 @@ class ProbeProcess:
             answer = f"it ended ({type(error).__name__})"
         if isinstance(answer, str):
             self.close()
-            raise LaminaError("The process that looks for a record failed", evidence=answer)
+            raise LaminaError("The search for the record failed", evidence=answer)
         return answer
 
     def close(self) -> None:

@@ -46,7 +46,7 @@ def show(output: Output, opened: Deployment, receipt: Receipt) -> bool:
     from batch_layer.verify import verify
 
     spark, log = opened.spark, opened.log
-    with waiting(output.tell, "every record below the receipt's offsets is read, every row computed again"):
+    with waiting(output.tell, "reading every record below the receipt's offsets, computing every row again"):
         try:
             verified = verify(opened.database, spark, log, opened.brokers, receipt, opened.watching)
         except Exception as error:

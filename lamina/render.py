@@ -60,7 +60,7 @@ class Output:
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
         """Prints rows as a table, or as one JSON object per line."""
         if self.as_json:
-            names = told_apart(columns)
+            names = distinct_names(columns)
             for row in rows:
                 self._line(dict(zip(names, row, strict=True)))
             return
@@ -170,10 +170,10 @@ def _nobody_listens() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
-def told_apart(columns: Sequence[str]) -> list[str]:
+def distinct_names(columns: Sequence[str]) -> list[str]:
     """The columns' names, with a number added to repeated ones.
 
-    >>> told_apart(["count", "n", "count"])
+    >>> distinct_names(["count", "n", "count"])
     ['count', 'n', 'count_2']
     """
     names: list[str] = []

@@ -26,7 +26,7 @@ _WIDER = {
 """Types of columns that can read values of another type."""
 
 
-def told_of(sources: Iterable[Source], registry: Callable[[], Registry | None]) -> list[str]:
+def warnings_about(sources: Iterable[Source], registry: Callable[[], Registry | None]) -> list[str]:
     """The warnings for these sources. Empty if the registry does not answer."""
     from view_algebra.formats import Decoding
 
@@ -37,7 +37,7 @@ def told_of(sources: Iterable[Source], registry: Callable[[], Registry | None]) 
     asked = registry()
     if asked is None:
         names = ", ".join(source.name for source in named)
-        return [f"{names}: records name schemas of a registry, and LAMINA_SCHEMA_REGISTRY is not set"]
+        return [f"{names}: records name schemas of a registry, but LAMINA_SCHEMA_REGISTRY is not set"]
     with suppress(LaminaError):
         for source in named:
             warnings += _differing(source, asked)
@@ -73,4 +73,4 @@ def _other_types(declared: Mapping[str, Type], fields: Mapping[str, Type]) -> It
     for name, kind in declared.items():
         has = fields.get(name, kind)
         if kind.name not in (has.name, "STRING", *_WIDER.get(has.name, ())):
-            yield f"has {name} as {has.spark}, and it is declared {kind.spark}: such records may be bad"
+            yield f"has {name} as {has.spark}, but it is declared {kind.spark}: such records may be bad"

@@ -66,11 +66,11 @@ def held(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
     from master_log.client import KafkaAway
 
     with suppress(LaminaError):
-        return _told(brokers, list(brokers.topic_ids(*topics)))
+        return _described(brokers, list(brokers.topic_ids(*topics)))
     by_name: dict[str, Topic] = {}
     for topic in topics if brokers.listening() else ():
         try:
-            by_name |= _told(brokers, [topic])
+            by_name |= _described(brokers, [topic])
         except KafkaAway:
             if not brokers.listening():
                 break  # nor will the brokers answer for the other topics
@@ -79,7 +79,7 @@ def held(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
     return by_name
 
 
-def _told(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
+def _described(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
     """Existing topics. Retention and open transactions are missing if this login may not read them."""
     if not topics:
         return {}

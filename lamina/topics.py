@@ -50,7 +50,7 @@ def opened(brokers: Brokers, source: Source, catalog: Catalog, tell: Callable[[s
     return Topic(id, brokers.earliest(source.topic), begin(brokers, source, tell))
 
 
-def told_of_new(brokers: Brokers, sources: Iterable[Source]) -> list[str]:
+def notes_on_new(brokers: Brokers, sources: Iterable[Source]) -> list[str]:
     """The lines of `plan` about the offsets at which new sources begin, and about the topics that `apply` would create.
 
     Empty if the brokers do not answer. Raises LaminaError if a source cannot begin where it is declared to.
@@ -132,7 +132,7 @@ def _partitions(number: int) -> str:
     return f"{number} partition{'s' * (number > 1)}"
 
 
-def told_of(brokers: Brokers, sources: Iterable[Source]) -> list[str]:
+def notes_on_existing(brokers: Brokers, sources: Iterable[Source]) -> list[str]:
     """The warnings of `plan` about existing topics of these sources. Empty if the brokers do not answer."""
     lines: list[str] = []
     with suppress(LaminaError):

@@ -125,7 +125,7 @@ class Oracle:
             )
             kept = f" WHERE {view.kept_by} >= '{since:%Y-%m-%d %H:%M:%S}'" if since and view.kept_by else ""
             rows = self._duck.execute(f"WITH {below} SELECT * FROM ({view.duck}){kept}").fetchall()
-        return Counter(map(told, rows))
+        return Counter(map(comparable, rows))
 
     def bad(self, source: str, offsets: Offsets) -> int:
         """The number of a source's records that must be in quarantine."""
@@ -156,17 +156,17 @@ _BAD = pa.schema({"source": pa.string(), **_WHERE}.items())
 Row = tuple[Any, ...]
 
 
-def told(row: Sequence[Any]) -> Row:
+def comparable(row: Sequence[Any]) -> Row:
     """A row in the form that both engines share: instants as UTC's wall clock, doubles to nine digits.
 
     >>> from decimal import Decimal
-    >>> told([datetime(2024, 1, 1, tzinfo=UTC), 0.1 + 0.2, Decimal("1.50"), float("nan")])
+    >>> comparable([datetime(2024, 1, 1, tzinfo=UTC), 0.1 + 0.2, Decimal("1.50"), float("nan")])
     (datetime.datetime(2024, 1, 1, 0, 0), '0.3', Decimal('1.50'), 'nan')
     """
-    return tuple(_told(value) for value in row)
+    return tuple(_comparable(value) for value in row)
 
 
-def _told(value: Any) -> Any:
+def _comparable(value: Any) -> Any:
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC).replace(tzinfo=None)
     return f"{value + 0.0:.9g}" if isinstance(value, float) else value

@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg2
 from psycopg2.extensions import connection as Connection  # noqa: N812 (a type)
 
-from benchmarks.chaos.oracle import Offsets, Row, told
+from benchmarks.chaos.oracle import Offsets, Row, comparable
 from benchmarks.chaos.stage import Stage, written
 from benchmarks.chaos.world import EXTRA, OF_PARCELS, VIEWS, View
 
@@ -81,7 +81,7 @@ def read_within(cursor: psycopg2.extensions.cursor) -> Snapshot:
     views, widths = {}, {}
     for name in since:
         cursor.execute(f'SELECT * FROM analytics."{name}"')
-        views[name] = Counter(map(told, cursor.fetchall()))
+        views[name] = Counter(map(comparable, cursor.fetchall()))
         widths[name] = len(cursor.description or ())
     together = {at: ends for offsets in of_view.values() for at, ends in offsets.items()}
     return Snapshot(at, views, widths, declared, together, dict(of_view), since, bad)

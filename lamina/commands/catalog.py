@@ -113,7 +113,7 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
         raise LaminaError(
             f"There is no view named {view} in {where}",
             evidence="declared: " + (", ".join(compiled.views) or "none"),
-            way_out="Name one of these, or another catalog with --catalog.",
+            way_out="Name one of these, or name another catalog with --catalog.",
         )
     chosen = compiled.views[view]
     output.text(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from lamina import __version__
-from lamina.failures import told
+from lamina.failures import as_lamina_error
 from lamina.render import Output, log_to_stderr
 from lamina.settings import Settings, catalog_folder
 from view_algebra.errors import Blocked, LaminaError
@@ -65,7 +65,7 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
                 output.tell("\ninterrupted")
                 sys.exit(INTERRUPTED)
             except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
-                output.error(told(error))
+                output.error(as_lamina_error(error))
                 sys.exit(1)
 
         with_json = click.option("--json", "as_json", is_flag=True, help="Results as JSON, one object per line.")
@@ -125,7 +125,7 @@ def chosen_catalog(output: Output, catalog: Path) -> tuple[Catalog, str]:
     origin = click.get_current_context().get_parameter_source("catalog")
     if origin == click.core.ParameterSource.DEFAULT and not catalog.exists():
         with deployment(output) as opened:
-            return opened.deployed(), "the catalog that is deployed"
+            return opened.deployed(), "the deployed catalog"
     return view_algebra.compile_catalog(catalog_files(catalog)), str(catalog)
 
 
@@ -157,7 +157,7 @@ def nobody_reads() -> NoReturn:
     sys.exit(0)
 
 
-def known(declared: Any, name: str, what: str) -> Any:
+def look_up(declared: Any, name: str, what: str) -> Any:
     """The deployed value of a name. Raises LaminaError if there is none, listing the existing names."""
     if name not in declared:
         raise LaminaError(

@@ -64,7 +64,7 @@ def _dbt_project(output: Output, to: Path, database: str | None) -> dict[str, by
     except LaminaError:
         if database is not None:
             raise
-        output.tell(f"{to} gets no {dbt.PROJECT}: no deployment is found here. --database URL names its database.")
+        output.tell(f"{to} gets no {dbt.PROJECT}: there is no deployment here. Name its database with --database URL.")
         return {}
     output.tell(f"{to} begins a dbt project: models go to schema {dbt.MODELS_SCHEMA}, the password is ${dbt.VARIABLE}")
     return {name: text.encode() for name, text in dbt.beginning(address).items() if not (to / name).exists()}

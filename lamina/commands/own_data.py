@@ -79,9 +79,9 @@ def init(
     if not files and not topics:
         raise click.UsageError("Name a file, or a topic with --topic.")
     if len(files) + len(topics) > 1 and (name or key or file_format):
-        raise click.UsageError("--name, --key and --format are given for one file or topic.")
+        raise click.UsageError("--name, --key and --format need a single file or topic.")
     if "-" in files and not name:
-        raise click.UsageError("Standard input has no name: give the source one with --name.")
+        raise click.UsageError("Standard input has no name. Name the source with --name.")
     proposals: dict[str, tuple[_Looked, Proposal]] = {}
     for looked in _looked_at(output, files, topics, file_format, written, sample):
         source = name or name_of(looked.topic or looked.place, is_file=looked.topic is None)
@@ -118,14 +118,14 @@ def _looked_at(
     for file in files:
         if Path(file).is_dir():
             raise LaminaError(f"{file} is a folder", way_out="Name a file in it.")
-        with waiting(output.tell, f"{file} is sampled"):
+        with waiting(output.tell, f"sampling {file}"):
             of_texts = format_of(file, file_format) in ("csv", "tsv")
             sample = of_file(file, file_format, most, written=written)[1]
             samples.append(_Looked(sample, file, None, options, of_texts))
     if topics:
         with deployment(output) as opened:
             for topic in topics:
-                with waiting(output.tell, f"topic {topic} is sampled"):
+                with waiting(output.tell, f"sampling topic {topic}"):
                     samples.append(
                         _Looked(of_topic(topic, opened.brokers, most, opened.schemas.registry), f"topic {topic}", topic)
                     )
@@ -141,7 +141,7 @@ def _check(catalog: Path, texts: dict[str, str], *, force: bool) -> None:
     if there and not force:
         raise LaminaError(
             f"The catalog at {catalog} has {' and '.join(there)}; nothing was written",
-            way_out="Give the source another name with --name, or overwrite with --force.",
+            way_out="Choose another name with --name, or overwrite with --force.",
         )
     has_others = catalog.is_dir() and files_in(catalog, ".sql")
     others = {path: text for path, text in catalog_files(catalog).items() if path not in texts} if has_others else {}

@@ -33,7 +33,7 @@ def apply_preview(output: Output, name: str | None, catalog: Path, *, drop: bool
     with deployment(output) as opened:
         if drop:
             opened.drop_preview(name)
-            output.text(f"the preview {name} is dropped", preview=name, dropped=True)
+            output.text(f"preview {name} dropped", preview=name, dropped=True)
             return
         previewed = opened.preview(name, files)
     if output.as_json:
@@ -57,7 +57,7 @@ def diff(output: Output, view: str, against: str, key: tuple[str, ...]) -> None:
 
     with deployment(output) as opened:
         opened.require_installed()
-        with waiting(output.tell, "every row is compared"), opened.database.snapshot() as connection:
+        with waiting(output.tell, "comparing every row"), opened.database.snapshot() as connection:
             courtesy.stand_back(connection)
             difference = differences.between(connection, view, against, key)
     if output.as_json:

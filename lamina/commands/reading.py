@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from lamina.commands.command import Different, command, deployment, show_verdicts, tell_failing
-from lamina.failures import told
+from lamina.failures import as_lamina_error
 from lamina.render import Output
 from lamina.settings import Settings
 from master_log.offsets import brief
@@ -31,7 +31,7 @@ def sql(output: Output, query: str, limit: int | None) -> None:
     from serving_layer.readers.analyst import select
 
     settings = Settings.read()
-    with waiting(output.tell, "Postgres is asked"):
+    with waiting(output.tell, "asking Postgres"):
         columns, rows = select(settings.reader(), query, limit)
     output.table(columns, rows)
     with suppress(LaminaError, PostgresError), deployment(output) as opened:  # the answer does not depend on it
@@ -72,14 +72,14 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
     with deployment(output) as opened:
         opened.require_installed()
         if live:
-            with waiting(output.tell, "the checks of views are run"):
+            with waiting(output.tell, "running the checks of views"):
                 verdicts = opened.check_live(views)
             show_verdicts(output, verdicts)
             if tell_failing(output, verdicts):
                 raise Different
             return
         compared: list[Checked] = []
-        what = "every record is read from the log and Kafka, every row compared"
+        what = "reading every record from the log and Kafka, comparing every row"
         with waiting(output.tell, what, so_far=lambda: f"views compared: {len(compared)}"):
             results = run(
                 opened.database,
@@ -126,7 +126,7 @@ def _show_checked(output: Output, results: Sequence[Checked]) -> None:
             result,
             below,
         )
-        failure = None if checked.failure is None else told(checked.failure)
+        failure = None if checked.failure is None else as_lamina_error(checked.failure)
         if output.as_json:
             row = (*row, dict(checked.begins), None if failure is None else f"{failure.what}: {failure.evidence}")
         elif failure is not None:
@@ -149,7 +149,7 @@ def receipt(output: Output, view: str) -> None:
     from lamina.receipts import line_of
 
     settings = Settings.read()
-    with waiting(output.tell, "every row is read and digested"):
+    with waiting(output.tell, "reading and digesting every row"):
         sys.stdout.write(line_of(settings.reader(), view) + "\n")
 
 

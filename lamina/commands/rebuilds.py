@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lamina.commands.command import Different, command, deployment, known, lamina, show_verdicts, tell_failing
+from lamina.commands.command import Different, command, deployment, lamina, look_up, show_verdicts, tell_failing
 from lamina.render import Output
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def rollback(output: Output, view: str) -> None:
     """
     with deployment(output) as opened:
         views = opened.deployed().views
-        known(views, view, "view")
+        look_up(views, view, "view")
         before, after = opened.roll_back(view)
         if opened.deployed().views[view].version != views[view].version:
             output.tell(

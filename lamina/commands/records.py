@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from lamina.commands.command import command, deployment, known, with_format
-from lamina.failures import told
+from lamina.commands.command import command, deployment, look_up, with_format
+from lamina.failures import as_lamina_error
 from lamina.render import Output
 from serving_layer.narration.waiting import waiting
 
@@ -68,7 +68,7 @@ def ingest(
 
     written = Written(null, timestamp_format)
     with deployment(output) as opened:
-        declared = known(opened.deployed().sources, source, "source")
+        declared = look_up(opened.deployed().sources, source, "source")
         try:
             with output.progress(file) as on_progress, waiting(output.tell, _waited_for(file), said=output.has_bar):
                 done = send(
@@ -114,7 +114,7 @@ def _waited(output: Output, opened: Deployment, source: Source) -> float:
     from lamina.arrival import wait_until_counted
 
     began = time.monotonic()
-    with waiting(output.tell, "the records are sent, and counted by the speed layer"):
+    with waiting(output.tell, "waiting for the speed layer to count the records"):
         wait_until_counted(opened, source, opened.brokers.latest(source.topic))
     seconds = round(time.monotonic() - began, 1)
     output.tell(f"visible {seconds} s after the last record was sent")
@@ -135,8 +135,8 @@ def _summary(done: Ingested, topic: str) -> str:
 def _waited_for(file: str) -> str:
     """The words for the wait. A pipe, which may have no end, is copied first."""
     if file == "-" or Path(file).is_fifo():
-        return f"{file} is copied until its writer closes it, and then sent"
-    return f"{file} is read and sent"
+        return f"copying {file} until its writer closes it, then sending it"
+    return f"reading and sending {file}"
 
 
 def _with_skip(count: int) -> str:
@@ -164,7 +164,7 @@ def skip(output: Output, source: str, partition: int, offset: int, reason: str) 
     From now on, views, the master log, rebuilds and checks leave it out.
     """
     with deployment(output) as opened:
-        declared = known(opened.deployed().sources, source, "source")
+        declared = look_up(opened.deployed().sources, source, "source")
         new = opened.skip(declared, partition, offset, reason)
     named = f"{source}: partition {partition}, offset {offset} of {declared.topic}"
     output.text(
@@ -193,7 +193,7 @@ def schemas(output: Output, sources: Sequence[str]) -> None:
         opened.require_installed()
         deployed = opened.deployed().sources
         for name in sources:
-            known(deployed, name, "source")
+            look_up(deployed, name, "source")
         with opened.database.begin() as connection:
             kept = listed(connection, sources)
     columns = ("source", "ask_again", "id", "schema", "since", "bad_records")
@@ -222,13 +222,13 @@ def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
         catalog = opened.deployed()
         rows, failed = [], []
         for name in sources or catalog.sources:
-            source = known(catalog.sources, name, "source")
+            source = look_up(catalog.sources, name, "source")
             try:
                 end = opened.brokers.latest(source.topic)
                 count = opened.batch.logs.archive(source, end, accept_loss=accept_loss)
                 rows.append((name, count, str(opened.log.held(source))))
             except Exception as error:  # noqa: BLE001 (the other sources do not wait for this one)
-                output.error(told(error))
+                output.error(as_lamina_error(error))
                 failed.append(name)
         output.table(("source", "records", "held"), rows)
         if failed:
@@ -247,7 +247,7 @@ def maintain(output: Output, sources: Sequence[str]) -> None:
 
     with deployment(output) as opened:
         declared = opened.deployed().sources
-        done = run(opened, [known(declared, name, "source") for name in sources or declared])
+        done = run(opened, [look_up(declared, name, "source") for name in sources or declared])
     output.tell(f"generations dropped: {', '.join(map(str, done.dropped)) or 'none'}")
     output.tell(f"tables vacuumed: {', '.join(done.vacuumed) or 'none'}")
     names = ("source", "files compacted", "snapshots expired", "files removed")
@@ -268,10 +268,10 @@ def export(output: Output, view: str, to: str) -> None:
     from view_algebra.language.quoting import quoted
 
     with deployment(output) as opened:
-        declared = known(opened.deployed().views, view, "view")
+        declared = look_up(opened.deployed().views, view, "view")
         settings = opened.settings
         query = f"SELECT * FROM analytics.{quoted(view)}"
-        written = waiting(output.tell, f"the rows of {view} are written to {to}")
+        written = waiting(output.tell, f"writing the rows of {view} to {to}")
         with written, selected(settings.analyst or settings.postgres, query) as (_, rows):
             count = write(declared.columns, rows, to, opened.brokers)
     output.text(f"{count:,} rows of {view} written to {to}", view=view, rows=count, to=to)

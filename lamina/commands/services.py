@@ -86,7 +86,7 @@ def _wait_for_services(output: Output, stopping: threading.Event) -> None:
             if not error.one_runs:
                 raise
             if not has_told:
-                output.tell(f"{error.what}: {error.evidence} Waiting; `lamina up` starts it.")
+                output.tell(f"{error.what}: {error.evidence} Waiting for it. `lamina up` starts it.")
             has_told = True
             stopping.wait(1.0)
 

@@ -57,7 +57,7 @@ class About:
     def view(self, name: str, statement: Statement) -> dict[str, Any]:
         """A view: its declaration, lineage, generations with proofs, and newest rows, which `statement` reads."""
         catalog = self._opened.deployed()
-        view = _known(catalog.views, name, "view")
+        view = _look_up(catalog.views, name, "view")
         with self._opened.database.snapshot() as connection:
             particulars_of_view = particulars.of_view(connection, name)
             met = particulars.freshness_met(connection, name)
@@ -80,7 +80,7 @@ class About:
     def row(self, name: str, values_of_groups: Mapping[str, str], statement: Statement) -> dict[str, Any]:
         """Rows of a view by the values of its group columns, and the newest steps that may have moved them."""
         catalog = self._opened.deployed()
-        view = _known(catalog.views, name, "view")
+        view = _look_up(catalog.views, name, "view")
         groups = keys.group_columns(view)
         words = [f"{column}={values_of_groups[column]}" for column in groups if values_of_groups.get(column)]
         with self._opened.database.snapshot() as connection:
@@ -103,18 +103,18 @@ class About:
 
     def receipt(self, name: str, statement: Statement) -> dict[str, Any]:
         """A receipt of a view, as the analyst gets it."""
-        _known(self._opened.deployed().views, name, "view")
+        _look_up(self._opened.deployed().views, name, "view")
         return {"name": name, "line": receipts.line_of(self._opened.settings.reader(), name, statement)}
 
     def cost(self, name: str, statement: Statement) -> dict[str, Any]:
         """The measured cost of one read of a view."""
-        _known(self._opened.deployed().views, name, "view")
+        _look_up(self._opened.deployed().views, name, "view")
         return {"name": name, "cost": cost(self._opened.settings.reader(), name, statement)}
 
     def source(self, name: str, statement: Statement) -> dict[str, Any]:
         """A source: its declaration, partitions, quarantine and undeclared fields."""
         catalog = self._opened.deployed()
-        source = _known(catalog.sources, name, "source")
+        source = _look_up(catalog.sources, name, "source")
         with self._opened.database.snapshot() as connection:
             details = particulars.of_source(connection, name)
         return {
@@ -155,7 +155,7 @@ class About:
         return statuses.held(brokers, [topic]).get(topic) if brokers.listening() else None
 
 
-def _known(declared: Mapping[str, Any], name: str, what: str) -> Any:
+def _look_up(declared: Mapping[str, Any], name: str, what: str) -> Any:
     return declared[name] if name in declared else _unknown(name, what, declared)
 
 

@@ -34,7 +34,9 @@ def token_for(host: str, names: Collection[str], home: Path) -> str | None:
     draft.unlink()
     token = file.read_text(encoding="utf-8").strip()
     if not token:
-        raise LaminaError("The console's token is empty", evidence=str(file), way_out="Delete the file, and repeat.")
+        raise LaminaError(
+            "The console's token is empty", evidence=str(file), way_out="Delete the file, and repeat the command."
+        )
     return token
 
 

@@ -28,7 +28,7 @@ from lamina.console.guards import Guarded
 from lamina.console.threads import for_reader, in_thread
 from lamina.console.watch import Now, Watch, mistake
 from lamina.deployment import Deployment
-from lamina.failures import told
+from lamina.failures import as_lamina_error
 from lamina.metrics import registry
 from lamina.render import cell
 from lamina.statuses import seconds
@@ -91,7 +91,7 @@ class Pages:
 
     async def _stream(self, _: Request) -> Response:
         if self._watch.listeners >= MOST_STREAMS:
-            return Response(f"{MOST_STREAMS} pages are open, which is the most. Close one.\n", 503)
+            return Response(f"{MOST_STREAMS} pages are open, which is the limit. Close one.\n", 503)
         return StreamingResponse(self._events(), media_type="text/event-stream")
 
     async def _events(self) -> AsyncIterator[str]:
@@ -149,7 +149,7 @@ class Pages:
             async with self._answering:
                 return await for_reader(request, read)
         except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
-            values = {"answer": None, "chart": None, "error": told(error), "most": MOST_ROWS}
+            values = {"answer": None, "chart": None, "error": as_lamina_error(error), "most": MOST_ROWS}
             return self._page("sql.html", 400, title=title, query=query, **values)
 
     async def _read(
@@ -165,7 +165,7 @@ class Pages:
         except Unknown as error:
             return self._page("error.html", 404, title="Not found", error=error)
         except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
-            return self._page("error.html", 503, title=name, error=told(error))
+            return self._page("error.html", 503, title=name, error=as_lamina_error(error))
 
     async def _no_page(self, request: Request, _: Exception) -> Response:
         error = LaminaError("There is no such page", evidence=request.url.path, way_out="The first page is /.")
@@ -173,7 +173,7 @@ class Pages:
 
     async def _no_method(self, request: Request, _: Exception) -> Response:
         error = LaminaError(
-            f"{request.method} does nothing here", evidence=request.url.path, way_out="This console only reads."
+            f"{request.method} is not supported", evidence=request.url.path, way_out="This console only reads."
         )
         return self._page("error.html", 405, title="Not allowed", error=error)
 

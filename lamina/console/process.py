@@ -93,7 +93,7 @@ class ConsoleProcess:
         raise LaminaError(
             "The console ended" if address is None else f"The console does not listen after {START_SECONDS:.0f} s",
             evidence=processes.tail(self.log),
-            way_out=f"Its log is {self.log}. Everything else runs; `lamina console` starts it in the foreground.",
+            way_out=f"Its log is {self.log}. Everything else runs. `lamina console` starts it in the foreground.",
         )
 
     def stop(self) -> bool:

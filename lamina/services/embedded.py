@@ -178,9 +178,9 @@ class Embedded:
         down = [name for name, service in wanted.items() if service is None]
         if broker is None or server is None or down:
             raise NotRunning(
-                "the services are not running",
+                "The services are not running",
                 evidence=f"{' and '.join(down)} of {self.home} not found.",
-                way_out="Start them with `lamina up`, or set LAMINA_POSTGRES and LAMINA_KAFKA to services of your own.",
+                way_out="Start them with `lamina up`, or set LAMINA_POSTGRES and LAMINA_KAFKA to your own services.",
                 one_runs=len(down) < len(wanted),
             )
         return self._addresses(broker, server, store)

@@ -127,7 +127,7 @@ def _fetch(folder: Path, group: str) -> None:
             fetched.rename(final)
     except OSError as error:
         raise LaminaError(
-            f"the jars of {group} could not be kept",
+            f"the jars of {group} could not be stored",
             evidence=str(error),
             way_out=f"{folder} must be writable and have 300 MB free.",
         ) from error
@@ -143,7 +143,7 @@ def _downloaded(group: str, context: SSLContext, path: str) -> bytes:
         raise LaminaError(
             f"the jars of {group} could not be fetched",
             evidence=f"{path}: {error}",
-            way_out="They are fetched once, from Maven Central: run this again with a network (https_proxy is heeded),"
+            way_out="They are fetched once, from Maven Central: run this again with a network (https_proxy is used),"
             " or copy the folder `jars` of another LAMINA_HOME into this one.",
         ) from error
 
@@ -158,7 +158,7 @@ def _verify(fetched: Path, group: str) -> None:
     ]
     if wrong:
         raise LaminaError(
-            f"the jars of {group} are not those of jars.lock",
+            f"the jars of {group} differ from jars.lock",
             evidence="\n".join(wrong),
             way_out="Nothing was kept. Try another network or mirror. If the versions were changed on purpose, "
             "run `make lock`.",

@@ -178,20 +178,20 @@ def differing(expected: Sequence[Row], actual: Sequence[Row]) -> tuple[list[Row]
     """Missing rows (only in `expected`) and surplus rows (only in `actual`). Both are empty if the rows agree."""
     if agree(expected, actual):
         return [], []
-    sides = [[tuple(map(_told, row)) for row in rows] for rows in (expected, actual)]
+    sides = [[tuple(map(_comparable, row)) for row in rows] for rows in (expected, actual)]
     missing = [row for row, comparable in zip(expected, sides[0], strict=True) if comparable not in sides[1]]
     surplus = [row for row, comparable in zip(actual, sides[1], strict=True) if comparable not in sides[0]]
     return (missing, surplus) if missing or surplus else (list(expected), list(actual))
 
 
 def _ordered(rows: Sequence[Row]) -> list[list[Any]]:
-    comparable = [[_told(value) for value in row] for row in rows]
+    comparable = [[_comparable(value) for value in row] for row in rows]
     return sorted(
         comparable, key=lambda row: [(v is None, f"{v:.2f}" if isinstance(v, float) else str(v)) for v in row]
     )
 
 
-def _told(value: Any) -> Any:
+def _comparable(value: Any) -> Any:
     """A value in the form that both engines share: a time as text, a number as a double."""
     if isinstance(value, datetime):
         value = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value

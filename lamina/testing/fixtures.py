@@ -113,7 +113,7 @@ def _object(place: str, line: str) -> dict[str, Any]:
         json.dumps(value)  # writing takes one level more than reading
     except RecursionError as error:
         raise LaminaError(
-            f"{place}: nested too deep", evidence=f"{line[:60]} …", way_out="Write lists and objects of fewer levels."
+            f"{place}: nested too deep", evidence=f"{line[:60]} …", way_out="Write lists and objects with fewer levels."
         ) from error
     except ValueError as error:
         raise LaminaError(f"{place}: not JSON: {error}", evidence=line, way_out="Write one JSON object.") from error

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from batch_layer.stalls import Stalled
 from lamina.catalogs import catalog_files, files_in
-from lamina.failures import told
+from lamina.failures import as_lamina_error
 from lamina.spark import forget
 from lamina.testing.fixtures import ENDING, Fixture
 from lamina.testing.runner import Compared, Runner, engines, needed, tell_seed, tests_of
@@ -92,7 +92,7 @@ class Reruns:
             self._differing &= {test.name for test, _ in tests}
             touched = [test for test in tests if self._ran.get(test[0].name) != test]
             if not first:
-                self.tell(f"{len(touched)} of {len(tests)} tests may be changed by what was saved")
+                self.tell(f"{len(touched)} of {len(tests)} tests may be affected by the save")
             if touched:
                 return touched
 
@@ -107,15 +107,15 @@ class Reruns:
             except Stalled:
                 raise
             except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
-                self.fail(told(error))
+                self.fail(as_lamina_error(error))
             else:
                 self._ran[test.name] = (test, catalog)
         self._differing = {*others, *(result.test for result in results if not result.equal)}
         self.show(results)
         if others:
-            self.tell(f"not run again, and different as before: {', '.join(others)}")
+            self.tell(f"not rerun, and still different: {', '.join(others)}")
         tell_seed(results, self.seed, self.tell)
-        self.tell(f"{monotonic() - began:.1f} s; waiting for the next save in {self.folder} (Ctrl-C ends)")
+        self.tell(f"{monotonic() - began:.1f} s, waiting for the next save in {self.folder} (Ctrl-C ends)")
 
     def _saved(self) -> Saved:
         try:

@@ -213,7 +213,7 @@ def test_a_wait_that_would_never_end_says_that_the_records_were_sent(deployed: D
     end = opened.brokers.latest(source.topic)
     with pytest.raises(LaminaError, match="No speed layer runs") as waited:
         wait_until_counted(opened, source, end, patience=0)
-    assert "do not send them again" in waited.value.way_out
+    assert "Do not send them again" in waited.value.way_out
     with opened.database.begin() as connection:
         progress.stop(connection, "events", "the topic is another one")
     with pytest.raises(LaminaError, match="events has stopped") as waited:

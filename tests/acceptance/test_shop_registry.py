@@ -207,4 +207,4 @@ def _commands_know_the_schemas(deployed: Deployed, lamina: CommandLine, folder: 
     said = lamina("plan", "--catalog", str(folder / "catalog")).err
     assert "the newest schema of topic" in said
     assert "has no field good_id: the column is NULL for its records" in said
-    assert "has id as MAP<STRING, INT>, and it is declared BIGINT: such records may be bad" in said
+    assert "has id as MAP<STRING, INT>, but it is declared BIGINT: such records may be bad" in said

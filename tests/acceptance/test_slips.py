@@ -209,12 +209,12 @@ ELSEWHERE = {"LAMINA_POSTGRES": "postgresql://a@127.0.0.1:1/b", "LAMINA_KAFKA": 
     ("arguments", "environment", "said"),
     [
         ("explain v --catalog README.md", {}, "There is no catalog at"),
-        ("status", {}, "the services are not running"),
-        ("sql 'SELECT 1'", {}, "the services are not running"),
+        ("status", {}, "The services are not running"),
+        ("sql 'SELECT 1'", {}, "The services are not running"),
         ("sql 'SELECT 1'", {**ELSEWHERE, "LAMINA_POSTGRES": "x"}, "is not the URL of a Postgres"),
         ("ingest events /tmp --format csv", ELSEWHERE, "Postgres does not answer"),
         ("rebuild", ELSEWHERE, "Postgres does not answer"),
-        ("up", ELSEWHERE, "The settings name services of your own"),
+        ("up", ELSEWHERE, "The settings name your own services"),
         ("up", {"LAMINA_HOME": "/proc/nobody"}, "cannot be written"),
     ],
 )

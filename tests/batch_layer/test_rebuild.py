@@ -198,7 +198,7 @@ def test_every_step_can_be_repeated(deployed: Deployed) -> None:
         away.compute(id, "totals")
     told = in_our_words(refused.value)
     assert told is not None
-    assert told.what == "Postgres went away in the middle"
+    assert told.what == "Postgres went away during the command"
     assert len(told.evidence.splitlines()) == 1, "of a page of Java's"
     batch.compute(id, "totals")
     with deployed.deployment.database.begin() as connection:

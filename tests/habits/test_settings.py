@@ -165,7 +165,7 @@ def test_a_postgres_url_becomes_javas(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("environment", "what", "part"),
     [
-        ({}, "the services are not running", "lamina up"),
+        ({}, "The services are not running", "lamina up"),
         ({"LAMINA_KAFKA": "a:9092"}, "LAMINA_POSTGRES is not set", "Set both"),
         ({**SERVICES, "LAMINA_KAFKA": "a"}, "LAMINA_KAFKA is not a list of brokers", "host1:9092"),
         ({**SERVICES, "LAMINA_KAFKA": "u:secret@a:x"}, "LAMINA_KAFKA is not a list of brokers", "Found 'a:x'."),

@@ -199,7 +199,7 @@ def test_a_source_and_a_view_of_a_csv_file_read_as_written(tmp_path: Path) -> No
     made, source = declared(path)
     assert made.files == {
         "sources/records.sql": f"""\
--- Types were guessed from all 3 records of {path}. Correct what you know better.
+-- Types were guessed from all 3 records of {path}. Correct them where you know better.
 -- No two records had the same order_id: UNIQUE (order_id) counts an event once if sent twice.
 -- PRIMARY KEY (order_id) makes this a table of the newest record of each: lamina init --table.
 CREATE TABLE records (

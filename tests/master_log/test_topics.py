@@ -71,19 +71,19 @@ def test_sources_that_declare_different_partitions_of_a_topic_are_refused(broker
 def test_partitions_that_an_existing_topic_does_not_have_are_reported(brokers: Brokers, topic: Topic) -> None:
     name = topic(3)
     catalog = declared(name, "3", "2")
-    [told] = topics.told_of(brokers, [catalog.sources["b"]])
+    [told] = topics.notes_on_existing(brokers, [catalog.sources["b"]])
     assert told == (
         f"b: topic {name} exists with 3 partitions and keeps them: 'partitions' = '2' only counts if `lamina apply`"
         " creates the topic"
     )
-    assert topics.told_of(brokers, [catalog.sources["a"]]) == []
+    assert topics.notes_on_existing(brokers, [catalog.sources["a"]]) == []
 
 
 def test_a_topic_that_apply_would_create_is_told_by_plan(brokers: Brokers, topic: Topic) -> None:
     name = topic()
     there, missing = declared(name, None).sources, declared(f"{name}_misspelt", None).sources
-    assert topics.told_of_new(brokers, there.values()) == []
-    [told] = topics.told_of_new(brokers, missing.values())
+    assert topics.notes_on_new(brokers, there.values()) == []
+    [told] = topics.notes_on_new(brokers, missing.values())
     assert told == f"a: there is no topic {name}_misspelt; `lamina apply` creates it"
 
 
@@ -104,10 +104,10 @@ MAY_LOSE = [
 def test_a_topic_that_may_lose_old_records_before_they_are_counted_is_reported(brokers: Brokers, topic: Topic) -> None:
     for settings, may_lose in MAY_LOSE:
         name = topic(**settings)
-        found = topics.told_of(brokers, [declared(name, None, None).sources["b"]])
+        found = topics.notes_on_existing(brokers, [declared(name, None, None).sources["b"]])
         assert len(found) == may_lose, settings
     name = topic(**WEEK)
-    [told] = topics.told_of(brokers, declared(name, None).sources.values())
+    [told] = topics.notes_on_existing(brokers, declared(name, None).sources.values())
     assert told == (
         f"a: Kafka removes records from topic {name} once their own timestamp is 7 d old: records that are sent with"
         " older timestamps may be gone before they are counted or archived (set the topic's retention.ms to -1, or its"
@@ -116,4 +116,4 @@ def test_a_topic_that_may_lose_old_records_before_they_are_counted_is_reported(b
 
 
 def test_a_topic_that_does_not_exist_yet_is_not_reported(brokers: Brokers, topic: Topic) -> None:
-    assert topics.told_of(brokers, declared(f"{topic()}_later", "2").sources.values()) == []
+    assert topics.notes_on_existing(brokers, declared(f"{topic()}_later", "2").sources.values()) == []

@@ -21,7 +21,7 @@ from psycopg2.extensions import connection
 from lamina import statuses
 from lamina.console.server import Console
 from lamina.deployment import Deployment
-from lamina.failures import told
+from lamina.failures import as_lamina_error
 from lamina.receipts import line_of
 from lamina.services import postgres
 from lamina.services.processes import Running, free_port, spawn
@@ -183,7 +183,7 @@ def test_a_standby_shows_what_its_primary_showed_and_nothing_writes_there(pair: 
     assert [each.view for each in found.views] == ["both", "counts", "sums"]
     with pytest.raises(PostgresError) as refused:
         deployment.set_password()
-    assert told(refused.value).what == "This Postgres is a standby: nothing is written there"
+    assert as_lamina_error(refused.value).what == "This Postgres is a standby, which accepts no writes"
     console = Console(deployment, "127.0.0.1", 0)
     thread = threading.Thread(target=console.run)
     thread.start()
