@@ -159,7 +159,7 @@ def console(output: Output, listen: str, names: tuple[str, ...], open_to_all: bo
 
 @command()
 def password(output: Output) -> None:
-    """Set the password of the analyst's role to the one in LAMINA_ANALYST."""
+    """Set the analyst's password to the one in LAMINA_ANALYST."""
     with deployment(output) as opened:
         role = opened.set_password()
         output.text(f"{role} has the password of LAMINA_ANALYST", role=role)
