@@ -1,4 +1,4 @@
-"""Types for Arrow's types, which a Parquet file has."""
+"""Column types for the Arrow types of a Parquet file."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from view_algebra.language.types import (
 )
 
 
-def type_of(given: Any) -> Type:
-    """The type for a type of Arrow's; STRING for what JSON has no form for."""
+def type_of(arrow: Any) -> Type:
+    """The column type for an Arrow type; STRING if JSON has no form for it."""
     import pyarrow.types as at
 
-    if at.is_dictionary(given):
-        return type_of(given.value_type)
-    if at.is_struct(given):
-        parts = [given.field(number) for number in range(given.num_fields)]
+    if at.is_dictionary(arrow):
+        return type_of(arrow.value_type)
+    if at.is_struct(arrow):
+        parts = [arrow.field(number) for number in range(arrow.num_fields)]
         return of_fields({part.name: type_of(part.type) for part in parts})
-    if at.is_list(given) or at.is_large_list(given) or at.is_fixed_size_list(given):
-        return Type("ARRAY", element=type_of(given.value_type))
-    if at.is_map(given):
-        return Type("MAP", key=STRING, element=type_of(given.item_type))
-    if at.is_decimal(given) and 0 <= given.scale <= given.precision <= MAX_PRECISION:
-        return Type("DECIMAL", given.precision, given.scale)
-    if at.is_integer(given):
-        return _INTEGERS.get(str(given), BIGINT)
+    if at.is_list(arrow) or at.is_large_list(arrow) or at.is_fixed_size_list(arrow):
+        return Type("ARRAY", element=type_of(arrow.value_type))
+    if at.is_map(arrow):
+        return Type("MAP", key=STRING, element=type_of(arrow.item_type))
+    if at.is_decimal(arrow) and 0 <= arrow.scale <= arrow.precision <= MAX_PRECISION:
+        return Type("DECIMAL", arrow.precision, arrow.scale)
+    if at.is_integer(arrow):
+        return _INTEGERS.get(str(arrow), BIGINT)
     tests = {
         at.is_boolean: BOOLEAN,
         at.is_floating: DOUBLE,
@@ -45,32 +45,32 @@ def type_of(given: Any) -> Type:
         at.is_binary: BINARY,
         at.is_large_binary: BINARY,
     }
-    return next((kind for is_one, kind in tests.items() if is_one(given)), STRING)
+    return next((kind for is_one, kind in tests.items() if is_one(arrow)), STRING)
 
 
 _INTEGERS = {
     **dict.fromkeys(("int8", "int16", "int32", "uint8", "uint16"), INT),
     "uint64": Type("DECIMAL", 20, 0),
 }
-"""Types of whole numbers in Arrow, other than those that are BIGINT."""
+"""Arrow's whole-number types that do not become BIGINT."""
 
 
-def surely(given: Any, kind: Type) -> bool:
-    """True if every value of the Arrow type is one of the declared type."""
+def surely(arrow: Any, kind: Type) -> bool:
+    """True if every value of the Arrow type fits the declared type."""
     import pyarrow.types as at
 
     match kind.name:
         case "STRING":
             return True
         case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
-            return bool(at.is_signed_integer(given)) and given.bit_width <= BITS[kind.name]
+            return bool(at.is_signed_integer(arrow)) and arrow.bit_width <= BITS[kind.name]
         case "DOUBLE" | "FLOAT":
-            return bool(at.is_floating(given))
+            return bool(at.is_floating(arrow))
         case "TIMESTAMP":
-            return bool(at.is_timestamp(given))
+            return bool(at.is_timestamp(arrow))
         case "BOOLEAN":
-            return bool(at.is_boolean(given))
+            return bool(at.is_boolean(arrow))
         case "DECIMAL":
             whole = kind.precision - kind.scale
-            return bool(at.is_decimal(given)) and given.scale <= kind.scale and given.precision - given.scale <= whole
+            return bool(at.is_decimal(arrow)) and arrow.scale <= kind.scale and arrow.precision - arrow.scale <= whole
     return False

@@ -1,4 +1,4 @@
-"""The types of columns for the fields of a schema of Avro: `lamina init` declares them, `lamina plan` compares them."""
+"""Column types for the fields of an Avro schema. `lamina init` declares them, and `lamina plan` compares them."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from view_algebra.language.types import (
 
 
 def columns_of(schema: Schema) -> dict[str, Type]:
-    """The fields of a record, with their types; none of another schema. Raises `NoText` if it cannot be read."""
+    """The fields of a record with their types; empty for any other schema. Raises `NoText` if it cannot be read."""
     named: dict[str, Any] = {}
-    found = avro.parsed(schema, named)
-    if not isinstance(found, dict) or "fields" not in found:
+    record = avro.parsed(schema, named)
+    if not isinstance(record, dict) or "fields" not in record:
         return {}
-    return {field["name"]: _type(field["type"], named) for field in found["fields"]}
+    return {field["name"]: _type(field["type"], named) for field in record["fields"]}
 
 
 def row_of(columns: Mapping[str, Type]) -> dict[str, Type]:
-    """The columns of the row in a change event of Debezium."""
+    """The columns of the row in a Debezium change event."""
     after = columns.get("after")
     return dict(after.fields) if after is not None else {}
 
 
 def _type(schema: Any, named: Mapping[str, Any]) -> Type:
-    """The type of a column for a type of Avro; STRING for what a column has no type for."""
+    """The column type for an Avro type; STRING if no column type fits."""
     if isinstance(schema, list):
-        others = [each for each in schema if each != "null"]
+        others = [branch for branch in schema if branch != "null"]
         return _type(others[0], named) if len(others) == 1 else STRING
     if isinstance(schema, str):
         return _SCALARS.get(schema) or (_type(named[schema], named) if schema in named else STRING)
     kind, logical = schema["type"], str(schema.get("logicalType", "")).removeprefix(avro.OWN)
     match kind:
         case "record" | "error":
-            return of_fields({each["name"]: _type(each["type"], named) for each in schema["fields"]})
+            return of_fields({field["name"]: _type(field["type"], named) for field in schema["fields"]})
         case "array":
             return Type("ARRAY", element=_type(schema["items"], named))
         case "map":

@@ -1,6 +1,6 @@
-"""Debezium's change events as rows with types, so that a source can be guessed from them.
+"""Debezium's change events as typed rows, from which `lamina init` guesses a source.
 
-The schema in an event says the types, and how times and decimals are written. Without schemas, values are as they are.
+The schema in an event gives the types and the encoding of times and decimals. Without a schema, values stay as written.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _KINDS = {
     "boolean": BOOLEAN,
     "bytes": Type("BINARY"),
 }
-"""Types of Kafka Connect."""
+"""Column types for Kafka Connect's types."""
 
 _TEXTS = ("io.debezium.time.ZonedTimestamp", "io.debezium.time.IsoTimestamp")
 _ANY_SCALE = "io.debezium.data.VariableScaleDecimal"
 
 ANY_SCALE = 10
-"""Digits behind the point of a column whose values have scales of their own."""
+"""Digits after the decimal point in a column whose values each carry their own scale."""
 
 _SINCE = dt.datetime(1970, 1, 1)  # noqa: DTZ001 (a TIMESTAMP without a zone is in UTC to the source)
 
 
 @dataclass(frozen=True)
 class Row:
-    """The row that an event has set, and the types of its fields as far as the event's schema says them."""
+    """The row after an event, with the types that the event's schema gives for its fields."""
 
     values: dict[str, Any]
     types: dict[str, Type]
@@ -55,23 +55,23 @@ class Row:
 
 
 def payload(record: Any) -> Any:
-    """A value without the schema that Kafka Connect writes beside it."""
+    """The value without the schema that Kafka Connect writes next to it."""
     return record["payload"] if isinstance(record, dict) and record.keys() == {"schema", "payload"} else record
 
 
 def is_change(record: Any) -> bool:
-    """True of Debezium's change events."""
+    """True if the record is a Debezium change event."""
     event = payload(record)
     return isinstance(event, dict) and are_of_change(event.keys())
 
 
 def are_of_change(names: Collection[str]) -> bool:
-    """True of the names of the fields of a change event."""
+    """True if these are the field names of a change event."""
     return "op" in names and "source" in names and ("before" in names or "after" in names)
 
 
 def row(record: Mapping[str, Any]) -> Row | None:
-    """The row after a change; None for a deletion, a truncation, and what is no object, as a document of MongoDB."""
+    """The row after a change; None for a deletion, a truncation, or a value that is not an object (MongoDB)."""
     after = payload(record).get("after")
     if not isinstance(after, dict):
         return None
@@ -86,12 +86,12 @@ def row(record: Mapping[str, Any]) -> Row | None:
 def _fields_of_row(record: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of each field of `after`."""
     fields = (record.get("schema") or {}).get("fields") or []
-    after: dict[str, Any] = next((each for each in fields if each.get("field") == "after"), {})
-    return {each["field"]: each for each in after.get("fields") or []}
+    after: dict[str, Any] = next((field for field in fields if field.get("field") == "after"), {})
+    return {field["field"]: field for field in after.get("fields") or []}
 
 
 def _type_of(schema: Mapping[str, Any]) -> Type:
-    """The type of a column for a field with this schema."""
+    """The column type for a field with this schema."""
     name, parameters = schema.get("name") or "", schema.get("parameters") or {}
     if name in DAYS:
         return DATE
@@ -108,20 +108,20 @@ def _type_of(schema: Mapping[str, Any]) -> Type:
         case "map":
             return Type("MAP", key=STRING, element=_plain(schema.get("values") or {}))
         case "struct":
-            return of_fields({each["field"]: _plain(each) for each in schema.get("fields") or []})
+            return of_fields({field["field"]: _plain(field) for field in schema.get("fields") or []})
         case kind:
             return _KINDS.get(str(kind), STRING)
 
 
 def _plain(schema: Mapping[str, Any]) -> Type:
-    """The type of a part, whose value is shown as it is written."""
+    """The type of an element or nested field, whose value stays as written."""
     name = schema.get("name") or ""
     is_encoded = name in (*SEMANTIC, DECIMAL, _ANY_SCALE)
     return STRING if is_encoded else _type_of(schema)
 
 
 def _decoded(schema: Mapping[str, Any], value: Any) -> Any:
-    """A value as JSON would have it without a connector: times in ISO 8601, decimals as numbers."""
+    """The value as JSON would hold it without a connector: times in ISO 8601, decimals as numbers."""
     name = schema.get("name") or ""
     try:
         match value:
@@ -132,13 +132,13 @@ def _decoded(schema: Mapping[str, Any], value: Any) -> Any:
                 return _unscaled(value, int((schema.get("parameters") or {}).get("scale", 0)))
             case {"scale": int(scale), "value": str(digits)} if name == _ANY_SCALE:
                 return _unscaled(digits, scale)
-    except (OverflowError, binascii.Error):  # infinity is NULL, too
+    except (OverflowError, binascii.Error):  # infinity becomes NULL
         return None
     return value
 
 
 def _unscaled(text: str, scale: int) -> Decimal:
-    """A decimal of base64.
+    """The decimal that base64 text encodes.
 
     >>> _unscaled("AfQ=", 2)
     Decimal('5.00')

@@ -108,7 +108,7 @@ def _csv(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes], separa
     file.write((separator.join(_field(column.name) for column in columns) + "\n").encode())
     written = 0
     for row in rows:
-        file.write((separator.join(_field(each) for each in row) + "\n").encode())
+        file.write((separator.join(_field(value) for value in row) + "\n").encode())
         written += 1
     return written
 
@@ -119,7 +119,7 @@ def _tsv(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) -> int
 
 def _field(value: Any) -> str:
     text = _as_text(value)
-    if value == "" or any(each in text for each in ',"\t\r\n'):
+    if value == "" or any(special in text for special in ',"\t\r\n'):
         return '"' + text.replace('"', '""') + '"'
     return text
 
@@ -148,7 +148,7 @@ def _parquet(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) ->
         while some := list(itertools.islice(left, _ROWS)):
             values = zip(*some, strict=True)
             arrays = [
-                pa.array([_exactly(kind, each) for each in column], type=field.type)
+                pa.array([_exactly(kind, value) for value in column], type=field.type)
                 for kind, field, column in zip(kinds, schema, values, strict=True)
             ]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))

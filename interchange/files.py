@@ -76,20 +76,20 @@ class Line:
     unread: tuple[str, ...] = ()
 
 
-def format_of(name: str, told: str | None) -> Format:
+def format_of(name: str, stated: str | None) -> Format:
     """The format that was told, or else the one that the file's name ends in."""
-    if told is None:
+    if stated is None:
         ending = Path(without_ending(name)).suffix.lower()
         if ending in ENDINGS:
             return ENDINGS[ending]
-    elif told in get_args(Format):
-        return cast("Format", told)
-    if told is None and name != "-":
+    elif stated in get_args(Format):
+        return cast("Format", stated)
+    if stated is None and name != "-":
         with _told(name):
             _refuse_device(Path(name).stat(), name)
     raise LaminaError(
         f"{name}: the format is not known",
-        evidence=f"Found: {told or Path(name).suffix or 'no ending'}.\nWanted: {', '.join(get_args(Format))}.",
+        evidence=f"Found: {stated or Path(name).suffix or 'no ending'}.\nWanted: {', '.join(get_args(Format))}.",
         way_out="Say it with --format.",
     )
 
@@ -114,16 +114,16 @@ def seekable(name: str, stdin: IO[bytes]) -> Iterator[IO[bytes]]:
 
 def _refuse_devices(file: IO[bytes], name: str) -> None:
     try:
-        found = os.fstat(file.fileno())
+        status = os.fstat(file.fileno())
     except io.UnsupportedOperation:  # bytes in memory
         return
     if not os.isatty(file.fileno()):
-        _refuse_device(found, name)
+        _refuse_device(status, name)
 
 
-def _refuse_device(found: os.stat_result, name: str) -> None:
-    device = stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode)
-    if device and found.st_rdev != Path(os.devnull).stat().st_rdev:
+def _refuse_device(status: os.stat_result, name: str) -> None:
+    device = stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)
+    if device and status.st_rdev != Path(os.devnull).stat().st_rdev:
         raise LaminaError(
             f"{name} is a device", evidence="It may have no end.", way_out="Name a file, or pipe what is to be sent."
         )
@@ -183,12 +183,12 @@ def lines(
         file.seek(0)
         match file_format:
             case "jsonl":
-                found = _json_lines(file, name, rules)
+                judged = _json_lines(file, name, rules)
             case "csv" | "tsv":
-                found = _csv(file, name, file_format, rules, written)
+                judged = _csv(file, name, file_format, rules, written)
             case "parquet":
-                found = _parquet(file, name, rules)
-        for line in found:
+                judged = _parquet(file, name, rules)
+        for line in judged:
             size = len(line.record if line.problem is None else line.raw)
             if size > largest:
                 yield Line(line.number, line.raw, line.record, {}, f"{size:,} bytes, and the topic takes {largest:,}")
@@ -219,8 +219,8 @@ def _json_lines(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
         line = raw.rstrip(b"\r\n")
         if not line.strip():
             continue
-        found = rules.judged(line)
-        yield Line(number, line, line, found.value, found.problem, found.with_null, found.is_utf8)
+        judgement = rules.judged(line)
+        yield Line(number, line, line, judgement.value, judgement.problem, judgement.with_null, judgement.is_utf8)
 
 
 def header_of(file: IO[bytes], name: str, file_format: Format) -> Sequence[str]:
@@ -295,8 +295,8 @@ def _csv(file: IO[bytes], name: str, file_format: Format, rules: Rules, written:
             yield Line(number, raw, b"", {}, problem, unread=unread)
             continue
         value = {key: written.value(kinds[key], field) for key, field in named.items()}
-        found = rules.judged_value(value)
-        yield Line(number, raw, to_json(value).encode(errors="replace"), value, found.problem, found.with_null)
+        judgement = rules.judged_value(value)
+        yield Line(number, raw, to_json(value).encode(errors="replace"), value, judgement.problem, judgement.with_null)
 
 
 def _is_utf8(fields: Sequence[str]) -> bool:
@@ -313,9 +313,9 @@ def _fields(reader: Any) -> tuple[Sequence[str] | None, str | None]:
 def _header(name: str, header: Sequence[str], declared: Mapping[str, Type]) -> list[str]:
     """The header with each name as it is declared, whatever its case."""
     by_case = {column.lower(): column for column in declared}
-    told = [given.strip() for given in header]
-    names = [given if given in declared else by_case.get(given.lower(), given) for given in told]
-    twice = sorted({given for given in names if given and names.count(given) > 1})
+    stripped = [field.strip() for field in header]
+    names = [field if field in declared else by_case.get(field.lower(), field) for field in stripped]
+    twice = sorted({field for field in names if field and names.count(field) > 1})
     if twice or not declared.keys() & set(names):
         raise LaminaError(
             f"{name}: the first line does not name the columns",
@@ -333,19 +333,21 @@ def _parquet(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
     try:
         with _unpacked(file) as content:
             parquet = pq.ParquetFile(content)
-            given = parquet.schema_arrow
+            schema = parquet.schema_arrow
             doubtful = {
                 column: kind
                 for column, kind in rules.columns.items()
-                if column in given.names and not surely(given.field(column).type, kind)
+                if column in schema.names and not surely(schema.field(column).type, kind)
             }
             of_doubtful = replace(rules, columns=doubtful)
             for batch in parquet.iter_batches(_ROWS):
                 for value in _without_nanoseconds(pa.Table.from_batches([batch])).to_pylist(maps_as_pydicts="lossy"):
                     record = to_json(value)
                     sure = not doubtful and not rules.primary
-                    found = Judgement(value) if sure else of_doubtful.judged_value(json.loads(record))
-                    yield Line(next(numbers), record.encode(), record.encode(), value, found.problem, found.with_null)
+                    judgement = Judgement(value) if sure else of_doubtful.judged_value(json.loads(record))
+                    yield Line(
+                        next(numbers), record.encode(), record.encode(), value, judgement.problem, judgement.with_null
+                    )
     except OverflowError as error:
         raise LaminaError(
             f"{name}: a time is beyond the years 1 to 9999",

@@ -1,4 +1,4 @@
-"""Records in the frame of a schema registry, as the JSON that they stand for: what `lamina init` looks at."""
+"""Records in a schema registry's frame, decoded to JSON for `lamina init`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Pair = tuple[bytes | None, bytes | None]
 class Unframed:
     """Keys and values of records without their frames.
 
-    format, key_format: what values and keys are written in; None for keys that have no frame. types: those of the
-    fields that the newest schema has, if it says them.
+    format, key_format: the formats of values and keys; None for keys without a frame. types: the types of the fields,
+    if the newest schema gives them.
     """
 
     pairs: Sequence[Pair]
@@ -34,7 +34,7 @@ class Unframed:
 
 
 def unframed(topic: str, pairs: Sequence[Pair], registry: Registry | None) -> Unframed | None:
-    """The records of a topic, whose schemas the registry is asked for; None if they have no frame."""
+    """Decodes records of a topic by the registry's schemas; None if most of them have no frame."""
     values = [value for _, value in pairs if value is not None]
     if 2 * sum(value.startswith(b"\0") for value in values) <= len(values):  # some may be bad
         return None
@@ -47,26 +47,26 @@ def unframed(topic: str, pairs: Sequence[Pair], registry: Registry | None) -> Un
     keys = [key for key, value in pairs if value is not None]
     with_keys = all(key is not None and key.startswith(b"\0") for key in keys)
     schemas = _schemas(registry, [*values, *(key for key in keys if with_keys and key is not None)])
-    of_values = [each for value in reversed(values) if (each := schemas.get(_id(value) or "")) is not None]
+    of_values = [schema for value in reversed(values) if (schema := schemas.get(_id(value) or "")) is not None]
     if not of_values:
         raise LaminaError(
             f"The schema registry has no schema of topic {topic}",
             evidence=f"asked for {', '.join(sorted(schemas)) or 'none'}",
             way_out="Set LAMINA_SCHEMA_REGISTRY to the registry that the topic's producers use.",
         )
-    [(kind, _)] = Counter(each.kind for each in of_values).most_common(1)  # some may be bad
-    newest = next(each for each in of_values if each.kind == kind)
-    key_format = next((each for each in DECODED_KEYS if with_keys and _reads(each, keys, schemas)), None)
+    [(kind, _)] = Counter(schema.kind for schema in of_values).most_common(1)  # some may be bad
+    newest = next(schema for schema in of_values if schema.kind == kind)
+    key_format = next((candidate for candidate in DECODED_KEYS if with_keys and _reads(candidate, keys, schemas)), None)
     format = newest.kind.lower()
     types: Mapping[str, Type] = {}
     with suppress(NoText):
         types = _types(newest, next(value for value in reversed(values) if schemas.get(_id(value) or "") == newest))
-    found = [(_text(key_format or "bytes", key, schemas), _text(format, value, schemas)) for key, value in pairs]
-    return Unframed(found, format, key_format, types)
+    decoded = [(_text(key_format or "bytes", key, schemas), _text(format, value, schemas)) for key, value in pairs]
+    return Unframed(decoded, format, key_format, types)
 
 
 def _types(schema: Schema, value: bytes) -> Mapping[str, Type]:
-    """The types of the fields of a value, if its schema says them; raises `NoText`."""
+    """The field types of a value, if its schema gives them. Raises `NoText`."""
     match schema.kind:
         case avro.KIND:
             return avro_types.columns_of(schema)
@@ -76,7 +76,7 @@ def _types(schema: Schema, value: bytes) -> Mapping[str, Type]:
 
 
 def _schemas(registry: Registry, framed: Sequence[bytes]) -> dict[str, Schema | None]:
-    ids = {id for each in framed if (id := _id(each)) is not None}
+    ids = {id for value in framed if (id := _id(value)) is not None}
     return registry.schemas(ids)
 
 
@@ -91,7 +91,7 @@ def _reads(format: str, keys: Sequence[bytes | None], schemas: Mapping[str, Sche
 
 
 def _text(format: str, framed: bytes | None, schemas: Mapping[str, Schema | None]) -> bytes | None:
-    """The JSON of a value; the value itself if it stands for none, which whoever looks at it finds."""
+    """The JSON of a value; the value itself if it cannot be decoded, for the judge to refuse."""
     if framed is None:
         return None
     if format == "json":
@@ -103,7 +103,7 @@ def _text(format: str, framed: bytes | None, schemas: Mapping[str, Schema | None
 
 
 def plain(key: bytes | None) -> bytes | None:
-    """A key that is a text in JSON, as the text."""
+    """The text of a key that is a JSON string; any other key unchanged."""
     with suppress(ValueError):
         text = json.loads(key or b"")
         return text.encode() if isinstance(text, str) else key

@@ -263,8 +263,8 @@ def _form(text: str) -> tuple[str, bool]:
     """The form of a text, and True if it is a time with a zone."""
     if _DATE.fullmatch(text) and fits(DATE, text):
         return "date", False
-    if (found := _INSTANT.fullmatch(text)) and fits(TIMESTAMP, text):
-        return "instant", bool(found[1])
+    if (match := _INSTANT.fullmatch(text)) and fits(TIMESTAMP, text):
+        return "instant", bool(match[1])
     if _LEADING_ZERO.fullmatch(text):
         return "leading zero", False
     if _WHOLE.fullmatch(text) or _FRACTION.fullmatch(text):

@@ -155,14 +155,14 @@ def ingest(
             _check_skip(file, skip, sum(1 for _ in itertools.islice(read(), skip)))
         if on_progress:
             on_progress(skip + tally.sent, total)
-    found = (tally.with_null, tally.first_with_null, tally.not_utf8)
-    return Ingested(tally.sent, tally.bad, tuple(tally.first), skip, *found)
+    with_mistakes = (tally.with_null, tally.first_with_null, tally.not_utf8)
+    return Ingested(tally.sent, tally.bad, tuple(tally.first), skip, *with_mistakes)
 
 
-def _told(found: Iterator[Line], producer: Producer, sent: Callable[[], int]) -> Iterator[Line]:
+def _told(file_lines: Iterator[Line], producer: Producer, sent: Callable[[], int]) -> Iterator[Line]:
     """The lines; where the file turns out to be damaged, the error says how many records were sent."""
     try:
-        yield from found
+        yield from file_lines
     except LaminaError as error:
         producer.flush()
         raise _broken_off(error, sent(), 0) from error
@@ -182,12 +182,12 @@ def _keys(source: Source, key_by: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _looked_at(
-    file: str, source: Source, found: Iterator[Line], strangers: Strangers | None, on_bad: str, skip: int
+    file: str, source: Source, file_lines: Iterator[Line], strangers: Strangers | None, on_bad: str, skip: int
 ) -> int:
     """Reads the whole file and raises unless it may be sent; gives how many records it has."""
     tally, total = _Tally(refusing=on_bad == "refuse"), 0
     try:
-        for line in found:
+        for line in file_lines:
             total += 1
             tally.note(line)
             if line.problem is None and strangers is not None:
@@ -283,12 +283,12 @@ def _headers(line: Line) -> list[tuple[str, bytes]]:
 
 
 def _not_declared(file: str, source: Source, strangers: Strangers) -> LaminaError:
-    found = strangers.found()
-    more = f"\n… and {len(found) - SHOWN} more." if len(found) > SHOWN else ""
-    are = "1 field is" if len(found) == 1 else f"{len(found)} fields are"
+    undeclared = strangers.found()
+    more = f"\n… and {len(undeclared) - SHOWN} more." if len(undeclared) > SHOWN else ""
+    are = "1 field is" if len(undeclared) == 1 else f"{len(undeclared)} fields are"
     return LaminaError(
         f"{file}: {are} not declared by source {source.name}; nothing was sent",
-        evidence="\n".join(map(str, found[:SHOWN])) + more,
+        evidence="\n".join(map(str, undeclared[:SHOWN])) + more,
         way_out="Correct the names (their case counts), or declare them. `--ignore-unknown` sends the records all the"
         " same: no view reads such a field.",
     )

@@ -1,4 +1,4 @@
-"""Lengths of time, as text."""
+"""Durations as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import datetime as dt
 
 
 def interval(length: dt.timedelta) -> str:
-    """A length of time as Postgres writes and reads it.
+    """The duration as Postgres writes and reads it.
 
     >>> [interval(dt.timedelta(days=days, seconds=seconds)) for days, seconds in ((1, -5400), (0, -0.5), (2, 0))]
     ['22:30:00', '-00:00:00.5', '2 days']

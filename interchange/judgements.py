@@ -92,21 +92,21 @@ class Rules:
         has_exponent = _EXPONENT.search(text) is not None
         if has_exponent and self._has_decimals and not self.nulls and _BARE_AND_LONG.match(text):
             return Judgement(value, TOO_LONG)
-        found = self.judged_value(value)
-        if has_exponent or found.problem or found.with_null:  # the reason shows a number as it is written
-            found = self.judged_value(with_written_numbers(text))
-        return found if is_utf8 else replace(found, is_utf8=False)
+        judgement = self.judged_value(value)
+        if has_exponent or judgement.problem or judgement.with_null:  # the reason shows a number as it is written
+            judgement = self.judged_value(with_written_numbers(text))
+        return judgement if is_utf8 else replace(judgement, is_utf8=False)
 
     def judged_value(self, value: dict[str, Any]) -> Judgement:
         """Judges what a record says."""
         with_null: list[str] = []
         for name, kind, check in self._checks:
-            given = value.get(name)
-            if given is None or check(kind, given):
+            part = value.get(name)
+            if part is None or check(kind, part):
                 continue
-            if _has_zero_in_key(given):
+            if _has_zero_in_key(part):
                 return Judgement(value, ZERO)
-            wrong = list(_mistakes(kind, given, name, self.empty))
+            wrong = list(_mistakes(kind, part, name, self.empty))
             if wrong and (not self.nulls or name in self.needed):
                 return Judgement(value, wrong[0])
             with_null += wrong
@@ -134,13 +134,13 @@ def _reads_parts(kind: Type, value: Any, path: str, empty: bool) -> bool:
         value = list(value.values())
     elif kind.name == "MAP" or not isinstance(value, list):
         return False
-    return not any(next(_mistakes(part, each, path, empty), None) for each in value)
+    return not any(next(_mistakes(part, element, path, empty), None) for element in value)
 
 
 def _has_zero_in_key(value: Any) -> bool:
     """True if a key holds U+0000: no field of its own can be NULL instead."""
     if isinstance(value, dict):
-        return any("\0" in key or _has_zero_in_key(each) for key, each in value.items())
+        return any("\0" in key or _has_zero_in_key(element) for key, element in value.items())
     return isinstance(value, list) and any(map(_has_zero_in_key, value))
 
 

@@ -1,4 +1,4 @@
-"""Messages of Protobuf, written from the JSON of their fields, which is the JSON that they are read as."""
+"""Protobuf messages, written from the same JSON that they are read as."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from view_algebra.formats.protobuf import message_of
 
 
 def message(source: str, schema: Schema, of: str | tuple[int, ...] | None, fields: Mapping[str, Any]) -> bytes:
-    """A message of a schema, of the type with this name or these indexes, or of the only one.
+    """Encodes a message of a schema, of the type with this name or these indexes, or of the only type.
 
-    Raises LaminaError for fields that it has no place for.
+    Raises LaminaError for fields that the type does not have.
     """
     from google.protobuf.json_format import ParseDict, ParseError
 
@@ -34,37 +34,37 @@ def message(source: str, schema: Schema, of: str | tuple[int, ...] | None, field
 
 
 def _of_message(kind: Any, value: Any) -> Any:
-    """A value as Google's own JSON has it for a message, from ours."""
+    """A message in Google's JSON form, from our JSON."""
     name = kind.full_name
     if name in _WRITTEN:
         return value if value is None or isinstance(value, dict) else _WRITTEN[name](value)
     if isinstance(value, Mapping) and not name.startswith("google.protobuf."):
-        return {field: _of_field(kind.fields_by_name.get(field), each) for field, each in value.items()}
+        return {field: _of_field(kind.fields_by_name.get(field), part) for field, part in value.items()}
     return value if name in _ANY_JSON else _plain(value)
 
 
 def _of_field(field: Any, value: Any) -> Any:
-    """The same of a field, or of each element or each value of it."""
+    """The value of a field, or every element or map value of it, in Google's JSON form."""
     kind = None if field is None else field.message_type
     if kind is None:
         return _plain(value)
     if kind.GetOptions().map_entry and isinstance(value, dict):
-        return {key: _of_field(kind.fields_by_name["value"], each) for key, each in value.items()}
+        return {key: _of_field(kind.fields_by_name["value"], part) for key, part in value.items()}
     if isinstance(value, list) and kind.full_name not in _ANY_JSON:
-        return [_of_message(kind, each) for each in value]
+        return [_of_message(kind, part) for part in value]
     return _of_message(kind, value)
 
 
 def _plain(value: Any) -> Any:
-    """A value without messages in it; a number is a text, with all its digits."""
+    """A value that holds no message, with numbers as texts that keep all digits."""
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_plain(part) for part in value]
     return value.text if isinstance(value, Number) else value
 
 
 def _instant(value: Any) -> str:
-    found = datetime.fromisoformat(value)
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat()
+    time = datetime.fromisoformat(value)
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).isoformat()
 
 
 def _duration(value: Any) -> str:
@@ -90,4 +90,4 @@ _WRITTEN: Mapping[str, Callable[[Any], Any]] = {
     "google.type.Date": _day,
     "confluent.type.Decimal": _decimal,
 }
-"""The types that we read as another JSON than Google's own."""
+"""Types whose JSON form here differs from Google's."""

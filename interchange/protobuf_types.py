@@ -1,4 +1,4 @@
-"""The types of columns for the fields of a message: `lamina init` declares them, `lamina plan` compares them."""
+"""Column types for the fields of a message. `lamina init` declares them, and `lamina plan` compares them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from view_algebra.language.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, I
 
 
 def columns_of(schema: Schema, message: str | tuple[int, ...]) -> dict[str, Type]:
-    """The fields of a message with this name or these indexes. Raises `NoText` if there is none."""
+    """The fields of the message with this name or these indexes. Raises `NoText` if it does not exist."""
     kind = message_of(schema, message).DESCRIPTOR
     return {field.name: _of_field(field, (kind.full_name,)) for field in kind.fields}
 
 
 def columns_like(declared: Collection[str], schema: Schema) -> dict[str, Type]:
-    """The fields of the message with most of the declared ones: a record says which it is, and a schema does not."""
-    found = [columns_of(schema, name) for name in types_of(schema).names()]
-    return max(found, key=lambda fields: len(fields.keys() & set(declared)), default={})
+    """The fields of the message that has most of the declared fields: a schema does not say which message is used."""
+    candidates = [columns_of(schema, name) for name in types_of(schema).names()]
+    return max(candidates, key=lambda fields: len(fields.keys() & set(declared)), default={})
 
 
 def _of_field(field: Any, within: tuple[str, ...]) -> Type:
-    """The type of a column for a field; STRING, which has its JSON, for a message deep within, or within itself."""
+    """The column type for a field; STRING, as JSON, for a message that is nested too deep or in itself."""
     if field.is_repeated and field.message_type is not None and field.message_type.GetOptions().map_entry:
         return Type("MAP", key=STRING, element=_of_one(field.message_type.fields_by_name["value"], within))
     one = _of_one(field, within)
@@ -40,11 +40,11 @@ def _of_one(field: Any, within: tuple[str, ...]) -> Type:
         return _WELL_KNOWN[kind.full_name]
     if kind.full_name in within or len(within) > _DEEPEST:
         return STRING
-    return of_fields({each.name: _of_field(each, (*within, kind.full_name)) for each in kind.fields})
+    return of_fields({part.name: _of_field(part, (*within, kind.full_name)) for part in kind.fields})
 
 
 _DEEPEST = 6
-"""Messages within one another that become STRUCTs: schemas have many, which name one another."""
+"""Most levels of messages that become STRUCTs: the messages of a schema may refer to one another."""
 
 _UINT64 = Type("DECIMAL", 20, 0)
 _SCALARS = {
@@ -56,7 +56,7 @@ _SCALARS = {
     8: BOOLEAN,
     12: BINARY,
 }
-"""By the number of a type in Google's `descriptor.proto`; the others are texts."""
+"""Types by their number in Google's `descriptor.proto`; any other type is STRING."""
 
 _WRAPPED = {
     **dict.fromkeys(("Double", "Float"), DOUBLE),

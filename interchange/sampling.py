@@ -117,17 +117,17 @@ class Sample:
 
     def rules(self) -> Rules:
         """The rules by which a source of these fields judges a record."""
-        return Rules({each.name: each.kind for each in self.fields}, empty=self.empty_as_null)
+        return Rules({field.name: field.kind for field in self.fields}, empty=self.empty_as_null)
 
 
 def of_file(
-    file: str, told: str | None, most: int = RECORDS, stdin: IO[bytes] | None = None, written: Written = ISO
+    file: str, stated: str | None, most: int = RECORDS, stdin: IO[bytes] | None = None, written: Written = ISO
 ) -> tuple[Format, Sample]:
     """The format of a file (`-`: standard input) and its first records. Raises LaminaError if it has none.
 
     written: NULL and times of a CSV file.
     """
-    kind = format_of(file, told)
+    kind = format_of(file, stated)
     written.check(file, kind)
     with seekable(file, stdin or sys.stdin.buffer) as content:
 
@@ -136,15 +136,15 @@ def of_file(
 
         if kind in ("csv", "tsv"):
             names = _names(file, header_of(content, file, kind))
-            found = _sampled(
+            sample = _sampled(
                 file, read, most, dict.fromkeys(names, STRING), lambda text: written.time(text) or typed(text)
             )
         elif kind == "parquet":
-            found = _sampled(file, read, most, schema_of(content, file))
+            sample = _sampled(file, read, most, schema_of(content, file))
         else:
             with _hinted(content):
-                found = _sampled(file, read, most, {})
-    return kind, found
+                sample = _sampled(file, read, most, {})
+    return kind, sample
 
 
 def of_topic(topic: str, brokers: Brokers, most: int = RECORDS, registry: Registry | None = None) -> Sample:
@@ -158,13 +158,13 @@ def of_topic(topic: str, brokers: Brokers, most: int = RECORDS, registry: Regist
             way_out="Give the topic's name as Kafka has it; its case counts.",
         )
     pairs = brokers.newest_records([topic], most)[topic]
-    if (found := unframed(topic, pairs, registry)) is None:
+    if (framed := unframed(topic, pairs, registry)) is None:
         return _of_pairs(topic, pairs, brokers, most, {})
-    sample = _of_pairs(topic, found.pairs, brokers, most, found.types)
+    sample = _of_pairs(topic, framed.pairs, brokers, most, framed.types)
     key = sample.key
-    if key is not None and found.key_format is not None:
-        key = Key(key.fields, found.key_format)
-    return replace(sample, format=found.format, is_framed=True, key=key)
+    if key is not None and framed.key_format is not None:
+        key = Key(key.fields, framed.key_format)
+    return replace(sample, format=framed.format, is_framed=True, key=key)
 
 
 def _of_pairs(
@@ -181,18 +181,18 @@ def _of_pairs(
 
     def read(rules: Rules) -> Iterator[Line]:
         for number, value in enumerate(values, 1):
-            found = rules.judged(value)
-            yield Line(number, value, value, found.value, found.problem, found.with_null, found.is_utf8)
+            judgement = rules.judged(value)
+            yield Line(number, value, value, judgement.value, judgement.problem, judgement.with_null, judgement.is_utf8)
 
     held = sum(brokers.latest(topic).values()) - sum(brokers.earliest(topic).values())
-    found = _sampled(f"topic {topic}", read, most, types)
-    _refuse_schemas(topic, found)
-    lines = zip((k for k, v in pairs if v is not None), read(found.rules()), strict=True)
+    sample = _sampled(f"topic {topic}", read, most, types)
+    _refuse_schemas(topic, sample)
+    lines = zip((k for k, v in pairs if v is not None), read(sample.rules()), strict=True)
     keys = [(plain(key) if types else key, line.value) for key, line in lines if line.problem is None]
     return replace(
-        found,
-        is_all=found.is_all and held <= len(pairs),
-        key=_key(keys, [each.name for each in found.fields]),
+        sample,
+        is_all=sample.is_all and held <= len(pairs),
+        key=_key(keys, [field.name for field in sample.fields]),
         deletions=len(pairs) - len(values),
         is_newest=True,
         is_compacted=brokers.retention(topic).compacted,
@@ -200,7 +200,7 @@ def _of_pairs(
 
 
 def _of_changes(
-    topic: str, pairs: Sequence[tuple[bytes | None, bytes | None]], known: Mapping[str, Type]
+    topic: str, pairs: Sequence[tuple[bytes | None, bytes | None]], stated: Mapping[str, Type]
 ) -> Sample | None:
     """The rows of a topic of change events; None if it holds other records. known: the types of fields, if any are."""
     events: list[Any] = []
@@ -214,22 +214,22 @@ def _of_changes(
     rows = [(key, set_row) for key, event in zip(keys, events, strict=True) if (set_row := row(event)) is not None]
     if not rows:
         return None
-    types = {**known, **{name: kind for _, each in rows for name, kind in each.types.items()}}
+    types = {**stated, **{name: kind for _, change in rows for name, kind in change.types.items()}}
 
     def read(rules: Rules) -> Iterator[Line]:
-        for number, (_, each) in enumerate(rows, 1):
-            found = rules.judged_value(each.values)
-            yield Line(number, b"", b"", each.values, found.problem, found.with_null)
+        for number, (_, change) in enumerate(rows, 1):
+            judgement = rules.judged_value(change.values)
+            yield Line(number, b"", b"", change.values, judgement.problem, judgement.with_null)
 
-    found = _sampled(f"topic {topic}", read, len(rows), types)
+    sample = _sampled(f"topic {topic}", read, len(rows), types)
     return replace(
-        found,
-        key=_key([(_bare(key), each.values) for key, each in rows], [each.name for each in found.fields]),
+        sample,
+        key=_key([(_bare(key), change.values) for key, change in rows], [field.name for field in sample.fields]),
         is_all=False,
         is_newest=True,
         empty_as_null=False,
         is_changes=True,
-        has_schemas=bool(known) or all(each.has_schema for _, each in rows),
+        has_schemas=bool(stated) or all(change.has_schema for _, change in rows),
     )
 
 
@@ -299,19 +299,22 @@ def _sampled(
     if records == bad:
         raise _nothing(what, first)
     epoch, units = _epoch(seen)
-    known = {} if typed else declared
-    fields = [_guessed(name, each, known.get(name), epoch if name in units else None) for name, each in seen.items()]
-    found = Sample(
-        tuple(each for each in fields if each.name),
+    stated = {} if typed else declared
+    fields = [
+        _guessed(name, statistics, stated.get(name), epoch if name in units else None)
+        for name, statistics in seen.items()
+    ]
+    sample = Sample(
+        tuple(field for field in fields if field.name),
         records,
         is_all=is_all,
         epoch=epoch,
-        empty_as_null=not typed and any(has_empty(each.seen, each.kind) for each in fields),
+        empty_as_null=not typed and any(has_empty(field.seen, field.kind) for field in fields),
         has_unnamed="" in seen,
         bad=bad,
         first_bad=tuple(first[:SHOWN]),
     )
-    return accepted(found, read)
+    return accepted(sample, read)
 
 
 _MANY_DIGITS = re.compile(rb"\d[\d.]{15}")
@@ -354,7 +357,7 @@ def _mostly(seen: Seen) -> Type | None:
 
 def _epoch(seen: Mapping[str, Seen]) -> tuple[str | None, frozenset[str]]:
     """The unit that the most fields with numbers have that may be times, and these fields."""
-    units = {name: unit for name, each in seen.items() if (unit := unit_of(name, each))}
+    units = {name: unit for name, statistics in seen.items() if (unit := unit_of(name, statistics))}
     if not units:
         return None, frozenset()
     counted = Counter(units.values())
@@ -382,8 +385,10 @@ def accepted(sample: Sample, read: Read) -> Sample:
             if bad == sample.records:
                 raise _nothing("the sample", first)
             return replace(sample, bad=bad, first_bad=tuple(first[:SHOWN]))
-        fields = [replace(each, kind=STRING, was=each.kind) if each.name in refused else each for each in sample.fields]
-        has_unit = any(each.kind == TIMESTAMP and each.kind.unit for each in fields)
+        fields = [
+            replace(field, kind=STRING, was=field.kind) if field.name in refused else field for field in sample.fields
+        ]
+        has_unit = any(field.kind == TIMESTAMP and field.kind.unit for field in fields)
         sample = replace(sample, fields=tuple(fields), epoch=sample.epoch if has_unit else None)
 
 
@@ -430,7 +435,7 @@ def _hinted(content: IO[bytes]) -> Iterator[None]:
 
 def _nothing(what: str, bad: Sequence[BadLine]) -> LaminaError:
     if bad:
-        is_json = not all(each.problem.startswith(("not ", "a JSON ", "the JSON ")) for each in bad)
+        is_json = not all(line.problem.startswith(("not ", "a JSON ", "the JSON ")) for line in bad)
         return (LaminaError if is_json else _NotJson)(
             f"{what}: none of {_records(len(bad))} can be read",
             evidence="\n".join(map(str, bad[:SHOWN])),
@@ -458,7 +463,7 @@ def _too_many(what: str, number: int) -> LaminaError:
 
 def _refuse_schemas(topic: str, sample: Sample) -> None:
     """Raises for change events without a row, and for records beside their schemas."""
-    names = {each.name for each in sample.fields}
+    names = {field.name for field in sample.fields}
     if are_of_change(names) or {"schema", "payload"} <= names:
         raise LaminaError(
             f"Topic {topic} holds change events without rows, or records with their schemas",

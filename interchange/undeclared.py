@@ -60,11 +60,11 @@ class Strangers:
             value = {name: part for name, part in value.items() if name in self._declared or name not in ENVELOPE}
         if value.keys() <= self._declared.keys() and not self._nested:
             return
-        told = {name for name, part in value.items() if part is not None}
+        present = {name for name, part in value.items() if part is not None}
         for field in dict.fromkeys(_undeclared(self._declared, value)):
             if field in self._counted or len(self._counted) < MOST:
                 self._counted[field] += 1
-                self._always_with[field] = self._always_with.get(field, set(self._declared)) & told
+                self._always_with[field] = self._always_with.get(field, set(self._declared)) & present
 
     def found(self) -> list[Undeclared]:
         """The undeclared fields, the most frequent first."""
@@ -94,23 +94,23 @@ def _has_fields(kind: Type) -> bool:
 
 
 def _undeclared(declared: Mapping[str, Type], value: Mapping[str, Any], within: str = "") -> Iterator[str]:
-    for name, given in value.items():
+    for name, part in value.items():
         kind = declared.get(name)
         if kind is None:
             yield within + name
-        elif given and _has_fields(kind):
-            yield from _inside(kind, given, f"{within}{name}.")
+        elif part and _has_fields(kind):
+            yield from _inside(kind, part, f"{within}{name}.")
 
 
-def _inside(kind: Type, given: Any, within: str) -> Iterator[str]:
+def _inside(kind: Type, value: Any, within: str) -> Iterator[str]:
     """Of what stands in a struct, and in the structs of a list or of a map's values."""
     if kind.fields:
-        if isinstance(given, Mapping):
-            yield from _undeclared(dict(kind.fields), given, within)
+        if isinstance(value, Mapping):
+            yield from _undeclared(dict(kind.fields), value, within)
     elif kind.element is not None:
-        several = given.values() if isinstance(given, Mapping) else given if isinstance(given, list) else ()
-        for each in several:
-            yield from _inside(kind.element, each, within)
+        several = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+        for element in several:
+            yield from _inside(kind.element, element, within)
 
 
 def _paths(declared: Mapping[str, Type], within: str = "") -> Iterator[str]:

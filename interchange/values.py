@@ -146,7 +146,9 @@ def as_written(value: Any) -> str:
         case Number():
             return value.text
         case dict():
-            return "{" + ",".join(f"{_encode(as_text(key))}:{as_written(each)}" for key, each in value.items()) + "}"
+            return (
+                "{" + ",".join(f"{_encode(as_text(key))}:{as_written(element)}" for key, element in value.items()) + "}"
+            )
         case list():
             return "[" + ",".join(map(as_written, value)) + "]"
     return to_json(value)
@@ -187,10 +189,12 @@ def _digit_by_digit(value: Any) -> str:
     match value:
         case dict():
             return (
-                "{" + ",".join(f"{_encode(as_text(key))}:{_digit_by_digit(each)}" for key, each in value.items()) + "}"
+                "{"
+                + ",".join(f"{_encode(as_text(key))}:{_digit_by_digit(element)}" for key, element in value.items())
+                + "}"
             )
         case list() | tuple():
-            return "[" + ",".join(_digit_by_digit(each) for each in value) + "]"
+            return "[" + ",".join(_digit_by_digit(element) for element in value) + "]"
         case Decimal() if value.is_finite():
             return format(value, "f")
         case float() | Decimal() if not math.isfinite(value):
@@ -200,11 +204,11 @@ def _digit_by_digit(value: Any) -> str:
 
 def _nested(kind: Type, value: Any) -> bool:
     if kind.name == "ARRAY":
-        return isinstance(value, list) and all(fits(kind.element or STRING, each) for each in value)
+        return isinstance(value, list) and all(fits(kind.element or STRING, element) for element in value)
     if not isinstance(value, dict):
         return False
     if kind.name == "MAP":
-        return all("\0" not in key and fits(kind.element or STRING, each) for key, each in value.items())
+        return all("\0" not in key and fits(kind.element or STRING, element) for key, element in value.items())
     return all(fits(inner, value.get(name)) for name, inner in kind.fields)
 
 

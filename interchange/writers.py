@@ -40,15 +40,15 @@ class Newest:
         if registry is None:
             raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
         needed = {"value": decoding.values_name_schemas, "key": decoding.keys is not None}
-        found = {part: registry.newest(f"{source.topic}-{part}") if needed[part] else None for part in needed}
+        schemas = {part: registry.newest(f"{source.topic}-{part}") if needed[part] else None for part in needed}
         for part, is_needed in needed.items():
-            if is_needed and found[part] is None:
+            if is_needed and schemas[part] is None:
                 raise LaminaError(
                     f"{source.name}: there is no schema to write a {part} by",
                     evidence=f"the registry has no subject {source.topic}-{part}",
                     way_out="Register its schema there, as the producers of the topic do; then repeat the command.",
                 )
-        return cls(found["value"], found["key"])
+        return cls(schemas["value"], schemas["key"])
 
 
 NOTHING_NEWEST = Newest()
@@ -132,7 +132,7 @@ def _line(source: Source, fields: Mapping[str, Any]) -> bytes:
                 evidence=f"null '{null}' in OPTIONS",
                 way_out="Send another text, or declare another one for NULL.",
             )
-        if text and not any(each in text for each in (delimiter, quote, "\n", "\r")):
+        if text and not any(special in text for special in (delimiter, quote, "\n", "\r")):
             return text
         return f"{quote}{text.replace(quote, quote * 2)}{quote}"
 
@@ -188,26 +188,26 @@ def _of_type(schema: Any, value: Any, named: Mapping[str, Any]) -> Any:
     """A value of JSON as the writer of Avro takes it for a type, which may be the name of one."""
     schema = named.get(schema, schema) if isinstance(schema, str) else schema
     if isinstance(schema, list):
-        others = [each for each in schema if each != "null"]
+        others = [branch for branch in schema if branch != "null"]
         return None if value is None else _of_type(others[0], value, named)
     kind = schema if isinstance(schema, str) else schema.get("logicalType", schema["type"])
     if isinstance(kind, (dict, list)):
         return _of_type(kind, value, named)
     match kind:
         case "record":
-            given = {field["name"]: value.get(field["name"], field.get("default")) for field in schema["fields"]}
-            return {field["name"]: _of_type(field["type"], given[field["name"]], named) for field in schema["fields"]}
+            values = {field["name"]: value.get(field["name"], field.get("default")) for field in schema["fields"]}
+            return {field["name"]: _of_type(field["type"], values[field["name"]], named) for field in schema["fields"]}
         case "array":
-            return [_of_type(schema["items"], each, named) for each in value]
+            return [_of_type(schema["items"], element, named) for element in value]
         case "map":
-            return {key: _of_type(schema["values"], each, named) for key, each in value.items()}
+            return {key: _of_type(schema["values"], element, named) for key, element in value.items()}
     text = value.text if isinstance(value, Number) else value
     return _SCALARS[kind](text) if kind in _SCALARS and isinstance(text, str) else text
 
 
 def _instant(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 _SCALARS: Mapping[str, Callable[[str], Any]] = {

@@ -32,13 +32,13 @@ class Written:
 
     def __post_init__(self) -> None:
         """Raises LaminaError for a format that does not say a day."""
-        for each in self.times:
-            if not _DAY.search(each) or "%Z" in each:  # names of zones depend on the machine
-                raise _not_a_format(each)
+        for form in self.times:
+            if not _DAY.search(form) or "%Z" in form:  # names of zones depend on the machine
+                raise _not_a_format(form)
             try:
-                _strptime(datetime.now(UTC).strftime(each), each)
+                _strptime(datetime.now(UTC).strftime(form), form)
             except ValueError as error:  # a directive that does not exist
-                raise _not_a_format(each) from error
+                raise _not_a_format(form) from error
 
     def check(self, file: str, file_format: str) -> None:
         """Raises LaminaError if the file has forms of its own for NULL and times."""
@@ -69,12 +69,12 @@ class Written:
 
     def time(self, text: str) -> str | None:
         """A time in ISO 8601; None for a text that fits no format."""
-        for each in self.times:
+        for form in self.times:
             try:
-                found = _strptime(text.strip(), each)
+                moment = _strptime(text.strip(), form)
             except ValueError:
                 continue
-            return found.isoformat(" ") if _TIME_OF_DAY.search(each) else found.date().isoformat()
+            return moment.isoformat(" ") if _TIME_OF_DAY.search(form) else moment.date().isoformat()
         return None
 
 

@@ -1,8 +1,9 @@
 """The log: every record of every source, in Kafka's order, for as long as the operator wants it.
 
-In come records, from Kafka. Out go offsets, ranges of records as Spark data frames, and the master log itself, one
-Iceberg table per topic.
+Records come in from Kafka. Offsets, ranges of records as Spark data frames, and the master log itself, one Iceberg
+table per topic, go out.
 
-Promised: only committed records are read; a topic is its Kafka id, not its name; what is held of a topic is a recorded
-vector of offsets, so an archive run that is repeated changes nothing; records that were lost are told, never skipped.
+The package promises four things. It reads only committed records. It identifies a topic by its Kafka id, not its name.
+The offsets that a log holds are recorded in the log, so repeating an archive run changes nothing. It reports lost
+records and never skips them silently.
 """

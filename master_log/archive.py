@@ -169,10 +169,12 @@ class MasterLog:
     def lost(self, source: Source, of: OffsetRange) -> list[OffsetRange]:
         """Ranges that meet another one, of which Kafka has lost or removed records."""
 
-        def meets(each: OffsetRange) -> bool:
-            return any(each.start[at] < of.end.get(at, 0) and of.start.get(at, 0) < end for at, end in each.end.items())
+        def meets(other: OffsetRange) -> bool:
+            return any(
+                other.start[at] < of.end.get(at, 0) and of.start.get(at, 0) < end for at, end in other.end.items()
+            )
 
-        return [each for each in summaries.losses(self._opened(source)) if meets(each)]
+        return [loss for loss in summaries.losses(self._opened(source)) if meets(loss)]
 
     def archive(
         self,
@@ -202,8 +204,8 @@ class MasterLog:
         self._same_topic(table, source, brokers.topic_id(source.topic))
         if differing := brokers.differing(to, tails or {}):
             raise refusals.counted_others(source, differing)
-        known = summaries.tails_in(table, held)
-        if differing := brokers.differing(held, known) or _beyond(held, brokers.latest(source.topic)):
+        known_tails = summaries.tails_in(table, held)
+        if differing := brokers.differing(held, known_tails) or _beyond(held, brokers.latest(source.topic)):
             if not accept_loss:
                 raise refusals.holds_others(source, differing)
             cut, tag = self._cut_back(table, source, held, differing, brokers)
@@ -213,7 +215,7 @@ class MasterLog:
         if whole.end == held:
             return Archived(0, whole, nothing)
         self._reaches(source, whole, brokers)
-        ends = {at: tail for at, tail in known.items() if whole.end[at] == held[at]} | brokers.tails(whole.end)
+        ends = {at: tail for at, tail in known_tails.items() if whole.end[at] == held[at]} | brokers.tails(whole.end)
         lost = self._lost(whole, brokers)
         if lost.end and not accept_loss:
             raise refusals.gone(source, lost)
@@ -228,7 +230,7 @@ class MasterLog:
             # Asked once more after the last record was read: it could have been another topic of that name.
             self._same_topic(table, source, brokers.topic_id(source.topic))
             # And the tails: that they are what they were before means that what was read is of one log.
-            if differing := brokers.differing(whole.end, ends) or brokers.differing(held, known):
+            if differing := brokers.differing(whole.end, ends) or brokers.differing(held, known_tails):
                 raise refusals.holds_others(source, differing)
             if not table.publish(branch):
                 raise refusals.changed_meanwhile(source, f"Found another commit on top of {held or 'an empty log'}.")
@@ -247,14 +249,14 @@ class MasterLog:
         if onto is None or rng.empty:
             return 0
         self._same_topic(table, source, brokers.topic_id(source.topic))
-        known = summaries.tails_in(table, held)
-        if differing := brokers.differing(held, known):
+        known_tails = summaries.tails_in(table, held)
+        if differing := brokers.differing(held, known_tails):
             raise refusals.holds_others(source, differing)
         lost = self._lost(rng, brokers)
         if lost.end and not accept_loss:
             raise refusals.gone(source, lost)
         self._one_parse(table, source)
-        summary = {HELD: held.json(), TAILS: to_json(known)}
+        summary = {HELD: held.json(), TAILS: to_json(known_tails)}
         branch = f"{_BRANCH}{uuid.uuid4().hex}"
         with telling(f"{source.name}: its records were not archived"):
             # Those of a source that was dropped, or of a run that died.
@@ -266,7 +268,7 @@ class MasterLog:
             present = OffsetRange(rng.start.updated(lost.end), rng.end)
             branch, written = self._append(table, source, brokers, present, next(table.lineage()), summary)
             self._same_topic(table, source, brokers.topic_id(source.topic))
-            if differing := brokers.differing(held, known):
+            if differing := brokers.differing(held, known_tails):
                 raise refusals.holds_others(source, differing)
             if not table.publish(branch):
                 raise refusals.changed_meanwhile(source, "Found another commit on top of the one before.")
@@ -314,8 +316,8 @@ class MasterLog:
         newest, _ = summaries.held_in(table, source)
         until = int(before.timestamp() * 1000)
         with telling(f"{source.name}: its log was not maintained"):
-            found = table.properties()
-            if lacking := {key: value for key, value in PROPERTIES.items() if found.get(key) != value}:
+            properties = table.properties()
+            if lacking := {key: value for key, value in PROPERTIES.items() if properties.get(key) != value}:
                 table.set_properties(lacking)
             if newest is None:
                 return Maintained(0, 0, table.remove_orphans(until))
@@ -375,15 +377,15 @@ class MasterLog:
         table = self._opened(source)
         wanted = Offsets.of(source.topic, end.on(source.topic))
         kept, lacking = self._parts(source, below(wanted, since or summaries.start_of(table)))
-        found = self._kept(source, kept.end, kept.start)
+        rows = self._kept(source, kept.end, kept.start)
         for rest in lacking:
             self._in_kafka(table, source, rest, brokers)
             lost = self._lost(rest, brokers)
             if lost.end:
                 raise refusals.gone(source, lost)
             raw = kafka_range(self._spark, brokers, source, rest, self._skipped())
-            found = found.drop(LOG_TIME).unionByName(self._parsed(raw, source).drop(LOG_TIME))
-        return log_times.of_records(found, source)
+            rows = rows.drop(LOG_TIME).unionByName(self._parsed(raw, source).drop(LOG_TIME))
+        return log_times.of_records(rows, source)
 
     def raw(self, source: Source, range: OffsetRange, brokers: Brokers) -> DataFrame:
         """The raw records of a range: the log's, and from where it ends Kafka's. Nothing is checked of either."""
@@ -402,14 +404,14 @@ class MasterLog:
         """The log times of a table below `end`, per partition, of the records that the log or Kafka still has."""
         first = brokers.earliest(source.topic)
         kept, lacking = self._parts(source, below(end, since))
-        found = self._kept(source, kept.end, kept.start).select("kafka_partition", "kafka_timestamp")
+        times = self._kept(source, kept.end, kept.start).select("kafka_partition", "kafka_timestamp")
         for part in lacking:
             present = Offsets({at: max(begin, first.get(at, 0)) for at, begin in part.start.items()})
             rest = OffsetRange(present, part.end)
             if not rest.empty:
                 raw = kafka_range(self._spark, brokers, source, rest, self._skipped())
-                found = found.unionAll(_of_kafka(raw, source).select("kafka_partition", "kafka_timestamp"))
-        newest = found.groupBy("kafka_partition").agg(expr("unix_micros(max(kafka_timestamp)) AS newest")).collect()
+                times = times.unionAll(_of_kafka(raw, source).select("kafka_partition", "kafka_timestamp"))
+        newest = times.groupBy("kafka_partition").agg(expr("unix_micros(max(kafka_timestamp)) AS newest")).collect()
         return {TopicPartition(source.topic, row.kafka_partition): row.newest for row in newest}
 
     def _parts(self, source: Source, wanted: OffsetRange) -> tuple[OffsetRange, list[OffsetRange]]:
@@ -446,8 +448,8 @@ class MasterLog:
         """
         ends = held.updated(self._agreed(table, source, held, differing, brokers))
         cut = OffsetRange(
-            Offsets({each.at: ends[each.at] for each in differing}),
-            Offsets({each.at: held[each.at] for each in differing}),
+            Offsets({partition.at: ends[partition.at] for partition in differing}),
+            Offsets({partition.at: held[partition.at] for partition in differing}),
         )
         branch, now = f"{_BRANCH}{uuid.uuid4().hex}", next(table.lineage())
         tag = f"replaced_{now.id}"
@@ -465,7 +467,10 @@ class MasterLog:
         """For each partition that differs, the first offset from which the log's records are not Kafka's."""
         first, last = brokers.earliest(source.topic), brokers.latest(source.topic)
         floor = summaries.agreeing(table, differing, brokers)
-        start = {each.at: min(held[each.at], max(floor.get(each.at, 0), first.get(each.at, 0))) for each in differing}
+        start = {
+            partition.at: min(held[partition.at], max(floor.get(partition.at, 0), first.get(partition.at, 0)))
+            for partition in differing
+        }
         ends = {at: max(begin, min(held[at], last.get(at, 0))) for at, begin in start.items()}
         common = OffsetRange(Offsets(start), Offsets(ends))
         columns, skipped = (*RECORD_COLUMNS[:4], "kafka_value"), self._skipped()
@@ -477,15 +482,15 @@ class MasterLog:
         return ends | {TopicPartition(source.topic, int(partition)): int(offset) for partition, offset in rows}
 
     def _same_topic(self, table: Table, source: Source, topic_id: str | None) -> None:
-        known = table.properties()[TOPIC_ID]
-        if topic_id != known:
-            raise refusals.another_topic(source, topic_id, known)
+        wanted = table.properties()[TOPIC_ID]
+        if topic_id != wanted:
+            raise refusals.another_topic(source, topic_id, wanted)
 
     def _lost(self, rng: OffsetRange, brokers: Brokers) -> OffsetRange:
         gone = brokers.removed(rng.start)
         ends = {at: min(end, rng.end[at]) for at, end in gone.end.items() if at in rng.end}
-        found = {at: end for at, end in ends.items() if end > rng.start[at]}
-        return OffsetRange(Offsets({at: rng.start[at] for at in found}), Offsets(found))
+        lost = {at: end for at, end in ends.items() if end > rng.start[at]}
+        return OffsetRange(Offsets({at: rng.start[at] for at in lost}), Offsets(lost))
 
     def _one_parse(self, table: Table, source: Source) -> None:
         """Notes, before any row says otherwise, that the log's rows were not all parsed by one text."""

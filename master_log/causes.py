@@ -10,13 +10,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
-"""What Spark raises while it plans or computes; PySpark passes exceptions on that it has no name for as Py4J's."""
+"""Exceptions of planning and computing. PySpark passes on an exception it has no name for as Py4J's."""
 
 T = TypeVar("T")
 
 
 def interrupted_at_once(compute: Callable[[], T]) -> T:
-    """The value of a call of Spark. A Ctrl-C stays one, also where Spark then says that its job was cancelled."""
+    """Calls Spark and returns its value. Raises KeyboardInterrupt for Ctrl-C, even if Spark reports a cancelled job."""
     try:
         return compute()
     except SPARK_ERRORS as error:
@@ -27,10 +27,10 @@ def interrupted_at_once(compute: Callable[[], T]) -> T:
 
 
 _CAUSED_BY = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
-"""A line in which Java names what an exception comes from; the last of them is the root cause."""
+"""A line in which Java names the cause of an exception; the last one is the root cause."""
 
 _OF_A_TASK = re.compile(r"\(\S+ executor \S+\): (.+)")
-"""The line in which Spark says why a task failed."""
+"""The reason for the failure of a task."""
 
 _RAISED = re.compile(r"^\s*([\w.]+(?:Error|Exception): .+)$", re.MULTILINE)
 
@@ -38,17 +38,17 @@ AT_MOST = 500
 """Characters of a reason."""
 
 
-def cause(said: str) -> str:
-    """The line that names the root cause; without one, the exception of the task, or the last exception that is named.
+def cause(text: str) -> str:
+    """The line that names the root cause, or else the exception of the task, or else the last exception named.
 
     >>> cause("Job aborted.|at x.y(z)|Caused by: IOException: No space left".replace("|", chr(10)))
     'IOException: No space left'
     >>> cause("Job aborted: Lost task 0.0 (host executor driver): MemoryError: heap|at x.y(z)".replace("|", chr(10)))
     'MemoryError: heap'
     """
-    for named in (_CAUSED_BY, _OF_A_TASK, _RAISED):
-        lines: list[str] = named.findall(said)
+    for pattern in (_CAUSED_BY, _OF_A_TASK, _RAISED):
+        lines: list[str] = pattern.findall(text)
         if lines:
             return lines[-1].strip()[:AT_MOST]
-    first = said.strip().partition("\n")[0]
+    first = text.strip().partition("\n")[0]
     return first[:AT_MOST] or "Spark gave no reason."

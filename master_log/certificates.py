@@ -1,4 +1,4 @@
-"""Certificates of TLS, out of PEM files: ours as a client of Kafka's brokers, and those of the authorities we trust."""
+"""TLS certificates in PEM files: our client certificate for Kafka's brokers, and those of trusted authorities."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from view_algebra.errors import LaminaError
 
 @dataclass(frozen=True)
 class ClientCertificate:
-    """The certificate and the private key by which a client logs in (mTLS).
+    """The certificate and private key of a client that logs in by mTLS.
 
-    file: PEM, the client's own certificate first, then those that lead to its authority. key_file: PEM; None if the key
-    is in `file`. key_password: of a key that is encrypted.
+    file: PEM, the client's own certificate first, then the chain to its authority. key_file: PEM; None if `file` holds
+    the key. key_password: the password of an encrypted key.
     """
 
     file: str
@@ -24,10 +24,10 @@ class ClientCertificate:
     key_password: str = field(default="", repr=False)
 
     def read(self) -> tuple[str, str]:
-        """The certificates and the key as PEM texts: the key in PKCS#8 and not encrypted, as Java reads every kind.
+        """The certificates and the key as PEM texts. The key is unencrypted PKCS#8, so that Java reads any kind of key.
 
-        Raises LaminaError if a file is missing or holds something else, if the key is another's, and for a certificate
-        that is not valid now.
+        Raises LaminaError for a missing or wrong file, for a key that does not belong to the certificate, and for a
+        certificate that is not valid now.
         """
         from cryptography import x509
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
@@ -46,12 +46,12 @@ class ClientCertificate:
         public = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         if key.public_key().public_bytes(*public) != chain[0].public_key().public_bytes(*public):
             raise LaminaError(
-                f"The key in {self.key_file or self.file} is not that of the certificate in {self.file}",
-                evidence=f"the first certificate there is of {chain[0].subject.rfc4514_string()}",
+                f"The key in {self.key_file or self.file} does not belong to the certificate in {self.file}",
+                evidence=f"the first certificate there belongs to {chain[0].subject.rfc4514_string()}",
                 way_out="Put the client's own certificate first, and renew both files together.",
             )
         return (
-            "".join(each.public_bytes(Encoding.PEM).decode() for each in chain),
+            "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in chain),
             key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
         )
 
@@ -65,7 +65,7 @@ class ClientCertificate:
         return options
 
     def for_java(self) -> dict[str, str]:
-        """The options of Java's client: the texts themselves, so no worker of Spark needs the files."""
+        """The options of Java's client: the texts themselves, so Spark's workers do not need the files."""
         chain, key = self.read()
         return {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": chain, "ssl.keystore.key": key}
 
@@ -87,7 +87,7 @@ class ClientCertificate:
 
 
 def check_authorities(file: str, parameter: str = "ca_file") -> None:
-    """Raises LaminaError unless the file that a parameter names holds certificates of authorities, as PEM."""
+    """Raises LaminaError unless the file named by a parameter holds certificates of authorities, as PEM."""
     _read(file, parameter)
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(file)
@@ -117,5 +117,5 @@ def _check_valid(file: str, since: datetime, until: datetime) -> None:
         raise LaminaError(
             f"The client certificate in {file} {when}",
             evidence=f"it is {now:%Y-%m-%d %H:%M} UTC here",
-            way_out="Put a certificate that is valid into the file; it is read again without a restart.",
+            way_out="Put a valid certificate into the file; it is read again without a restart.",
         )

@@ -1,4 +1,4 @@
-"""The one connection to Kafka's brokers that questions are asked on: opened, shared by threads, opened anew."""
+"""The shared connection for requests to Kafka's brokers: opened on demand and reopened after a failure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from view_algebra.errors import LaminaError
 _T = TypeVar("_T")
 
 PATIENCE_MS = 5_000
-"""How long one question may stay unanswered before it is an error; a broker on a loaded laptop answers in under 1 s."""
+"""Milliseconds one request may take before it fails; a broker on a loaded laptop answers in under 1 s."""
 
 _LOST_TOUCH = (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError, KafkaTimeoutError, Cancelled)
 _SAID = re.compile(r"""error_message=(?:"(?P<double>[^"]+)"|'(?P<single>[^']+)')""")
@@ -43,31 +43,31 @@ _REASON = re.compile(r"failed: (?P<reason>.+?) \(backoff")
 
 
 class _Heard(logging.Handler):
-    """Why the latest connections failed: kafka-python logs it, and raises only that bootstrapping took too long."""
+    """Reasons of the latest failures: kafka-python only logs them, and raises that bootstrapping took too long."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.reasons: deque[str] = deque(maxlen=20)
 
     def emit(self, record: logging.LogRecord) -> None:
-        if found := _REASON.search(record.getMessage()):
-            self.reasons.append(found["reason"])
+        if match := _REASON.search(record.getMessage()):
+            self.reasons.append(match["reason"])
 
 
 _heard = _Heard()
-# What matters of this log is raised; a loop that waits for a broker would otherwise print a line per attempt.
+# We raise what matters in this log. Otherwise, a loop that waits for a broker would print a line per attempt.
 logging.getLogger("kafka").addHandler(_heard)
 logging.getLogger("kafka").propagate = False
 
 
 class KafkaAway(LaminaError):
-    """The brokers do not answer; they may again."""
+    """The brokers do not answer now; a later request may succeed."""
 
 
 class Client:
-    """A connection to a Kafka cluster: opened by the first question, and again after it was lost.
+    """A connection to a Kafka cluster. The first request opens it, and the next one reopens a lost connection.
 
-    Threads may share it. Every question is answered or refused within seconds (`PATIENCE_MS` per attempt).
+    Threads may share it. Every request ends within seconds (`PATIENCE_MS` per attempt), with an answer or an error.
     """
 
     def __init__(self, bootstrap_servers: str, login: Login | None = None) -> None:
@@ -79,14 +79,14 @@ class Client:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Those with which kafka-python reaches the brokers."""
+        """The options with which kafka-python reaches the brokers."""
         return {
             "bootstrap_servers": [server.strip() for server in self.bootstrap_servers.split(",")],
             **(self.login.for_client() if self.login else {}),
         }
 
     def close(self) -> None:
-        """Gives the connection back, as soon as no thread asks anything on it; the next question opens another."""
+        """Closes the connection once no thread waits for an answer on it; the next request opens another."""
         with self._opening:
             admin, self._admin = self._admin, None
             unused = self._unused(admin)
@@ -94,7 +94,7 @@ class Client:
             admin.close()
 
     def listening(self) -> bool:
-        """Is anybody there, as far as is known within half a second?"""
+        """True if a broker accepts a connection within half a second."""
         for server in self.bootstrap_servers.split(","):
             host, _, port = server.strip().rpartition(":")
             with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), timeout=0.5):
@@ -102,14 +102,14 @@ class Client:
         return False
 
     def ask(self, question: Callable[[Any], _T]) -> _T:
-        """The answer; asked once more on a new connection when the brokers lost touch (they may have restarted)."""
+        """Sends a request; repeats it once, on a new connection, if the connection was lost (brokers may restart)."""
         again = False
         while True:
             admin = self._connected()
             try:
                 return self._answer(question, admin)
             except _LOST_TOUCH as error:
-                if admin is not self._admin:  # another thread gave it back, as it lost touch, too
+                if admin is not self._admin:  # another thread, which lost it as well, has closed it
                     continue
                 self.close()
                 if again:
@@ -119,20 +119,20 @@ class Client:
                 raise self._not_allowed(str(error)) from error
             except (TopicAlreadyExistsError, UnknownTopicOrPartitionError):
                 raise
-            except RetriableError as error:  # as after a restart, until partitions have leaders again
+            except RetriableError as error:  # after a restart, until partitions have leaders again
                 raise unreachable(self.bootstrap_servers, [str(error)]) from error
             except KafkaError as error:
-                if not isinstance(error, BrokerResponseError):  # the client's own: no broker has said anything
+                if not isinstance(error, BrokerResponseError):  # the client's own error: no broker has answered
                     raise unreachable(self.bootstrap_servers, [str(error)]) from error
-                said = _SAID.search(str(error))
+                match = _SAID.search(str(error))
                 raise LaminaError(
                     f"the brokers at {self.bootstrap_servers} refused the request",
-                    evidence=said["double"] or said["single"] if said else str(error),
+                    evidence=match["double"] or match["single"] if match else str(error),
                     way_out="Correct the topic's name and settings, or do it with Kafka's own tools.",
                 ) from error
 
     def _connected(self) -> Any:
-        """The connection, which stays open until it has given its answer."""
+        """The connection, kept open until `_answer` releases it."""
         with self._opening:
             if self._admin is None:
                 self._admin = self._open()
@@ -150,7 +150,7 @@ class Client:
                 admin.close()
 
     def _unused(self, admin: Any) -> bool:
-        """Has the connection been given back, and its last answer given? Asked while no other thread opens one."""
+        """True if the connection is closed and its last answer has arrived. The caller holds the lock."""
         return admin not in (None, self._admin) and not self._asking[admin]
 
     def _open(self) -> Any:
@@ -171,7 +171,7 @@ class Client:
                 kafka_client=remembered,
             )
         except (KafkaError, ValueError, OSError) as error:
-            for connection in connections:  # the constructor that failed leaves its thread and sockets behind
+            for connection in connections:  # a failed constructor leaves its thread and sockets behind
                 connection.close()
             reasons = list(dict.fromkeys(_heard.reasons)) or [str(error)]
             refusals = [reason for reason in reasons if "Sasl" in reason or "Authorization" in reason]
@@ -186,11 +186,11 @@ class Client:
         return LaminaError(
             f"the brokers at {self.bootstrap_servers} refuse {what}",
             evidence=reason,
-            way_out="Correct user, password, mechanism and protocol: what the listener at that port asks for.",
+            way_out="Correct user, password, mechanism and protocol to what the listener at that port expects.",
         )
 
     def _not_trusted(self, reason: str) -> KafkaAway:
-        """One side does not trust the other's certificate, or the listener speaks no TLS."""
+        """The error if one side does not trust the other's certificate, or the listener does not use TLS."""
         theirs = "CERTIFICATE_VERIFY_FAILED" in reason
         return KafkaAway(
             f"TLS with the brokers at {self.bootstrap_servers} fails",
@@ -204,7 +204,7 @@ class Client:
 
 
 _LONGEST_REASON = 300
-"""Characters of a reason that are shown: the client lists every partition of a topic in it."""
+"""Most characters shown of a reason: the client lists every partition of a topic in it."""
 
 
 def _cut(reason: str) -> str:
@@ -212,7 +212,7 @@ def _cut(reason: str) -> str:
 
 
 def unreachable(bootstrap_servers: str, reasons: Iterable[str]) -> KafkaAway:
-    """The error that says so."""
+    """The error for brokers that do not answer, with the reasons."""
     return KafkaAway(
         f"Kafka does not answer at {bootstrap_servers}",
         evidence="\n".join(map(_cut, reasons)),

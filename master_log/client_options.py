@@ -1,7 +1,7 @@
-"""Options of Kafka's Java clients, as a company hands them out, for the clients of Lamina: Spark's and kafka-python.
+"""Options of Kafka's Java clients, applied to Lamina's two clients: Spark's and kafka-python.
 
-What says how to log in becomes a `Login`, which both understand. What kafka-python has, too, it is given by its name
-there; the rest is for Spark's client alone.
+Options of the login become a `Login`, which both clients understand. Options that kafka-python shares get its names.
+The others go to Spark's client alone.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from view_algebra.errors import LaminaError
 
 NAME = "LAMINA_KAFKA_OPTIONS"
 
-_POSITION = "the offsets of each record that is read are in Postgres"
-_FETCHING = "it is tuned for how micro-batches are read"
+_POSITION = "Postgres stores the offsets that have been read"
+_FETCHING = "it is tuned for reading micro-batches"
 _TEXTS = "records are read as bytes, and a source's declaration says what they mean"
 _WRITING = "each record that Lamina writes is written once"
 
@@ -37,7 +37,7 @@ OURS = {
     **dict.fromkeys(("max.poll.records", "max.partition.fetch.bytes", "receive.buffer.bytes"), _FETCHING),
     "allow.auto.create.topics": "`lamina apply` makes the topics that a catalog wants",
 }
-"""Options that Lamina decides, and why."""
+"""Options that Lamina decides, with the reason."""
 
 LOGIN = (
     "security.protocol",
@@ -65,7 +65,7 @@ NOT_SHARED = (
     "sasl.kerberos.service.name",
     "sasl.login.class",
 )
-"""Options of logins that only Java's client understands."""
+"""Options of the login that only Java's client understands."""
 
 PYTHON = {
     "client.dns.lookup": "client_dns_lookup",
@@ -75,7 +75,7 @@ PYTHON = {
     "send.buffer.bytes": "send_buffer_bytes",
     "ssl.endpoint.identification.algorithm": "ssl_check_hostname",
 }
-"""Options that kafka-python's clients all have, too, by their names there."""
+"""Options that every client of kafka-python shares, with their names there."""
 
 JAVA = (
     "check.crcs",
@@ -103,9 +103,9 @@ JAVA = (
     "ssl.protocol",
     "ssl.trustmanager.algorithm",
 )
-"""Further ones that Java's client has; others pass, unless they are nearly one of these."""
+"""Further options of Java's client. An unknown option passes unless it is nearly one of these."""
 
-_KNOWN = (*OURS, *LOGIN, *NOT_SHARED, *PYTHON, *JAVA)
+_ALL = (*OURS, *LOGIN, *NOT_SHARED, *PYTHON, *JAVA)
 _JAAS_OPTION = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;]+))""")
 _PEM = "Kafka's Python client reads PEM files only."
 _TO_PEM = (
@@ -115,23 +115,23 @@ _TO_PEM = (
 
 
 def with_options(login: Login | None, text: str) -> Login | None:
-    """The login, with the options of a text in the format of Java's properties.
+    """The login with the options of a text in Java's properties format.
 
-    Raises LaminaError for an option that Lamina decides, that only one of the clients would heed though it says how to
-    log in, or that says again what the login says.
+    Raises LaminaError for an option that Lamina decides, for an option of the login that only one client would follow,
+    and for an option that the login already sets.
     """
     options = properties(text)
     if not options:
         return login
     for name in options:
         _check(name)
-    said = [name for name in LOGIN if name in options]
+    of_login = [name for name in LOGIN if name in options]
     if login is None:
-        login = _login({name: options[name] for name in said}) if said else Login("PLAINTEXT")
-    elif said:
+        login = _login({name: options[name] for name in of_login}) if of_login else Login("PLAINTEXT")
+    elif of_login:
         raise LaminaError(
-            f"{NAME} sets {said[0]}, and LAMINA_KAFKA is a URL that says how to log in",
-            way_out="Say it in one of them: LAMINA_KAFKA may be host1:9093,host2:9093.",
+            f"{NAME} sets {of_login[0]}, and LAMINA_KAFKA is a URL that says how to log in",
+            way_out="Set it in one of them: LAMINA_KAFKA may be host1:9093,host2:9093.",
         )
     rest = {name: value for name, value in options.items() if name not in LOGIN}
     python = {PYTHON[name]: _for_python(name, value) for name, value in rest.items() if name in PYTHON}
@@ -145,7 +145,7 @@ def _check(name: str) -> None:
         )
     if name in NOT_SHARED:
         raise _not_shared(name)
-    if name not in _KNOWN and (near := difflib.get_close_matches(name, _KNOWN, n=1, cutoff=0.9)):
+    if name not in _ALL and (near := difflib.get_close_matches(name, _ALL, n=1, cutoff=0.9)):
         raise LaminaError(f"{NAME} sets {name}, which Kafka's clients do not know", way_out=f"Did you mean {near[0]}?")
 
 
@@ -165,7 +165,7 @@ def _login(options: Mapping[str, str]) -> Login:
     mechanism = options.get("sasl.mechanism", "GSSAPI")
     if mechanism not in MECHANISMS:
         raise LaminaError(
-            f"{NAME} logs in by {mechanism}, which Lamina cannot",
+            f"{NAME} logs in by {mechanism}, which Lamina does not support",
             way_out=f"Set sasl.mechanism to one of {', '.join(MECHANISMS)}.",
         )
     words = {
@@ -185,7 +185,7 @@ def _tokens(options: Mapping[str, str], words: Mapping[str, str]) -> TokenEndpoi
     if not handler.endswith(".OAuthBearerLoginCallbackHandler"):
         raise _not_shared("sasl.login.callback.handler.class")
     if "sasl.oauthbearer.token.endpoint.url" not in options or not words.keys() >= {"clientId", "clientSecret"}:
-        raise _incomplete("clientId and clientSecret, with sasl.oauthbearer.token.endpoint.url beside it")
+        raise _incomplete("clientId and clientSecret, next to sasl.oauthbearer.token.endpoint.url")
     return TokenEndpoint(
         options["sasl.oauthbearer.token.endpoint.url"],
         words["clientId"],
@@ -205,16 +205,16 @@ def _pem_file(options: Mapping[str, str], store: str) -> str | None:
 
 def _incomplete(wanted: str) -> LaminaError:
     return LaminaError(
-        f"{NAME} says how to log in, but not all of it",
-        evidence=f"sasl.jaas.config is to have {wanted}.",
-        way_out="Complete it, or say it in LAMINA_KAFKA: sasl_ssl://user:password@host:9093.",
+        f"{NAME} describes the login incompletely",
+        evidence=f"sasl.jaas.config needs {wanted}.",
+        way_out="Complete it, or put the login into LAMINA_KAFKA: sasl_ssl://user:password@host:9093.",
     )
 
 
 def _not_shared(name: str) -> LaminaError:
     return LaminaError(
         f"{NAME} sets {name}, which Kafka's Python client does not support",
-        evidence="Lamina asks the brokers by it, as well as by Spark's Java client.",
+        evidence="Lamina reaches the brokers through both this client and Spark's Java client.",
         way_out=_TO_PEM if name.startswith("ssl.") else "Take it out, or log in another way (docs/how-to/logins.md).",
     )
 

@@ -1,8 +1,8 @@
-"""Values and keys that Spark SQL cannot read become the JSON that they stand for, by the decoder of their format.
+"""Decodes values and keys that Spark SQL cannot read to the JSON that they encode.
 
-A decoder (`view_algebra/formats`) is a function of bytes and of the schemas that are known. It runs in Spark's Python
-workers or, of a small micro-batch, whose records are at hand, in our own process. What it gives is a column of the raw
-records, from which `reading.parsed` goes on.
+A decoder (`view_algebra/formats`) is a function of bytes and of the known schemas. It runs in Spark's Python workers
+or, for a small micro-batch whose records are in memory, in our own process. Its result is a column of the raw records,
+which `reading.parsed` reads.
 """
 
 from __future__ import annotations
@@ -23,29 +23,31 @@ from view_algebra.texts.decoding import CORRUPT
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_GIVEN = (TEXT, NO_TEXT, KEY_TEXT, NO_KEY_TEXT)
+_TEXT_FIELDS = (TEXT, NO_TEXT, KEY_TEXT, NO_KEY_TEXT)
 
 
 def decoded_fields(by: Decoding) -> str:
-    """The fields of a column of decoded records, in Spark SQL."""
-    texts = [f"{name}: STRING" for name in _GIVEN]
+    """The fields of the decoded column, in Spark SQL."""
+    texts = [f"{name}: STRING" for name in _TEXT_FIELDS]
     return ", ".join([*texts, f"{DIRECT}: {_direct_type(by)}"] if by.columns else texts)
 
 
 def _direct_type(by: Decoding) -> str:
-    """The struct that `from_json` gives."""
-    columns = [f"{spark_name(each.name)}: {each.type}" for each in by.columns]
+    """The struct type that `from_json` returns."""
+    columns = [f"{spark_name(column.name)}: {column.type}" for column in by.columns]
     return f"STRUCT<{', '.join([*columns, f'{CORRUPT}: STRING'])}>"
 
 
 def decoded(raw: DataFrame, sources: Iterable[Source], answers: Answers) -> DataFrame:
-    """Raw records with the decoded column of each source that has one."""
+    """Raw records with the decoded column of each source whose format needs one."""
     from pyspark.sql.functions import expr
 
-    for each in decodings(sources):
-        of_values = ("value", _header(HEADER)) if each.values else (_NOTHING, _NOTHING)
-        of_keys = ("key", _header(HEADER_OF_KEY)) if each.keys else (_NOTHING, _NOTHING)
-        raw = raw.withColumn(each.column, _in_spark(each, each.schemas(answers))(*map(expr, (*of_values, *of_keys))))
+    for decoding in decodings(sources):
+        of_values = ("value", _header(HEADER)) if decoding.values else (_NOTHING, _NOTHING)
+        of_keys = ("key", _header(HEADER_OF_KEY)) if decoding.keys else (_NOTHING, _NOTHING)
+        raw = raw.withColumn(
+            decoding.column, _in_spark(decoding, decoding.schemas(answers))(*map(expr, (*of_values, *of_keys)))
+        )
     return raw
 
 
@@ -55,12 +57,12 @@ def _in_spark(by: Decoding, schemas: Schemas) -> Any:
     def decode(*columns: pa.Array) -> pa.Array:
         return _decoded(by, [column.to_pylist() for column in columns], schemas)
 
-    made: Any = arrow_udf  # whose stub knows no function of four arrays without a number for it
-    return made(decode, f"STRUCT<{decoded_fields(by)}>")
+    udf: Any = arrow_udf  # its stub has no form for a function of four arrays
+    return udf(decode, f"STRUCT<{decoded_fields(by)}>")
 
 
 def given_as_json(raw: DataFrame, source: Source) -> DataFrame:
-    """Raw records that hold the JSON of what a registry's schemas would say, as those of a test: they are decoded."""
+    """Raw records that already hold JSON, such as those of a test, in the form of decoded records."""
     by = Decoding.of(source)
     if by is None or not by.needs_registry:
         return raw
@@ -79,27 +81,27 @@ def _header(name: str) -> str:
 
 
 def named_schemas(raw: DataFrame, by: Decoding) -> set[str]:
-    """The ids of the schemas that raw records name: a look at the beginning of each, and at its headers."""
+    """The ids of the schemas that raw records name, in their first bytes or in their headers."""
     from pyspark.sql.functions import expr
 
     parts = [("value", HEADER)] if by.values_name_schemas else []
     parts += [("key", HEADER_OF_KEY)] if by.keys else []
-    found: set[str] = set()
+    ids: set[str] = set()
     for part, header in parts:
         start = f"CASE WHEN startswith({part}, X'00') THEN substring({part}, 1, 5) END AS start"
         named = raw.select(expr(f"{_header(header)} AS header"), expr(start))
-        for each in named.where("header IS NOT NULL OR start IS NOT NULL").distinct().collect():
+        for row in named.where("header IS NOT NULL OR start IS NOT NULL").distinct().collect():
             with suppress(NoText):
-                found.add(frames.unframed(bytes(each.start or b""), each.header and bytes(each.header))[0])
-    return found
+                ids.add(frames.unframed(bytes(row.start or b""), row.header and bytes(row.header))[0])
+    return ids
 
 
 def decoded_few(few: pa.Table, sources: Iterable[Source], answers: Answers) -> pa.Table:
-    """The same of records at hand, in the columns of a raw record."""
-    for each in decodings(sources):
+    """`decoded` for records in memory, in the columns of a raw record."""
+    for decoding in decodings(sources):
         headers = [[_newest(all, name) for all in few["headers"].to_pylist()] for name in _NAMES]
-        given = [few["value"].to_pylist(), headers[0], few["key"].to_pylist(), headers[1]]
-        few = few.append_column(each.column, _decoded(each, given, each.schemas(answers)))
+        columns = [few["value"].to_pylist(), headers[0], few["key"].to_pylist(), headers[1]]
+        few = few.append_column(decoding.column, _decoded(decoding, columns, decoding.schemas(answers)))
     return few
 
 
@@ -107,44 +109,44 @@ _NAMES = (HEADER, HEADER_OF_KEY)
 
 
 def _newest(headers: Any, name: str) -> bytes | None:
-    return next((each["value"] for each in reversed(headers or ()) if each["key"] == name), None)
+    return next((header["value"] for header in reversed(headers or ()) if header["key"] == name), None)
 
 
-_Given = Sequence[list[bytes | None]]
+_Columns = Sequence[list[bytes | None]]
 """Values, their headers, keys and their headers."""
 
 
-def _decoded(by: Decoding, given: _Given, schemas: Schemas) -> pa.StructArray:
+def _decoded(by: Decoding, columns: _Columns, schemas: Schemas) -> pa.StructArray:
     """The structs of decoded records.
 
-    How a record is read depends on nothing but its bytes, its schema and `by`, so that both layers read it alike.
+    The result depends only on a record's bytes, its schema and `by`, so both layers read a record alike.
     """
-    direct = _directly(by, given, schemas) if by.columns else {}
-    arrays = _texts(by, given, schemas) | direct  # the values that were read directly are no longer given
+    direct = _directly(by, columns, schemas) if by.columns else {}
+    arrays = _texts(by, columns, schemas) | direct  # `_directly` has taken its values out
     return pa.StructArray.from_arrays(list(arrays.values()), names=list(arrays))
 
 
-def _texts(by: Decoding, given: _Given, schemas: Schemas) -> dict[str, pa.Array]:
-    """The JSON texts of values and of keys, and the reasons why some have none."""
-    values, headers, keys, headers_of_keys = given
+def _texts(by: Decoding, columns: _Columns, schemas: Schemas) -> dict[str, pa.Array]:
+    """The JSON texts of values and of keys, with the reason for each missing text."""
+    values, headers, keys, headers_of_keys = columns
     read = [_read(by.values, dict(by.options), schemas, values, headers)]
     read.append(_read(by.keys, {}, schemas, keys, headers_of_keys))
-    arrays = [pa.array(each, pa.string()) for texts_and_reasons in read for each in texts_and_reasons]
-    return dict(zip(_GIVEN, arrays, strict=True))
+    arrays = [pa.array(column, pa.string()) for texts_and_reasons in read for column in texts_and_reasons]
+    return dict(zip(_TEXT_FIELDS, arrays, strict=True))
 
 
-def _directly(by: Decoding, given: _Given, schemas: Schemas) -> dict[str, pa.Array]:
-    """The columns of the values that need no JSON, which are taken out of those given."""
-    values, headers, *_ = given
+def _directly(by: Decoding, columns: _Columns, schemas: Schemas) -> dict[str, pa.Array]:
+    """The columns of the values that need no JSON; takes these values out of `columns`."""
+    values, headers, *_ = columns
     read = FORMATS[str(by.values)].directly
     assert read is not None, f"{by.values} has no columns"
-    found = read(by.columns, dict(by.options), schemas, values, headers)
+    direct = read(by.columns, dict(by.options), schemas, values, headers)
     places: list[int | None] = [None] * len(values)
-    for place, number in enumerate(found.numbers):
+    for place, number in enumerate(direct.numbers):
         places[number], values[number] = place, None
     arrays = {
-        each.name: array.take(pa.array(places, pa.int64()))
-        for each, array in zip(by.columns, found.arrays, strict=True)
+        column.name: array.take(pa.array(places, pa.int64()))
+        for column, array in zip(by.columns, direct.arrays, strict=True)
     }
     arrays[CORRUPT] = pa.nulls(len(values), pa.string())
     mask = pa.array([place is None for place in places], pa.bool_())
@@ -158,7 +160,7 @@ def _read(
     values: list[bytes | None],
     headers: list[bytes | None],
 ) -> tuple[list[str | None], list[str | None]]:
-    """The texts that values stand for, and the reasons why some stand for none."""
+    """The texts that values encode, with the reason for each value that encodes none."""
     texts: list[str | None] = [None] * len(values)
     reasons: list[str | None] = [None] * len(values)
     make = None if format is None else FORMATS[format].decoder

@@ -1,4 +1,4 @@
-"""Files of the warehouse on the disk, not only in memory, where the warehouse is a folder; elsewhere a write is one."""
+"""Flushes files of the warehouse to disk if the warehouse is a folder; object storage needs no flush."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from urllib.parse import unquote, urlsplit
 from view_algebra.errors import LaminaError
 
 SLACK_SECONDS = 2.0
-"""By which the clock that stamps files may be behind ours."""
+"""Seconds by which the clock that stamps files may lag behind ours."""
 
 
 def now() -> float:
-    """The time from which on a file counts as new."""
+    """The time from which a file counts as new."""
     return time.time() - SLACK_SECONDS
 
 
 def file(location: str) -> None:
-    """Waits until a file, and its name in its folder, are on the disk."""
+    """Waits until a file and its entry in the folder are on disk."""
     path = _path(location)
     if path is not None:
         _sync(path)
@@ -32,7 +32,7 @@ def file(location: str) -> None:
 
 
 def newer(location: str, began: float) -> None:
-    """The same for every file and folder below `location` that changed since `began`."""
+    """Waits until every file and folder below `location` that changed since `began` is on disk."""
     top = _path(location)
     if top is None:
         return
@@ -44,19 +44,19 @@ def newer(location: str, began: float) -> None:
                 _sync(path)
         if changed:
             _sync(Path(folder))
-    for above in list(top.parents)[:2]:  # a new table's folder, and the one of all logs
+    for above in list(top.parents)[:2]:  # the folder of a new table, and the folder of all logs
         _sync(above)
 
 
 def whole(location: str, fetched: Callable[[str], bytes]) -> bool:
-    """True when a file of metadata can be read to its end; one that is in no folder is `fetched`."""
+    """True if a metadata file can be read to its end; `fetched` reads a file that is not in a folder."""
     path = _path(location)
     try:
         data = fetched(location) if path is None else path.read_bytes()
         json.loads(gzip.decompress(data) if ".gz." in location else data)
     except (FileNotFoundError, gzip.BadGzipFile, zlib.error, ValueError, EOFError):
         return False
-    except OSError as error:  # which says nothing of the file
+    except OSError as error:  # the file itself may be whole
         raise LaminaError(
             f"{location} of the master log cannot be read",
             evidence=str(error),
@@ -76,7 +76,7 @@ def _changed(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except FileNotFoundError:
-        return 0.0  # a draft that has its name by now
+        return 0.0  # a draft that has since been renamed
 
 
 def _sync(path: Path) -> None:
@@ -85,12 +85,12 @@ def _sync(path: Path) -> None:
     except FileNotFoundError:
         return
     except PermissionError:
-        os.sync()  # another user's: all that the machine has not written yet
+        os.sync()  # another user's file: flushes everything that the machine has not written yet
         return
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that knows of no such thing for folders, as CIFS
+        if error.errno != errno.EINVAL:  # some file systems, such as CIFS, cannot flush folders
             raise
     finally:
         os.close(descriptor)

@@ -1,7 +1,7 @@
-"""Tails, asked of the brokers: the batch that holds the offset before another, as a leader has it.
+"""Fetches tails from the brokers: the batch that holds the offset before another, as a leader has it.
 
-Every leader of a partition has an epoch of its own, a greater one than the leader before it. A log loses records only
-where its leader changes (a broker that comes back is elected anew), so between two answers of one epoch it lost none.
+Every leader of a partition has its own epoch, greater than its predecessor's. A log loses records only when its leader
+changes (a broker that returns is elected again), so it has lost none between two answers of one epoch.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from master_log.offsets import Offsets, TopicPartition
 from master_log.tails import tail
 
 _FETCH_VERSION = 12
-"""The last version that names topics, not ids."""
+"""The last version of the request that names topics instead of their ids."""
 
 _BYTES = 64 * 1024
-"""What a broker sends of a partition, where one request asks for several: most batches are smaller."""
+"""Bytes that a broker sends per partition if one request asks for several: most batches are smaller."""
 
 
 Epochs = Mapping[TopicPartition, int]
@@ -28,28 +28,28 @@ Epochs = Mapping[TopicPartition, int]
 
 
 class LeaderChanged(Exception):
-    """A partition has another leader than it had, whose log may lack records that were read from the one before."""
+    """A partition has a new leader, whose log may lack records that were read from the previous one."""
 
 
 async def fetch(client: Any, below: Offsets, epochs: Epochs) -> dict[TopicPartition, str]:
-    """The tails below these offsets, of partitions that hold one; asked of each partition's leader.
+    """Fetches the tails below these offsets from each partition's leader; a partition without a tail is left out.
 
-    `client` is a KafkaAdminClient, in whose own loop this runs: it has no public way to fetch. Raises `LeaderChanged`
-    where the leader of a partition has another epoch than it has in `epochs`.
+    `client` is a KafkaAdminClient, and this runs in its own loop, because it has no public way to fetch. Raises
+    `LeaderChanged` if a leader's epoch differs from `epochs`.
     """
     wanted = {KafkaTopicPartition(*at): offset for at, offset in below.items() if offset > 0}
-    found: dict[TopicPartition, str] = {}
+    tails: dict[TopicPartition, str] = {}
     if not wanted:
-        return found
+        return tails
     leaders = await client._async_get_leader_for_partitions(set(wanted))  # noqa: SLF001
     for leader, partitions in leaders.items():
         request = _request({at: wanted[at] for at in partitions}, epochs, _BYTES)
-        found |= _held(await client._manager.send(request, node_id=leader), below)  # noqa: SLF001
+        tails |= _held(await client._manager.send(request, node_id=leader), below)  # noqa: SLF001
         for at in partitions:
-            if at not in found:  # of the only one in a request, a broker sends the first batch whole, whatever its size
+            if at not in tails:  # a broker sends the first batch of a single partition whole, whatever its size
                 request = _request({at: wanted[at]}, epochs, 1)
-                found |= _held(await client._manager.send(request, node_id=leader), below)  # noqa: SLF001
-    return found
+                tails |= _held(await client._manager.send(request, node_id=leader), below)  # noqa: SLF001
+    return tails
 
 
 def _request(offsets: Mapping[KafkaTopicPartition, int], epochs: Epochs, most: int) -> FetchRequest:
@@ -73,7 +73,7 @@ def _request(offsets: Mapping[KafkaTopicPartition, int], epochs: Epochs, most: i
         isolation_level=0,
         session_id=0,
         session_epoch=-1,
-        topics=[FetchRequest.FetchTopic(topic=topic, partitions=of) for topic, of in topics.items()],
+        topics=[FetchRequest.FetchTopic(topic=topic, partitions=several) for topic, several in topics.items()],
         forgotten_topics_data=[],
         rack_id="",
         min_version=4,
@@ -82,7 +82,7 @@ def _request(offsets: Mapping[KafkaTopicPartition, int], epochs: Epochs, most: i
 
 
 def _held(answer: Any, below: Offsets) -> dict[TopicPartition, str]:
-    found = {}
+    tails = {}
     for topic in answer.responses:
         for part in topic.partitions:
             at = TopicPartition(topic.topic, part.partition_index)
@@ -90,6 +90,6 @@ def _held(answer: Any, below: Offsets) -> dict[TopicPartition, str]:
                 raise LeaderChanged(f"Partition {at.partition} of {at.topic} has another leader")
             if part.error_code not in (0, OffsetOutOfRangeError.errno):
                 raise for_code(part.error_code)
-            if (held := tail(bytes(part.records or b""), below[at])) is not None:
-                found[at] = held
-    return found
+            if (batch := tail(bytes(part.records or b""), below[at])) is not None:
+                tails[at] = batch
+    return tails

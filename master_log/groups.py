@@ -1,4 +1,4 @@
-"""Progress in Kafka's consumer groups, where Kafka's own tools look for lag. Lamina never reads it back."""
+"""Progress in Kafka's consumer groups, from which Kafka's own tools compute lag. Lamina never reads it back."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from master_log.offsets import Offsets
 log = logging.getLogger("lamina.speed")
 
 PREFIX = "lamina."
-"""The group of a source is called `lamina.<source>`."""
+"""A source's group is called `lamina.<source>`."""
 
 RENEWED_EVERY = 3600.0
-"""Seconds after which unchanged offsets are committed again: Kafka forgets those of an idle group after a week."""
+"""Seconds after which unchanged offsets are committed again: Kafka forgets an idle group after a week."""
 
 RETRIED_EVERY = 10.0
-"""Seconds after which unchanged offsets are tried again that were not taken, as where a topic is gone."""
+"""Seconds after which a refused commit is tried again, for example if a topic is gone."""
 
 
 @dataclass
 class Groups:
-    """Consumer groups without members. client: a connection of its own, on which nothing waits behind a slow commit."""
+    """Consumer groups without members. client: a separate connection, so that no request waits for a slow commit."""
 
     client: Client
     clock: Callable[[], float] = time.monotonic
@@ -38,9 +38,9 @@ class Groups:
     _refused: set[str] = field(default_factory=set)
 
     def commit(self, progress: Mapping[str, Offsets]) -> None:
-        """Commits the offsets of each source that moved. The first refusal is logged; a refused group is left alone.
+        """Commits the offsets of each source that advanced. Logs the first refusal and never retries a refused group.
 
-        Does nothing if nobody listens. Raises LaminaError if the brokers do not answer.
+        Does nothing if no broker listens. Raises LaminaError if the brokers do not answer.
         """
         moved = {source: offsets for source, offsets in progress.items() if self._is_due(source, offsets)}
         if not moved or not self.client.listening():
@@ -52,14 +52,14 @@ class Groups:
             else:
                 self._refuse(source, refusal)
             if refusal is not None:
-                self.client.close()  # it may remember a coordinator that is not one any more
+                self.client.close()  # it may remember a coordinator that is no longer one
 
     def _is_due(self, source: str, offsets: Offsets) -> bool:
         before, again_at = self._tried.get(source, (None, 0.0))
         return source not in self._refused and (before != offsets or self.clock() >= again_at)
 
     def close(self) -> None:
-        """Gives the connection back."""
+        """Closes the connection."""
         self.client.close()
 
     def _refuse(self, source: str, refusal: type[KafkaError]) -> None:
@@ -76,7 +76,7 @@ class Groups:
 
 
 def _commit(admin: Any, group: str, offsets: Offsets) -> type[KafkaError] | None:
-    """Commits offsets to a group; the first error that the brokers answer with, if any."""
+    """Commits offsets to a group; returns the first error of the brokers, if any."""
     wanted = {TopicPartition(*at): OffsetAndMetadata(offset, "", -1) for at, offset in offsets.items()}
     try:
         answers: dict[TopicPartition, type[KafkaError]] = admin.alter_group_offsets(group, wanted)

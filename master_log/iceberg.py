@@ -101,8 +101,8 @@ class Table:
 
     def snapshots(self) -> Iterator[Snapshot]:
         """All snapshots that have not expired, oldest first, whether or not the newest has come from them."""
-        for each in self._now().snapshots():
-            yield Snapshot(int(each.snapshotId()), self._texts(each.summary()))
+        for snapshot in self._now().snapshots():
+            yield Snapshot(int(snapshot.snapshotId()), self._texts(snapshot.summary()))
 
     def append_nothing(self, summary: Mapping[str, str], branch: str = _MAIN, onto: int | None = None) -> Snapshot:
         """Commits a snapshot that adds no row and says `summary` of itself; on a branch, which may begin at `onto`."""
@@ -204,11 +204,11 @@ class Table:
         named |= {int(current.snapshotId())} if current is not None else set()
         expire = table.expireSnapshots().cleanExpiredFiles(False).expireOlderThan(0)
         expired = 0
-        for each in table.snapshots():
-            snapshot = Snapshot(int(each.snapshotId()), self._texts(each.summary()))
+        for entry in table.snapshots():
+            snapshot = Snapshot(int(entry.snapshotId()), self._texts(entry.summary()))
             # Of a backup that was restored, snapshots may be known whose files were removed after it was made.
-            gone = not table.io().newInputFile(each.manifestListLocation()).exists()
-            old = followed.get(snapshot.id, int(each.timestampMillis())) < before
+            gone = not table.io().newInputFile(entry.manifestListLocation()).exists()
+            old = followed.get(snapshot.id, int(entry.timestampMillis())) < before
             if snapshot.id not in named and (gone or (old and not keeps(snapshot))):
                 expire = expire.expireSnapshotId(snapshot.id)
                 expired += 1
@@ -224,15 +224,15 @@ class Table:
         followed by then, and whatever else is older and still of use is named by a snapshot.
         """
         table = self._now()
-        newest = [int(each.timestampMillis()) for each in table.history() if int(each.timestampMillis()) <= before]
+        newest = [int(entry.timestampMillis()) for entry in table.history() if int(entry.timestampMillis()) <= before]
         if not newest:
             return 0
         find = self._actions.deleteOrphanFiles(table)
         older = max(newest)
         if stores.holds(table.location()):
             older, find = older - stores.SKEW_MS, find.usePrefixListing(True)
-        found = find.olderThan(older).execute()
-        return len(list(found.orphanFileLocations()))
+        orphans = find.olderThan(older).execute()
+        return len(list(orphans.orphanFileLocations()))
 
     def _branch(self, branch: str, onto: int) -> str:
         """Makes a branch that begins at a snapshot; gives the name by which Spark writes to it."""
@@ -243,8 +243,8 @@ class Table:
 
     def _snapshot(self, branch: str) -> Snapshot:
         """The newest snapshot of a branch."""
-        found = self._now().snapshot(branch)
-        return Snapshot(int(found.snapshotId()), self._texts(found.summary()))
+        snapshot = self._now().snapshot(branch)
+        return Snapshot(int(snapshot.snapshotId()), self._texts(snapshot.summary()))
 
     @contextmanager
     def _durably(self, table: Any) -> Iterator[None]:
@@ -259,10 +259,10 @@ class Table:
         yield
         durable.newer(folder, began)
 
-    def _texts(self, given: Any) -> dict[str, str]:
+    def _texts(self, java_map: Any) -> dict[str, str]:
         """A map of Java's, in one call: entry by entry, PySpark takes tens of milliseconds to find where it ends."""
         mapper = self._jvm.com.fasterxml.jackson.databind.ObjectMapper()
-        return dict(json.loads(mapper.writeValueAsString(given)))
+        return dict(json.loads(mapper.writeValueAsString(java_map)))
 
     @property
     def _jvm(self) -> Any:
@@ -340,10 +340,10 @@ def telling(what: str) -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        told = _translated(error, what)
-        if told is None:
+        translated = _translated(error, what)
+        if translated is None:
             raise
-        raise told from error
+        raise translated from error
 
 
 def _translated(error: Exception, what: str) -> LaminaError | None:

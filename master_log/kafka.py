@@ -101,7 +101,7 @@ class Brokers:
 
     def topic_ids(self, *topics: str) -> dict[str, str]:
         """The ids of those topics that there are."""
-        return {topic: str(found["topic_id"]) for topic, found in self._describe(topics).items()}
+        return {topic: str(description["topic_id"]) for topic, description in self._describe(topics).items()}
 
     def partitions(self, topic: str) -> tuple[int, ...]:
         """The numbers of the topic's partitions, ascending."""
@@ -117,8 +117,8 @@ class Brokers:
 
     def at_time(self, topic: str, milliseconds: int) -> Offsets:
         """For each partition, the first record with this Kafka timestamp or a later one; its end if it has none."""
-        found, latest = self._offsets([topic], milliseconds), self.latest(topic)
-        return latest.updated({at: offset for at, offset in found.items() if offset >= 0})
+        offsets, latest = self._offsets([topic], milliseconds), self.latest(topic)
+        return latest.updated({at: offset for at, offset in offsets.items() if offset >= 0})
 
     def undecided(self, committed: Offsets) -> list[Undecided]:
         """What is written and not committed, above the `latest` of a topic; what was committed after it waits, too."""
@@ -148,8 +148,8 @@ class Brokers:
                 consumer.seek(KafkaTopicPartition(*at), offset)
             deadline = time.monotonic() + SAMPLE_SECONDS
             while len(times) < len(offsets) and time.monotonic() < deadline:
-                for at, found in consumer.poll(timeout_ms=200).items():
-                    times.setdefault(TopicPartition(at.topic, at.partition), found[0].timestamp / 1000)
+                for at, records in consumer.poll(timeout_ms=200).items():
+                    times.setdefault(TopicPartition(at.topic, at.partition), records[0].timestamp / 1000)
         except (KafkaError, ValueError, OverflowError) as error:
             raise unreachable(self.bootstrap_servers, [str(error)]) from error
         finally:
@@ -158,8 +158,8 @@ class Brokers:
 
     def newest(self, topics: Sequence[str], records: int) -> dict[str, list[bytes | None]]:
         """Values of about as many of each topic's newest records; see `newest_records`."""
-        found = self.newest_records(topics, records)
-        return {topic: [value for _, value in pairs] for topic, pairs in found.items()}
+        records_of = self.newest_records(topics, records)
+        return {topic: [value for _, value in pairs] for topic, pairs in records_of.items()}
 
     def newest_records(self, topics: Sequence[str], records: int) -> dict[str, list[tuple[bytes | None, bytes | None]]]:
         """Keys and values of about as many of each topic's newest records, in the order of their times.
@@ -174,9 +174,9 @@ class Brokers:
             if begins[at] < end:
                 share = -(-records // partitions[at.topic])
                 starts[KafkaTopicPartition(at.topic, at.partition)] = (max(begins[at], end - share), end)
-        found: dict[str, list[Any]] = {topic: [] for topic in topics}
+        records_of: dict[str, list[Any]] = {topic: [] for topic in topics}
         if not starts:
-            return found
+            return records_of
         consumer = self._consumer()
         try:
             consumer.assign(list(starts))
@@ -184,15 +184,17 @@ class Brokers:
                 consumer.seek(at, start)
             deadline = time.monotonic() + SAMPLE_SECONDS
             while starts and time.monotonic() < deadline:
-                for at, given in consumer.poll(timeout_ms=200).items():
-                    found[at.topic] += given
+                for at, polled in consumer.poll(timeout_ms=200).items():
+                    records_of[at.topic] += polled
                 starts = {at: span for at, span in starts.items() if consumer.position(at) < span[1]}
         except KafkaError as error:
             raise unreachable(self.bootstrap_servers, [str(error)]) from error
         finally:
             consumer.close()
-        in_order = {topic: sorted(records, key=lambda record: record.timestamp) for topic, records in found.items()}
-        return {topic: [(each.key, each.value) for each in records] for topic, records in in_order.items()}
+        in_order = {
+            topic: sorted(records, key=lambda record: record.timestamp) for topic, records in records_of.items()
+        }
+        return {topic: [(record.key, record.value) for record in records] for topic, records in in_order.items()}
 
     def removed(self, since: Offsets) -> OffsetRange:
         """What the brokers no longer hold of the records at or above `since`; a partition without loss is left out.
@@ -213,8 +215,8 @@ class Brokers:
         """The epoch of each partition's leader, as the brokers know it."""
         return {
             TopicPartition(name, int(partition["partition_index"])): int(partition["leader_epoch"])
-            for name, found in self._describe(topics).items()
-            for partition in found["partitions"]
+            for name, description in self._describe(topics).items()
+            for partition in description["partitions"]
         }
 
     def tails(self, below: Offsets, epochs: Epochs | None = None) -> dict[TopicPartition, str]:
@@ -229,44 +231,44 @@ class Brokers:
         except UnknownTopicOrPartitionError as error:  # a broker that has just started may not know its topics yet
             raise unreachable(self.bootstrap_servers, [str(error)]) from error
 
-    def differing(self, below: Offsets, known: Tails) -> list[Differs]:
+    def differing(self, below: Offsets, expected: Tails) -> list[Differs]:
         """The partitions in which something else stands below these offsets than is known, or nothing any more.
 
         What retention has removed, and what the compaction of the topic rewrites, cannot be compared; but no compaction
         moves the end of a partition.
         """
-        asked = Offsets({at: offset for at, offset in below.items() if at in known})
-        other = self._other(asked, known)
-        return self._other(Offsets({each.at: each.offset for each in other}), known) if other else []
+        asked = Offsets({at: offset for at, offset in below.items() if at in expected})
+        other = self._other(asked, expected)
+        return self._other(Offsets({partition.at: partition.offset for partition in other}), expected) if other else []
 
-    def _other(self, below: Offsets, known: Tails) -> list[Differs]:
+    def _other(self, below: Offsets, expected: Tails) -> list[Differs]:
         now = self.tails(below)
-        other = [at for at in below if now.get(at) != known[at]]
+        other = [at for at in below if now.get(at) != expected[at]]
         if not other:
             return []
         topic = other[0].topic
         earliest, latest = self.earliest(topic), self.latest(topic)
-        ended, found, silent = [], [], []
+        ended, replaced, silent = [], [], []
         for at in other:
             end = latest.get(at, 0)
             if end < below[at]:
-                ended.append(Differs(at, below[at], known[at], f"the end of the topic at {end}"))
+                ended.append(Differs(at, below[at], expected[at], f"the end of the topic at {end}"))
             elif at in now:
-                found.append(Differs(at, below[at], known[at], now[at]))
+                replaced.append(Differs(at, below[at], expected[at], now[at]))
             elif earliest.get(at, 0) < below[at]:
                 silent.append(f"{topic}: what it holds below {below[at]} is not to be had")
-        if (found or silent) and self.retention(topic).compacted:
+        if (replaced or silent) and self.retention(topic).compacted:
             return ended
         if silent:
             raise unreachable(self.bootstrap_servers, silent)
-        return ended + found
+        return ended + replaced
 
     def retention(self, topic: str) -> Retention:
         """How long the topic keeps records and how large they may be."""
-        found = self.retentions([topic])
-        if topic not in found:
+        retentions = self.retentions([topic])
+        if topic not in retentions:
             raise self._no_topic(topic)
-        return found[topic]
+        return retentions[topic]
 
     def retentions(self, topics: Sequence[str]) -> dict[str, Retention]:
         """The retention of each topic that is there and may be described, in one request."""
@@ -280,7 +282,7 @@ class Brokers:
         )
         asked = [ConfigResource(ConfigResourceType.TOPIC, topic, dict.fromkeys(names)) for topic in topics]
         answer = self._ask(lambda client: client.describe_configs(asked, config_filter="all")) if asked else {}
-        return {topic: _retention(found) for topic, found in answer.get("topic", {}).items() if found}
+        return {topic: _retention(settings) for topic, settings in answer.get("topic", {}).items() if settings}
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str] | None = None) -> bool:
         """Creates the topic and waits until it can be read and written; False, and nothing done, when it exists."""
@@ -315,12 +317,12 @@ class Brokers:
         try:
             consumer.assign([at])
             consumer.seek(at, offset)
-            found = consumer.poll(timeout_ms=PATIENCE_MS, max_records=1).get(at, [])
+            polled = consumer.poll(timeout_ms=PATIENCE_MS, max_records=1).get(at, [])
         except (KafkaError, ValueError, OverflowError):  # what cannot be decoded is one more reason to skip it
             return None
         finally:
             consumer.close()
-        return next(((record.key, record.value) for record in found if record.offset == offset), None)
+        return next(((record.key, record.value) for record in polled if record.offset == offset), None)
 
     def producer(self) -> Producer:
         """A producer whose records are written once each and acknowledged by all replicas."""
@@ -355,11 +357,11 @@ class Brokers:
 
     def _describe(self, topics: Sequence[str]) -> dict[str, dict[str, Any]]:
         """What the brokers say of each topic that is there."""
-        found = {}
+        descriptions = {}
         for topic in self._ask(lambda client: client.describe_topics(list(topics))):
             match topic["error_code"]:
                 case 0:
-                    found[str(topic["name"])] = topic
+                    descriptions[str(topic["name"])] = topic
                 case UnknownTopicOrPartitionError.errno:
                     pass
                 case code:
@@ -371,17 +373,17 @@ class Brokers:
                         evidence=error.__name__,
                         way_out="Give the user the right to describe the topic, or correct the topic's name.",
                     )
-        return found
+        return descriptions
 
     def _partitions(self, topics: Sequence[str]) -> list[KafkaTopicPartition]:
-        found = self._describe(topics)
+        descriptions = self._describe(topics)
         for topic in topics:
-            if topic not in found:
+            if topic not in descriptions:
                 raise self._no_topic(topic)
         return [
             KafkaTopicPartition(topic, int(partition["partition_index"]))
             for topic in topics
-            for partition in found[topic]["partitions"]
+            for partition in descriptions[topic]["partitions"]
         ]
 
     def _offsets(
@@ -389,10 +391,12 @@ class Brokers:
     ) -> Offsets:
         asked = dict.fromkeys(self._partitions(topics), which)
         try:
-            found = self._ask(lambda client: client.list_partition_offsets(asked, level))
+            answer = self._ask(lambda client: client.list_partition_offsets(asked, level))
         except UnknownTopicOrPartitionError as error:
             raise self._no_topic(", ".join(topics)) from error
-        return Offsets({TopicPartition(at.topic, at.partition): int(told.offset) for at, told in found.items()})
+        return Offsets(
+            {TopicPartition(at.topic, at.partition): int(position.offset) for at, position in answer.items()}
+        )
 
     def _no_topic(self, topic: str) -> LaminaError:
         return LaminaError(

@@ -1,8 +1,8 @@
-"""How a log's table is laid out, and why.
+"""Layout of a log's table, with the reasons for it.
 
 - Partitioned by `kafka_partition`. An archive run writes each Kafka partition in the order of its offsets, so a file
-  spans a range of offsets, and Iceberg's minimum and maximum of `kafka_offset` per file prune whatever lies beyond a
-  cut or outside a range. Days or hours would prune nothing here: cuts are offsets.
+  spans a range of offsets, and Iceberg's minimum and maximum of `kafka_offset` per file prune the files beyond a cut
+  or outside a range. Days or hours would prune nothing here, because cuts are offsets.
 - `kafka_value` and `kafka_key` carry no such statistics: nobody searches by them, and they would swell the manifests.
 """
 
@@ -39,8 +39,8 @@ PROPERTIES = {
     "write.distribution-mode": "none",
     "write.metadata.metrics.column.kafka_value": "none",
     "write.metadata.metrics.column.kafka_key": "none",
-    # A backup of the catalog names the metadata file of its moment: `maintain` removes them by age, and not a commit,
-    # which goes by their number.
+    # A backup of the catalog names the metadata file of its time. A commit would remove these files by their number,
+    # so only `maintain` removes them, by age.
     "write.metadata.delete-after-commit.enabled": "false",
     "write.metadata.previous-versions-max": "20",
     "write.metadata.compression-codec": "gzip",
@@ -48,19 +48,19 @@ PROPERTIES = {
 
 
 def fingerprint(source: Source) -> str:
-    """Of the text by which the source's records are parsed."""
+    """The fingerprint of the text that parses the source's records."""
     return hashlib.sha256(source.parse.encode()).hexdigest()[:16]
 
 
 def fitted(table: Table, source: Source, rows: DataFrame) -> DataFrame:
-    """The rows with the table's columns: one that is declared no more, or otherwise, is NULL."""
-    found = table.columns()
+    """The rows with the table's columns; a column that is no longer declared with its type is NULL."""
+    columns = table.columns()
     if table.properties()[PARSED_BY] == fingerprint(source):
-        return rows.select(*(col(spark_path(name)) for name in found))
-    given = {field.name: field.dataType.simpleString() for field in rows.schema}
+        return rows.select(*(col(spark_path(name)) for name in columns))
+    kinds = {field.name: field.dataType.simpleString() for field in rows.schema}
     return rows.select(
         *(
-            col(spark_path(name)) if given.get(name) == kind else lit(None).cast(kind).alias(name)
-            for name, kind in found.items()
+            col(spark_path(name)) if kinds.get(name) == kind else lit(None).cast(kind).alias(name)
+            for name, kind in columns.items()
         )
     )

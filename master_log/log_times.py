@@ -1,9 +1,9 @@
-"""The log time of records: the greatest Kafka timestamp of their partition at or below their offset.
+"""The log time of a record is the greatest Kafka timestamp in its partition at or below its offset.
 
-A producer sets a record's timestamp, so timestamps of a partition may fall. Log times never do, which makes
-(log time, partition, offset) one order of all records of a topic that agrees with offsets within each partition. It
-is a function of what is below a record, so both layers find the same: the batch layer from all records, the speed layer
-from those of a micro-batch and one number per partition that is stored with progress.
+A producer sets a record's timestamp, so timestamps may fall within a partition. Log times never fall, so
+(log time, partition, offset) orders all records of a topic and agrees with the offsets within each partition. A log
+time depends only on the records below it, so both layers compute the same: the batch layer from all records, the speed
+layer from those of a micro-batch and one number per partition that is stored with progress.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LogTimes = Mapping[TopicPartition, int]
-"""The log time that each partition has reached, in microseconds since 1970; a partition without records has none."""
+"""The log time reached by each partition, in microseconds since 1970; a partition without records is left out."""
 
 RAW_LOG_TIME = "log_time"
-"""The column of raw records that `Source.parse` of a table reads beside those of Kafka."""
+"""The extra column of raw records that a table's `Source.parse` reads."""
 
 
 def later(reached: LogTimes, since: LogTimes) -> dict[TopicPartition, int]:
-    """The log times that partitions have after records whose greatest timestamps are `since`.
+    """The log times after records whose greatest timestamps are `since`.
 
     >>> at = TopicPartition("t", 0)
     >>> later({at: 5}, {at: 3})[at], later({at: 5}, {at: 7})[at], later({}, {at: 3})[at]
@@ -36,31 +36,33 @@ def later(reached: LogTimes, since: LogTimes) -> dict[TopicPartition, int]:
 
 
 def of_raw(raw: DataFrame, topic: str, reached: LogTimes) -> DataFrame:
-    """Raw records of a topic with their log times; `reached` are those of the records below them."""
-    known = ", ".join(f"{at.partition}, timestamp_micros({time})" for at, time in reached.items() if at.topic == topic)
-    below = f", map({known})[partition]" if known else ""
+    """Raw records of a topic with their log times; `reached`: the log times of the records below them."""
+    reached_sql = ", ".join(
+        f"{at.partition}, timestamp_micros({time})" for at, time in reached.items() if at.topic == topic
+    )
+    below = f", map({reached_sql})[partition]" if reached_sql else ""
     highest = f"max(timestamp) OVER (PARTITION BY partition ORDER BY offset){below}"
     return raw.selectExpr("*", f"{f'greatest({highest})' if below else highest} AS {RAW_LOG_TIME}")
 
 
 def of_few(few: pa.Table, reached: LogTimes) -> pa.Table:
-    """The same for raw records at hand."""
+    """`of_raw` for records in memory."""
     import numpy as np
     import pyarrow as pa
 
     partitions, offsets = few["partition"].to_numpy(), few["offset"].to_numpy()
     times = few["timestamp"].cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
-    found = np.empty_like(times)
+    log_times = np.empty_like(times)
     for partition in np.unique(partitions):
         (rows,) = np.nonzero(partitions == partition)
         rows = rows[np.argsort(offsets[rows])]
         below = [time for at, time in reached.items() if at.partition == partition]
-        found[rows] = np.maximum(np.maximum.accumulate(times[rows]), max(below, default=times[rows[0]]))
-    return few.append_column(RAW_LOG_TIME, pa.array(found, pa.timestamp("us", "UTC")))
+        log_times[rows] = np.maximum(np.maximum.accumulate(times[rows]), max(below, default=times[rows[0]]))
+    return few.append_column(RAW_LOG_TIME, pa.array(log_times, pa.timestamp("us", "UTC")))
 
 
 def of_records(records: DataFrame, source: Source) -> DataFrame:
-    """Parsed records of a source, from its first on, with their log times if it is a table."""
+    """Parsed records of a source from its first record on, with log times if it is a table."""
     if source.kind != "table":
         return records
     highest = "max(kafka_timestamp) OVER (PARTITION BY kafka_partition ORDER BY kafka_offset)"

@@ -1,4 +1,4 @@
-"""How to prove who we are to Kafka's brokers, and to a schema registry."""
+"""Credentials for Kafka's brokers and for a schema registry."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 @dataclass(frozen=True)
 class Login:
-    """How to prove who we are to brokers that ask, and further options of Kafka's clients.
+    """Credentials for Kafka's brokers, and further options of Kafka's clients.
 
-    protocol: one of `PROTOCOLS`, or PLAINTEXT. mechanism: one of `MECHANISMS`; with OAUTHBEARER, `tokens` say who we
-    are, and with AWS_MSK_IAM, the machine's own credentials.
-    ca_file: PEM file of the authority that signed the brokers' certificates; None takes the system's.
+    protocol: one of `PROTOCOLS`, or PLAINTEXT. mechanism: one of `MECHANISMS`; OAUTHBEARER logs in by `tokens`, and
+    AWS_MSK_IAM by the machine's own credentials.
+    ca_file: PEM file of the authority that signed the brokers' certificates; None trusts the system's authorities.
     java, python: further options of Spark's client and of kafka-python, by their names there.
     """
 
@@ -50,13 +50,13 @@ class Login:
 
     @property
     def shown(self) -> str:
-        """The login in words, without a secret."""
+        """The login in words, without its secrets."""
         if self.protocol.startswith("SASL"):
             return f"the login as {self.tokens.client if self.tokens else self.user!r}"
         return f"the certificate in {self.certificate.file}" if self.certificate else "a connection without a login"
 
     def check(self) -> None:
-        """Raises LaminaError if a file or the token endpoint fails; a client's connection would only log it."""
+        """Raises LaminaError if a file or the token endpoint fails; a client would only log the failure."""
         if self.ca_file:
             check_authorities(self.ca_file)
         if self.tokens:
@@ -65,7 +65,7 @@ class Login:
             self.certificate.read()
 
     def for_client(self) -> dict[str, Any]:
-        """The options of kafka-python. Raises as `check`, and if a package is missing."""
+        """The options of kafka-python. Raises as `check` does, and if a package is missing."""
         self.check()
         options: dict[str, Any] = {"security_protocol": self.protocol}
         if self.protocol.startswith("SASL"):
@@ -83,7 +83,7 @@ class Login:
         return options | dict(self.python)
 
     def for_spark(self) -> dict[str, str]:
-        """The options of Spark's Kafka source. Raises as `check`."""
+        """The options of Spark's Kafka source. Raises as `check` does."""
         self.check()
         options = {"security.protocol": self.protocol}
         if self.protocol.startswith("SASL"):
@@ -95,19 +95,19 @@ class Login:
         return {f"kafka.{name}": value for name, value in (options | dict(self.java)).items()}
 
     def java_options(self) -> tuple[str, ...]:
-        """Options of each JVM that logs in: Kafka's client asks no token endpoint that is not named there."""
+        """Options for every JVM that logs in: Kafka's client only uses token endpoints that they name."""
         return (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.tokens.url}",) if self.tokens else ()
 
     def _jaas(self) -> str:
         if self.tokens:
-            said = {"clientId": self.tokens.client, "clientSecret": self.tokens.secret}
+            options = {"clientId": self.tokens.client, "clientSecret": self.tokens.secret}
             if self.tokens.scope:
-                said["scope"] = self.tokens.scope
+                options["scope"] = self.tokens.scope
             if self.tokens.ca_file:
-                said |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": self.tokens.ca_file}
+                options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": self.tokens.ca_file}
         else:
-            said = {} if self.mechanism == MSK else {"username": self.user, "password": self.password}
-        words = [f"{name}={_quoted(value)}" for name, value in said.items()]
+            options = {} if self.mechanism == MSK else {"username": self.user, "password": self.password}
+        words = [f"{name}={_quoted(value)}" for name, value in options.items()]
         return " ".join([_MODULES.get(self.mechanism, _SCRAM), "required", *words]) + ";"
 
     def _callbacks(self) -> dict[str, str]:
@@ -130,9 +130,9 @@ def _quoted(text: str) -> str:
 
 @dataclass(frozen=True)
 class Address:
-    """One address of a schema registry, with the login that it asks for, if it asks for one.
+    """One address of a schema registry, with its login, if it needs one.
 
-    url: up to the path under which `/schemas` is. ca_file, certificate, key: PEM files.
+    url: up to the path that holds `/schemas`. ca_file, certificate, key: PEM files.
     """
 
     url: str
@@ -145,11 +145,11 @@ class Address:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Those of each question."""
-        asked = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+        """The HTTP headers of every request."""
+        headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
         if self.token:
-            return asked | {"Authorization": f"Bearer {self.token}"}
+            return headers | {"Authorization": f"Bearer {self.token}"}
         if self.user:
             login = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
-            return asked | {"Authorization": f"Basic {login}"}
-        return asked
+            return headers | {"Authorization": f"Basic {login}"}
+        return headers

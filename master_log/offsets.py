@@ -164,8 +164,8 @@ class OffsetRange:
         begins = {at: min(self.start.get(at, 0), end) for at, end in self.end.items()}
         number = max(1, -(-sum(end - begins[at] for at, end in self.end.items()) // size))
         return [
-            Offsets({at: begins[at] + (end - begins[at]) * each // number for at, end in self.end.items()})
-            for each in range(1, number + 1)
+            Offsets({at: begins[at] + (end - begins[at]) * step // number for at, end in self.end.items()})
+            for step in range(1, number + 1)
         ]
 
     def parted(self, first: Offsets, held: Offsets) -> tuple[OffsetRange, list[OffsetRange]]:
@@ -188,7 +188,7 @@ class OffsetRange:
 
     def holds(self, skipped: Skipped) -> Skipped:
         """Those of the skipped offsets that lie in it."""
-        return frozenset(each for each in skipped if each[0] in self.end and self._has(*each))
+        return frozenset(record for record in skipped if record[0] in self.end and self._has(*record))
 
     def without(self, skipped: Skipped) -> tuple[OffsetRange, ...]:
         """Ranges that hold the same offsets but the skipped ones.
@@ -204,18 +204,18 @@ class OffsetRange:
             left_out = sorted(offset for there, offset in self.holds(skipped) if there == at)
             begins, ends = [self.start[at], *(offset + 1 for offset in left_out)], [*left_out, self.end[at]]
             parts[at] = list(zip(begins, ends, strict=True))
-        found = []
+        ranges = []
         for number in range(max(map(len, parts.values()), default=1)):
             there = {at: cut[number] for at, cut in parts.items() if number < len(cut)}
-            found.append(_range(there))
-        return tuple(found)
+            ranges.append(_range(there))
+        return tuple(ranges)
 
     def _has(self, at: TopicPartition, offset: int) -> bool:
         return self.start[at] <= offset < self.end[at]
 
 
 def _range(bounds: Mapping[TopicPartition, tuple[int, int]]) -> OffsetRange:
-    starts, ends = ({at: each[side] for at, each in bounds.items()} for side in (0, 1))
+    starts, ends = ({at: bound[side] for at, bound in bounds.items()} for side in (0, 1))
     return OffsetRange(Offsets(starts), Offsets(ends))
 
 

@@ -1,4 +1,4 @@
-"""Records on their way into Kafka."""
+"""Writes records to Kafka."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from master_log.client import PATIENCE_MS, Client, unreachable
 from view_algebra.errors import LaminaError
 
 IN_FLIGHT_BYTES = 32 * 1024 * 1024
-"""Records handed to the client and not yet acknowledged: kafka-python 3 keeps any number of them in memory."""
+"""Most bytes of unacknowledged records: kafka-python 3 would keep any number in memory."""
 
 
 class NotTaken(LaminaError):
@@ -22,9 +22,9 @@ class NotTaken(LaminaError):
 
 
 class Producer:
-    """Writes records: each once, acknowledged by all replicas, in bounded memory.
+    """Writes every record once, acknowledged by all replicas, in bounded memory.
 
-    A record that the brokers refuse raises when a later record is sent or at `flush`; what was sent before it is kept.
+    A refused record raises when a later record is sent, or at `flush`. Kafka keeps the records sent before it.
     """
 
     def __init__(self, brokers: Client) -> None:
@@ -32,7 +32,7 @@ class Producer:
         self._waiting: deque[tuple[Any, int]] = deque()
         self._waiting_bytes = 0
         self.acknowledged = 0
-        """Records from the first on that the brokers hold; some behind them may be there, too."""
+        """Number of first records that the brokers have acknowledged; they may hold some later ones as well."""
         try:
             self._client = KafkaProducer(
                 **brokers.options,
@@ -40,7 +40,7 @@ class Producer:
                 enable_idempotence=True,
                 linger_ms=10,
                 batch_size=256 * 1024,
-                max_request_size=64 * 1024 * 1024,  # how large a record may be is for the topic to say
+                max_request_size=64 * 1024 * 1024,  # the topic limits a record's size
                 max_block_ms=4 * PATIENCE_MS,
                 bootstrap_timeout_ms=PATIENCE_MS,
                 allow_auto_create_topics=False,
@@ -66,9 +66,9 @@ class Producer:
         partition: int | None = None,
         headers: Sequence[tuple[str, bytes]] = (),
     ) -> None:
-        """Hands a record over; waits when too much is on its way.
+        """Sends a record; waits while too many bytes are unacknowledged.
 
-        Without `partition`, records of one key go to one partition (murmur2, as Kafka's own producer does it).
+        Without `partition`, records of one key go to one partition (murmur2, as in Kafka's own producer).
         """
         size = len(value or b"") + len(key or b"")
         try:
@@ -81,7 +81,7 @@ class Producer:
             self._await_oldest(topic)
 
     def flush(self) -> None:
-        """Returns when the brokers hold every record that was sent."""
+        """Waits until the brokers hold every record that was sent."""
         while self._waiting:
             self._await_oldest("the last records")
 

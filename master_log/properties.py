@@ -1,4 +1,4 @@
-"""Texts in the format of Java's properties, in which Kafka's clients and Spark are configured."""
+"""Java's properties format, in which Kafka's clients and Spark are configured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def properties(text: str) -> dict[str, str]:
-    r"""The keys and values, as `java.util.Properties` reads them; of a key that occurs twice, the last value.
+    r"""The keys and values as `java.util.Properties` reads them; the last value of a repeated key wins.
 
     >>> properties("# ours\nsasl.mechanism=PLAIN\nspark.driver.memory  4g\na: b=c\n")
     {'sasl.mechanism': 'PLAIN', 'spark.driver.memory': '4g', 'a': 'b=c'}
@@ -24,23 +24,23 @@ def properties(text: str) -> dict[str, str]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Lines without comments; one that ends in a backslash goes on with the next."""
-    begun = ""
+    """Lines without comments; a line that ends in a backslash continues on the next."""
+    whole = ""
     continues = False
     for line in re.split(r"\r\n|\r|\n", text):
         stripped = line.lstrip(_BLANK)
         if not continues and stripped.startswith(("#", "!")):
             continue
         continues = (len(stripped) - len(stripped.rstrip("\\"))) % 2 == 1
-        begun += stripped[:-1] if continues else stripped
+        whole += stripped[:-1] if continues else stripped
         if not continues:
-            yield begun
-            begun = ""
-    yield begun
+            yield whole
+            whole = ""
+    yield whole
 
 
 def _unescaped(text: str) -> str:
-    def letter(found: re.Match[str]) -> str:
-        return chr(int(found[1], 16)) if found[1] else _LETTERS.get(found[2], found[2])
+    def letter(escape: re.Match[str]) -> str:
+        return chr(int(escape[1], 16)) if escape[1] else _LETTERS.get(escape[2], escape[2])
 
     return _ESCAPE.sub(letter, text)

@@ -1,4 +1,4 @@
-"""What every question over HTTP has in common: no redirection, which would take a login to another host."""
+"""HTTP requests that follow no redirect, which would send a login to another host."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, build_opener
 
 LONGEST = 10 * 1024 * 1024
-"""Bytes of an answer that are read, at the most."""
+"""Most bytes that are read of an answer."""
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -16,5 +16,5 @@ class _NoRedirect(HTTPRedirectHandler):
 
 
 def opener(trusted: SSLContext) -> OpenerDirector:
-    """What asks a question."""
+    """Opens requests over TLS by the certificates that `trusted` accepts."""
     return build_opener(HTTPSHandler(context=trusted), _NoRedirect())

@@ -66,9 +66,9 @@ class StopsAt(LaminaError):
 class Unreadable(StopsAt):
     """A record that Spark cannot read."""
 
-    def __init__(self, source: Source, at: TopicPartition, offset: int, said: str) -> None:
+    def __init__(self, source: Source, at: TopicPartition, offset: int, evidence: str) -> None:
         then = "Repeat the command that met it; the speed layer, too, where it has ended."
-        super().__init__("cannot be read", source, at, offset, said, then)
+        super().__init__("cannot be read", source, at, offset, evidence, then)
 
 
 def stream(
@@ -117,15 +117,15 @@ def unreadable(
     It reads none where Java does not trust a certificate, or a worker reaches no broker: that is no record's fault, and
     to skip one would lose it. Found by halving, so that all that is read is about twice the range.
     """
-    said = ""
+    evidence = ""
 
     def reads(at: TopicPartition, start: int, end: int) -> bool:
-        nonlocal said
+        nonlocal evidence
         part = OffsetRange(Offsets({at: start}), Offsets({at: end}))
         try:
             kafka_range(spark, brokers, source, part, skipped).write.format("noop").mode("overwrite").save()
         except SPARK_ERRORS as error:
-            said = cause(str(error))
+            evidence = cause(str(error))
             brokers.latest(source.topic)  # raises where it is not the record but the brokers
             return False
         return True
@@ -141,7 +141,7 @@ def unreadable(
             low, high = (middle, high) if reads(at, low, middle) else (low, middle)
         if not reads(at, low, high):
             is_gone = brokers.earliest(source.topic)[at] > low  # retention was faster, which its own error says
-            return None if is_gone else Unreadable(source, at, low, said)
+            return None if is_gone else Unreadable(source, at, low, evidence)
     return None
 
 
@@ -228,8 +228,8 @@ def _without_with(rows: DataFrame) -> DataFrame:
     spark: Any = rows.sparkSession
     inline = spark._jvm.org.apache.spark.sql.catalyst.optimizer.InlineCTE(False, False)  # noqa: SLF001 (not in pyspark)
     plan: Any = inline.apply(rows._jdf.queryExecution().analyzed())  # noqa: SLF001
-    made = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)  # noqa: SLF001
-    return DataFrame(made, rows.sparkSession)
+    dataset = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)  # noqa: SLF001
+    return DataFrame(dataset, rows.sparkSession)
 
 
 def below(end: Offsets, start: Offsets) -> OffsetRange:

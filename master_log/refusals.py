@@ -1,4 +1,4 @@
-"""Why an archive run, or a reader of the log, is refused; each with what was found and the way out."""
+"""Errors that refuse an archive run or a reader of the log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from view_algebra.errors import LaminaError
 
 
 def no_log(source: Source) -> LaminaError:
-    """Nobody has archived a record of it."""
+    """No record of the source has been archived."""
     return LaminaError(
         f"{source.name}: there is no log of topic {source.topic}",
         way_out="Run `lamina archive`, which opens it.",
@@ -19,16 +19,16 @@ def no_log(source: Source) -> LaminaError:
 
 
 def says_nothing(source: Source, evidence: str) -> LaminaError:
-    """Its snapshots have lost what it holds."""
+    """No snapshot of the log records the offsets that it holds."""
     return LaminaError(
         f"{source.name}: its log does not say which offsets it holds",
         evidence=evidence,
-        way_out="Make one by `lamina archive` current again (CALL … set_current_snapshot): docs/operations.md.",
+        way_out="Make a snapshot by `lamina archive` current again (CALL … set_current_snapshot): docs/operations.md.",
     )
 
 
 def too_short(source: Source, held: Offsets, wanted: Offsets) -> LaminaError:
-    """Its log ends below the cut."""
+    """The log ends below the cut."""
     return LaminaError(
         f"{source.name}: its log does not reach the cut",
         evidence=f"Held: {held or 'nothing'}.\nWanted: {wanted}.",
@@ -37,7 +37,7 @@ def too_short(source: Source, held: Offsets, wanted: Offsets) -> LaminaError:
 
 
 def begins_after(source: Source, first: Offsets, wanted: Offsets) -> LaminaError:
-    """Its log begins above what is wanted of it."""
+    """The log begins above the requested records."""
     return LaminaError(
         f"{source.name}: its log does not hold the first records of the source",
         evidence=f"It begins at {first}.\nWanted: from {wanted}.",
@@ -46,28 +46,28 @@ def begins_after(source: Source, first: Offsets, wanted: Offsets) -> LaminaError
 
 
 def ends_before(source: Source, latest: Offsets, wanted: Offsets) -> LaminaError:
-    """Its topic ends below what is wanted of it."""
+    """The topic ends below the requested records."""
     return LaminaError(
-        f"{source.name}: topic {source.topic} ends before the records that are wanted",
+        f"{source.name}: topic {source.topic} ends before the requested records",
         evidence=f"Found: {latest}.\nWanted: {wanted}.",
         way_out="The brokers lost records, or are not the ones that were read before: correct LAMINA_KAFKA.",
     )
 
 
-def another_topic(source: Source, topic_id: str | None, known: str) -> LaminaError:
-    """Its topic is not the one that its log is of."""
-    found = f"topic id {topic_id}" if topic_id else "no such topic"
+def another_topic(source: Source, topic_id: str | None, wanted: str) -> LaminaError:
+    """The topic is not the one that the log was archived from."""
+    actual = f"topic id {topic_id}" if topic_id else "no such topic"
     return LaminaError(
         f"{source.name}: topic {source.topic} is not the one whose records its log holds",
-        evidence=f"Found: {found}.\nWanted: topic id {known}.",
-        way_out="The topic was deleted and created again, or LAMINA_KAFKA names other brokers. Its offsets "
-        "start anew, so it cannot continue this log: declare the source with a topic of another name, or drop"
+        evidence=f"Found: {actual}.\nWanted: topic id {wanted}.",
+        way_out="The topic was deleted and created again, or LAMINA_KAFKA names other brokers. Its new offsets "
+        "cannot continue this log: declare the source with a topic of another name, or drop"
         " it and its views and declare them again, which begins a new log.",
     )
 
 
 def changed_meanwhile(source: Source, evidence: str) -> LaminaError:
-    """Somebody else has published meanwhile."""
+    """Another run has published meanwhile."""
     return LaminaError(
         f"{source.name}: its log changed while records were archived",
         evidence=evidence,
@@ -76,7 +76,7 @@ def changed_meanwhile(source: Source, evidence: str) -> LaminaError:
 
 
 def holds_others(source: Source, differing: Sequence[Differs]) -> LaminaError:
-    """The log has records whose offsets Kafka may have given to others."""
+    """The log holds records whose offsets Kafka may have given to other records."""
     return LaminaError(
         f"{source.name}: Kafka has lost records of {source.topic} that the master log holds",
         evidence="\n".join(map(str, differing)),
@@ -88,7 +88,7 @@ def holds_others(source: Source, differing: Sequence[Differs]) -> LaminaError:
 
 
 def counted_others(source: Source, differing: Sequence[Differs]) -> LaminaError:
-    """The views have."""
+    """The views counted records whose offsets Kafka may have given to other records."""
     return LaminaError(
         f"{source.name}: Kafka has lost records of {source.topic} that were counted",
         evidence="\n".join(map(str, differing)),
@@ -97,7 +97,7 @@ def counted_others(source: Source, differing: Sequence[Differs]) -> LaminaError:
 
 
 def gone(source: Source, lost: OffsetRange) -> LaminaError:
-    """Kafka has removed records that the log lacks."""
+    """Kafka has removed records that were never archived."""
     listed = "\n".join(
         f"Partition {at.partition}: the offsets from {lost.start[at]} up to {end} (not including it)."
         for at, end in lost.end.items()
@@ -107,5 +107,5 @@ def gone(source: Source, lost: OffsetRange) -> LaminaError:
         evidence=listed,
         way_out="Set the topic's retention.ms to -1, or raise it and archive more often: it counts from each record's"
         f" own timestamp. To continue without these records, run `lamina archive {source.name} --accept-loss`, which"
-        " writes down what is lost.",
+        " records the loss.",
     )

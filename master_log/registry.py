@@ -67,20 +67,20 @@ class Registry:
 
         patient: asks again for one that is not there, for some seconds; otherwise raises at once.
         """
-        found = {id: self._schema(id) for id in sorted(ids)}
-        if not patient and (missing := [id for id, schema in found.items() if schema is None]):
+        schemas = {id: self._schema(id) for id in sorted(ids)}
+        if not patient and (missing := [id for id, schema in schemas.items() if schema is None]):
             raise RegistryAway(f"it has no schema {', '.join(missing[:5])} yet")
         for pause in ASKED_AGAIN:
-            if missing := [id for id, schema in found.items() if schema is None]:
+            if missing := [id for id, schema in schemas.items() if schema is None]:
                 time.sleep(pause)
-                found |= {id: self._schema(id) for id in missing}
-        if found and not any(found.values()) and self._is_empty():
+                schemas |= {id: self._schema(id) for id in missing}
+        if schemas and not any(schemas.values()) and self._is_empty():
             raise RegistryAway(
-                f"it has no schema {', '.join(sorted(found)[:5])}, and lists no subject",
+                f"it has no schema {', '.join(sorted(schemas)[:5])}, and lists no subject",
                 "Wait until it has loaded its schemas, let its user list the subjects, or correct"
                 " LAMINA_SCHEMA_REGISTRY; if the record is at fault, `lamina skip` skips it.",
             )
-        return found
+        return schemas
 
     def _is_empty(self) -> bool:
         """True if an address lists no subjects, and no other lists any: nobody has written records with its schemas."""
@@ -88,24 +88,24 @@ class Registry:
         return [] in listed and not any(listed)
 
     def _schema(self, id: str) -> Schema | None:
-        found = self._asked(f"/schemas/{'guids' if '-' in id else 'ids'}/{id}")
-        return None if found is None else self._with_references(found)
+        answer = self._asked(f"/schemas/{'guids' if '-' in id else 'ids'}/{id}")
+        return None if answer is None else self._with_references(answer)
 
-    def _with_references(self, found: _Answer) -> Schema:
-        return Schema(found.kind, found.text, tuple(self._references(found)))
+    def _with_references(self, answer: _Answer) -> Schema:
+        return Schema(answer.kind, answer.text, tuple(self._references(answer)))
 
     def newest(self, subject: str) -> tuple[int, Schema] | None:
         """The newest schema of a subject, with its id; None if the registry has no such subject."""
-        found = self._asked(f"/subjects/{quote(subject, safe='')}/versions/latest")
-        return None if found is None else (found.id, self._with_references(found))
+        answer = self._asked(f"/subjects/{quote(subject, safe='')}/versions/latest")
+        return None if answer is None else (answer.id, self._with_references(answer))
 
     def _references(
-        self, found: _Answer, around: tuple[str, ...] = (), seen: set[str] | None = None
+        self, answer: _Answer, around: tuple[str, ...] = (), seen: set[str] | None = None
     ) -> Iterator[tuple[str, str]]:
         """The texts of the schemas that one names, each once, those before that these name themselves."""
         seen = set() if seen is None else seen
-        for each in found.references:
-            path = f"/subjects/{quote(each.subject, safe='')}/versions/{each.version}"
+        for reference in answer.references:
+            path = f"/subjects/{quote(reference.subject, safe='')}/versions/{reference.version}"
             if path in around:
                 raise RegistryAway(f"{path} refers to itself")
             if path in seen:
@@ -115,15 +115,15 @@ class Registry:
             if named is None:
                 raise RegistryAway(f"it has no {path}, to which another schema refers")
             yield from self._references(named, (*around, path), seen)
-            yield each.name, named.text
+            yield reference.name, named.text
 
     def _asked(self, path: str) -> _Answer | None:
         """The answer of the first address that gives one; None if all say that there is no such thing."""
         failures = []
         for address in self.addresses:
             try:
-                if (found := _answer(address, path)) is not None:
-                    return found
+                if (answer := _answer(address, path)) is not None:
+                    return answer
             except (OSError, HTTPException, ValueError) as error:
                 failures.append(f"{address.url}: {error}")
         if failures:
@@ -213,10 +213,10 @@ class _Answer(BaseModel):
 
 def _object(answer: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(answer)
+        value = json.loads(answer)
     except ValueError:
         _no_registry(answer)
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _no_registry(answer: bytes) -> NoReturn:

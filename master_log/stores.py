@@ -1,4 +1,4 @@
-"""Object storage under the master log: what is in it, and the reasons for which it refuses a request."""
+"""Object storage under the master log, and its reasons for refusing a request."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import re
 from typing import NamedTuple
 
 SCHEMES = ("s3", "gs", "abfss")
-"""Those of the locations that Iceberg reaches with the client of a store, and not through Hadoop."""
+"""URI schemes that Iceberg reaches with a store's own client, not through Hadoop."""
 
 FILES_BY_SCHEME = "org.apache.iceberg.io.ResolvingFileIO"
-"""Opens each file by the scheme of its name: a log that was begun in another place is still read there."""
+"""Opens each file by the scheme of its name, so a log that began in another place is still read there."""
 
 SKEW_MS = 15 * 60 * 1000
-"""A store stamps its files, and its clock may differ from ours by so much: AWS refuses requests from further away."""
+"""Largest difference between a store's clock, which stamps its files, and ours: AWS refuses requests beyond it."""
 
 CLIENT = "software.amazon.awssdk"
-"""Is in every error of S3's client."""
+"""Part of every error of S3's client."""
 
 
 def holds(location: str) -> bool:
-    """True if a file or folder is in object storage."""
+    """True if the file or folder is in object storage."""
     return location.partition(":")[0] in SCHEMES
 
 
 class Reason(NamedTuple):
-    """A text in the error of S3's client, what it means, and what to do."""
+    """A pattern in an error of S3's client, its meaning, and the way out."""
 
     says: re.Pattern[str]
     what: str
@@ -34,12 +34,12 @@ class Reason(NamedTuple):
 REASONS = (
     Reason(
         re.compile(r"NoSuchBucket|The specified bucket does not exist"),
-        "the bucket of the warehouse is not there",
+        "the bucket of the warehouse does not exist",
         "Make the bucket, or correct LAMINA_WAREHOUSE",
     ),
     Reason(
         re.compile(r"Unable to load region"),
-        "S3's client knows no region",
+        "S3's client has no region",
         "Set AWS_REGION, in the environment of each machine that runs Spark, or client.region in"
         " LAMINA_WAREHOUSE_OPTIONS",
     ),
@@ -67,15 +67,15 @@ REASONS = (
     ),
     Reason(
         re.compile(r'No FileSystem for scheme "\w+"|Invalid S3 URI.*'),
-        "its files are not where LAMINA_WAREHOUSE says",
-        "Set LAMINA_WAREHOUSE to the place where the log was begun: a log stays there, and its metadata name it",
+        "its files are not at LAMINA_WAREHOUSE",
+        "Set LAMINA_WAREHOUSE to the location where the log was created: a log cannot move, its metadata name it",
     ),
 )
-"""The first that applies is the reason; the general ones are last."""
+"""The first pattern that matches gives the reason; the general ones come last."""
 
 
 def reason(text: str) -> Reason | None:
-    """What keeps the object storage of an error's text from answering; None if the error is another's."""
+    """The reason in an error's text; None if the error does not come from object storage."""
     if CLIENT not in text and "No FileSystem for scheme" not in text:
         return None
-    return next((each for each in REASONS if each.says.search(text)), None)
+    return next((reason for reason in REASONS if reason.says.search(text)), None)

@@ -1,9 +1,9 @@
-"""Tails: what stands last below an offset in Kafka, by which a log that lost its end is told from one that grew.
+"""Tails tell a log that lost its end from a log that grew.
 
 A broker that lost records (a power cut before they were on disk, a leader elected without them) gives their offsets to
-other records. Nothing in the offsets shows it. So whoever has counted or kept the records below an offset keeps the
-tail there, too: the batch that holds the offset before it, as the broker describes it. A topic that is not compacted
-never changes a batch, so while the tail is the same, so is every record below it.
+other records, and the offsets do not show it. The tail below an offset is the batch that holds the offset before it, as
+the broker describes that batch. Code that counts or archives the records below an offset stores the tail with it. A
+topic that is not compacted never changes a batch, so an unchanged tail means that every record below it is unchanged.
 """
 
 from __future__ import annotations
@@ -17,32 +17,34 @@ from datetime import UTC, datetime, timedelta
 from master_log.offsets import TopicPartition
 
 Tails = Mapping[TopicPartition, str]
-"""The tail of each partition below an offset that goes with it; a partition whose tail is not known is left out."""
+"""The tail of each partition, below an offset that is stored with it; a partition without a known tail is left out."""
 
 HEADER = struct.Struct(">qiibIhiqq")
-"""A batch: base offset, length, leader epoch, format, checksum, attributes, last offset − base, first and last time."""
+"""Header of a batch: base offset, length, leader epoch, format, checksum, attributes, last offset − base, two times."""
 
 _FORMAT = 2
 
 
 @dataclass(frozen=True)
 class Differs:
-    """A partition whose tail below `offset` is no longer the one that is known; `found` says what is there."""
+    """A partition whose tail below `offset` has changed from `expected` to `actual`."""
 
     at: TopicPartition
     offset: int
-    known: str
-    found: str
+    expected: str
+    actual: str
 
     def __str__(self) -> str:
-        return f"Partition {self.at.partition}, below offset {self.offset}: expected {self.known}; found {self.found}."
+        return (
+            f"Partition {self.at.partition}, below offset {self.offset}: expected {self.expected}; found {self.actual}."
+        )
 
 
 def tail(batch: bytes, offset: int) -> str | None:
-    """The first batch of what a broker sent, in words, where it holds the offset before `offset`.
+    """The first batch of a broker's answer, in words; None unless it holds the offset before `offset`.
 
-    Offsets, leader epoch and checksum (of all records, their times and their producer): two batches in which all of
-    these are alike are the same batch.
+    The words give offsets, leader epoch and checksum (of all records, their times and their producer). Two batches
+    that agree in all of these are the same batch.
     """
     if len(batch) < HEADER.size:
         return None
@@ -70,7 +72,7 @@ def to_json(tails: Tails) -> str:
 def from_json(text: str) -> dict[TopicPartition, str]:
     """The tails that `to_json` wrote."""
     return {
-        TopicPartition(topic, int(number)): held
-        for topic, of in json.loads(text).items()
-        for number, held in of.items()
+        TopicPartition(topic, int(number)): batch
+        for topic, batches in json.loads(text).items()
+        for number, batch in batches.items()
     }

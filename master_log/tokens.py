@@ -1,6 +1,6 @@
-"""Tokens of OAuth 2, by which Kafka's brokers know a client (OAUTHBEARER): fetched with the client's credentials.
+"""OAuth 2 tokens that identify a client to Kafka's brokers (OAUTHBEARER), fetched with the client's credentials.
 
-Java's client fetches its own, from the same endpoint.
+Java's client fetches tokens of its own from the same endpoint.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from master_log.questions import LONGEST, opener
 from view_algebra.errors import LaminaError
 
 ANSWER_SECONDS = 5.0
-"""How long an endpoint may take: a connection to a broker waits for it."""
+"""Seconds an endpoint may take: a connection to a broker waits for it."""
 
 RENEWED_AT = 0.8
-"""The share of a token's life after which another is fetched: that of Java's client."""
+"""Share of a token's life after which it is renewed, as in Java's client."""
 
 
 @dataclass(frozen=True)
 class TokenEndpoint:
-    """Where a client gets its tokens (RFC 6749, 4.4). ca_file: PEM of the authority that signed its certificate."""
+    """The endpoint that issues a client's tokens (RFC 6749, 4.4). ca_file: PEM of the endpoint's authority."""
 
     url: str
     client: str
@@ -40,7 +40,7 @@ class TokenEndpoint:
     ca_file: str | None = None
 
     def fetch(self) -> tuple[str, float]:
-        """A new token, and the seconds for which it is valid.
+        """Fetches a token; returns it with the seconds for which it is valid.
 
         Raises KafkaAway if the endpoint does not answer, and LaminaError if it refuses, or answers something else.
         """
@@ -94,7 +94,7 @@ class TokenEndpoint:
 
 
 def _without_values(body: bytes) -> str:
-    """What an answer is: of JSON no value, which may be a token."""
+    """An answer in words, without any JSON value, which may be a token."""
     try:
         answer = json.loads(body)
     except ValueError:
@@ -103,7 +103,7 @@ def _without_values(body: bytes) -> str:
 
 
 class Tokens:
-    """The tokens of one endpoint: each is used until most of its life has passed; threads may share it."""
+    """The tokens of one endpoint. A token is used for most of its life; threads may share this object."""
 
     def __init__(self, endpoint: TokenEndpoint, clock: Callable[[], float] = time.monotonic) -> None:
         self._endpoint, self._clock = endpoint, clock
@@ -111,7 +111,7 @@ class Tokens:
         self._fetching = threading.Lock()
 
     def token(self) -> str:
-        """A token that is valid. The one in use serves on while the endpoint fails to renew it. Raises as `fetch`."""
+        """A valid token: the current one stays in use while the endpoint fails to renew it. Raises as `fetch` does."""
         with self._fetching:
             now = self._clock()
             if now >= self._renewed_at:
@@ -136,7 +136,7 @@ def provider(endpoint: TokenEndpoint) -> Any:
 
 
 def _reason(body: bytes) -> str:
-    """The words of an OAuth error (RFC 6749, 5.2); of any other answer nothing is repeated."""
+    """The words of an OAuth error (RFC 6749, 5.2); empty for any other answer, which may hold a secret."""
     try:
         answer = json.loads(body)
         return ": ".join(str(answer[name]) for name in ("error", "error_description") if name in answer)

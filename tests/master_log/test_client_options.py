@@ -82,7 +82,7 @@ def test_options_of_java_are_given_to_both_clients() -> None:
         ("conections.max.idle.ms=1", "sets conections.max.idle.ms, which Kafka's clients do not know"),
         ("connections.max.idle.ms=x", "to 'x', which is not a number"),
         ("sasl.mechanism=PLAIN", "security.protocol is PLAINTEXT"),
-        ("security.protocol=SASL_SSL", "logs in by GSSAPI, which Lamina cannot"),
+        ("security.protocol=SASL_SSL", "logs in by GSSAPI, which Lamina does not support"),
         ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN", "but not all of it"),
         ("security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER", "sets sasl.login.callback.handler.class"),
         ("security.protocol=SSL\nssl.truststore.location=/a.jks", "names a truststore of type JKS"),

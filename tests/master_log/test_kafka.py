@@ -212,7 +212,7 @@ def test_a_tail_is_the_batch_below_an_offset_however_large_it_is(
     other = {at: f"{tail} of another time" for at, tail in known.items()}
     assert [each.at.partition for each in brokers.differing(Offsets.of(name, {0: 1, 1: 1}), other)] == [0, 1]
     [beyond] = brokers.differing(Offsets.of(name, {0: 5}), known)
-    assert beyond.found == "the end of the topic at 4"
+    assert beyond.actual == "the end of the topic at 4"
     kafka_admin.delete_records({KafkaTopicPartition(name, 0): 1})
     assert [each.at.partition for each in brokers.differing(Offsets.of(name, {0: 1, 1: 1}), other)] == [1], "it is gone"
     kafka_admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, {"cleanup.policy": "compact"})])

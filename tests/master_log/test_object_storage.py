@@ -233,11 +233,11 @@ def test_a_store_that_cannot_be_reached_is_explained_and_nothing_is_lost(
     java_property("aws.disableEc2Metadata", "true")
     keys = ("s3.access-key-id", "s3.secret-access-key")
     cases = (
-        (elsewhere(spark_of_run, settings, warehouse="s3://nowhere/w"), "the bucket of the warehouse is not there"),
+        (elsewhere(spark_of_run, settings, warehouse="s3://nowhere/w"), "the bucket of the warehouse does not exist"),
         (elsewhere(spark_of_run, settings, options={keys[0]: "another"}), "refuses the keys"),
         (elsewhere(spark_of_run, settings, options={keys[1]: "another"}), "refuses the keys"),
         (elsewhere(spark_of_run, settings, *keys), "refuses the keys"),
-        (elsewhere(spark_of_run, settings, "client.region"), "knows no region"),
+        (elsewhere(spark_of_run, settings, "client.region"), "has no region"),
         (elsewhere(spark_of_run, settings, options=door.endpoint), "is overloaded"),
         (elsewhere(spark_of_run, settings, options={"s3.endpoint": "http://127.0.0.1:1"}), "does not answer"),
         (
