@@ -1,4 +1,4 @@
-"""Compressed files as the bytes that were compressed: gzip and Zstandard, as streams, readable again from the start."""
+"""Decompressing streams for gzip and Zstandard files, readable again from the start."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import IO, Any, cast
 
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
-"""The bytes that each begins with."""
+"""First bytes of gzip and Zstandard files."""
 
 ENDINGS = (".gz", ".zst")
 
 _BUFFER = 128 * 1024
-"""Bytes that are unpacked at a time; if a file is damaged, so many before the place may be lost, too."""
+"""Bytes unpacked at a time; a damaged file may also lose this many bytes before the damage."""
 
 
 class Damaged(OSError):
-    """A Zstandard file that ends early, or is none."""
+    """A Zstandard file ends early, or is not one."""
 
 
 def is_packed(beginning: bytes) -> bool:
-    """True of the first bytes of a compressed file."""
+    """True if these are the first bytes of a compressed file."""
     return beginning.startswith((GZIP, ZSTD))
 
 
 def unpacked(file: IO[bytes]) -> IO[bytes]:
-    """The bytes that were compressed into a file that stands at its start; another file is itself."""
+    """A stream of a file's decompressed bytes, from its start; an uncompressed file itself."""
     beginning = file.read(len(ZSTD))
     file.seek(0)
     if beginning.startswith(GZIP):
@@ -37,7 +37,7 @@ def unpacked(file: IO[bytes]) -> IO[bytes]:
 
 
 def without_ending(name: str) -> str:
-    """A file's name without what says how it is compressed.
+    """A file's name without the ending of its compression.
 
     >>> without_ending("orders.csv.gz"), without_ending("orders.csv")
     ('orders.csv', 'orders.csv')
@@ -48,13 +48,13 @@ def without_ending(name: str) -> str:
 
 
 def is_unpacking(file: IO[bytes]) -> bool:
-    """True of what `unpacked` made of a compressed file: to go back in it is to unpack it again."""
+    """True if the stream decompresses, so that seeking backwards decompresses it again."""
     opened = cast("Any", file)
     return isinstance(opened, gzip.GzipFile) or isinstance(getattr(opened, "raw", None), _Zstandard)
 
 
 class _Zstandard(io.RawIOBase):
-    """Unpacks with Arrow's decoder, which keeps one window in memory; `seek(0)` begins again."""
+    """Decompresses with Arrow's decoder, which keeps one window in memory; `seek(0)` starts over."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -92,7 +92,7 @@ class _Zstandard(io.RawIOBase):
 
 
 class _Open:
-    """A file that Arrow does not close with a stream of its own."""
+    """A file that Arrow cannot close together with its own stream."""
 
     closed = False
 
@@ -104,4 +104,4 @@ class _Open:
         return self._file.read(size)
 
     def close(self) -> None:
-        """Leaves the file to who opened it."""
+        """Leaves the file open for its owner."""

@@ -1,4 +1,4 @@
-"""How a CSV file writes what CSV has no form for: NULL and times."""
+"""The forms of NULL and times in a CSV file, for which CSV itself has none."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from view_algebra.language.types import Type
 
 _TIME_OF_DAY = re.compile("%[HIMSfpXc]")
 _DAY = re.compile("%[cx]|(?=.*%[Yy])(?=.*%(?:d.*%[mbB]|[mbB].*%d|j))")
-"""A format that says the time of day, and one that says year, month and day."""
+"""Formats with a time of day, and formats with year, month and day."""
 
 _TIMES = ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE")
 
 
 @dataclass(frozen=True)
 class Written:
-    """nulls: texts that stand for NULL, next to the empty one.
+    """The forms of NULL and times in one file.
 
-    times: the formats of times and dates, in the directives of `strptime`; by default they are ISO 8601. A text is read
-    by the first format that fits.
+    nulls: texts that mean NULL, besides the empty one.
+    times: formats of times and dates, in `strptime`'s directives; ISO 8601 if there are none. The first format that
+    fits a text reads it.
     """
 
     nulls: Sequence[str] = ()
     times: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Raises LaminaError for a format that does not say a day."""
+        """Raises LaminaError for a format without year, month and day."""
         for form in self.times:
             if not _DAY.search(form) or "%Z" in form:  # names of zones depend on the machine
                 raise _not_a_format(form)
@@ -41,7 +42,7 @@ class Written:
                 raise _not_a_format(form) from error
 
     def check(self, file: str, file_format: str) -> None:
-        """Raises LaminaError if the file has forms of its own for NULL and times."""
+        """Raises LaminaError for options of CSV if the file's format has its own NULL and times."""
         if (self.nulls or self.times) and file_format not in ("csv", "tsv"):
             raise LaminaError(
                 f"{file}: --null and --timestamp-format are for CSV and TSV",
@@ -50,12 +51,12 @@ class Written:
             )
 
     def reads(self, kind: Type, text: str) -> bool:
-        """True unless the text of a time fits no format."""
+        """True unless the text should be a time and fits no format."""
         is_time = bool(self.times) and kind.name in _TIMES and not kind.unit
         return not is_time or not text or text in self.nulls or self.time(text) is not None
 
     def value(self, kind: Type, text: str) -> Any:
-        """The JSON value that a field means.
+        """The JSON value of a field.
 
         >>> written = Written(["NA"], ["%d/%m/%Y", "%d/%m/%Y %H:%M"])
         >>> [written.value(Type("TIMESTAMP"), text) for text in ("NA", "31/12/2025", "31/12/2025 08:05")]
@@ -68,7 +69,7 @@ class Written:
         return from_text(kind, text)
 
     def time(self, text: str) -> str | None:
-        """A time in ISO 8601; None for a text that fits no format."""
+        """The time in ISO 8601; None for a text that fits no format."""
         for form in self.times:
             try:
                 moment = _strptime(text.strip(), form)
@@ -86,5 +87,5 @@ def _not_a_format(written: str) -> LaminaError:
     return LaminaError(
         f"{written!r} is not a format of times",
         evidence="Wanted: directives of strptime for year, month and day; %z for a zone.",
-        way_out="Write it so: --timestamp-format '%d/%m/%Y %H:%M'.",
+        way_out="Write it like this: --timestamp-format '%d/%m/%Y %H:%M'.",
     )

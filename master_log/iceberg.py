@@ -1,6 +1,6 @@
-"""Iceberg, beneath Spark's SQL: snapshots with their summaries, and commits that hold only if nobody came between.
+"""Iceberg's own API: snapshots with their summaries, and commits that fail if another commit came between.
 
-The only place that speaks to Iceberg's own API (through Spark's JVM). It knows nothing about Kafka or offsets.
+Only this module calls that API (through Spark's JVM). It knows nothing about Kafka or offsets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MAIN = "main"
-"""The branch of an Iceberg table that is read when none is named."""
+"""The branch that is read if a query names none."""
 
 _STORAGE = re.compile(
     r"No space left on device|Disk quota exceeded|Permission denied|Read-only file system|Not a directory"
@@ -37,35 +37,35 @@ _TORN = re.compile(
     r"|No content to map due to end-of-input|NotFoundException: [^\n]*metadata\.json"
 )
 _FILE_BYTES = 128 * 2**20
-"""What compaction makes files of: large enough to read at full speed, small enough that a cut skips most of them."""
+"""Bytes of a compacted file: large enough to read at full speed, small enough that a cut skips most files."""
 
 _GROUP_BYTES = 2**31
-"""What one job of a compaction sorts."""
+"""Bytes that one job of a compaction sorts."""
 
 _CATALOG = re.compile(r"PSQLException|SQLNonTransientConnectionException|Failed to connect: jdbc|Connection .* refused")
 
 
 class Torn(LaminaError):
-    """The metadata that the catalog names are not whole: the machine stopped before they reached the disk."""
+    """The metadata that the catalog names are incomplete: the machine stopped before they reached the disk."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One state of a table; `summary` is what its commit said of itself."""
+    """One state of a table; `summary` holds the properties of its commit."""
 
     id: int
     summary: Mapping[str, str]
 
 
 class Table:
-    """An Iceberg table, as it is now: every question and every commit looks at the catalog again."""
+    """An Iceberg table in its current state: every read and every commit looks at the catalog again."""
 
     def __init__(self, spark: SparkSession, name: str) -> None:
         self.name = name
         self._spark = spark
 
     def exists(self) -> bool:
-        """True when the catalog knows the table."""
+        """True if the catalog has the table."""
         with telling(f"{self.name} cannot be read"):
             return bool(self._spark.catalog.tableExists(self.name))
 
@@ -87,11 +87,11 @@ class Table:
         self._spark.sql(f"ALTER TABLE {self.name} RENAME TO {name}")
 
     def columns(self) -> dict[str, str]:
-        """Its columns, with their types as Spark writes them."""
+        """The columns with their types in Spark's form."""
         return {field.name: field.dataType.simpleString() for field in self._spark.table(self.name).schema}
 
     def lineage(self) -> Iterator[Snapshot]:
-        """The newest snapshot, its parent, and so on, as far as they have not expired."""
+        """The newest snapshot, its parent, and so on, up to the first expired one."""
         table = self._now()
         snapshot = table.currentSnapshot()
         while snapshot is not None:
@@ -100,12 +100,12 @@ class Table:
             snapshot = None if parent is None else table.snapshot(parent)
 
     def snapshots(self) -> Iterator[Snapshot]:
-        """All snapshots that have not expired, oldest first, whether or not the newest has come from them."""
+        """All snapshots that have not expired, oldest first, including those that the newest does not descend from."""
         for snapshot in self._now().snapshots():
             yield Snapshot(int(snapshot.snapshotId()), self._texts(snapshot.summary()))
 
     def append_nothing(self, summary: Mapping[str, str], branch: str = _MAIN, onto: int | None = None) -> Snapshot:
-        """Commits a snapshot that adds no row and says `summary` of itself; on a branch, which may begin at `onto`."""
+        """Commits a snapshot with this summary and no new rows, on a branch, which may begin at `onto`."""
         if onto is not None:
             self._branch(branch, onto)
         table = self._now()
@@ -117,35 +117,35 @@ class Table:
         return self._snapshot(branch)
 
     def append(self, rows: DataFrame, onto: int, branch: str, summary: Mapping[str, str]) -> Snapshot:
-        """Writes `rows` as the snapshot after `onto`, seen by nobody: on a branch of its own. Its files are durable."""
+        """Writes `rows` as the snapshot after `onto`, on a branch that nobody reads. Its files are durable."""
         writer = rows.writeTo(self._branch(branch, onto))
         for key, value in summary.items():
             writer = writer.option(f"snapshot-property.{key}", value)
-        # Rows of one Spark partition are of one partition of the table, so a writer per partition is one writer,
-        # and nothing has to be sorted or sent around first.
+        # All rows of a Spark partition belong to one partition of the table, so each task needs one open writer,
+        # and no sort or shuffle.
         with self._durably(self._now()):
             writer.option("fanout-enabled", "true").append()
         return self._snapshot(branch)
 
     def delete(self, condition: str, onto: int, branch: str, summary: Mapping[str, str]) -> None:
-        """Deletes rows on a branch of its own, seen by nobody, that begins at `onto` and in the end says `summary`."""
-        there = self._branch(branch, onto)
+        """Deletes rows on a branch from `onto` that nobody reads; its last snapshot has this summary."""
+        target = self._branch(branch, onto)
         with self._durably(self._now()):
-            self._spark.sql(f"DELETE FROM {there} WHERE {condition}")
+            self._spark.sql(f"DELETE FROM {target} WHERE {condition}")
         self.append_nothing(summary, branch)
 
     def tag(self, name: str, snapshot: int) -> None:
-        """Keeps a snapshot readable under a name, and from expiring."""
+        """Names a snapshot, which then stays readable and never expires."""
         table = self._now()
         if name not in table.refs():
             with self._durably(table):
                 table.manageSnapshots().createTag(name, snapshot).commit()
 
     def publish(self, branch: str) -> bool:
-        """Makes the table what the branch is; False, and nothing done, unless the branch was made from what it is now.
+        """Fast-forwards the table to the branch; returns False if the table has changed since the branch began.
 
-        One commit: it also drops the branches published before. The branch itself stays until the next one is
-        published, since a snapshot that a branch names never expires.
+        The same commit drops the branches published before. The branch itself stays until the next one is published,
+        because a snapshot that a branch names never expires.
         """
         table = self._now()
         try:
@@ -166,10 +166,9 @@ class Table:
         return self._spark.read.option("versionAsOf", str(snapshot)).table(self.name)
 
     def compact(self, by: str) -> int:
-        """Makes few large files of many small ones, each spanning a range of the column `by`; gives how many went.
+        """Rewrites small files as large ones that each span a range of the column `by`; returns the number rewritten.
 
-        It commits on top of whatever was committed meanwhile. What readers of older snapshots read stays until it is
-        expired.
+        It commits on top of any commit made meanwhile. The files of older snapshots stay until these expire.
         """
         table = self._now()
         with self._durably(table):
@@ -180,7 +179,7 @@ class Table:
             return int(action.execute().rewrittenDataFilesCount())
 
     def forget_branches(self, prefix: str) -> None:
-        """Removes the branches of this name: what they name may expire."""
+        """Removes the branches with this prefix, so that their snapshots may expire."""
         table = self._now()
         branches = [name for name in table.refs().keySet().toArray() if name.startswith(prefix)]
         if branches:
@@ -191,10 +190,10 @@ class Table:
                 update.commit()
 
     def expire(self, before: int, keeps: Callable[[Snapshot], bool]) -> int:
-        """Forgets the snapshots that were followed by another before `before` (ms), unless `keeps`; gives how many.
+        """Expires the snapshots that were succeeded before `before` (ms), unless `keeps`; returns their number.
 
-        When a snapshot was made does not matter: one of long ago may have been the newest until now. Their files stay
-        until `remove_orphans`.
+        The age of a snapshot does not matter: an old one may have been the newest until now. The files stay until
+        `remove_orphans`.
         """
         table = self._now()
         history = [(int(entry.timestampMillis()), int(entry.snapshotId())) for entry in table.history()]
@@ -206,7 +205,7 @@ class Table:
         expired = 0
         for entry in table.snapshots():
             snapshot = Snapshot(int(entry.snapshotId()), self._texts(entry.summary()))
-            # Of a backup that was restored, snapshots may be known whose files were removed after it was made.
+            # A restored backup may name snapshots whose files were removed after the backup.
             gone = not table.io().newInputFile(entry.manifestListLocation()).exists()
             old = followed.get(snapshot.id, int(entry.timestampMillis())) < before
             if snapshot.id not in named and (gone or (old and not keeps(snapshot))):
@@ -218,10 +217,10 @@ class Table:
         return expired
 
     def remove_orphans(self, before: int) -> int:
-        """Removes files that nothing has named since `before` (ms); gives how many.
+        """Removes files that nothing has named since `before` (ms); returns their number.
 
-        Those older than the snapshot that was the newest at that time: metadata that are older than its own had been
-        followed by then, and whatever else is older and still of use is named by a snapshot.
+        It removes only files older than the snapshot that was the newest at that time: older metadata had been
+        succeeded by then, and any other older file that is still in use is named by a snapshot.
         """
         table = self._now()
         newest = [int(entry.timestampMillis()) for entry in table.history() if int(entry.timestampMillis()) <= before]
@@ -235,7 +234,7 @@ class Table:
         return len(list(orphans.orphanFileLocations()))
 
     def _branch(self, branch: str, onto: int) -> str:
-        """Makes a branch that begins at a snapshot; gives the name by which Spark writes to it."""
+        """Creates a branch at a snapshot; returns the name by which Spark writes to it."""
         table = self._now()
         with self._durably(table):
             table.manageSnapshots().createBranch(branch, onto).commit()
@@ -248,10 +247,10 @@ class Table:
 
     @contextmanager
     def _durably(self, table: Any) -> Iterator[None]:
-        """A commit inside is based on metadata that are on the disk, and is on the disk itself afterwards.
+        """Flushes the metadata under a commit before it, and the commit's own files after it.
 
-        Java closes a file without waiting for the disk, and Postgres, where the catalog is, waits for its own: after a
-        power cut the catalog may name metadata that are torn. The ones before it are then whole (`whole`).
+        Java closes a file without waiting for the disk, but Postgres, which holds the catalog, waits. So after a power
+        cut the catalog may name torn metadata. The metadata before them are then whole (`durable.whole`).
         """
         began = durable.now()
         folder = table.location()
@@ -260,7 +259,7 @@ class Table:
         durable.newer(folder, began)
 
     def _texts(self, java_map: Any) -> dict[str, str]:
-        """A map of Java's, in one call: entry by entry, PySpark takes tens of milliseconds to find where it ends."""
+        """A Java map as a dict, in one call: iterating over it takes PySpark tens of milliseconds."""
         mapper = self._jvm.com.fasterxml.jackson.databind.ObjectMapper()
         return dict(json.loads(mapper.writeValueAsString(java_map)))
 
@@ -278,7 +277,7 @@ class Table:
 
         def load() -> Any:
             table = self._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, self.name)
-            table.refresh()  # the catalog's cache may be as old as half a minute
+            table.refresh()  # the catalog's cache may be half a minute old
             return table
 
         with telling(f"{self.name} cannot be read"):
@@ -287,11 +286,11 @@ class Table:
             except (Py4JError, PySparkException) as error:
                 if not _CATALOG.search(str(error)):
                     raise
-                return load()  # the first question after Postgres was restarted meets a connection that is dead
+                return load()  # after a restart of Postgres, the first request uses a dead connection
 
 
 class Warehouse:
-    """The files of a catalog as Iceberg opens them, without a table."""
+    """The files of a catalog, opened by Iceberg without a table."""
 
     def __init__(self, spark: SparkSession, catalog: str) -> None:
         self._spark = spark
@@ -299,20 +298,20 @@ class Warehouse:
 
     @property
     def location(self) -> str:
-        """Its path or URI."""
+        """The path or URI of the warehouse."""
         return str(self._spark.conf.get(f"{self._prefix}warehouse")).rstrip("/")
 
     def reach(self) -> None:
-        """Raises LaminaError if object storage does not let us list it.
+        """Raises LaminaError if object storage refuses to list the warehouse.
 
-        Iceberg itself tries for a minute and a half to read a table, whatever the reason is that it cannot.
+        Iceberg itself retries for a minute and a half to read a table, whatever the error is.
         """
         if stores.holds(self.location):
             with telling("the master log cannot be reached"):
                 self._io.listPrefix(f"{self.location}/nothing/").iterator().hasNext()
 
     def read(self, file: str) -> bytes:
-        """All bytes of a file. Raises FileNotFoundError if there is none of its name."""
+        """All bytes of a file. Raises FileNotFoundError if it does not exist."""
         with telling(f"{file} cannot be read"):
             opened = self._io.newInputFile(file)
             if not opened.exists():
@@ -336,7 +335,7 @@ class Warehouse:
 
 @contextmanager
 def telling(what: str) -> Iterator[None]:
-    """An error inside gets a way out when the warehouse, the catalog or Kafka is its cause; any other is a bug."""
+    """Turns an error of the warehouse, the catalog or Kafka into a LaminaError; any other error is a bug."""
     try:
         yield
     except (Py4JError, PySparkException) as error:
@@ -351,10 +350,10 @@ def _translated(error: Exception, what: str) -> LaminaError | None:
     lines = [line.strip() for line in text.splitlines()]
     if _TORN.search(text):
         return Torn(
-            f"{what}: the metadata that its catalog names are not whole",
+            f"{what}: the metadata that its catalog names are incomplete",
             evidence=_shortest(lines, _TORN),
-            way_out="Make sure that the warehouse is there (LAMINA_WAREHOUSE). If its machine lost power,"
-            " `lamina archive` goes back to the metadata before, and takes the records of its last run again.",
+            way_out="Make sure that the warehouse exists (LAMINA_WAREHOUSE). If its machine lost power,"
+            " `lamina archive` returns to the previous metadata and archives the records of its last run again.",
         )
     if (reason := stores.reason(text)) is not None:
         return LaminaError(
@@ -363,7 +362,7 @@ def _translated(error: Exception, what: str) -> LaminaError | None:
             way_out=f"{reason.way_out}, and run it again: nothing was changed.",
         )
     of_kafka = [line for line in lines if "org.apache.kafka" in line and not line.startswith("at ")]
-    if any(_STORAGE.search(line) for line in lines if line not in of_kafka):  # it, too, fails to create things
+    if any(_STORAGE.search(line) for line in lines if line not in of_kafka):  # Kafka's errors may match as well
         return LaminaError(
             f"{what}: the warehouse cannot be written",
             evidence=_shortest(lines, _STORAGE),
@@ -378,7 +377,7 @@ def _translated(error: Exception, what: str) -> LaminaError | None:
         )
     if of_kafka or "KAFKA_DATA_LOSS" in text:
         return LaminaError(
-            f"{what}: Kafka stopped giving its records",
+            f"{what}: Kafka stopped sending records",
             evidence=cause(str(error)) if of_kafka else next(line for line in lines if "KAFKA_DATA_LOSS" in line),
             way_out="Make sure that the brokers run and still hold these records, and run it again: nothing was"
             " changed.",
@@ -387,5 +386,5 @@ def _translated(error: Exception, what: str) -> LaminaError | None:
 
 
 def _shortest(lines: list[str], cause: re.Pattern[str]) -> str:
-    """Java says the same thing once per layer; the innermost says it alone."""
+    """The innermost of the lines that match, which adds nothing: Java repeats a cause once per layer."""
     return min((line for line in lines if cause.search(line)), key=len).removeprefix("Caused by: ").removeprefix(": ")

@@ -1,7 +1,7 @@
-"""Kafka, as its brokers tell it: topics, their ids, the ends of their logs.
+"""Topics, ids, offsets and retention of a Kafka cluster, as its brokers report them.
 
-With `client` and `producer`, the only place that speaks to brokers directly (kafka-python); Spark's own reader is in
-`reading`. Whatever goes wrong between here and the brokers is a `LaminaError` within a bounded time.
+This module, `client` and `producer` are the only ones that talk to brokers directly (kafka-python); Spark's own reader
+is in `reading`. Any failure of the brokers becomes a `LaminaError` within a bounded time.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from master_log.tails import Differs, Tails
 from view_algebra.errors import LaminaError
 
 CREATED_WITHIN = 120.0
-"""Seconds for which a new topic is waited for. A broker makes a thousand partitions in 10 s on two busy cores."""
+"""Seconds to wait for a new topic. A broker makes a thousand partitions in 10 s on two busy cores."""
 
 BACKOFF_MS = 10
-"""How long a consumer sleeps that does not know yet where its partitions are: 100 by itself, each of two times."""
+"""Milliseconds a consumer sleeps until it knows its partitions' brokers; kafka-python would sleep 100, twice."""
 
 SAMPLE_SECONDS = 2.0
-"""How long a sample of the newest records may take."""
+"""Seconds a sample of the newest records may take."""
 
 
 @dataclass(frozen=True)
 class Retention:
-    """How long a topic keeps its records: None is without limit.
+    """Limits of a topic on its records; None is without limit.
 
-    from_arrival: the time counts from the arrival of a record; else from the timestamp that its producer gave it.
-    compacted: the brokers may also drop records that a newer record of the same key replaces; and those without a value
+    from_arrival: a record's time counts from its arrival, not from the timestamp that its producer set.
+    compacted: the brokers may also drop a record that a newer one with its key replaces, and a record without a value
     after `deletions` milliseconds.
-    record_bytes: the largest batch, and so nearly the largest record, that the topic takes.
+    record_bytes: the largest batch that the topic takes, and thus nearly its largest record.
     """
 
     milliseconds: int | None
@@ -59,9 +59,9 @@ class Retention:
 
 @dataclass(frozen=True)
 class Undecided:
-    """What stands behind an open transaction in a partition: so many offsets, of a transaction of so many seconds.
+    """The offsets that an open transaction holds back in a partition, and the transaction's age in seconds.
 
-    by_record: the brokers did not tell when it began, and the seconds count from its first record's timestamp.
+    by_record: the brokers do not know when it began, so the seconds count from its first record's timestamp.
     """
 
     at: TopicPartition
@@ -72,7 +72,7 @@ class Undecided:
 
 
 class Brokers:
-    """A Kafka cluster, by what may be asked of it; threads may share it. See `Client` for when it answers."""
+    """A Kafka cluster. Threads may share it; `Client` says when a request answers."""
 
     def __init__(self, bootstrap_servers: str, login: Login | None = None) -> None:
         self.bootstrap_servers = bootstrap_servers
@@ -88,19 +88,19 @@ class Brokers:
         self.close()
 
     def close(self) -> None:
-        """Gives the connection back; the next question opens another."""
+        """Closes the connection; the next request opens another."""
         self._client.close()
 
     def listening(self) -> bool:
-        """Is anybody there, as far as is known within half a second?"""
+        """True if a broker accepts a connection within half a second."""
         return self._client.listening()
 
     def topic_id(self, topic: str) -> str | None:
-        """The id that Kafka gave the topic when it was created; None when there is no such topic."""
+        """The id that Kafka gave the topic when it was created; None if the topic does not exist."""
         return self.topic_ids(topic).get(topic)
 
     def topic_ids(self, *topics: str) -> dict[str, str]:
-        """The ids of those topics that there are."""
+        """The ids of the topics that exist."""
         return {topic: str(description["topic_id"]) for topic, description in self._describe(topics).items()}
 
     def partitions(self, topic: str) -> tuple[int, ...]:
@@ -108,26 +108,26 @@ class Brokers:
         return tuple(sorted(at.partition for at in self._partitions([topic])))
 
     def earliest(self, *topics: str) -> Offsets:
-        """For each partition, the offset below which the brokers hold nothing any more."""
+        """For each partition, the offset below which the brokers have removed every record."""
         return self._offsets(topics, OffsetSpec.EARLIEST)
 
     def latest(self, *topics: str) -> Offsets:
-        """For each partition, the end of what is committed: below it no transaction is open (last stable offset)."""
+        """For each partition, the last stable offset: the end of the committed records, below any open transaction."""
         return self._offsets(topics, OffsetSpec.LATEST)
 
     def at_time(self, topic: str, milliseconds: int) -> Offsets:
-        """For each partition, the first record with this Kafka timestamp or a later one; its end if it has none."""
+        """For each partition, the first record with this Kafka timestamp or a later one; its end if there is none."""
         offsets, latest = self._offsets([topic], milliseconds), self.latest(topic)
         return latest.updated({at: offset for at, offset in offsets.items() if offset >= 0})
 
     def undecided(self, committed: Offsets) -> list[Undecided]:
-        """What is written and not committed, above the `latest` of a topic; what was committed after it waits, too."""
+        """The offsets above `latest`, which wait for an open transaction: its own, and those committed after them."""
         written = self._offsets(list(committed.topics()), OffsetSpec.LATEST, IsolationLevel.READ_UNCOMMITTED)
         behind = {at: end for at, end in committed.items() if written.get(at, 0) > end}
         if not behind:
             return []
         since: dict[TopicPartition, float] = {}
-        with suppress(LaminaError):  # not everybody may describe transactions, and old brokers cannot
+        with suppress(LaminaError):  # the user may lack the right, and old brokers cannot describe transactions
             since = self._ask(lambda client: transactions.began(client, behind.keys()))
         by_record = self._times_of({at: end for at, end in behind.items() if at not in since})
         now = time.time()
@@ -137,7 +137,7 @@ class Brokers:
         ]
 
     def _times_of(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
-        """The timestamps of the first records from these offsets on, as Unix times; those that came within a moment."""
+        """Unix times of the first records at these offsets, as far as they arrive within `SAMPLE_SECONDS`."""
         times: dict[TopicPartition, float] = {}
         if not offsets:
             return times
@@ -157,15 +157,15 @@ class Brokers:
         return times
 
     def newest(self, topics: Sequence[str], records: int) -> dict[str, list[bytes | None]]:
-        """Values of about as many of each topic's newest records; see `newest_records`."""
+        """Values of about `records` newest records per topic; see `newest_records`."""
         records_of = self.newest_records(topics, records)
         return {topic: [value for _, value in pairs] for topic, pairs in records_of.items()}
 
     def newest_records(self, topics: Sequence[str], records: int) -> dict[str, list[tuple[bytes | None, bytes | None]]]:
-        """Keys and values of about as many of each topic's newest records, in the order of their times.
+        """Keys and values of about `records` newest records per topic, in the order of their timestamps.
 
-        They are those that the brokers give at once, so it is quick. One question for all topics. A partition gives a
-        megabyte at the most, or its newest record.
+        One consumer reads all topics and takes what the brokers send at once, so it is quick. A partition yields at
+        most a megabyte, or its newest record.
         """
         starts: dict[KafkaTopicPartition, tuple[int, int]] = {}
         ends, begins = self.latest(*topics), self.earliest(*topics)
@@ -197,7 +197,7 @@ class Brokers:
         return {topic: [(record.key, record.value) for record in records] for topic, records in in_order.items()}
 
     def removed(self, since: Offsets) -> OffsetRange:
-        """What the brokers no longer hold of the records at or above `since`; a partition without loss is left out.
+        """The offsets at or above `since` that the brokers have removed; a partition without loss is left out.
 
         A partition of the same topics that `since` does not name begins at 0.
         """
@@ -220,9 +220,9 @@ class Brokers:
         }
 
     def tails(self, below: Offsets, epochs: Epochs | None = None) -> dict[TopicPartition, str]:
-        """What stands last below these offsets, where the brokers hold it: see `master_log/tails.py`.
+        """The tails below these offsets, as far as the brokers still hold them (`master_log/tails.py`).
 
-        Raises `LeaderChanged` where the leader of a partition has another epoch than it has in `epochs`.
+        Raises `LeaderChanged` if a leader's epoch differs from `epochs`.
         """
         try:
             return self._ask(
@@ -232,13 +232,13 @@ class Brokers:
             raise unreachable(self.bootstrap_servers, [str(error)]) from error
 
     def differing(self, below: Offsets, expected: Tails) -> list[Differs]:
-        """The partitions in which something else stands below these offsets than is known, or nothing any more.
+        """The partitions whose tails below these offsets differ from `expected`, or which end before the offsets.
 
-        What retention has removed, and what the compaction of the topic rewrites, cannot be compared; but no compaction
-        moves the end of a partition.
+        A tail that retention removed or compaction rewrote cannot be compared. But no compaction moves the end of a
+        partition.
         """
-        asked = Offsets({at: offset for at, offset in below.items() if at in expected})
-        other = self._other(asked, expected)
+        comparable = Offsets({at: offset for at, offset in below.items() if at in expected})
+        other = self._other(comparable, expected)
         return self._other(Offsets({partition.at: partition.offset for partition in other}), expected) if other else []
 
     def _other(self, below: Offsets, expected: Tails) -> list[Differs]:
@@ -256,7 +256,7 @@ class Brokers:
             elif at in now:
                 replaced.append(Differs(at, below[at], expected[at], now[at]))
             elif earliest.get(at, 0) < below[at]:
-                silent.append(f"{topic}: what it holds below {below[at]} is not to be had")
+                silent.append(f"{topic}: the brokers did not send the record below {below[at]}")
         if (replaced or silent) and self.retention(topic).compacted:
             return ended
         if silent:
@@ -264,14 +264,14 @@ class Brokers:
         return ended + replaced
 
     def retention(self, topic: str) -> Retention:
-        """How long the topic keeps records and how large they may be."""
+        """The limits on the age and size of the topic's records."""
         retentions = self.retentions([topic])
         if topic not in retentions:
             raise self._no_topic(topic)
         return retentions[topic]
 
     def retentions(self, topics: Sequence[str]) -> dict[str, Retention]:
-        """The retention of each topic that is there and may be described, in one request."""
+        """The retention of each topic that exists and may be described, in one request."""
         names = (
             "retention.ms",
             "retention.bytes",
@@ -280,19 +280,19 @@ class Brokers:
             "delete.retention.ms",
             "message.timestamp.type",
         )
-        asked = [ConfigResource(ConfigResourceType.TOPIC, topic, dict.fromkeys(names)) for topic in topics]
-        answer = self._ask(lambda client: client.describe_configs(asked, config_filter="all")) if asked else {}
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic, dict.fromkeys(names)) for topic in topics]
+        answer = self._ask(lambda client: client.describe_configs(resources, config_filter="all")) if topics else {}
         return {topic: _retention(settings) for topic, settings in answer.get("topic", {}).items() if settings}
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str] | None = None) -> bool:
-        """Creates the topic and waits until it can be read and written; False, and nothing done, when it exists."""
+        """Creates the topic and waits until it can be read and written; returns False if it already exists."""
         wanted = {topic: {"num_partitions": partitions, "configs": dict(settings or {})}}
         deadline = time.monotonic() + CREATED_WITHIN
         try:
             self._ask(lambda client: client.create_topics(wanted, wait_for_metadata=True))
         except TopicAlreadyExistsError:
             return False
-        while True:  # a broker is named as the leader of partitions that it has not made yet
+        while True:  # a broker may be the leader of partitions that it has not made yet
             try:
                 self.latest(topic)
             except KafkaAway:
@@ -310,15 +310,15 @@ class Brokers:
             raise self._no_topic(topic) from error
 
     def record(self, topic: str, partition: int, offset: int) -> tuple[bytes | None, bytes | None] | None:
-        """Key and value of the record at an offset; None where there is none, or none that can be read."""
-        self._ask(str)  # so that a wrong address or password is told as such
+        """Key and value of the record at an offset; None if there is no readable record."""
+        self._ask(str)  # reports a wrong address or password
         at = KafkaTopicPartition(topic, partition)
         consumer = self._consumer()
         try:
             consumer.assign([at])
             consumer.seek(at, offset)
             polled = consumer.poll(timeout_ms=PATIENCE_MS, max_records=1).get(at, [])
-        except (KafkaError, ValueError, OverflowError):  # what cannot be decoded is one more reason to skip it
+        except (KafkaError, ValueError, OverflowError):  # a record that cannot be decoded may be skipped as well
             return None
         finally:
             consumer.close()
@@ -326,7 +326,7 @@ class Brokers:
 
     def producer(self) -> Producer:
         """A producer whose records are written once each and acknowledged by all replicas."""
-        self._ask(str)  # so that a wrong address or password is told as such, before the producer waits in vain
+        self._ask(str)  # reports a wrong address or password before the producer waits in vain
         return Producer(self._client)
 
     def groups(self) -> Groups:
@@ -343,7 +343,7 @@ class Brokers:
         return {"kafka.bootstrap.servers": self.bootstrap_servers, **(login.for_spark() if login else {})}
 
     def _consumer(self, isolation_level: str = "read_committed") -> KafkaConsumer:
-        """A consumer of no group, which sees what is committed."""
+        """A consumer without a group, which by default reads only committed records."""
         try:
             return KafkaConsumer(
                 **self.for_client(),
@@ -356,7 +356,7 @@ class Brokers:
             raise unreachable(self.bootstrap_servers, [str(error)]) from error
 
     def _describe(self, topics: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """What the brokers say of each topic that is there."""
+        """The brokers' description of each topic that exists."""
         descriptions = {}
         for topic in self._ask(lambda client: client.describe_topics(list(topics))):
             match topic["error_code"]:
@@ -389,9 +389,9 @@ class Brokers:
     def _offsets(
         self, topics: Sequence[str], which: OffsetSpec | int, level: IsolationLevel = IsolationLevel.READ_COMMITTED
     ) -> Offsets:
-        asked = dict.fromkeys(self._partitions(topics), which)
+        positions = dict.fromkeys(self._partitions(topics), which)
         try:
-            answer = self._ask(lambda client: client.list_partition_offsets(asked, level))
+            answer = self._ask(lambda client: client.list_partition_offsets(positions, level))
         except UnknownTopicOrPartitionError as error:
             raise self._no_topic(", ".join(topics)) from error
         return Offsets(
@@ -406,10 +406,10 @@ class Brokers:
 
 
 def _retention(settings: Mapping[str, Any]) -> Retention:
-    """The retention that a topic's settings give."""
+    """The retention in a topic's settings."""
     value = {name: str(setting["value"]) for name, setting in settings.items()}
     milliseconds, size = int(value["retention.ms"]), int(value["retention.bytes"])
-    deletes = "delete" in value["cleanup.policy"]  # else neither limit applies
+    deletes = "delete" in value["cleanup.policy"]  # otherwise neither limit applies
     return Retention(
         milliseconds=milliseconds if deletes and milliseconds >= 0 else None,
         bytes=size if deletes and size >= 0 else None,

@@ -1,4 +1,4 @@
-"""Offsets, ranges of offsets and cuts: positions in the log, and nothing about records.
+"""Offsets, ranges of offsets and cuts: positions in the log.
 
 An offset is the next record to read; ranges are half-open. Offsets are not contiguous (transaction markers,
 compaction), so a difference of offsets is never a count of records.
@@ -39,7 +39,7 @@ class Offsets(Mapping[TopicPartition, int]):
 
     @classmethod
     def parse(cls, text: str) -> Offsets:
-        """The vector in Spark's JSON form, as `{"orders": {"0": 5}}`."""
+        """Reads the vector from Spark's JSON form, such as `{"orders": {"0": 5}}`."""
         return cls(
             {
                 TopicPartition(topic, int(partition)): int(offset)
@@ -49,14 +49,14 @@ class Offsets(Mapping[TopicPartition, int]):
         )
 
     def json(self) -> str:
-        """Spark's JSON form: what `startingOffsets` takes and a checkpoint holds."""
+        """Spark's JSON form, as in `startingOffsets` and in checkpoints."""
         topics: dict[str, dict[str, int]] = {}
         for (topic, partition), offset in self._at.items():
             topics.setdefault(topic, {})[str(partition)] = offset
         return json.dumps(topics)
 
     def topics(self) -> tuple[str, ...]:
-        """The topics it speaks of, sorted."""
+        """The topics of the partitions, sorted."""
         return tuple(sorted({at.topic for at in self._at}))
 
     def on(self, topic: str) -> dict[int, int]:
@@ -64,11 +64,11 @@ class Offsets(Mapping[TopicPartition, int]):
         return {at.partition: offset for at, offset in self._at.items() if at.topic == topic}
 
     def updated(self, newer: Mapping[TopicPartition, int]) -> Offsets:
-        """These offsets, replaced where `newer` has one."""
+        """These offsets, with those of `newer` in place of them."""
         return Offsets({**self._at, **newer})
 
     def reaches(self, other: Mapping[TopicPartition, int]) -> bool:
-        """True when no partition of `other` is further than it is here.
+        """True if no partition of `other` is further than here.
 
         >>> five = Offsets.of("t", {0: 5})
         >>> five.reaches(Offsets.of("t", {0: 5})), five.reaches(Offsets.of("t", {1: 0}))
@@ -107,11 +107,11 @@ class Offsets(Mapping[TopicPartition, int]):
 
 
 SHOWN = 12
-"""Partitions of a topic that a table shows."""
+"""Most partitions of a topic that a table shows."""
 
 
 def brief(offsets: str) -> str:
-    """Offsets for a person to read: a topic may have a thousand partitions.
+    """Offsets shortened for people: a topic may have a thousand partitions.
 
     >>> brief("a 0:1 1:7; b " + " ".join(f"{partition}:5" for partition in range(1000)))
     'a 0:1 1:7; b 0:5 1:5 2:5 3:5 4:5 5:5 6:5 7:5 8:5 9:5 10:5 11:5 … and 988 more'
@@ -141,21 +141,21 @@ class OffsetRange:
 
     @property
     def empty(self) -> bool:
-        """True when it holds no offset at all."""
+        """True if the range holds no offset."""
         return not self.moved
 
     @property
     def moved(self) -> Offsets:
-        """The ends of those partitions of which it holds offsets."""
+        """The ends of the partitions that have offsets in the range."""
         return Offsets({at: end for at, end in self.end.items() if end > self.start[at]})
 
     @property
     def size(self) -> int:
-        """How many offsets it holds: at least as many as records."""
+        """The number of offsets, which is at least the number of records."""
         return sum(max(0, end - self.start[at]) for at, end in self.end.items())
 
     def steps(self, size: int) -> list[Offsets]:
-        """The ends of its parts of about `size` offsets; partitions that `start` lacks begin at 0.
+        """The ends of parts of about `size` offsets; partitions that `start` lacks begin at 0.
 
         >>> whole = OffsetRange(Offsets.of("t", {0: 10}), Offsets.of("t", {0: 40, 1: 60}))
         >>> [str(each) for each in whole.steps(45)]
@@ -169,7 +169,7 @@ class OffsetRange:
         ]
 
     def parted(self, first: Offsets, held: Offsets) -> tuple[OffsetRange, list[OffsetRange]]:
-        """What a log from `first` to `held` has of it, and what that lacks: before `first`, and from `held` on.
+        """The part of the range that a log from `first` to `held` has, and the parts that it lacks on either side.
 
         >>> whole = OffsetRange(Offsets.of("t", {0: 2, 1: 7}), Offsets.of("t", {0: 9, 1: 9}))
         >>> kept, lacking = whole.parted(Offsets.of("t", {0: 4, 1: 7}), Offsets.of("t", {0: 6, 1: 8}))
@@ -187,11 +187,11 @@ class OffsetRange:
         return _range(kept), [_range(parts) for parts in lacking if parts]
 
     def holds(self, skipped: Skipped) -> Skipped:
-        """Those of the skipped offsets that lie in it."""
+        """The skipped offsets that lie in the range."""
         return frozenset(record for record in skipped if record[0] in self.end and self._has(*record))
 
     def without(self, skipped: Skipped) -> tuple[OffsetRange, ...]:
-        """Ranges that hold the same offsets but the skipped ones.
+        """Ranges that hold the same offsets except the skipped ones.
 
         >>> whole = OffsetRange(Offsets.of("t", {0: 0, 1: 0}), Offsets.of("t", {0: 9, 1: 9}))
         >>> for part in whole.without(frozenset({(TopicPartition("t", 0), 4)})):
@@ -220,7 +220,7 @@ def _range(bounds: Mapping[TopicPartition, tuple[int, int]]) -> OffsetRange:
 
 
 Skipped = frozenset[tuple[TopicPartition, int]]
-"""Offsets of records that an operator has skipped by name: nothing reads them, and no view counts them."""
+"""Offsets of records that an operator has skipped: nothing reads them, and no view counts them."""
 
 Cut = Offsets
-"""The progress of a query at the moment a generation is opened: its batch view holds all records below it."""
+"""The progress of a query when a generation is opened: the generation's batch view holds all records below it."""
