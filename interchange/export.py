@@ -1,4 +1,4 @@
-"""Rows of a view into a file, whole or not at all, or into a Kafka topic."""
+"""Exports rows of a view to a file, whole or not at all, or to a Kafka topic."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from view_algebra.errors import LaminaError
 from view_algebra.language.types import DURATION, STRING, Type, read
 
 _ROWS = 10_000
-"""Rows that become one row group of a Parquet file."""
+"""Rows of a row group in a Parquet file."""
 
 _EXACT = Context(prec=38)
 """Digits of the largest DECIMAL."""
@@ -32,10 +32,10 @@ Row = Sequence[Any]
 
 
 def export(columns: Sequence[Column], rows: Iterable[Row], to: str, brokers: Brokers | None = None) -> int:
-    """Writes the rows and returns how many there were.
+    """Writes the rows and returns their number.
 
-    to: a file by its ending (`.jsonl`, `.json`, `.csv`, `.tsv`, `.parquet`, each also with `.gz`), which appears when
-    it is whole and replaces one of that name; or `kafka:TOPIC`, which takes a JSON value per row.
+    to: a file whose ending names the format (`.jsonl`, `.json`, `.csv`, `.tsv`, `.parquet`, all also with `.gz`), which
+    appears when it is complete and replaces a file of that name; or `kafka:TOPIC`, which gets a JSON value per row.
     """
     if to.startswith("kafka:"):
         if brokers is None:
@@ -68,7 +68,7 @@ def export(columns: Sequence[Column], rows: Iterable[Row], to: str, brokers: Bro
 
 
 def _to_topic(columns: Sequence[Column], rows: Iterable[Row], topic: str, brokers: Brokers) -> int:
-    brokers.partitions(topic)  # an unknown topic is told before the first row is read
+    brokers.partitions(topic)  # raises for an unknown topic before the first row is read
     sent = 0
     with brokers.producer() as producer:
         for row in rows:
@@ -79,7 +79,7 @@ def _to_topic(columns: Sequence[Column], rows: Iterable[Row], topic: str, broker
 
 @contextmanager
 def _whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file beside `path` that takes its place at the end, and is gone when the end is not reached."""
+    """A temporary file next to `path`, which replaces it at the end, or is removed after an error."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -104,7 +104,7 @@ def _json_lines(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes])
 
 
 def _csv(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes], separator: str = ",") -> int:
-    """NULL is empty and an empty text is `""`, as Postgres' COPY writes and reads them; nested values are JSON."""
+    """Writes CSV as Postgres' COPY does: NULL is empty, and an empty text is `""`. Nested values are JSON."""
     file.write((separator.join(_field(column.name) for column in columns) + "\n").encode())
     written = 0
     for row in rows:
@@ -136,23 +136,23 @@ def _as_text(value: Any) -> str:
 
 
 def _parquet(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) -> int:
-    """Types are the declared ones; nested values are JSON text."""
+    """Writes Parquet with the declared types; nested values are JSON text."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     kinds = [_kind(column) for column in columns]
     schema = pa.schema([(column.name, _arrow(kind)) for column, kind in zip(columns, kinds, strict=True)])
     written = 0
-    left = iter(rows)
+    remaining = iter(rows)
     with pq.ParquetWriter(file, schema) as writer:
-        while some := list(itertools.islice(left, _ROWS)):
-            values = zip(*some, strict=True)
+        while group := list(itertools.islice(remaining, _ROWS)):
+            values = zip(*group, strict=True)
             arrays = [
                 pa.array([_exactly(kind, value) for value in column], type=field.type)
                 for kind, field, column in zip(kinds, schema, values, strict=True)
             ]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-            written += len(some)
+            written += len(group)
     return written
 
 
@@ -188,7 +188,7 @@ def _arrow(kind: Type) -> Any:
 
 
 def _exactly(kind: Type, value: Any) -> Any:
-    """What Postgres gave as the value that Arrow asks for: its numeric may carry more zeros than were declared."""
+    """A value of Postgres in the form that Arrow needs: a numeric may have more zeros than its declared scale."""
     if value is None:
         return None
     match kind.name:

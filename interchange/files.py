@@ -1,4 +1,4 @@
-"""Lines out of a file: JSON lines, CSV or Parquet, compressed or not, one at a time in bounded memory."""
+"""Reads JSON lines, CSV or Parquet, compressed or not, line by line in bounded memory."""
 
 from __future__ import annotations
 
@@ -39,31 +39,31 @@ ENDINGS: dict[str, Format] = {
 }
 
 LONGEST_LINE = 64 * 1024 * 1024
-"""Bytes; what is longer is not looked at. No broker takes such a record unless told to."""
+"""Most bytes of a line that is read: by default, no broker takes a longer record."""
 
 MOST_OF_A_LINE = 256 * 1024 * 1024
-"""Bytes within which a line must end: a file that holds none may have no end itself."""
+"""Bytes within which a line must end: a file without line ends may be endless."""
 
 _CHUNK = 1024 * 1024
-"""Bytes that are copied from a pipe at a time."""
+"""Bytes copied from a pipe at a time."""
 
 ISO = Written()
-"""An empty field is NULL, and times are in ISO 8601."""
+"""The default form: an empty field is NULL, and times are in ISO 8601."""
 
 MARK = b"\xef\xbb\xbf"
-"""The byte order mark that some editors begin a file with."""
+"""The byte order mark at the beginning of some editors' files."""
 
 _ROWS = 4096
-"""Rows of Parquet held at a time."""
+"""Rows of Parquet in memory at a time."""
 
 
 @dataclass(frozen=True)
 class Line:
     """A line of a file: `number` from 1 (CSV counts its header, Parquet counts rows).
 
-    raw: its bytes as they are. problem: why it is no record of the source, or None.
-    value: what it says, and record: the JSON that goes into Kafka, where it is one.
-    with_null, is_utf8: as in a `Judgement`. unread: its fields that are to be times, and fit no format of the file.
+    raw: its unchanged bytes. problem: the reason it is not a record of the source, or None.
+    value, record: the fields of a record, and its JSON for Kafka.
+    with_null, is_utf8: as in a `Judgement`. unread: fields that should be times but fit no format of the file.
     """
 
     number: int
@@ -77,7 +77,7 @@ class Line:
 
 
 def format_of(name: str, stated: str | None) -> Format:
-    """The format that was told, or else the one that the file's name ends in."""
+    """The stated format, or else the format of the file's ending. Raises LaminaError if neither is known."""
     if stated is None:
         ending = Path(without_ending(name)).suffix.lower()
         if ending in ENDINGS:
@@ -85,23 +85,23 @@ def format_of(name: str, stated: str | None) -> Format:
     elif stated in get_args(Format):
         return cast("Format", stated)
     if stated is None and name != "-":
-        with _told(name):
+        with _readable(name):
             _refuse_device(Path(name).stat(), name)
     raise LaminaError(
         f"{name}: the format is not known",
         evidence=f"Found: {stated or Path(name).suffix or 'no ending'}.\nWanted: {', '.join(get_args(Format))}.",
-        way_out="Say it with --format.",
+        way_out="Name it with --format.",
     )
 
 
 @contextmanager
 def seekable(name: str, stdin: IO[bytes]) -> Iterator[IO[bytes]]:
-    """The file's bytes, decompressed, readable twice: `-` and pipes are first copied to a temporary file, to their end.
+    """The file's decompressed bytes, readable twice: `-` and pipes are first copied whole to a temporary file.
 
     Raises LaminaError for a device, which may have no end.
     """
     with ExitStack() as opened:
-        with _told(name):
+        with _readable(name):
             file = stdin if name == "-" else opened.enter_context(Path(name).open("rb"))
             _refuse_devices(file, name)
             if name == "-" or not file.seekable():
@@ -125,12 +125,12 @@ def _refuse_device(status: os.stat_result, name: str) -> None:
     device = stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)
     if device and status.st_rdev != Path(os.devnull).stat().st_rdev:
         raise LaminaError(
-            f"{name} is a device", evidence="It may have no end.", way_out="Name a file, or pipe what is to be sent."
+            f"{name} is a device", evidence="It may have no end.", way_out="Name a file, or pipe the records."
         )
 
 
 def _copy(pipe: IO[bytes], copy: IO[bytes], name: str) -> None:
-    """Copies what a pipe gives; a text must have lines."""
+    """Copies the bytes of a pipe. Raises LaminaError for a text without line ends."""
     chunk = pipe.read(_CHUNK)
     is_text = not is_packed(chunk) and not chunk.startswith(b"PAR1")
     since = 0
@@ -147,12 +147,12 @@ def _endless(name: str, line: str) -> LaminaError:
     return LaminaError(
         f"{name}: {line} has no end within {MOST_OF_A_LINE / 1e6:.0f} MB",
         evidence="No topic takes such a record.",
-        way_out="Give a file of records, one a line.",
+        way_out="Use a file with one record per line.",
     )
 
 
 def _copied(file: IO[bytes], name: str) -> IO[bytes]:
-    """What a pipe gives, in a temporary file."""
+    """A temporary file with the bytes of a pipe."""
     copy = tempfile.TemporaryFile()  # noqa: SIM115 (the caller closes it)
     try:
         _copy(file, copy, name)
@@ -166,8 +166,8 @@ def _copied(file: IO[bytes], name: str) -> IO[bytes]:
             raise
         raise LaminaError(
             f"{name}: the temporary folder is full",
-            evidence=f"What comes through a pipe is first copied to {tempfile.gettempdir()}, to be read twice.",
-            way_out="Set TMPDIR to a folder with more room, or give `lamina ingest` the file itself.",
+            evidence=f"Bytes from a pipe are first copied to {tempfile.gettempdir()}, to be read twice.",
+            way_out="Set TMPDIR to a folder with more room, or pass the file itself to `lamina ingest`.",
         ) from error
     return cast("IO[bytes]", copy)
 
@@ -177,9 +177,9 @@ def lines(
 ) -> Iterator[Line]:
     """The file's lines from its start, each judged by the source's rules.
 
-    largest: a record's most bytes. written: NULL and times of a CSV file.
+    largest: most bytes of a record. written: the forms of NULL and times in a CSV file.
     """
-    with _told(name):
+    with _readable(name):
         file.seek(0)
         match file_format:
             case "jsonl":
@@ -197,20 +197,20 @@ def lines(
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
+def _readable(name: str) -> Iterator[None]:
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error, Damaged) as error:
         raise LaminaError(
             f"{name}: the compressed file is damaged",
             evidence=str(error),
-            way_out="Fetch it again, or unpack what can be unpacked and take that.",
+            way_out="Fetch it again, or decompress what can be decompressed and use that.",
         ) from error
     except OSError as error:
         raise LaminaError(
             f"{name}: the file cannot be read",
             evidence=error.strerror or str(error),
-            way_out="Correct the path, or its rights.",
+            way_out="Correct the path or its permissions.",
         ) from error
 
 
@@ -224,20 +224,20 @@ def _json_lines(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
 
 
 def header_of(file: IO[bytes], name: str, file_format: Format) -> Sequence[str]:
-    """The names in the first line of a CSV file, as they stand there."""
-    with _told(name):
+    """The unchanged names in the first line of a CSV file."""
+    with _readable(name):
         file.seek(0)
         return _csv_reader(file, name, file_format, [])[1]
 
 
 def _csv_reader(file: IO[bytes], name: str, file_format: Format, taken: list[bytes]) -> tuple[Any, Sequence[str]]:
-    """A reader that stands behind the header, and the header; the lines that it has read are in `taken`."""
+    """A reader positioned after the header, and the header. The reader adds every line that it reads to `taken`."""
     csv.field_size_limit(LONGEST_LINE)
 
     def texts() -> Iterator[str]:
         for _, raw in _split(file, name):
             taken.append(raw)
-            # Bytes that are no UTF-8 travel on as surrogates, so that only their own line is bad.
+            # Bytes that are not UTF-8 become surrogates, so that only their own line is bad.
             yield raw.decode(errors="surrogateescape")
 
     several = texts()
@@ -255,11 +255,11 @@ def _csv_reader(file: IO[bytes], name: str, file_format: Format, taken: list[byt
 
 
 SEPARATORS = (",", ";", "\t", "|")
-"""What may stand between the fields of a CSV file."""
+"""Separators that a CSV file may use."""
 
 
 def _separator(line: str) -> str:
-    """The most frequent of `SEPARATORS` outside of quotes, at a tie the first.
+    """The most frequent of `SEPARATORS` outside of quotes; the first of them in a tie.
 
     >>> _separator("id,name;s"), _separator("id;in EUR, net;city"), _separator('"a,b";c'), _separator("id")
     (',', ';', ';', ',')
@@ -311,7 +311,7 @@ def _fields(reader: Any) -> tuple[Sequence[str] | None, str | None]:
 
 
 def _header(name: str, header: Sequence[str], declared: Mapping[str, Type]) -> list[str]:
-    """The header with each name as it is declared, whatever its case."""
+    """The header with the declared form of every name, whatever its case."""
     by_case = {column.lower(): column for column in declared}
     stripped = [field.strip() for field in header]
     names = [field if field in declared else by_case.get(field.lower(), field) for field in stripped]
@@ -320,7 +320,7 @@ def _header(name: str, header: Sequence[str], declared: Mapping[str, Type]) -> l
         raise LaminaError(
             f"{name}: the first line does not name the columns",
             evidence=f"Found: {', '.join(header) or 'nothing'}.\nWanted, in any order: {', '.join(declared)}.",
-            way_out=f"Name {', '.join(twice)} once." if twice else "Give the file a header, or use JSON lines.",
+            way_out=f"Name {', '.join(twice)} once." if twice else "Add a header to the file, or use JSON lines.",
         )
     return names
 
@@ -351,20 +351,20 @@ def _parquet(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
     except OverflowError as error:
         raise LaminaError(
             f"{name}: a time is beyond the years 1 to 9999",
-            evidence=f"{error}, among the {_ROWS:,} rows from row {next(numbers):,} on",
-            way_out="Write it as a text or leave it out, where the file is made.",
+            evidence=f"{error}, in the {_ROWS:,} rows from row {next(numbers):,} on",
+            way_out="Make the file again with this time as a text, or without it.",
         ) from error
     except pa.ArrowException as error:
         raise _not_parquet(name, error) from error
 
 
 def schema_of(file: IO[bytes], name: str) -> dict[str, Type]:
-    """The columns of a Parquet file with the types that take all their values."""
+    """The columns of a Parquet file, with types that fit all their values."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        with _told(name), _unpacked(file) as content:
+        with _readable(name), _unpacked(file) as content:
             return {field.name: type_of(field.type) for field in pq.ParquetFile(content).schema_arrow}
     except pa.ArrowException as error:
         raise _not_parquet(name, error) from error
@@ -378,7 +378,7 @@ def _not_parquet(name: str, error: Exception) -> LaminaError:
 
 @contextmanager
 def _unpacked(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """The file with random access: to seek backwards in a compressed one unpacks it anew each time."""
+    """The file with random access: seeking backwards in a compressed one would decompress it again each time."""
     if not is_unpacking(file):
         yield file
         return
@@ -389,7 +389,7 @@ def _unpacked(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 def _without_nanoseconds(table: Any) -> Any:
-    """Times in microseconds: Python and Spark know no finer ones."""
+    """The table with times in microseconds, the finest unit of Python and Spark."""
     import pyarrow as pa
 
     kinds = [
@@ -400,7 +400,7 @@ def _without_nanoseconds(table: Any) -> Any:
 
 
 def _split(file: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
-    """The lines with their numbers; one that is too long is cut, which makes it bad."""
+    """The lines with their numbers; a line that is too long is cut, which makes it bad."""
     for number in itertools.count(1):
         line = file.readline(LONGEST_LINE)
         if not line:

@@ -1,8 +1,8 @@
 """Types for the fields of undeclared records, guessed from values.
 
-A guess prefers what loses nothing: a whole number that may grow is a BIGINT, what is sometimes another type is a
-STRING, and digits that mean no number (`01067`) stay text. Values go in one by one (`Seen.note`); of each field a few
-numbers are kept, not the values.
+A guess loses no information: a whole number that may grow is a BIGINT, a field of several types is a STRING, and digits
+that are not a number (`01067`) stay text. Values are added one by one (`Seen.note`); a field keeps a few statistics,
+not its values.
 """
 
 from __future__ import annotations
@@ -32,54 +32,54 @@ from view_algebra.language.types import (
 )
 
 CATEGORIES = 50
-"""Different values that a category has at most; so many are counted."""
+"""Most distinct values of a category, and thus most that are counted."""
 
 HEADROOM = 100
-"""A whole number is an INT if even so many times the largest value seen is one."""
+"""Factor by which the largest value may grow and still fit an INT; otherwise the field is a BIGINT."""
 
 PRECISION = 18
-"""Digits of a DECIMAL, if its values do not need more: what a processor computes in one word."""
+"""Digits of a DECIMAL whose values need no more: a processor computes them in one word."""
 
 CENTS = 2
-"""Digits behind the point that a DECIMAL has at least, and up to which fractions are taken for amounts."""
+"""Least digits after the point of a DECIMAL. Fractions of at most this many digits count as amounts."""
 
 LONGEST_SCALE = 4
-"""Digits behind the point, if they are always as many, up to which fractions are taken for amounts (rates have 4)."""
+"""Fractions that all have the same number of digits count as amounts up to this many (rates have 4)."""
 
 DOUBLE_DIGITS, MOST_DOUBLE_DIGITS = 15, 17
-"""Digits of any number that a DOUBLE holds, and of those that are the shortest way to write one."""
+"""A DOUBLE holds any number of 15 digits; the shortest text of a DOUBLE has at most 17."""
 
 _LONG_NUMBERS = Context(prec=1_000)
 
 ENOUGH = 20
-"""Values from which on it says something that all have as many digits."""
+"""Values from which an equal number of digits is no coincidence."""
 
 DEEPEST = 8
-"""Levels of objects in objects that get types of their own; what is deeper stays JSON text."""
+"""Levels of nested objects that get types of their own; deeper ones stay JSON text."""
 
 WIDEST = 100
 """Fields of a STRUCT; an object with more is a MAP."""
 
 SHARE = 3
-"""An object is a MAP if its keys are data: on average, a value has less than one in so many of the keys seen."""
+"""An object is a MAP if its values have, on average, less than 1 in 3 of all its keys: the keys are then data."""
 
 FEW = 8
-"""Keys that any object may have, however often each is there."""
+"""Keys that any STRUCT may have, however rare they are."""
 
 SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-"""The units of `'epoch'`: so many make a second."""
+"""Units of `'epoch'`, by their number in a second."""
 
 PLAUSIBLE = (946_684_800, 2_208_988_800)
-"""Seconds since 1970 of the years 2000 to 2039, within which a number may be a time."""
+"""Seconds since 1970 of the years 2000 to 2039: a number between them may be a time."""
 
 _TIME_NAME = re.compile(
     r"(?i:time|stamp|epoch|when|created|updated|changed|modified|(^|[_.\- ])(date|at|ts|t|on)$)|[a-z](At|Date)$"
 )
 _OTHER_NAME = re.compile(r"(?i)id$|key|phone|mobile|fax|tel|number|num$|nr$|code|ean|isbn|account|serial|amount|count")
-"""Names of fields that hold times, and of fields with long numbers that do not."""
+"""Names of fields that hold times, and of fields whose long numbers are not times."""
 
 ID_NAME = re.compile(r"(?i:(^|[_.\- ])(uu)?id$|(^|[_.\- ])(key|no|nr|number|uuid)$)|[a-z0-9](Id|ID|No|Key)$")
-"""Names of fields that may tell records apart."""
+"""Names of fields that may identify records."""
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?( ?(?:Z|[+-]\d{2}(?::?\d{2})?))?")
@@ -91,11 +91,11 @@ _WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,999})")
 _FRACTION = re.compile(r"-?(?:(?:0|[1-9]\d*)\.\d*|\.\d+)")
 _EXPONENT = re.compile(r"-?\d+(?:\.\d*[eE][+-]?|[eE][+-])\d{1,3}|NaN|-?Infinity")
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-"""A name of a field in a STRUCT, which SQL may need in backticks."""
+"""Field names of a STRUCT, which SQL may need in backticks."""
 
 
 def typed(text: str) -> Any:
-    """The JSON value that a field of a CSV file means, if it means more than its text.
+    """The JSON value of a CSV field; its text if it is neither a number nor a boolean.
 
     >>> [typed(text) for text in ("7", "01067", "12.50", "true", "", "1,5")]
     [7, '01067', Decimal('12.50'), True, None, '1,5']
@@ -116,10 +116,10 @@ def typed(text: str) -> Any:
 class Seen:
     """Statistics of one field's values.
 
-    different: how often each value was there, as long as there are at most `CATEGORIES`; many: there were more.
-    hashes: those of all values, if it is to be known that no two are equal; None once two are.
+    different: the count of each distinct value, up to `CATEGORIES` values; many: there are more.
+    hashes: the hashes of all values, to learn if all are distinct; None once two are equal, or if nobody needs it.
     inexact: a number is written with an exponent, or is too large for a DECIMAL. is_beyond_double: a number has digits
-    that a DOUBLE does not hold. is_padded: a text that is a number ends in a zero, as 1.10; the number would lose it.
+    that a DOUBLE does not hold. is_padded: a number in a text ends in a zero, such as 1.10, which a number would lose.
     """
 
     nulls: int = 0
@@ -149,11 +149,11 @@ class Seen:
 
     @property
     def is_unique(self) -> bool:
-        """True if it is known that no two values are equal."""
+        """True if all values are known to be distinct."""
         return bool(self.hashes)
 
     def note(self, value: Any, depth: int = 0) -> None:
-        """Adds one value; a field that a record lacks is None."""
+        """Adds one value; None for a field that the record lacks."""
         match value:
             case None:
                 self.nulls += 1
@@ -170,7 +170,7 @@ class Seen:
                 self._object(value, depth)
             case list():
                 self._list(value, depth)
-            case _:  # a time or bytes, as Parquet has them
+            case _:  # a time or bytes of Parquet
                 self._text(as_text(value))
         self._tell_apart(value)
 
@@ -234,7 +234,7 @@ class Seen:
 
 
 def _is_held(value: Any) -> bool:
-    """True if a DOUBLE holds the digits that a number is written with.
+    """True if a DOUBLE holds all digits of a number's text.
 
     >>> _is_held(Decimal("0.1234567890123456")), _is_held(Decimal("0.12345678901234567890")), _is_held(2**53 + 1)
     (True, False, False)
@@ -252,7 +252,7 @@ def _is_held(value: Any) -> bool:
 
 
 def _exact(value: Any) -> Decimal | None:
-    """A fraction with the digits that it is written with; None for one that only a DOUBLE holds."""
+    """A fraction with all digits of its text; None if only a DOUBLE can hold it."""
     if isinstance(value, Decimal):
         return value
     text = value.text if isinstance(value, Number) else repr(value)
@@ -260,7 +260,7 @@ def _exact(value: Any) -> Decimal | None:
 
 
 def _form(text: str) -> tuple[str, bool]:
-    """The form of a text, and True if it is a time with a zone."""
+    """The form of a text, and True if the text is a time with a zone."""
     if _DATE.fullmatch(text) and fits(DATE, text):
         return "date", False
     if (match := _INSTANT.fullmatch(text)) and fits(TIMESTAMP, text):
@@ -273,7 +273,7 @@ def _form(text: str) -> tuple[str, bool]:
 
 
 def guess(seen: Seen, depth: int = 0) -> Type:
-    """The type that takes every value seen; STRING, which takes any, if they are of several kinds."""
+    """The type that takes every value; STRING, which takes any value, for values of several kinds."""
     match sorted(kind for kind in seen.kinds if kind != "empty"):
         case ["boolean"]:
             return BOOLEAN
@@ -316,7 +316,7 @@ def _fraction(seen: Seen) -> Type:
 
 
 def _of_object(seen: Seen, depth: int) -> Type:
-    """A STRUCT, if the objects have the same few fields; or a MAP, if their keys are data."""
+    """A STRUCT if the objects share a few fields, or a MAP if their keys are data."""
     parts = {name: guess(part, depth + 1) for name, part in seen.fields.items()}
     many = len(parts) > FEW and sum(part.values + part.nulls for part in seen.fields.values()) * SHARE < (
         len(parts) * seen.kinds["object"]
@@ -325,7 +325,7 @@ def _of_object(seen: Seen, depth: int) -> Type:
 
 
 def of_fields(parts: Mapping[str, Type], *, are_data: bool = False) -> Type:
-    """A STRUCT of these fields, or a MAP if their names are data, or such as a STRUCT cannot have."""
+    """A STRUCT of these fields, or a MAP if their names are data or do not fit a STRUCT."""
     twins = len({name.lower() for name in parts}) < len(parts)
     if parts and not (are_data or twins or len(parts) > WIDEST) and all(map(_FIELD.fullmatch, parts)):
         return Type("STRUCT", fields=tuple(parts.items()))
@@ -334,7 +334,7 @@ def of_fields(parts: Mapping[str, Type], *, are_data: bool = False) -> Type:
 
 
 def unit_of(name: str, seen: Seen) -> str | None:
-    """The unit of a field whose numbers may be times since 1970; None if they are none.
+    """The unit of a field whose numbers may be times since 1970, or None.
 
     >>> seen = Seen()
     >>> seen.note(1_700_000_000_123)
@@ -360,12 +360,12 @@ def unit_of(name: str, seen: Seen) -> str | None:
 
 
 def since_1970(unit: str) -> Type:
-    """A TIMESTAMP that is written as a number of this unit."""
+    """A TIMESTAMP written as a number in this unit."""
     return replace(TIMESTAMP, unit=UNITS[unit])
 
 
 def has_empty(seen: Seen, kind: Type) -> bool:
-    """True if an empty text stands where the type has none, so that it has to be NULL."""
+    """True if an empty text occurs that the type cannot hold, so that it has to be NULL."""
     if kind != STRING and seen.kinds["empty"]:
         return True
     if kind.element is not None:

@@ -1,4 +1,4 @@
-"""Records from a file into a source's topic."""
+"""Sends the records of a file to a source's topic."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from view_algebra.errors import LaminaError
 from view_algebra.texts.quarantined import PROBLEM_HEADER
 
 SHOWN = 10
-"""How many bad lines are told one by one."""
+"""Most bad lines that are listed one by one."""
 
 _OVERHEAD = 512
-"""Bytes that Kafka adds to a record alone in its batch, with room to spare; `max.message.bytes` counts them."""
+"""Bytes that Kafka adds to a record alone in its batch, with some reserve; `max.message.bytes` includes them."""
 
 _STEP = 500
 """Records between two calls of the progress callback."""
 
 _SLICE_SECONDS = 0.1
-"""Of a wait for the next record: so soon is an interrupt heard."""
+"""Most seconds of one sleep before the next record, and thus until Ctrl-C takes effect."""
 
 _REASON_BYTES = 200
-"""Of the reason that a bad record is sent with; `_OVERHEAD` has room for it."""
+"""Most bytes of the reason sent with a bad record; `_OVERHEAD` has room for them."""
 
 
 @dataclass(frozen=True)
 class BadLine:
-    """A bad line, or a line with a bad field, and why it is bad."""
+    """A bad line, or a line with a bad field, with the reason."""
 
     number: int
     problem: str
@@ -52,10 +52,10 @@ class BadLine:
 
 @dataclass(frozen=True)
 class Ingested:
-    """What came of a file: records sent, how many of them are bad and lie in quarantine, and the first bad lines.
+    """The result of sending a file: records sent, the number of them that are bad (quarantined), the first bad lines.
 
-    skipped: the records at the beginning of the file that were not to be sent. with_null: records that count with NULL
-    for a field that cannot be read. not_utf8: records that count with replacement characters for some bytes.
+    skipped: records at the beginning of the file that were left out. with_null: records that count with NULL for a
+    field that cannot be read. not_utf8: records that count with replacement characters for some bytes.
     """
 
     sent: int
@@ -68,7 +68,7 @@ class Ingested:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, after the brokers had taken the file's first `sent` records (with those skipped), and no other."""
+    """Ctrl-C after the brokers took exactly the first `sent` records of the file, including skipped ones."""
 
     def __init__(self, sent: int) -> None:
         super().__init__(f"{sent:,} records of the file were sent")
@@ -93,21 +93,22 @@ def ingest(
 ) -> Ingested:
     """Sends each line of the file (`-`: standard input) as a record; returns when the brokers hold them all.
 
-    The record is JSON, or of the source's own format; by the `newest` schemas of a registry, if it needs one.
+    The record is JSON, or in the source's own format; by the `newest` schemas of a registry, if it needs one.
 
-    A line is bad if the source will find it bad. `refuse` reads the whole file first, and sends nothing if one line is
-    bad, or not UTF-8. `quarantine` sends a bad line as it is and its problem with it, and it lands in quarantine. A
-    field that the source does not declare, as one that is mistyped, refuses the file either way, unless
-    `ignore_unknown` lets it go. Records are keyed by the columns
-    `key_by`, or those declared UNIQUE or PRIMARY KEY; without such, they are dealt to the partitions in turn. `rate`
-    is in records per second; `on_progress` takes the records of the file that are done and, where it is known, how
-    many there are. The first `skip` records are left out: they were sent before. Raises `Interrupted` on Ctrl-C.
+    A line is bad if the source will quarantine it. `refuse` reads the whole file first, and sends nothing if a line is
+    bad or not UTF-8. `quarantine` sends the unchanged bytes of a bad line with its problem. Either way, an undeclared
+    (perhaps mistyped) field refuses the file, unless `ignore_unknown` is set.
+
+    key_by: columns of Kafka's key, by default those declared UNIQUE or PRIMARY KEY; records without a key go to the
+    partitions in turn. rate: records per second. on_progress: takes the number of the file's records done and, if
+    known, of all its records. skip: first records to leave out, because they were sent before. Raises `Interrupted` on
+    Ctrl-C.
     """
     if source.has_changes:
         raise LaminaError(
             f"{source.name} takes Debezium's change events, and `lamina ingest` sends plain records",
             evidence=f"format '{source.format}'",
-            way_out=f"Let a Debezium connector write to topic {source.topic}; try the views before by `lamina test`,"
+            way_out=f"Let a Debezium connector write to topic {source.topic}; try the views first with `lamina test`,"
             " whose tests hold change events. Or declare a source of another format.",
         )
     keys = tuple(map(source.field, _keys(source, key_by)))
@@ -125,11 +126,11 @@ def ingest(
 
         if on_bad == "refuse" or not ignore_unknown:
             strangers = None if ignore_unknown else Strangers(rules.columns)
-            total = _looked_at(file, source, read(), strangers, on_bad, skip)
+            total = _checked(file, source, read(), strangers, on_bad, skip)
         pace = _Pace(rate)
         with brokers.producer() as producer, _between_records() as interrupted:
             try:
-                for line in _told(itertools.islice(read(), skip, None), producer, lambda: skip + tally.sent):
+                for line in _readable(itertools.islice(read(), skip, None), producer, lambda: skip + tally.sent):
                     place = skip + tally.sent
                     tally.note(line)
                     if line.problem is not None and len(line.raw) > largest:
@@ -139,7 +140,7 @@ def ingest(
                     if interrupted():
                         break
                     key = None if line.problem else key_of(source, keys, line.value, newest)
-                    # A key decides its partition itself; without one, in turn, so that all of them fill alike.
+                    # A key decides its partition. Without a key, partitions take turns, so that they fill evenly.
                     partition = partitions[place % len(partitions)] if key is None else None
                     record = _value(file, source, line, place, producer, newest)
                     producer.send(source.topic, record, key, partition, _headers(line))
@@ -159,8 +160,8 @@ def ingest(
     return Ingested(tally.sent, tally.bad, tuple(tally.first), skip, *with_mistakes)
 
 
-def _told(file_lines: Iterator[Line], producer: Producer, sent: Callable[[], int]) -> Iterator[Line]:
-    """The lines; where the file turns out to be damaged, the error says how many records were sent."""
+def _readable(file_lines: Iterator[Line], producer: Producer, sent: Callable[[], int]) -> Iterator[Line]:
+    """The lines of a file. If it turns out to be damaged, the error says how many records were sent."""
     try:
         yield from file_lines
     except LaminaError as error:
@@ -181,10 +182,10 @@ def _keys(source: Source, key_by: Sequence[str] | None) -> tuple[str, ...]:
     return keys
 
 
-def _looked_at(
+def _checked(
     file: str, source: Source, file_lines: Iterator[Line], strangers: Strangers | None, on_bad: str, skip: int
 ) -> int:
-    """Reads the whole file and raises unless it may be sent; gives how many records it has."""
+    """Reads the whole file and returns its number of records. Raises LaminaError if it must not be sent."""
     tally, total = _Tally(refusing=on_bad == "refuse"), 0
     try:
         for line in file_lines:
@@ -193,7 +194,7 @@ def _looked_at(
             if line.problem is None and strangers is not None:
                 strangers.note(line.value)
     except KeyboardInterrupt:
-        raise Interrupted(skip) from None  # nothing of it is sent yet
+        raise Interrupted(skip) from None  # nothing has been sent yet
     if tally.bad and on_bad == "refuse":
         raise _refused(file, tally, total)
     if strangers:
@@ -203,7 +204,7 @@ def _looked_at(
 
 
 class _Tally:
-    """Counts what a pass over the file found. refusing: a line that is not UTF-8 is bad."""
+    """Counts of one pass over the file. refusing: a line that is not UTF-8 is bad."""
 
     def __init__(self, *, refusing: bool = False) -> None:
         self.refusing = refusing
@@ -228,7 +229,7 @@ class _Tally:
 
 
 class _Pace:
-    """Holds back what comes earlier than `rate` records per second allow; late ones catch up."""
+    """Delays records to `rate` per second; records that are late are sent at once."""
 
     def __init__(self, rate: float | None) -> None:
         self._rate = rate
@@ -244,20 +245,20 @@ class _Pace:
 
 @contextmanager
 def _between_records() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C is heard between two records, so that the number of those sent is true; a second one ends at once."""
-    asked = []
+    """Defers Ctrl-C to the end of a record, so that the number sent is exact; a second Ctrl-C ends at once."""
+    interrupts = []
     before = signal.getsignal(signal.SIGINT)
 
     def ask(*_: Any) -> None:
         signal.signal(signal.SIGINT, before)
-        asked.append(True)
+        interrupts.append(True)
 
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     signal.signal(signal.SIGINT, ask)
     try:
-        yield lambda: bool(asked)
+        yield lambda: bool(interrupts)
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -272,10 +273,10 @@ def _broken_off(error: LaminaError, sent: int, after: int) -> LaminaError:
 
 
 def _headers(line: Line) -> list[tuple[str, bytes]]:
-    """The reason a line is bad, sent with it if the reader, who sees the record alone, would find another one.
+    """The header with the reason a line is bad; none if the reader, which sees only the record, finds the same reason.
 
-    Reasons are counted: none names its line. A line that is its own record (JSON lines) gets the reader's reason, which
-    is the same for all values.
+    Reasons are counted, so they never name their line. A line that is its own record (JSON lines) gets the reader's
+    reason.
     """
     if line.problem is None or line.record == line.raw:
         return []
@@ -283,28 +284,28 @@ def _headers(line: Line) -> list[tuple[str, bytes]]:
 
 
 def _not_declared(file: str, source: Source, strangers: Strangers) -> LaminaError:
-    undeclared = strangers.found()
+    undeclared = strangers.fields()
     more = f"\n… and {len(undeclared) - SHOWN} more." if len(undeclared) > SHOWN else ""
     are = "1 field is" if len(undeclared) == 1 else f"{len(undeclared)} fields are"
     return LaminaError(
         f"{file}: {are} not declared by source {source.name}; nothing was sent",
         evidence="\n".join(map(str, undeclared[:SHOWN])) + more,
-        way_out="Correct the names (their case counts), or declare them. `--ignore-unknown` sends the records all the"
+        way_out="Correct the names (case matters), or declare them. `--ignore-unknown` sends the records all the"
         " same: no view reads such a field.",
     )
 
 
 def _check_skip(file: str, skip: int, total: int) -> None:
-    """Raises if fewer than `skip` records are in a file of `total`."""
+    """Raises LaminaError if a file of `total` records has fewer than `skip`."""
     if skip > total:
         raise LaminaError(
             f"{file} has only {total:,} {'record' if total == 1 else 'records'}, and {skip:,} were to be skipped",
-            way_out="Give the number that the interrupted command printed, and the same file.",
+            way_out="Use the number that the interrupted command printed, and the same file.",
         )
 
 
 def _value(file: str, source: Source, line: Line, before: int, producer: Producer, newest: Newest) -> bytes:
-    """The value that is sent of a line; raises LaminaError if the format of the source cannot write it."""
+    """The value to send for a line. Raises LaminaError if the source's format cannot write it."""
     if line.problem is not None:
         return line.raw
     try:
@@ -332,5 +333,5 @@ def _refused(file: str, tally: _Tally, total: int) -> LaminaError:
     return LaminaError(
         f"{file}: {tally.bad} of {total} lines are bad; nothing was sent",
         evidence="\n".join(map(str, tally.first)) + more,
-        way_out="Correct them, or let them go to quarantine: --on-bad quarantine.",
+        way_out="Correct them, or send them to quarantine: --on-bad quarantine.",
     )

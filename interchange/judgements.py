@@ -1,6 +1,6 @@
-"""Lines of JSON as their source will read them: bad, counted with NULL for some fields, or good.
+"""Judges lines of JSON as their source will read them: good, bad, or counted with NULL for some fields.
 
-These are the rules of `view_algebra/texts/records.py`, without Spark. `tests/master_log/test_values.py` compares both.
+The rules are those of `view_algebra/texts/records.py`, without Spark. `tests/master_log/test_values.py` compares them.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from view_algebra.language.types import STRING, Type
 from view_algebra.texts.records import BEGINS_AGAIN, BYTE_ORDER_MARK
 
 DEEPEST = 1000
-"""Levels of nesting that Spark reads (Jackson's own limit)."""
+"""Most levels of nesting that Spark reads (Jackson's own limit)."""
 
 NOT_UTF8 = "not UTF-8"
 ZERO = "a text holds the character U+0000, which Postgres cannot store"
 
 SHOWN = 40
-"""Characters of a value in a reason."""
+"""Most characters of a value in a reason."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A line as its source will read it.
+    """The judgement of a line, as its source will read it.
 
-    problem: why it is not a record of the source. with_null: the fields that are NULL because they cannot be read, and
-    why, if the record counts. is_utf8: False if the source reads replacement characters for some of its bytes.
+    problem: the reason it is not a record of the source. with_null: the fields that are NULL because they cannot be
+    read, with the reasons, if the record counts. is_utf8: False if the source reads replacement characters for some of
+    its bytes.
     """
 
     value: dict[str, Any]
@@ -44,10 +45,10 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Rules:
-    """How a source judges a record.
+    """The rules by which a source judges a record.
 
     columns: the type of each declared field. nulls: a record with a bad field counts, with NULL for it. empty: an empty
-    text is NULL. needed: fields that make the record bad if they are. primary: fields that must have a value.
+    text is NULL. needed: fields that make the record bad if they are bad. primary: fields that must have a value.
     """
 
     columns: Mapping[str, Type]
@@ -58,7 +59,7 @@ class Rules:
 
     @cached_property
     def _checks(self) -> Sequence[tuple[str, Type, Callable[[Type, Any], bool]]]:
-        """Each column with its rule: looked up once, since every line needs them."""
+        """Each column with its rule, looked up once because every line needs them."""
         return [(name, kind, rule(kind)) for name, kind in self.columns.items()]
 
     @cached_property
@@ -67,7 +68,7 @@ class Rules:
 
     @classmethod
     def of(cls, source: Source) -> Rules:
-        """The rules that a source's declaration makes."""
+        """The rules of a source's declaration."""
         newest = source.properties.get("newest_by") == "event_time"
         needed = (*source.unique, *([source.event_time] if newest and source.event_time else []))
         return cls(
@@ -93,12 +94,12 @@ class Rules:
         if has_exponent and self._has_decimals and not self.nulls and _BARE_AND_LONG.match(text):
             return Judgement(value, TOO_LONG)
         judgement = self.judged_value(value)
-        if has_exponent or judgement.problem or judgement.with_null:  # the reason shows a number as it is written
+        if has_exponent or judgement.problem or judgement.with_null:  # the reason shows the text of a number
             judgement = self.judged_value(with_written_numbers(text))
         return judgement if is_utf8 else replace(judgement, is_utf8=False)
 
     def judged_value(self, value: dict[str, Any]) -> Judgement:
-        """Judges what a record says."""
+        """Judges a record's fields."""
         with_null: list[str] = []
         for name, kind, check in self._checks:
             part = value.get(name)
@@ -117,7 +118,7 @@ class Rules:
 
 
 def _mistakes(kind: Type, value: Any, path: str, empty: bool) -> Iterator[str]:
-    """The parts of a value that cannot be read. A list or a map is one part."""
+    """The unreadable parts of a value, in words. A list or a map is one part."""
     if fits(kind, value) or _is_empty(kind, value, empty):
         return
     if kind.name == "STRUCT" and isinstance(value, dict):
@@ -128,7 +129,7 @@ def _mistakes(kind: Type, value: Any, path: str, empty: bool) -> Iterator[str]:
 
 
 def _reads_parts(kind: Type, value: Any, path: str, empty: bool) -> bool:
-    """True if each part of a list or of a map can be read."""
+    """True if every element of a list or value of a map can be read."""
     part = kind.element or STRING
     if kind.name == "MAP" and isinstance(value, dict):
         value = list(value.values())
@@ -138,14 +139,14 @@ def _reads_parts(kind: Type, value: Any, path: str, empty: bool) -> bool:
 
 
 def _has_zero_in_key(value: Any) -> bool:
-    """True if a key holds U+0000: no field of its own can be NULL instead."""
+    """True if a key holds U+0000, since no field can be NULL in place of a key."""
     if isinstance(value, dict):
         return any("\0" in key or _has_zero_in_key(element) for key, element in value.items())
     return isinstance(value, list) and any(map(_has_zero_in_key, value))
 
 
 def _is_empty(kind: Type, value: Any, empty: bool) -> bool:
-    """True if a value stands for NULL."""
+    """True if the value means NULL."""
     if not empty or kind == STRING:
         return False
     return (kind.name in ("STRUCT", "MAP") and value == []) or (isinstance(value, str) and not value.strip(_BLANK))
@@ -160,13 +161,13 @@ def _object(text: str) -> tuple[dict[str, Any], str | None]:
         value = _as_spark(text)
         if value is None:
             return {}, BYTE_ORDER_MARK if text.startswith("\ufeff") else f"not JSON at character {error.pos + 1}"
-    except ValueError:  # a number of more digits than Python reads
+    except ValueError:  # a number with more digits than Python reads
         value = with_written_numbers(text)
     return (value, None) if isinstance(value, dict) else ({}, _other_than_object(value))
 
 
 def _other_than_object(value: Any) -> str:
-    """The reason why a JSON value is not a record, in the words of the speed layer."""
+    """The reason a JSON value is not a record, in the speed layer's words."""
     match value:
         case list():
             return "a JSON array, not an object: send each element as a record"
@@ -183,7 +184,7 @@ def _other_than_object(value: Any) -> str:
 
 
 def _as_spark(text: str) -> dict[str, Any] | None:
-    """The object of a text that only Spark takes for JSON: with single quotes, `INF`, or a `}` behind the object."""
+    """The object of a text that only Spark reads as JSON: with single quotes, `INF`, or a `}` after the object."""
     as_json = _TOKENS.sub(_in_json, text).lstrip(_SPACE)
     try:
         value, end = _DECODER.raw_decode(as_json)
@@ -207,7 +208,7 @@ def _escaped(part: re.Match[str]) -> str:
 
 
 def with_written_numbers(text: str) -> Any:
-    """What a text says, with numbers that remember how they are written."""
+    """The value of a JSON text, with numbers that keep their texts."""
     try:
         return json.loads(text, parse_float=Number, parse_int=_whole)
     except json.JSONDecodeError:
@@ -227,7 +228,7 @@ _TOKENS = re.compile(
     r"""|(?<![\w+-])(\+Infinity|[+-]?INF)(?=[\s,\]}])""",
     re.DOTALL,
 )
-"""A text in either quotes, or a word for infinity. A text that never ends is one token, so a line is read once."""
+"""A text in either kind of quotes, or a word for infinity. An unterminated text is one token: no line is read twice."""
 
 _BEGINS_AGAIN = re.compile(BEGINS_AGAIN)
 _EXPONENT = re.compile(r"[0-9.][eE][+-]?[0-9]{4}")
@@ -236,7 +237,7 @@ _DECODER = json.JSONDecoder(parse_float=Number, parse_int=_whole)
 
 
 def _depth(line: bytes) -> int:
-    """How deep brackets are nested, also those in strings: a line with hundreds of them is not worth more care."""
+    """The depth of nested brackets, including those in strings: so many of them are not worth more care."""
     depth = deepest = 0
     for byte in line:
         depth += (byte in b"[{") - (byte in b"]}")

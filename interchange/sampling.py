@@ -1,7 +1,7 @@
-"""The first records of a file, or the newest of a topic, as the fields of a source that can read all of them.
+"""Guesses a source's fields from the first records of a file, or the newest of a topic.
 
-The fields are guessed (`guessing.py`) and then put before the judge that a source has for its records (`judging.py`).
-A field of which it refuses a value becomes a STRING, until none is refused: what was looked at goes into no quarantine.
+The guessed fields (`guessing.py`) are tested by the rules by which a source judges its records (`judging.py`). A field
+with a refused value becomes a STRING, until no value is refused, so none of the sampled records will be quarantined.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ from view_algebra.errors import LaminaError
 from view_algebra.language.types import BIGINT, INT, STRING, TIMESTAMP, Type
 
 RECORDS = 10_000
-"""Records that are looked at, by default."""
+"""Records of a sample, by default."""
 
 BYTES = 64 * 1024 * 1024
-"""Bytes of records after which a sample of `RECORDS` ends, however few they are. A larger sample may have more."""
+"""Bytes after which a sample of `RECORDS` ends, however few records it has. A larger sample may have more bytes."""
 
 VALUES = 2_000_000
-"""Values after which such a sample ends: some ten seconds of looking, for records of a thousand fields."""
+"""Values after which such a sample ends: about ten seconds of work for records with a thousand fields."""
 
 LARGEST = 1_048_588 - 512
-"""Bytes of a record that a topic takes by default (`max.message.bytes`)."""
+"""Most bytes of a record that a topic takes by default (`max.message.bytes`)."""
 
 MOST_FIELDS = 1_500
-"""Fields of a source; a table in Postgres, which a row view is, has at most 1,600 columns."""
+"""Most fields of a source: a row view is a table in Postgres, which has at most 1,600 columns."""
 
 SHOWN = 3
-"""Bad records that are named."""
+"""Most bad records that are named."""
 
 Read = Callable[[Rules], Iterator[Line]]
-"""Gives the records from the first, judged by rules."""
+"""Reads the records from the first on, judged by rules."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A field of the records: its type as it was guessed, what was seen of it, and why it is not what it seems.
+    """A field of the records, with its guessed type and its statistics.
 
-    was: the type that most of its values have, if the judge or another type among them made it a STRING.
+    was: the type of most of its values, if a refused value or a value of another type made it a STRING.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Key:
-    """The fields that Kafka's key repeats, as an object of them or as the text of one."""
+    """Fields that Kafka's key repeats, as an object of them or as the text of one."""
 
     fields: tuple[str, ...]
     format: Literal["json", "string", "avro", "protobuf"]
@@ -74,16 +74,16 @@ class Key:
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample of records: their fields in the order in which they came.
+    """The fields of a sample of records, in the order of their first occurrence.
 
-    records: how many; is_all: there were no more; is_newest: they are the last of a topic.
-    epoch: the unit of numbers that are times. empty_as_null: an empty text stands for no value.
-    has_unnamed: a field's name is empty, so that no column can come from it.
-    bad: records that no declaration reads; first_bad names some.
-    key: what Kafka's keys repeat, in a topic. deletions: its records without a value.
-    is_compacted: Kafka drops a record of it when a newer one has its key.
-    is_changes: they are rows of Debezium's change events; has_schemas: whose schemas say the types.
-    format: what its records are written in; is_framed: in the frame of a schema registry.
+    records: the number sampled. is_all: the file or topic has no more. is_newest: they are the newest of a topic.
+    epoch: the unit of numbers that are times. empty_as_null: an empty text means NULL.
+    has_unnamed: a field has an empty name, which cannot become a column.
+    bad: the number of records that no declaration can read; first_bad names some.
+    key: the fields that Kafka's keys repeat. deletions: the number of records without a value.
+    is_compacted: Kafka drops a record of the topic when a newer one has its key.
+    is_changes: the records are rows of Debezium's change events. has_schemas: the events' schemas give the types.
+    format: the format of the records. is_framed: they are in a schema registry's frame.
     """
 
     fields: tuple[Field, ...]
@@ -105,14 +105,14 @@ class Sample:
 
     @property
     def part(self) -> str:
-        """The records that were looked at, in words."""
+        """The sampled records, in words."""
         if self.is_all:
             return "the only record" if self.records == 1 else f"all {self.records:,} records"
         return f"the {'newest' if self.is_newest else 'first'} {_records(self.records)}"
 
     @property
     def good(self) -> int:
-        """The records that the fields were seen in."""
+        """The number of records with readable fields."""
         return self.records - self.bad
 
     def rules(self) -> Rules:
@@ -123,9 +123,9 @@ class Sample:
 def of_file(
     file: str, stated: str | None, most: int = RECORDS, stdin: IO[bytes] | None = None, written: Written = ISO
 ) -> tuple[Format, Sample]:
-    """The format of a file (`-`: standard input) and its first records. Raises LaminaError if it has none.
+    """The format of a file (`-`: standard input) and a sample of its first records. Raises LaminaError if it has none.
 
-    written: NULL and times of a CSV file.
+    written: the forms of NULL and times in a CSV file.
     """
     kind = format_of(file, stated)
     written.check(file, kind)
@@ -148,14 +148,14 @@ def of_file(
 
 
 def of_topic(topic: str, brokers: Brokers, most: int = RECORDS, registry: Registry | None = None) -> Sample:
-    """The newest records of a topic. Raises LaminaError if there is no such topic, or nothing in it.
+    """A sample of a topic's newest records. Raises LaminaError if the topic does not exist or is empty.
 
-    registry: where the schemas are of records that are in its frame.
+    registry: the registry with the schemas of framed records.
     """
     if brokers.topic_id(topic) is None:
         raise LaminaError(
             f"There is no topic {topic} at {brokers.bootstrap_servers}",
-            way_out="Give the topic's name as Kafka has it; its case counts.",
+            way_out="Use the topic's name as it is in Kafka; case matters.",
         )
     pairs = brokers.newest_records([topic], most)[topic]
     if (framed := unframed(topic, pairs, registry)) is None:
@@ -174,7 +174,7 @@ def _of_pairs(
     most: int,
     types: Mapping[str, Type],
 ) -> Sample:
-    """A sample of these records of a topic. types: those of fields that are known beforehand."""
+    """A sample of these records of a topic. types: the types of fields that a schema gives."""
     values = [value for _, value in pairs if value is not None]
     if (changes := _of_changes(topic, pairs, row_of(types))) is not None:
         return changes
@@ -184,14 +184,14 @@ def _of_pairs(
             judgement = rules.judged(value)
             yield Line(number, value, value, judgement.value, judgement.problem, judgement.with_null, judgement.is_utf8)
 
-    held = sum(brokers.latest(topic).values()) - sum(brokers.earliest(topic).values())
+    in_topic = sum(brokers.latest(topic).values()) - sum(brokers.earliest(topic).values())
     sample = _sampled(f"topic {topic}", read, most, types)
     _refuse_schemas(topic, sample)
     lines = zip((k for k, v in pairs if v is not None), read(sample.rules()), strict=True)
     keys = [(plain(key) if types else key, line.value) for key, line in lines if line.problem is None]
     return replace(
         sample,
-        is_all=sample.is_all and held <= len(pairs),
+        is_all=sample.is_all and in_topic <= len(pairs),
         key=_key(keys, [field.name for field in sample.fields]),
         deletions=len(pairs) - len(values),
         is_newest=True,
@@ -202,7 +202,7 @@ def _of_pairs(
 def _of_changes(
     topic: str, pairs: Sequence[tuple[bytes | None, bytes | None]], stated: Mapping[str, Type]
 ) -> Sample | None:
-    """The rows of a topic of change events; None if it holds other records. known: the types of fields, if any are."""
+    """A sample of the rows in a topic of change events; None for other records. stated: types that a schema gives."""
     events: list[Any] = []
     keys: list[bytes | None] = []
     for key, value in pairs:
@@ -242,7 +242,7 @@ def _bare(key: bytes | None) -> bytes | None:
 
 
 def _key(records: Sequence[tuple[bytes | None, Mapping[str, Any]]], names: Sequence[str]) -> Key | None:
-    """The fields that Kafka's keys repeat, and how; None if they are others in any record."""
+    """The fields that every Kafka key repeats, and their format; None if a key repeats no field."""
     if not records or any(key is None for key, _ in records):
         return None
     texts = [(key or b"").decode(errors="replace") for key, _ in records]
@@ -268,10 +268,10 @@ def _key(records: Sequence[tuple[bytes | None, Mapping[str, Any]]], names: Seque
 def _sampled(
     what: str, read: Read, most: int, declared: Mapping[str, Type], typed: Callable[[str], Any] | None = None
 ) -> Sample:
-    """The sample of what `read` gives.
+    """The sample of the records of `read`.
 
-    declared: the fields that are known beforehand, with the types that their values have (Parquet) or are read as
-    before `typed` makes more of them (CSV).
+    declared: fields known beforehand, with the types of their values: Parquet's types, or the types of CSV texts before
+    `typed` converts them.
     """
     seen = {name: _unseen(name) for name in declared}
     records, bad, first = 0, 0, []
@@ -321,7 +321,7 @@ _MANY_DIGITS = re.compile(rb"\d[\d.]{15}")
 
 
 def _values(line: Line, *, is_json: bool) -> Mapping[str, Any]:
-    """The values of a record, with the digits that its numbers are written with."""
+    """The values of a record, with all digits of its numbers."""
     if not is_json or not _MANY_DIGITS.search(line.raw):
         return line.value
     written = with_written_numbers(line.raw.decode(errors="replace"))
@@ -333,7 +333,7 @@ def _unseen(name: str) -> Seen:
 
 
 def _guessed(name: str, seen: Seen, declared: Type | None, unit: str | None) -> Field:
-    """A field by its values, or by the type that its file declares."""
+    """The field with the type that its values or its file suggest."""
     if unit is not None:
         return Field(name, since_1970(unit), seen)
     kind = declared or guess(seen)
@@ -356,7 +356,7 @@ def _mostly(seen: Seen) -> Type | None:
 
 
 def _epoch(seen: Mapping[str, Seen]) -> tuple[str | None, frozenset[str]]:
-    """The unit that the most fields with numbers have that may be times, and these fields."""
+    """The most frequent unit of fields whose numbers may be times, and these fields."""
     units = {name: unit for name, statistics in seen.items() if (unit := unit_of(name, statistics))}
     if not units:
         return None, frozenset()
@@ -366,7 +366,7 @@ def _epoch(seen: Mapping[str, Seen]) -> tuple[str | None, frozenset[str]]:
 
 
 def accepted(sample: Sample, read: Read) -> Sample:
-    """The sample with STRING for each field of which the judge refuses a value."""
+    """The sample with STRING for every field that has a refused value."""
     while True:
         rules = sample.rules()
         alone = {name: replace(rules, columns={name: kind}) for name, kind in rules.columns.items() if kind != STRING}
@@ -393,7 +393,7 @@ def accepted(sample: Sample, read: Read) -> Sample:
 
 
 def _names(file: str, header: Sequence[str]) -> list[str]:
-    """The fields that a header names. Raises LaminaError if the line holds values, or names one twice."""
+    """The fields that a header names. Raises LaminaError if it holds values, or names a field twice."""
     names = [name.strip() for name in header]
     if not any(names):
         raise _nothing(file, [])
@@ -409,27 +409,27 @@ def _names(file: str, header: Sequence[str]) -> list[str]:
         raise LaminaError(
             f"{file}: the first line does not name the columns",
             evidence=f"It names {', '.join(twice)} twice." if twice and not values else f"Found: {values[0]}.",
-            way_out="Give each column a name of its own in the first line.",
+            way_out="Name every column once in the first line.",
         )
     return [name for name in names if name]
 
 
 class _NotJson(LaminaError):
-    """Nothing of a file is a record, one a line."""
+    """No line of the file is a record."""
 
 
 @contextmanager
 def _hinted(content: IO[bytes]) -> Iterator[None]:
-    """Says what to do with a file of JSON that is not one record a line."""
+    """Adds the way out to the error for a JSON file without one record per line."""
     try:
         yield
     except _NotJson as error:
         content.seek(0)
         beginning = content.read(1024).lstrip()
         if beginning.startswith(b"["):
-            error.way_out = "It is a list of records. To write one a line: jq -c '.[]' FILE > FILE.jsonl"
+            error.way_out = "It is a list of records. To write one per line: jq -c '.[]' FILE > FILE.jsonl"
         elif beginning.startswith(b"{"):
-            error.way_out = "A record has a line of its own. To write it so: jq -c . FILE > FILE.jsonl"
+            error.way_out = "Every record needs its own line. To write it like this: jq -c . FILE > FILE.jsonl"
         raise
 
 
@@ -439,13 +439,13 @@ def _nothing(what: str, bad: Sequence[BadLine]) -> LaminaError:
         return (LaminaError if is_json else _NotJson)(
             f"{what}: none of {_records(len(bad))} can be read",
             evidence="\n".join(map(str, bad[:SHOWN])),
-            way_out="Records are JSON objects, one a line, or CSV in UTF-8: iconv -f latin1 -t utf-8 FILE, for example."
-            " Another format is named with --format.",
+            way_out="Records are JSON objects, one per line, or CSV in UTF-8: iconv -f latin1 -t utf-8 FILE, say."
+            " Name another format with --format.",
         )
     return LaminaError(
         f"{what} holds no records",
         evidence="Types are guessed from values.",
-        way_out="Give at least one record, or write the source by hand: docs/sql.md shows how.",
+        way_out="Use at least one record, or write the source by hand: docs/sql.md shows how.",
     )
 
 
@@ -456,13 +456,13 @@ def _records(number: int) -> str:
 def _too_many(what: str, number: int) -> LaminaError:
     return LaminaError(
         f"{what}: records have more than {MOST_FIELDS:,} fields",
-        evidence=f"{number:,} were seen; the names may be data.",
-        way_out="Put what varies into an object of its own, which is read as a MAP.",
+        evidence=f"The sample has {number:,}; their names may be data.",
+        way_out="Put the varying fields into an object of their own, which is read as a MAP.",
     )
 
 
 def _refuse_schemas(topic: str, sample: Sample) -> None:
-    """Raises for change events without a row, and for records beside their schemas."""
+    """Raises LaminaError for change events without rows, and for records next to their schemas."""
     names = {field.name for field in sample.fields}
     if are_of_change(names) or {"schema", "payload"} <= names:
         raise LaminaError(

@@ -1,6 +1,6 @@
-"""Fields that a source does not declare. Nothing reads them, so a mistyped one leaves its column NULL, without a word.
+"""Fields that a source does not declare. Nothing reads them, so a mistyped name silently leaves its column NULL.
 
-Spark tells fields apart by case: `Town` is not `TOWN`.
+Spark distinguishes fields by case: `Town` is not `TOWN`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from view_algebra.language.quoting import words
 from view_algebra.language.types import Type
 
 MOST = 1_000
-"""Fields that are counted one by one: records whose keys are data may name any number of them."""
+"""Most fields that are counted one by one: records whose keys are data may name any number."""
 
 
 ENVELOPE = words("schema payload op before after source transaction ts_ms ts_us ts_ns")
-"""Fields of a change event of Debezium, of which a stream of changes declares those that it reads."""
+"""Fields of a Debezium change event. A stream of changes declares only those that it reads."""
 
 _OF_EVENTS = words("op source")
 """Fields that every change event has."""
@@ -28,7 +28,7 @@ _OF_EVENTS = words("op source")
 
 @dataclass(frozen=True)
 class Undeclared:
-    """A field that no column takes: in how many records `of` those that were looked at, and what it may mean."""
+    """An undeclared field, in `records` of the `of` sampled records, and the column that it may mean."""
 
     field: str
     records: int
@@ -47,14 +47,14 @@ class Strangers:
         self._declared = dict(declared)
         self._nested = {name: kind for name, kind in declared.items() if _has_fields(kind)}
         self._counted: Counter[str] = Counter()
-        self._always_with: dict[str, set[str]] = {}  # by field: the columns that each of its records has, too
+        self._always_with: dict[str, set[str]] = {}  # by field: the columns that all of its records have
         self._records = 0
 
     def __bool__(self) -> bool:
         return bool(self._counted)
 
     def note(self, value: Mapping[str, Any]) -> None:
-        """Counts those of one record."""
+        """Counts the undeclared fields of one record."""
         self._records += 1
         if value.keys() >= _OF_EVENTS:
             value = {name: part for name, part in value.items() if name in self._declared or name not in ENVELOPE}
@@ -66,7 +66,7 @@ class Strangers:
                 self._counted[field] += 1
                 self._always_with[field] = self._always_with.get(field, set(self._declared)) & present
 
-    def found(self) -> list[Undeclared]:
+    def fields(self) -> list[Undeclared]:
         """The undeclared fields, the most frequent first."""
         paths = list(_paths(self._declared))
 
@@ -77,7 +77,7 @@ class Strangers:
 
 
 def in_sample(declared: Mapping[str, Type], values: Iterable[bytes | None]) -> list[Undeclared]:
-    """The undeclared fields of raw records; one that is no JSON object has none."""
+    """The undeclared fields of raw records; a record that is not a JSON object has none."""
     strangers = Strangers(declared)
     for raw in values:
         try:
@@ -86,7 +86,7 @@ def in_sample(declared: Mapping[str, Type], values: Iterable[bytes | None]) -> l
             continue
         if isinstance(value, dict):
             strangers.note(value)
-    return strangers.found()
+    return strangers.fields()
 
 
 def _has_fields(kind: Type) -> bool:
@@ -103,7 +103,7 @@ def _undeclared(declared: Mapping[str, Type], value: Mapping[str, Any], within: 
 
 
 def _inside(kind: Type, value: Any, within: str) -> Iterator[str]:
-    """Of what stands in a struct, and in the structs of a list or of a map's values."""
+    """The undeclared fields of a struct, or of the structs in a list or in a map's values."""
     if kind.fields:
         if isinstance(value, Mapping):
             yield from _undeclared(dict(kind.fields), value, within)

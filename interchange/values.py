@@ -1,6 +1,6 @@
-"""Whether a value can become a column: the rules by which Spark reads JSON, known before anything is sent.
+"""Spark's rules for reading JSON values into columns, checked before anything is sent.
 
-A record whose value breaks them goes to quarantine when it is read. `lamina ingest` says so while the file is at hand.
+A record whose value breaks them goes to quarantine when it is read. `lamina ingest` reports it before it is sent.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _USUAL = re.compile(
     r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])"
     r"(?:[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d*)?(Z)?)?"
 )
-"""Times that need no second look; the group is a zone, which only a TIMESTAMP has."""
+"""Times that are surely valid; the group is a zone, which only a TIMESTAMP has."""
 
 _OFFSET = re.compile(r"Z|(?:UTC|GMT|UT)?(?:[+-](?P<hours>\d{1,2})(?::?(?P<minutes>[0-5]?\d)(?::?[0-5]?\d)?)?)?")
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
 
 
 def columns(source: Source) -> dict[str, Type]:
-    """The type of each declared column, by the name of its field in JSON; times with the declared unit of numbers."""
+    """The type of each declared column by its field name in JSON; times carry the declared unit of numbers."""
     unit = UNITS.get(source.properties.get("epoch", ""), "")
     kinds = {
         source.field(column.name): read(sqlglot.exp.DataType.build(column.spark, dialect="spark")) or STRING
@@ -58,7 +58,7 @@ def columns(source: Source) -> dict[str, Type]:
 
 
 def fits(kind: Type, value: Any) -> bool:
-    """Can the JSON value be read as this type? NULL fits every type.
+    """True if the JSON value can be read as this type. NULL fits every type.
 
     >>> fits(Type("INT"), 7), fits(Type("INT"), 7.5), fits(Type("INT"), "7"), fits(Type("TINYINT"), 200)
     (True, False, True, False)
@@ -67,12 +67,12 @@ def fits(kind: Type, value: Any) -> bool:
 
 
 def rule(kind: Type) -> Callable[[Type, Any], bool]:
-    """The part of `fits` for a type and a value that is not NULL."""
+    """The check of `fits` for a type, on values that are not NULL."""
     return _FITS[kind.name]
 
 
 def from_text(kind: Type, text: str) -> Any:
-    """The JSON value that a CSV field stands for; empty is NULL, and what cannot be the type stays text.
+    """The JSON value of a CSV field: NULL if empty; a text that does not fit the type stays a text.
 
     >>> [from_text(Type("INT"), text) for text in ("7", "", "x")], from_text(Type("STRING"), "7")
     ([7, None, 'x'], '7')
@@ -85,7 +85,7 @@ def from_text(kind: Type, text: str) -> Any:
     match kind.name:
         case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
             return int(stripped) if re.fullmatch(r"[+-]?\d{1,19}", stripped) else text
-        case "FLOAT" | "DOUBLE" | "DECIMAL" if "_" in stripped:  # which Python would leave out
+        case "FLOAT" | "DOUBLE" | "DECIMAL" if "_" in stripped:  # Python would ignore the underscore
             return text
         case "FLOAT" | "DOUBLE":
             try:
@@ -111,7 +111,7 @@ def from_text(kind: Type, text: str) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """A value as JSON, whatever Parquet, CSV or Postgres made of it: no decimal loses a digit, bytes are base64.
+    """Encodes a value of Parquet, CSV or Postgres as JSON: decimals keep every digit, bytes become base64.
 
     >>> to_json({"price": Decimal("1.5"), "at": dt.datetime(2024, 1, 2, 3, tzinfo=dt.UTC)})
     '{"price":1.5,"at":"2024-01-02T03:00:00+00:00"}'
@@ -125,7 +125,7 @@ def to_json(value: Any) -> str:
 
 
 class Number(float):
-    """A number of JSON that remembers how it is written: `1e5000` is infinity to Python.
+    """A JSON number that keeps its text: to Python, `1e5000` is infinity.
 
     >>> Number("1e5000"), Number("1e5000").text
     (inf, '1e5000')
@@ -141,7 +141,7 @@ class Number(float):
 
 
 def as_written(value: Any) -> str:
-    """A value as JSON, with each `Number` as it is written."""
+    """Encodes a value as JSON, with the text of each `Number`."""
     match value:
         case Number():
             return value.text
@@ -155,7 +155,7 @@ def as_written(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What the encoder of the standard library can write; ValueError where it would change a number."""
+    """A value that the standard library's encoder can write. Raises ValueError if that would change a number."""
     match value:
         case Decimal():
             near = float(value)
@@ -166,7 +166,7 @@ def _plain(value: Any) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """A value that JSON has no form for as text: times in ISO 8601, lengths as Postgres writes them, bytes in base64.
+    """The text of a value that JSON has no form for: times in ISO 8601, intervals as in Postgres, bytes in base64.
 
     >>> as_text(dt.date(2024, 1, 2)), as_text(dt.timedelta(hours=26)), as_text(b"ab")
     ('2024-01-02', '1 day 02:00:00', 'YWI=')
@@ -185,7 +185,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def _digit_by_digit(value: Any) -> str:
-    """As `_encode`, and slower: decimals of any length, NaN and infinity by the names that Spark reads."""
+    """A slower `_encode` for decimals of any length, and for NaN and infinity by the names that Spark reads."""
     match value:
         case dict():
             return (
@@ -229,7 +229,7 @@ def _integer(kind: Type, value: Any) -> bool:
 _BLANK = "".join(map(chr, range(0x21)))
 _WHOLE = re.compile(r"[+-]?(?:[0-9]{1,20}(?:\.0*)?|[0-9]{1,18}(?:\.[0-9]{1,9})?[eE](?:\+?[0-9]{1,2}|-[0-9]))")
 _DOUBLE = re.compile(r"(?i:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]{1,5})?|NaN|[+-]?Inf(?:inity)?)")
-"""A text from which a second reading takes a whole number, or a double."""
+"""Texts that a second reading accepts as a whole number, or as a double."""
 
 
 def _double(_: Type, value: Any) -> bool:
@@ -247,7 +247,7 @@ def _whole(value: Any) -> bool:
 
 
 def _since_1970(kind: Type, value: Any) -> bool:
-    """A number in the declared unit, of the years 1 to 9999; without a unit, there is none."""
+    """True if a number in the declared unit is a time of the years 1 to 9999; without a unit, no number is."""
     if not kind.unit or not _number(value) or (isinstance(value, float) and not math.isfinite(value)):
         return False
     micros = Decimal(value) * Decimal(kind.unit)
@@ -255,7 +255,7 @@ def _since_1970(kind: Type, value: Any) -> bool:
 
 
 def _infinite(number: Decimal, unit: Decimal) -> bool:
-    """True of a number that stands for infinity, which is NULL."""
+    """True if a number means infinity, which is NULL."""
     if unit == 1000:
         return 9223372036825200 <= number <= 9223372036854776
     return unit <= 1 and 9223372036825200000 <= number <= 9223372036854775808
@@ -276,12 +276,12 @@ def _number(value: Any) -> bool:
 
 
 _LONG = re.compile(r"[eE][+-]?[0-9]{4}|^.{1001}", re.DOTALL)
-"""What quarantine calls too long a number for a DECIMAL, whose zeros would be written out."""
+"""Numbers that quarantine calls too long for a DECIMAL, because their zeros would be written out."""
 
 
 _BARE = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _THOUSANDS = re.compile(THOUSANDS)
-"""A decimal in a text: commas only where they can part nothing but thousands, and no underscores."""
+"""A decimal in a text: commas only between thousands, and no underscores."""
 
 
 def _decimal(kind: Type, value: Any) -> bool:
@@ -300,7 +300,7 @@ def _decimal(kind: Type, value: Any) -> bool:
 
 
 def _timestamp(kind: Type, text: str) -> bool:
-    """Spark reads more than ISO 8601. Of a DATE it reads the date alone; TIMESTAMP_NTZ has no zone."""
+    """True if Spark reads the text, which may be more than ISO 8601. A DATE's time of day is not read."""
     usual = _USUAL.fullmatch(text)
     if usual and (usual[1] is None or kind.name == "TIMESTAMP"):
         return True

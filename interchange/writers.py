@@ -1,4 +1,4 @@
-"""Values of records in the format of their source, written from their JSON; `view_algebra/formats` reads them."""
+"""Writes records' values in the format of their source, from their JSON; `view_algebra/formats` reads them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from view_algebra.formats import DECODED_KEYS, Decoding, protobuf
 from view_algebra.formats.interface import Schema
 
 Registered = tuple[int, Schema]
-"""A schema of a registry, with its id."""
+"""A registry's schema with its id."""
 
 
 @dataclass(frozen=True)
 class Newest:
-    """The newest schemas of a topic's values and of its keys in a registry, where it has any."""
+    """The newest schemas of a topic's values and keys in a registry, or None."""
 
     values: Registered | None = None
     keys: Registered | None = None
 
     @classmethod
     def of(cls, source: Source, registry: Registry | None) -> Newest:
-        """Asks for those that records of a source are written by. Raises LaminaError if the registry lacks one."""
+        """Fetches the schemas that write a source's records. Raises LaminaError if the registry lacks one."""
         decoding = Decoding.of(source)
         if decoding is None or not decoding.needs_registry:
             return cls()
@@ -44,7 +44,7 @@ class Newest:
         for part, is_needed in needed.items():
             if is_needed and schemas[part] is None:
                 raise LaminaError(
-                    f"{source.name}: there is no schema to write a {part} by",
+                    f"{source.name}: there is no schema for writing a {part}",
                     evidence=f"the registry has no subject {source.topic}-{part}",
                     way_out="Register its schema there, as the producers of the topic do; then repeat the command.",
                 )
@@ -52,13 +52,13 @@ class Newest:
 
 
 NOTHING_NEWEST = Newest()
-"""None: records are written as their declaration says or, for a test, as JSON."""
+"""No schemas: records are written by their declaration or, in a test, as JSON."""
 
 
 def value_of(source: Source, record: bytes, newest: Newest = NOTHING_NEWEST) -> bytes:
-    """The value of a record that `record` is the JSON of, with every digit as it stands there.
+    """Encodes a record's value from its JSON `record`, with every digit.
 
-    Without the schemas of a registry that it needs, it is that JSON: a test has no registry.
+    A value that needs a registry's schemas stays JSON without them: a test has no registry.
     """
     if newest.values is not None:
         return _framed(source, newest.values, _fields(record))
@@ -71,9 +71,10 @@ def value_of(source: Source, record: bytes, newest: Newest = NOTHING_NEWEST) -> 
 def key_of(
     source: Source, keys: Sequence[str], value: Mapping[str, Any], newest: Newest = NOTHING_NEWEST
 ) -> bytes | None:
-    """Kafka's key of a record, of these fields of its value: records of one key go to one partition, in their order.
+    """Kafka's key of a record, made of these fields of its value; None if one of them has no value.
 
-    None if a field has no value. Without a `key_format`, it is the text of one field, or the JSON list of several.
+    Records of one key go to one partition, in order. Without a `key_format`, the key is the text of one field, or the
+    JSON list of several.
     """
     parts = [value.get(key) for key in keys]
     if not parts or None in parts:
@@ -91,13 +92,13 @@ def key_of(
             ) from None
     if source.key_format in ("json", *DECODED_KEYS):
         text = json.dumps(dict(zip(keys, parts, strict=True)), default=str, ensure_ascii=False)
-    # Half of a surrogate pair, which JSON can name, is to Spark what it is made here.
+    # Spark reads half of a surrogate pair, which JSON can name, as the character written here.
     encoded = text.encode(errors="replace")
     return encoded if newest.keys is None else _framed(source, newest.keys, _fields(encoded))
 
 
 _NUMBERS = {"short": ">h", "int": ">i", "long": ">q", "float": ">f", "double": ">d"}
-"""Keys that are numbers, as `struct` packs them."""
+"""Numeric key formats, by their code in `struct`."""
 
 
 def _fields(record: bytes) -> Any:
@@ -105,9 +106,9 @@ def _fields(record: bytes) -> Any:
 
 
 def _framed(source: Source, registered: Registered, fields: Any) -> bytes:
-    """A datum in the frame of a registry; a schema that is none of a record is of the only field.
+    """Encodes a datum in a registry's frame. A schema that is not of a record encodes the only field.
 
-    A message of Protobuf is the first of its schema.
+    A Protobuf message is of its schema's first type.
     """
     id, schema = registered
     frame = b"\0" + id.to_bytes(4, "big")
@@ -117,7 +118,7 @@ def _framed(source: Source, registered: Registered, fields: Any) -> bytes:
 
 
 def _line(source: Source, fields: Mapping[str, Any]) -> bytes:
-    r"""A line of CSV: NULL is nothing, and an empty text is in quotes."""
+    r"""Encodes a line of CSV: NULL is empty, and an empty text is in quotes."""
     options = source.properties
     delimiter, quote, null = options.get("delimiter", ","), options.get("quote", '"'), options.get("null")
 
@@ -130,7 +131,7 @@ def _line(source: Source, fields: Mapping[str, Any]) -> bytes:
             raise LaminaError(
                 f"{source.name}: {name} is {text!r}, which its format reads as NULL",
                 evidence=f"null '{null}' in OPTIONS",
-                way_out="Send another text, or declare another one for NULL.",
+                way_out="Send another text, or declare another text for NULL.",
             )
         if text and not any(special in text for special in (delimiter, quote, "\n", "\r")):
             return text
@@ -156,14 +157,14 @@ def _bytes(source: Source, fields: Mapping[str, Any]) -> bytes:
 
 
 def _datum(source: Source, fields: Mapping[str, Any]) -> bytes:
-    """A datum of Avro, of the schema in OPTIONS."""
+    """Encodes an Avro datum by the schema in OPTIONS."""
     return _by_schema(source, Schema("AVRO", source.properties["schema"]), fields)
 
 
 def _by_schema(source: Source, by: Schema, fields: Mapping[str, Any]) -> bytes:
-    """A datum of Avro; raises LaminaError for fields that its schema has no place for.
+    """Encodes an Avro datum. Raises LaminaError for fields that do not fit its schema.
 
-    By a schema that is none of a record, the only field is written.
+    A schema that is not of a record encodes the only field.
     """
     import fastavro
 
@@ -185,7 +186,7 @@ def _by_schema(source: Source, by: Schema, fields: Mapping[str, Any]) -> bytes:
 
 
 def _of_type(schema: Any, value: Any, named: Mapping[str, Any]) -> Any:
-    """A value of JSON as the writer of Avro takes it for a type, which may be the name of one."""
+    """A JSON value in the form that fastavro expects for a type, or for the name of a type."""
     schema = named.get(schema, schema) if isinstance(schema, str) else schema
     if isinstance(schema, list):
         others = [branch for branch in schema if branch != "null"]
@@ -222,7 +223,7 @@ _SCALARS: Mapping[str, Callable[[str], Any]] = {
 
 
 def _only_value(source: Source, fields: Mapping[str, Any]) -> Any:
-    """The value of the one column that is not of the key; raises LaminaError for NULL."""
+    """The value of the one column outside of the key. Raises LaminaError for NULL."""
     name = _value_column(source)
     if (value := fields.get(name)) is None:
         raise LaminaError(
@@ -234,7 +235,7 @@ def _only_value(source: Source, fields: Mapping[str, Any]) -> Any:
 
 
 def _message(source: Source, fields: Mapping[str, Any]) -> bytes:
-    """A message of Protobuf, of the schema in OPTIONS."""
+    """Encodes a Protobuf message by the schema in OPTIONS."""
     options = source.properties
     return message(source.name, Schema(protobuf.KIND, options["schema"]), options.get("message"), fields)
 

@@ -1,23 +1,23 @@
 """The master log: Kafka's committed records, kept in Iceberg, one table per topic.
 
-A table holds a record per row: where it stood in Kafka, its key, headers and raw value, and the declared columns
-parsed, so that a rebuild reads columns and nothing else. Where a stream and a table are declared over one topic, its
-log is theirs together, and each parses the raw values. `layout` says how a table is laid out, `summaries` what a log
-says of itself, `refusals` why a run is refused.
+A row holds one record: its position in Kafka, its key, headers and raw value, and the parsed declared columns, so that
+a rebuild reads only columns. A stream and a table over one topic share its log, and each of them parses the raw
+values. `layout` defines the table, `summaries` the state that a log records about itself, and `refusals` the errors of
+a run.
 
-**What is held** of a topic is the vector `lamina.held` that each archive run writes into the summary of its own
-commit: the commit that adds the records says how far they reach. It is found by walking from the newest snapshot to
-its parents. The greatest offset in the table would not do: it stays below the end for ever where a transaction's marker
-is the last thing in a partition.
+**The held offsets** of a topic are the vector `lamina.held`, which each archive run writes into the summary of its own
+commit, so the commit that adds the records also says how far they reach. A reader walks from the newest snapshot to
+its ancestors until it meets this vector. The greatest offset in the table would not do: it stays below the end
+permanently if a partition ends in a transaction's marker.
 
-**Of two runs at once one is refused**, although Iceberg itself lets any number of appends succeed: a run writes to a
-branch that starts at the snapshot whose `held` it read, and then fast-forwards the table to it, which Iceberg refuses
-when the table has moved.
+**One of two concurrent runs is refused**, although Iceberg itself lets any number of appends succeed. A run writes to a
+branch that starts at the snapshot whose `held` it read, and then fast-forwards the table to that branch. Iceberg
+refuses this if the table has changed.
 
 **An operator may run** `rewrite_data_files`, `rewrite_manifests`, `expire_snapshots` and `remove_orphan_files` at any
-time beside `maintain`, and `rollback_to_snapshot` to an older archive run (what came after is then archived again).
-The snapshot of the last run has a branch of its own (`archive_…`), and so never expires, until `maintain` has said in
-a later one what is held. An archive run that meets one of these in its own time gives up with nothing changed.
+time, also during `maintain`, and `rollback_to_snapshot` to an older archive run (the records after it are then archived
+again). The snapshot of the last run has its own branch (`archive_…`), so it does not expire before `maintain` has
+recorded the held offsets in a later one. An archive run that meets one of these operations fails and changes nothing.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _BRANCH = "archive_"
-"""Begins the name of the branch that an archive run writes to."""
+"""Prefix of the branch that an archive run writes to."""
 
 
 @dataclass(frozen=True)
 class Maintained:
-    """What maintenance did to one log: small files made into few large ones, snapshots and files that are gone."""
+    """Numbers of small files compacted, snapshots expired and files removed by maintenance of one log."""
 
     compacted: int
     expired: int
@@ -67,9 +67,9 @@ class Maintained:
 
 @dataclass(frozen=True)
 class Archived:
-    """What one archive run did: `records` added, over `range`; `lost` of it Kafka had removed before.
+    """The result of one archive run: the number of `records` added over `range`, of which Kafka had removed `lost`.
 
-    cut_off: what the log held before, where Kafka has other records now; it stays readable under the tag `kept_as`.
+    cut_off: the range whose records the log dropped because Kafka has others there now; the tag `kept_as` keeps them.
     """
 
     records: int
@@ -80,7 +80,7 @@ class Archived:
 
     @property
     def held(self) -> Offsets:
-        """What is held since."""
+        """The offsets that the log holds after the run."""
         return self.range.end
 
 
@@ -94,7 +94,7 @@ class MasterLog:
         skipped: Callable[[], Skipped] = frozenset,
         schemas: KnownSchemas = NO_REGISTRY,
     ) -> None:
-        """`skipped` tells which records were skipped by name: they are not taken, and not given where they were."""
+        """`skipped` returns the records that an operator skipped: the log neither archives nor returns them."""
         self._spark = spark
         self._catalog = catalog
         self._skipped = skipped
@@ -102,16 +102,16 @@ class MasterLog:
         self.warehouse = Warehouse(spark, catalog)
 
     def create(self, source: Source, topic_id: str, start: Offsets) -> None:
-        """Opens the log of the source's topic at `start`.
+        """Creates the log of the source's topic at `start`.
 
-        One that is open already begins at `start` from now on if it holds nothing yet, or ends before: a source that
-        was dropped and declared again answers for the records since then. If `start` is below where it begins, the
-        next archive run takes the records between (`reach_back`). Where the topic was created anew before it was
-        declared again, the log of the old one is set aside under its topic's id.
+        An existing log moves its beginning to `start` if it holds nothing yet or ends before `start`, because a source
+        that was dropped and declared again only needs the records since then. If `start` is below its beginning, the
+        next archive run adds the records between them (`reach_back`). If the topic was recreated before it was
+        declared again, the old topic's log is renamed to the old topic's id.
         """
         table = self._table(source)
         if table.exists() and table.properties()[TOPIC_ID] != topic_id:
-            with telling(f"{source.name}: the log of the topic before was not set aside"):
+            with telling(f"{source.name}: the log of the previous topic was not renamed"):
                 table.rename(spark_path("log", f"{source.topic}-{table.properties()[TOPIC_ID]}"))
         if table.exists():
             first, begin = summaries.start_of(table), Offsets.of(source.topic, start.on(source.topic))
@@ -140,34 +140,34 @@ class MasterLog:
             durable.newer(folder, began)
 
     def opened(self, source: Source) -> bool:
-        """True when there is a log of the source's topic."""
+        """True if the source's topic has a log."""
         return self._table(source).exists()
 
     def topic_id(self, source: Source) -> str:
-        """Kafka's id of the topic whose records the log holds."""
+        """Kafka's id of the log's topic."""
         return self._opened(source).properties()[TOPIC_ID]
 
     def start(self, source: Source) -> Offsets:
-        """Where the log begins: below it there is nothing, and nothing is missed."""
+        """The offsets at which the log begins: no record below them is held, and none is needed."""
         return summaries.start_of(self._opened(source))
 
     def held(self, source: Source) -> Offsets:
-        """The vector below which every record since `start` is in the log; a partition it does not name begins at 0."""
+        """The vector below which the log has every record since `start`; a partition that it omits is at 0."""
         return summaries.held_in(self._opened(source), source)[1]
 
     def size(self, source: Source) -> int:
-        """Bytes of the files of the log; 0 before the first run."""
+        """Bytes of the log's files; 0 before the first run."""
         newest = next(self._opened(source).lineage(), None)
         return 0 if newest is None else int(newest.summary["total-files-size"])
 
     def tails(self, source: Source, held: Offsets) -> Tails:
-        """What stood last below `held` in Kafka when it was archived; nothing where `held` is another by now."""
+        """The tails below `held` when it was archived, for the partitions whose held offset is still the same."""
         table = self._opened(source)
         now = summaries.held_in(table, source)[1]
         return {at: tail for at, tail in summaries.tails_in(table, now).items() if now.get(at) == held.get(at)}
 
     def lost(self, source: Source, of: OffsetRange) -> list[OffsetRange]:
-        """Ranges that meet another one, of which Kafka has lost or removed records."""
+        """The ranges of lost records that overlap a range."""
 
         def meets(other: OffsetRange) -> bool:
             return any(
@@ -185,16 +185,16 @@ class MasterLog:
         accept_loss: bool = False,
         tails: Tails | None = None,
     ) -> Archived:
-        """Adds the records of `[held, to)` in one commit that says `to`; a run that died before it changed nothing.
+        """Adds the records of `[held, to)` in one commit that records `to`; a run that dies before it changes nothing.
 
-        Where `to` is not above what is held, nothing is added, per partition. Where a range holds only transaction
-        markers, `held` moves all the same. Records that Kafka removed before they were archived are refused, or with
-        `accept_loss` written down as lost. Refused too: a topic created anew, a `to` above what is committed in
-        Kafka, and a second run at the same time (which the caller's lock prevents).
+        A partition whose `to` is not above its held offset gets no records. If a range holds only transaction markers,
+        `held` advances all the same. The run is refused if Kafka removed records before they were archived, unless
+        `accept_loss` records them as lost. It is also refused if the topic was recreated, if `to` is above the
+        committed records in Kafka, and if another run is active (which the caller's lock prevents).
 
-        Where Kafka has lost records that the log holds, and gave their offsets to others, nothing is added; with
-        `accept_loss` the log is first cut back to where it agrees with Kafka. What was cut off stays readable under a
-        tag. `tails` are those that whoever wants the records up to `to` has seen below it: others are refused.
+        If Kafka has lost records that the log holds and gave their offsets to others, nothing is added. With
+        `accept_loss`, the log is first cut back to where it agrees with Kafka, and a tag keeps the dropped records
+        readable. `tails` are the caller's tails below `to`: a run against different ones is refused.
         """
         table = self._opened(source)
         onto, held = summaries.held_in(table, source)
@@ -224,12 +224,12 @@ class MasterLog:
         if lost.end:
             summary[LOST] = summaries.ranges_json(lost)
         with telling(f"{source.name}: its records were not archived"):
-            onto = onto or table.append_nothing({HELD: held.json()})  # nothing is held, so there is no tail
+            onto = onto or table.append_nothing({HELD: held.json()})  # an empty log has no tails
             present = OffsetRange(whole.start.updated(lost.end), whole.end)
             branch, written = self._append(table, source, brokers, present, onto, summary)
-            # Asked once more after the last record was read: it could have been another topic of that name.
+            # Check again after the last record was read: it may have come from another topic of that name.
             self._same_topic(table, source, brokers.topic_id(source.topic))
-            # And the tails: that they are what they were before means that what was read is of one log.
+            # Unchanged tails mean that all records that were read come from one log.
             if differing := brokers.differing(whole.end, ends) or brokers.differing(held, known_tails):
                 raise refusals.holds_others(source, differing)
             if not table.publish(branch):
@@ -237,9 +237,9 @@ class MasterLog:
         return Archived(int(written.summary.get("added-records", "0")), whole, lost)
 
     def reach_back(self, source: Source, start: Offsets, brokers: Brokers, *, accept_loss: bool = False) -> int:
-        """Lets the log begin at `start`, for a source that begins lower; gives how many records this added.
+        """Extends the log down to `start`, for a source that begins lower; returns the number of records added.
 
-        A run that died before the log begins there changed nothing that is read.
+        A run that dies before the log begins there changes nothing that is read.
         """
         table = self._opened(source)
         onto, held = summaries.held_in(table, source)
@@ -259,7 +259,7 @@ class MasterLog:
         summary = {HELD: held.json(), TAILS: to_json(known_tails)}
         branch = f"{_BRANCH}{uuid.uuid4().hex}"
         with telling(f"{source.name}: its records were not archived"):
-            # Those of a source that was dropped, or of a run that died.
+            # Records of a dropped source, or of a run that died.
             table.delete(within(rng), onto.id, branch, summary)
             if not table.publish(branch):
                 raise refusals.changed_meanwhile(source, "Found another commit on top of the one before.")
@@ -284,7 +284,7 @@ class MasterLog:
         onto: Snapshot,
         summary: Mapping[str, str],
     ) -> tuple[str, Snapshot]:
-        """Writes the records of a range to a branch that nobody reads yet; one that Spark cannot read is named."""
+        """Writes the records of a range to a branch that nobody reads yet. Raises `Unreadable`."""
         branch, skipped = f"{_BRANCH}{uuid.uuid4().hex}", self._skipped()
         try:
             rows = self._parsed(kafka_range(self._spark, brokers, source, rng, skipped), source)
@@ -293,10 +293,10 @@ class MasterLog:
             raise unreadable(self._spark, brokers, source, rng, skipped) or error from error
 
     def _parsed(self, raw: DataFrame, source: Source) -> DataFrame:
-        """Raw records, read by the source's declaration and the schemas that they name, which are learned first.
+        """Raw records, parsed by the source's declaration and by the schemas that they name.
 
-        The speed layer has learned those of the records that it counted. Others may be met here first: those that came
-        when the source was declared otherwise, or not at all.
+        The speed layer has fetched the schemas of the records that it counted. Records from before the source was
+        declared, or from before its declaration changed, may name schemas that this method has to fetch first.
         """
         by, answers = Decoding.of(source), NO_ANSWERS
         if by is not None and by.needs_registry:
@@ -306,11 +306,11 @@ class MasterLog:
         return parsed(raw, source, answers)
 
     def maintain(self, source: Source, before: datetime) -> Maintained:
-        """Keeps the log from growing but by its records; the caller's lock keeps archive runs away meanwhile.
+        """Removes everything that the log no longer needs; the caller's lock excludes archive runs meanwhile.
 
-        What a backup since `before` names stays: files that were replaced, snapshots that were followed by others, and
-        metadata go when that happened before it. What is held is said by the commits of maintenance as well, so it
-        does not depend on the snapshots of archive runs; those that tell of lost records stay for ever.
+        Everything that a backup since `before` names stays: replaced files, superseded snapshots and old metadata go
+        only if they were replaced before it. The commits of maintenance also record the held offsets, which therefore
+        do not depend on the snapshots of archive runs. Snapshots that record losses stay permanently.
         """
         table = self._opened(source)
         newest, _ = summaries.held_in(table, source)
@@ -323,15 +323,15 @@ class MasterLog:
                 return Maintained(0, 0, table.remove_orphans(until))
             compacted = table.compact("kafka_offset")
             if HELD not in next(table.lineage()).summary:
-                self._say_what_is_held(table, source)
+                self._record_held(table, source)
             table.forget_branches(_BRANCH)
             expired = table.expire(until, summaries.tells_of_loss)
             return Maintained(compacted, expired, table.remove_orphans(until))
 
-    def _say_what_is_held(self, table: Table, source: Source) -> None:
-        """Says it on top of a commit that does not, unless an archive run was faster, which has said what it holds.
+    def _record_held(self, table: Table, source: Source) -> None:
+        """Records the held offsets on top of a commit without them, unless an archive run has published meanwhile.
 
-        Only a lost lock lets one run beside; what it holds must not be denied.
+        Such a run is possible only if the lock was lost, and its own offsets must then stand.
         """
         onto = next(table.lineage())
         held = summaries.held_in(table, source)[1]
@@ -340,10 +340,10 @@ class MasterLog:
         table.publish(branch)
 
     def records_below(self, source: Source, cut: Cut, *, since: Offsets | None = None) -> DataFrame:
-        """All records of the log below the cut (and not below `since`), good and bad: the columns of `Source.parse`.
+        """All records of the log from `since` up to the cut, good and bad, with the columns of `Source.parse`.
 
-        They come straight from the columns as they were parsed; rows archived under another declaration are
-        parsed anew from the raw values. The log times of a table are those of its records since `since`.
+        They come from the parsed columns; rows archived under another declaration are parsed again from the raw
+        values. A table's log times count its records from `since` on.
         """
         return log_times.of_records(self._kept(source, cut, since), source)
 
@@ -364,15 +364,15 @@ class MasterLog:
         if table.properties()[PARSED_BY] == fingerprint(source):
             return rows.select(
                 *RECORD_COLUMNS,
-                # Iceberg has no TINYINT or SMALLINT: what it widened is made what was declared.
+                # Iceberg has no TINYINT or SMALLINT: widened columns are cast back to the declared type.
                 *(col(spark_path(column.name)).cast(column.spark).alias(column.name) for column in source.read),
             )
         return self._parsed(as_kafka_gave(rows, source), source)
 
     def records(self, source: Source, end: Offsets, brokers: Brokers, *, since: Offsets | None = None) -> DataFrame:
-        """All records since `start` and below `end`, good and bad: the log's, and from where it ends Kafka's.
+        """All records from `start` up to `end`, good and bad: from the log, and from Kafka beyond the log's end.
 
-        `since` is the source's own start, where that of the log is another's.
+        `since` is the source's own start, if it differs from the log's.
         """
         table = self._opened(source)
         wanted = Offsets.of(source.topic, end.on(source.topic))
@@ -388,7 +388,7 @@ class MasterLog:
         return log_times.of_records(rows, source)
 
     def raw(self, source: Source, range: OffsetRange, brokers: Brokers) -> DataFrame:
-        """The raw records of a range: the log's, and from where it ends Kafka's. Nothing is checked of either."""
+        """The raw records of a range, from the log and from Kafka beyond the log's end, without any check."""
         table = self._opened(source)
         snapshot, _ = summaries.held_in(table, source)
         kept, lacking = self._parts(source, range)
@@ -401,7 +401,7 @@ class MasterLog:
         return reduce(lambda whole, part: whole.unionByName(part), parts)
 
     def newest(self, source: Source, end: Offsets, brokers: Brokers, *, since: Offsets) -> LogTimes:
-        """The log times of a table below `end`, per partition, of the records that the log or Kafka still has."""
+        """A table's log time per partition below `end`, over the records that the log or Kafka still has."""
         first = brokers.earliest(source.topic)
         kept, lacking = self._parts(source, below(end, since))
         times = self._kept(source, kept.end, kept.start).select("kafka_partition", "kafka_timestamp")
@@ -415,7 +415,7 @@ class MasterLog:
         return {TopicPartition(source.topic, row.kafka_partition): row.newest for row in newest}
 
     def _parts(self, source: Source, wanted: OffsetRange) -> tuple[OffsetRange, list[OffsetRange]]:
-        """What the log holds of a range, and what it lacks."""
+        """The part of a range that the log holds, and the parts that it lacks."""
         table = self._opened(source)
         return wanted.parted(summaries.start_of(table), summaries.held_in(table, source)[1])
 
@@ -430,7 +430,7 @@ class MasterLog:
         return table
 
     def _in_kafka(self, table: Table, source: Source, rng: OffsetRange, brokers: Brokers) -> None:
-        """Refuses a topic that is not the log's, and ends that Kafka has not reached."""
+        """Raises LaminaError for a topic that is not the log's, or a range beyond the committed records."""
         self._same_topic(table, source, brokers.topic_id(source.topic))
         self._reaches(source, rng, brokers)
 
@@ -442,9 +442,9 @@ class MasterLog:
     def _cut_back(
         self, table: Table, source: Source, held: Offsets, differing: Sequence[Differs], brokers: Brokers
     ) -> tuple[OffsetRange, str]:
-        """Makes the log end where it agrees with Kafka, in one commit; a tag keeps what it held until now.
+        """Cuts the log back to where it agrees with Kafka, in one commit; a tag keeps the old state.
 
-        Gives what was cut off, and the tag.
+        Returns the range cut off, and the tag.
         """
         ends = held.updated(self._agreed(table, source, held, differing, brokers))
         cut = OffsetRange(
@@ -464,7 +464,7 @@ class MasterLog:
     def _agreed(
         self, table: Table, source: Source, held: Offsets, differing: Sequence[Differs], brokers: Brokers
     ) -> dict[TopicPartition, int]:
-        """For each partition that differs, the first offset from which the log's records are not Kafka's."""
+        """For each differing partition, the first offset at which the log's record is not Kafka's."""
         first, last = brokers.earliest(source.topic), brokers.latest(source.topic)
         floor = summaries.agreeing(table, differing, brokers)
         start = {
@@ -493,7 +493,7 @@ class MasterLog:
         return OffsetRange(Offsets({at: rng.start[at] for at in lost}), Offsets(lost))
 
     def _one_parse(self, table: Table, source: Source) -> None:
-        """Notes, before any row says otherwise, that the log's rows were not all parsed by one text."""
+        """Records that several texts parsed the log's rows, before a row of another text is added."""
         if table.properties()[PARSED_BY] not in (fingerprint(source), "several"):
             table.set_properties({PARSED_BY: "several"})
 
@@ -504,12 +504,12 @@ class MasterLog:
 
 
 def _of_kafka(raw: DataFrame, source: Source) -> DataFrame:
-    """Parsed records of which only Kafka's own columns are read: no schema is needed for them."""
+    """Parsed records of which only Kafka's own columns are read, which needs no schema."""
     return parsed(raw, source, NO_ANSWERS)
 
 
 def _beyond(held: Offsets, latest: Offsets) -> list[Differs]:
-    """The partitions that end in Kafka before what is held of them, also where no tail is known."""
+    """The partitions that end below their held offset in Kafka, even if no tail is known."""
     ends = {at: (end, latest.get(at, 0)) for at, end in held.items()}
     return [
         Differs(at, end, "a record", f"the end of the topic at {now}") for at, (end, now) in ends.items() if now < end

@@ -1,7 +1,7 @@
-"""Records out of Kafka, as Spark reads them: committed ones only, over ranges of offsets that the caller names.
+"""Reads committed records from Kafka with Spark, over ranges of offsets that the caller names.
 
-Raw records have the columns of Spark's Kafka source (`RAW`); parsed records have those of `Source.parse`, which is the
-one text by which both layers read a record.
+Raw records have the columns of Spark's Kafka source (`RAW`). Parsed records have the columns of `Source.parse`, the one
+text by which both layers read a record.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RAW = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-"""The columns of a raw record: what `Source.parse` reads as the view `raw_records`."""
+"""The columns of a raw record, which `Source.parse` reads as the view `raw_records`."""
 
 KAFKA_READER = {
     # Measured on two cores, records of 140 bytes: 200–330 k/s with Kafka's defaults, 500–930 k/s with these.
@@ -37,19 +37,19 @@ KAFKA_READER = {
     "kafka.max.partition.fetch.bytes": str(16 * 1024 * 1024),
     "kafka.fetch.max.bytes": str(64 * 1024 * 1024),
     "kafka.receive.buffer.bytes": str(1024 * 1024),
-    # Spark asks for the ends of a partition after each fetch, and brokers answer it behind the next fetch of the same
-    # connection: with Kafka's 500 ms, a partition that has no more records held every micro-batch up for as long.
+    # Spark asks for the ends of a partition after each fetch, and brokers answer this after the next fetch of the same
+    # connection. With Kafka's 500 ms, a partition without more records would delay every micro-batch by as much.
     "kafka.fetch.max.wait.ms": "10",
-    # Without it, records of aborted transactions would be counted and ends of the log taken that can still move.
+    # Otherwise, records of aborted transactions would count, and the end of a log could still move.
     "kafka.isolation.level": "read_committed",
     "includeHeaders": "true",
     "failOnDataLoss": "true",
 }
-"""Options of everything that reads Kafka with Spark."""
+"""Options of every read of Kafka with Spark."""
 
 
 class StopsAt(LaminaError):
-    """A query cannot go past a record unless it is skipped: `at` and `offset` name the record."""
+    """A query cannot pass a record unless an operator skips it: `at` and `offset` name the record."""
 
     def __init__(self, what: str, source: Source, at: TopicPartition, offset: int, evidence: str, then: str) -> None:
         super().__init__(
@@ -67,7 +67,7 @@ class Unreadable(StopsAt):
     """A record that Spark cannot read."""
 
     def __init__(self, source: Source, at: TopicPartition, offset: int, evidence: str) -> None:
-        then = "Repeat the command that met it; the speed layer, too, where it has ended."
+        then = "Repeat the command that met it, and restart the speed layer if it has ended."
         super().__init__("cannot be read", source, at, offset, evidence, then)
 
 
@@ -81,9 +81,9 @@ def stream(
 ) -> DataFrame:
     """The topics as one stream of raw records, from `start` on.
 
-    A partition that `start` does not name begins at its first record (offset 0), also one that is added while the
-    stream runs. The checkpoint, where there is one, wins over `start`: this is Spark's rule.
-    `max_records_per_micro_batch` counts offsets, and is spread over the partitions by how far each is behind.
+    A partition that `start` does not name begins at its first record (offset 0), even if it is added while the stream
+    runs. By Spark's rule, an existing checkpoint wins over `start`. `max_records_per_micro_batch` counts offsets, and
+    Spark spreads it over the partitions by their lag.
     """
     begin = Offsets(dict.fromkeys(brokers.latest(*topics), 0)).updated(start)
     reader = (
@@ -100,10 +100,10 @@ def stream(
 def kafka_range(
     spark: SparkSession, brokers: Brokers, source: Source, rng: OffsetRange, skipped: Skipped = frozenset()
 ) -> DataFrame:
-    """The raw records of a range of the source's topic but the skipped; its end must not be above what is committed.
+    """The raw records of a range of the source's topic, except the skipped ones.
 
-    Rows of one Spark partition are of one Kafka partition, in the order of their offsets. A skipped record is not even
-    fetched into Spark: it may be one that Spark cannot read.
+    The range must not end above the committed records. Rows of one Spark partition belong to one Kafka partition, in
+    the order of their offsets. Spark does not even fetch a skipped record, because it may be unable to read it.
     """
     parts = [_whole_range(spark, brokers, source, part) for part in rng.without(skipped)]
     return reduce(lambda whole, part: whole.unionAll(part), parts)
@@ -112,10 +112,10 @@ def kafka_range(
 def unreadable(
     spark: SparkSession, brokers: Brokers, source: Source, rng: OffsetRange, skipped: Skipped
 ) -> Unreadable | None:
-    """The first record of a range that Spark cannot read; None when it reads all of them, or no record of the topic.
+    """The first record of a range that Spark cannot read; None if it reads them all, or cannot read the topic at all.
 
-    It reads none where Java does not trust a certificate, or a worker reaches no broker: that is no record's fault, and
-    to skip one would lose it. Found by halving, so that all that is read is about twice the range.
+    If Java does not trust a certificate, or a worker reaches no broker, Spark reads no record. That is not a record's
+    fault, and skipping a record would lose it. Halving finds the record, so about twice the range is read.
     """
     evidence = ""
 
@@ -126,7 +126,7 @@ def unreadable(
             kafka_range(spark, brokers, source, part, skipped).write.format("noop").mode("overwrite").save()
         except SPARK_ERRORS as error:
             evidence = cause(str(error))
-            brokers.latest(source.topic)  # raises where it is not the record but the brokers
+            brokers.latest(source.topic)  # raises if the brokers are at fault, not the record
             return False
         return True
 
@@ -140,7 +140,7 @@ def unreadable(
             middle = (low + high) // 2
             low, high = (middle, high) if reads(at, low, middle) else (low, middle)
         if not reads(at, low, high):
-            is_gone = brokers.earliest(source.topic)[at] > low  # retention was faster, which its own error says
+            is_gone = brokers.earliest(source.topic)[at] > low  # removed by retention, which has its own error
             return None if is_gone else Unreadable(source, at, low, evidence)
     return None
 
@@ -148,7 +148,7 @@ def unreadable(
 def _others(
     brokers: Brokers, topic: str, at: TopicPartition, low: int, high: int
 ) -> Iterator[tuple[TopicPartition, int, int]]:
-    """Single records of a topic besides the first of a range of a partition, most likely to be good ones first."""
+    """Other single records of a topic than the first of a partition's range, those most likely to be good first."""
     earliest, latest = brokers.earliest(topic), brokers.latest(topic)
     if earliest[at] < low:
         yield at, low - 1, low
@@ -161,9 +161,9 @@ def _others(
 
 def _whole_range(spark: SparkSession, brokers: Brokers, source: Source, rng: OffsetRange) -> DataFrame:
     topic = source.topic
-    # A range may end before it starts (a cut below what is already held): it then holds nothing.
+    # A range may end before it starts (a cut below the held offsets); it is then empty.
     ends = {at: max(rng.start[at], end) for at, end in rng.end.items() if at.topic == topic}
-    # `assign`, not `subscribe`: the range's partitions and no others, also when the topic has more by now.
+    # `assign`, not `subscribe`: only the range's partitions, even if the topic has gained some.
     return (
         spark.read.format("kafka")
         .options(**brokers.for_spark(), **KAFKA_READER)
@@ -177,13 +177,13 @@ def _whole_range(spark: SparkSession, brokers: Brokers, source: Source, rng: Off
 
 
 def parsed(raw: DataFrame, source: Source, answers: Answers | None = None) -> DataFrame:
-    """Raw records through `Source.parse`: good and bad ones, told apart by `kafka_error`.
+    """Raw records parsed by `Source.parse`; `kafka_error` tells good from bad ones.
 
-    answers: the schemas that are known of the records, if these are to be decoded; raw records may be decoded already.
+    answers: the known schemas of the records, if they have to be decoded; raw records may be decoded already.
 
-    The sample is of all of them, and Spark's optimizer moves no condition below it. There it would replace a column by
-    what computes it, and parse a record's JSON again for each kind of mistake that `kafka_error` tells. Spark samples
-    no stream, so this is for micro-batches and ranges. Records without a log time get none.
+    The sample keeps every row, and Spark's optimizer moves no condition below it. Below it, a condition would replace a
+    column by its expression, and parse a record's JSON again for each kind of mistake in `kafka_error`. Spark cannot
+    sample a stream, so this is for micro-batches and ranges. Without log times, the column is NULL.
     """
     if source.kind == "table" and RAW_LOG_TIME not in raw.columns:
         raw = raw.withColumn(RAW_LOG_TIME, lit(None).cast("timestamp"))
@@ -196,32 +196,32 @@ def parsed(raw: DataFrame, source: Source, answers: Answers | None = None) -> Da
 
 
 def selected(rows: DataFrame, name: str, select: str) -> DataFrame:
-    """What a SELECT gives of these rows, which it reads by this name.
+    """The result of a SELECT that reads these rows by this name.
 
     Works inside `foreachBatch` (it uses the session of `rows`) and from several threads at once.
     """
     spark = rows.sparkSession
     view = f"{name}_{uuid.uuid4().hex}"
-    rows.where("true").createOrReplaceTempView(view)  # were it a view of `rows`, to drop it would drop their cache
+    rows.where("true").createOrReplaceTempView(view)  # dropping a view of `rows` itself would drop their cache
     try:
-        # The text is analysed here and now, so the view may go as soon as it returns.
+        # Spark analyses the text at once, so the view may be dropped afterwards.
         return spark.sql(f"WITH {name} AS (SELECT * FROM {view}) SELECT * FROM (\n{select}\n)")
     finally:
         spark.catalog.dropTempView(view)
 
 
 def named_in(rows: DataFrame, texts: Sequence[str]) -> DataFrame:
-    """The columns that some text names, and no others, to be cached and then read by `selected`."""
+    """Only the columns that the texts name, to be cached and then read by `selected`."""
     whole = "\n".join(texts).lower()
     names = [spark_name(name) for name in rows.columns]
     return _without_with(rows.select([name for name in names if name.strip("`").lower() in whole]))
 
 
 def _without_with(rows: DataFrame) -> DataFrame:
-    """The same rows by a plan without WITH, as Spark's optimizer would make it.
+    """The same rows by a plan without WITH, as Spark's optimizer would write it.
 
-    Spark 4.1 numbers the WITHs of a query from the outermost on. So it does not find a plan with one of its own again
-    among those that are cached, once that plan is read by another WITH, as `selected` reads it.
+    Spark 4.1 numbers the WITHs of a query from the outermost on. A cached plan that contains a WITH therefore no longer
+    matches once another WITH reads it, as in `selected`.
     """
     from pyspark.sql import DataFrame
 
@@ -233,12 +233,12 @@ def _without_with(rows: DataFrame) -> DataFrame:
 
 
 def below(end: Offsets, start: Offsets) -> OffsetRange:
-    """The range from `start` to `end`, over the partitions of `end`; one that `start` does not name begins at 0."""
+    """The range from `start` to `end`, over the partitions of `end`; a partition that `start` lacks begins at 0."""
     return OffsetRange(Offsets({at: start.get(TopicPartition(*at), 0) for at in end}), end)
 
 
 def within(rng: OffsetRange) -> str:
-    """The condition, in Spark SQL, on a record of a range: a term per partition, by which Iceberg prunes files."""
+    """The Spark SQL condition for records of a range, with a term per partition by which Iceberg prunes files."""
     terms = (
         f"(kafka_partition = {at.partition} AND kafka_offset >= {rng.start[at]} AND kafka_offset < {end})"
         for at, end in rng.end.items()
@@ -247,7 +247,7 @@ def within(rng: OffsetRange) -> str:
 
 
 def without(rows: DataFrame, skipped: Skipped) -> DataFrame:
-    """The rows of a log but those of records that were skipped by name."""
+    """The rows of a log, except those of skipped records."""
     for at, offset in skipped:
         rows = rows.where((col("kafka_partition") != at.partition) | (col("kafka_offset") != offset))
     return rows

@@ -1,6 +1,6 @@
-"""A schema registry, asked for the schemas that records name, by the HTTP interface that Confluent's has.
+"""Fetches the schemas that records name from a schema registry, over Confluent's HTTP interface.
 
-Apicurio, Karapace and Redpanda answer it as well. An answer is asked for once: the serving layer keeps the schema.
+Apicurio, Karapace and Redpanda serve it as well. A schema is fetched once: the serving layer stores it.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import NO_ANSWERS, Answers, Schema
 
 ANSWER_SECONDS = 5.0
-"""Seconds after which an address of the registry is given up."""
+"""Seconds after which a request to an address of the registry fails."""
 
 ASKED_AGAIN = (0.5, 1.0, 2.0)
-"""Seconds between two questions for schemas that are not there: a registry of several may lag behind its producers."""
+"""Seconds between repeated requests for missing schemas: one of several registries may lag behind the producers."""
 
 _NOT_FOUND, _NO_SUCH = 404, (40401, 40402, 40403)
-"""What a registry answers if it has no such subject, version or schema. A wrong path is another error."""
+"""A registry's error codes for a missing subject, version or schema. A wrong path gets another code."""
 
 
 class RegistryAway(LaminaError):
-    """The registry does not answer, or not as a schema registry does."""
+    """The registry does not answer, or answers unlike a schema registry."""
 
     def __init__(self, evidence: str, way_out: str = "Start it, or correct LAMINA_SCHEMA_REGISTRY.") -> None:
         super().__init__(
-            "the schema registry gives no answer",
+            "the schema registry does not answer",
             evidence=evidence,
             way_out=f"{way_out} The source then continues.",
         )
 
 
 def _opener(address: Address) -> OpenerDirector:
-    """What asks an address. Files are read for each question, so certificates are renewed without a restart."""
+    """Opens requests to an address. Every request reads the files, so certificates are renewed without a restart."""
     for file in filter(None, (address.ca_file, address.certificate, address.key)):
         Path(file).read_bytes()  # Python's own error does not say which file it is
     trusted = ssl.create_default_context(cafile=address.ca_file)
@@ -58,14 +58,14 @@ def _opener(address: Address) -> OpenerDirector:
 
 @dataclass(frozen=True)
 class Registry:
-    """A schema registry by its addresses, of which the first that answers counts."""
+    """A schema registry with one or several addresses; the first one that answers counts."""
 
     addresses: Sequence[Address]
 
     def schemas(self, ids: Collection[str], *, patient: bool = True) -> dict[str, Schema | None]:
-        """The schemas with these ids (or UUIDs); None for one that the registry lacks. Raises `RegistryAway`.
+        """Fetches the schemas with these ids (or UUIDs); None for a missing one. Raises `RegistryAway`.
 
-        patient: asks again for one that is not there, for some seconds; otherwise raises at once.
+        patient: retries a missing schema for some seconds; otherwise raises at once.
         """
         schemas = {id: self._schema(id) for id in sorted(ids)}
         if not patient and (missing := [id for id, schema in schemas.items() if schema is None]):
@@ -77,18 +77,18 @@ class Registry:
         if schemas and not any(schemas.values()) and self._is_empty():
             raise RegistryAway(
                 f"it has no schema {', '.join(sorted(schemas)[:5])}, and lists no subject",
-                "Wait until it has loaded its schemas, let its user list the subjects, or correct"
+                "Wait until it has loaded its schemas, allow its user to list the subjects, or correct"
                 " LAMINA_SCHEMA_REGISTRY; if the record is at fault, `lamina skip` skips it.",
             )
         return schemas
 
     def _is_empty(self) -> bool:
-        """True if an address lists no subjects, and no other lists any: nobody has written records with its schemas."""
+        """True if an address lists no subjects and no other address lists any, so records cannot name its schemas."""
         listed = [_subjects(address) for address in self.addresses]
         return [] in listed and not any(listed)
 
     def _schema(self, id: str) -> Schema | None:
-        answer = self._asked(f"/schemas/{'guids' if '-' in id else 'ids'}/{id}")
+        answer = self._get(f"/schemas/{'guids' if '-' in id else 'ids'}/{id}")
         return None if answer is None else self._with_references(answer)
 
     def _with_references(self, answer: _Answer) -> Schema:
@@ -96,13 +96,13 @@ class Registry:
 
     def newest(self, subject: str) -> tuple[int, Schema] | None:
         """The newest schema of a subject, with its id; None if the registry has no such subject."""
-        answer = self._asked(f"/subjects/{quote(subject, safe='')}/versions/latest")
+        answer = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
         return None if answer is None else (answer.id, self._with_references(answer))
 
     def _references(
         self, answer: _Answer, around: tuple[str, ...] = (), seen: set[str] | None = None
     ) -> Iterator[tuple[str, str]]:
-        """The texts of the schemas that one names, each once, those before that these name themselves."""
+        """The texts of the schemas that an answer refers to, once each, after the schemas that they refer to."""
         seen = set() if seen is None else seen
         for reference in answer.references:
             path = f"/subjects/{quote(reference.subject, safe='')}/versions/{reference.version}"
@@ -111,14 +111,14 @@ class Registry:
             if path in seen:
                 continue
             seen.add(path)
-            named = self._asked(path)
+            named = self._get(path)
             if named is None:
                 raise RegistryAway(f"it has no {path}, to which another schema refers")
             yield from self._references(named, (*around, path), seen)
             yield reference.name, named.text
 
-    def _asked(self, path: str) -> _Answer | None:
-        """The answer of the first address that gives one; None if all say that there is no such thing."""
+    def _get(self, path: str) -> _Answer | None:
+        """The answer of the first address that has one; None if all of them answer that it does not exist."""
         failures = []
         for address in self.addresses:
             try:
@@ -132,29 +132,29 @@ class Registry:
 
 
 class KnownSchemas(Protocol):
-    """The schemas that are known of the records of each topic."""
+    """The known schemas of each topic's records."""
 
     def of(self, topic: str) -> Answers:
-        """Those that are known."""
+        """The known schemas of a topic."""
 
     def learn(self, topic: str, ask_again: int, ids: Collection[str], *, patient: bool = True) -> Answers:
-        """Asks the registry for these ids, and gives every schema that is known of the topic. Raises `RegistryAway`."""
+        """Fetches these ids and returns every known schema of the topic. Raises `RegistryAway`."""
 
 
 class _NoRegistry:
-    """The schemas of a deployment that has no registry."""
+    """A deployment without a registry has no schemas."""
 
     def of(self, topic: str) -> Answers:  # noqa: ARG002
-        """None."""
+        """Always empty."""
         return NO_ANSWERS
 
     def learn(self, topic: str, ask_again: int, ids: Collection[str], *, patient: bool = True) -> Answers:  # noqa: ARG002
-        """Raises `RegistryAway`."""
+        """Always raises `RegistryAway`."""
         raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
 
 
 NO_REGISTRY: KnownSchemas = _NoRegistry()
-"""No schemas are known, and none can be asked for."""
+"""Known schemas without a registry: always empty."""
 
 
 def _answer(address: Address, path: str) -> _Answer | None:
@@ -168,18 +168,18 @@ def _answer(address: Address, path: str) -> _Answer | None:
 
 
 def _subjects(address: Address) -> Any:
-    """The subjects that an address lists; None if it lists none for another reason than that it has none."""
+    """The subjects that an address lists; None if the request fails."""
     with suppress(OSError, HTTPException, ValueError):
         return json.loads(_body(address, "/subjects") or b"null")
     return None
 
 
 def _body(address: Address, path: str) -> bytes | None:
-    """The bytes that an address answers; None if it says that there is no such thing."""
-    asked = Request(f"{address.url}{path}", headers=address.headers)  # noqa: S310 (settings allow http and https)
+    """The bytes of an address's answer; None if it answers that the path does not exist."""
+    request = Request(f"{address.url}{path}", headers=address.headers)  # noqa: S310 (settings allow http and https)
     try:
-        with _opener(address).open(asked, timeout=ANSWER_SECONDS) as answered:
-            body: bytes = answered.read(LONGEST + 1)
+        with _opener(address).open(request, timeout=ANSWER_SECONDS) as answer:
+            body: bytes = answer.read(LONGEST + 1)
             return body
     except HTTPError as error:
         with error:
@@ -203,7 +203,7 @@ class _Reference(BaseModel):
 
 
 class _Answer(BaseModel):
-    """A schema as a registry gives it."""
+    """A registry's answer with a schema."""
 
     id: int = 0
     text: _Text = Field(alias="schema")
@@ -220,4 +220,4 @@ def _object(answer: bytes) -> dict[str, Any]:
 
 
 def _no_registry(answer: bytes) -> NoReturn:
-    raise ValueError(f"it answers {answer[:40]!r}, which no schema registry does")
+    raise ValueError(f"it answers {answer[:40]!r}, so it is not a schema registry")

@@ -62,7 +62,7 @@ def problems(path: Path, source: Source) -> list[str | None]:
             told.append(line.problem)
             if line.problem is None:
                 strangers.note({name: value for name, value in line.value.items() if name})
-        assert not strangers.found()
+        assert not strangers.fields()
         return told
 
 
