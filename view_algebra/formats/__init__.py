@@ -1,8 +1,8 @@
-"""Formats of records: how the bytes of a value become the JSON text that the declared columns are read from.
+"""Formats of records convert the bytes of a value to the JSON text that the declared columns are read from.
 
-`texts/records.py` reads JSON, with every check of a field. So a format says only which JSON text a value stands for,
-and why some value stands for none: in Spark SQL, or by a decoder in Python. Each format but JSON is a module of this
-package, and a row of `FORMATS`.
+`texts/records.py` reads JSON, with every check of a field. So a format only defines the JSON text of a value, and the
+reasons that a value has none, either in Spark SQL or by a decoder in Python. Each format except JSON is a module of
+this package and a row of `FORMATS`.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ __all__ = ["FORMATS", "Answers", "Declared", "Decoder", "Format", "Mistake", "Re
 class Format:
     """A format of values.
 
-    read: gives how a declared source's values are read; raises `Mistake` if its columns or options cannot be of the
-    format. options: what OPTIONS may say of it, each with its meaning, as docs/sql.md lists them. decoder: gives what
-    makes JSON of values, of the options and the schemas that are known; None if Spark SQL does it. directly: reads
-    values into declared columns without JSON, where that gives the same.
+    read: returns the reading of a declared source's values; raises `Mistake` if its columns or options do not fit.
+    options: the options of the format with their descriptions in docs/sql.md. decoder: returns the decoder for these
+    options and known schemas; None if Spark SQL converts the values. directly: reads values into declared columns
+    without JSON, if the result is the same.
     """
 
     read: Callable[[Declared], Read]
@@ -56,21 +56,21 @@ FORMATS: Mapping[str, Format] = {
     "text": Format(raw.read_text),
     "bytes": Format(raw.read_bytes),
 }
-"""The formats besides `json`, which needs no reading before, and `debezium-json`, which is JSON in an envelope."""
+"""The formats besides `json`, which needs no conversion, and `debezium-json`, which is JSON in an envelope."""
 
 DECODERS = 3
-"""The version of all decoders: raised when the JSON that one of them gives of any bytes changes."""
+"""The version of all decoders, raised when a decoder's JSON changes for any bytes."""
 
 
 DECODED_KEYS: tuple[Literal["avro", "protobuf"], ...] = ("avro", "protobuf")
-"""The formats of keys that a decoder reads, by a registry's schemas."""
+"""The key formats that a decoder reads, by a registry's schemas."""
 
 _COMMENT = "-- decoded by "
-"""Begins the first line of a text that reads decoded records; how they are decoded follows, as JSON."""
+"""Prefix of the first line of a text that reads decoded records; the decoding follows as JSON."""
 
 
 class _Declared(Protocol):
-    """A declared source, by what its records are written in."""
+    """A declared source with the formats of its records."""
 
     @property
     def format(self) -> str: ...
@@ -89,10 +89,10 @@ class _Compiled(Protocol):
 
 @dataclass(frozen=True)
 class Decoding:
-    """How records are decoded: the formats of their values and of their keys, None where Spark SQL reads them.
+    """The decoding of records. values, keys: their formats; None if Spark SQL reads them.
 
-    options: those of the format of values. columns: those that may be read without JSON: all of a source, or none.
-    ask_again: the number of the answers of a registry that count. version: that of the decoders, as `DECODERS`.
+    options: the options of the values' format. columns: the columns that may be read without JSON, either all or none.
+    ask_again: the number of the registry's answers that apply. version: the decoders' version (`DECODERS`).
     """
 
     values: str | None
@@ -104,45 +104,45 @@ class Decoding:
 
     @classmethod
     def declared(cls, source: _Declared, columns: Sequence[DirectColumn] = ()) -> Decoding | None:
-        """That of a declared source; None if Spark SQL reads its records as they are."""
+        """The decoding of a declared source; None if Spark SQL reads its records."""
         form = FORMATS.get(source.format)
         values = source.format if form is not None and form.decoder is not None else None
         keys = source.key_format if source.key_format in DECODED_KEYS else None
         if values is None and keys is None:
             return None
-        known = form.options if values is not None and form is not None else ()
-        options = tuple((name, source.properties[name]) for name in known if name in source.properties)
+        allowed = form.options if values is not None and form is not None else ()
+        options = tuple((name, source.properties[name]) for name in allowed if name in source.properties)
         reads_directly = form is not None and form.directly is not None
         direct = tuple(columns) if reads_directly and all(map(_is_direct, columns)) else ()
         return cls(values, keys, options, direct, int(source.properties.get(ASK_AGAIN, 0)))
 
     @classmethod
     def of(cls, source: _Compiled) -> Decoding | None:
-        """That of a compiled source, as the text says that reads its records."""
+        """The decoding of a compiled source, from the text that reads its records."""
         line, _, _ = source.parse.partition("\n")
         return _decoding(line.removeprefix(_COMMENT)) if line.startswith(_COMMENT) else None
 
     @property
     def column(self) -> str:
-        """The name of the column of raw records that holds what is decoded: one for all that are decoded alike."""
+        """The name of the raw records' decoded column, the same for all sources with this decoding."""
         return f"kafka_decoded_{hashlib.sha256(self.comment.encode()).hexdigest()[:8]}"
 
     @property
     def comment(self) -> str:
-        """The line before the text by which records are read: texts are then equal only if records are read alike.
+        """The line before the text that reads records, so that equal texts also decode alike.
 
-        Of what it says, `$` is escaped, because Spark puts settings in for `${…}`, in comments, too.
+        It escapes `$`, because Spark substitutes settings for `${…}`, even in comments.
         """
         return f"{_COMMENT}{json.dumps(asdict(self))}\n".replace("$", "\\u0024")
 
     @property
     def values_name_schemas(self) -> bool:
-        """True if each value names a schema that only a registry can tell."""
+        """True if each value names a schema in a registry."""
         return self.values is not None and not self.options
 
     @property
     def needs_registry(self) -> bool:
-        """True if values, or keys, name schemas that only a registry can tell."""
+        """True if values or keys name schemas in a registry."""
         return self.keys is not None or self.values_name_schemas
 
     def names_schemas_as(self, other: Decoding | None) -> bool:
@@ -150,7 +150,7 @@ class Decoding:
         return other is not None and replace(self, columns=()) == replace(other, columns=())
 
     def schemas(self, answers: Answers) -> Schemas:
-        """The schemas by which records are read."""
+        """The schemas for reading the records."""
         return answers.get(self.ask_again, NO_SCHEMAS)
 
 
@@ -159,20 +159,20 @@ def _is_direct(column: DirectColumn) -> bool:
 
 
 @lru_cache(maxsize=1_000)
-def _decoding(told: str) -> Decoding:
+def _decoding(text: str) -> Decoding:
     """The decoding that a text's first line names."""
-    found = json.loads(told)
-    options = tuple((name, value) for name, value in found["options"])
+    fields = json.loads(text)
+    options = tuple((name, value) for name, value in fields["options"])
     return Decoding(
-        found["values"],
-        found["keys"],
+        fields["values"],
+        fields["keys"],
         options,
-        tuple(DirectColumn(*each) for each in found["columns"]),
-        found["ask_again"],
-        found["version"],
+        tuple(DirectColumn(*column) for column in fields["columns"]),
+        fields["ask_again"],
+        fields["version"],
     )
 
 
 def decodings(sources: Iterable[_Compiled]) -> list[Decoding]:
-    """How the records of these sources are decoded, each way once."""
-    return list(dict.fromkeys(each for source in sources if (each := Decoding.of(source)) is not None))
+    """The distinct decodings of these sources."""
+    return list(dict.fromkeys(decoding for source in sources if (decoding := Decoding.of(source)) is not None))

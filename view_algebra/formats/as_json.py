@@ -1,4 +1,4 @@
-"""Values of binary formats as JSON has them, so that the reader of JSON takes them for the same values."""
+"""Converts values of binary formats to JSON that the reader of JSON reads as the same values."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ from typing import Any
 from view_algebra.formats.interface import NoText
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Bytes of the JSON of one value, about. Each record in a list has the names of its fields there, and takes one byte in
-Avro and two in Protobuf: a value of 1 MB could have gigabytes."""
+"""Most bytes, approximately, of one value's JSON. Every record in a list repeats its field names there, but may take
+only one byte in Avro and two in Protobuf, so 1 MB could become gigabytes."""
 
 _OF_A_BYTE = 1_000
-"""Bytes of JSON that a byte of a value has at most, besides names; and values that take no byte."""
+"""Most bytes of JSON per byte of a value, besides names; also most values that take no byte."""
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (UTC, as all times here are)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (UTC, like all times here)
 
 
 def surely_short(names: int) -> int:
-    """Bytes up to which a datum has no JSON that is too long, whatever it holds. names: the length of all names that
-    its schema has.
-    """
+    """Bytes up to which a datum's JSON is never too long. names: the total length of its schema's names."""
     return max(0, MOST_BYTES // (names + _OF_A_BYTE) - _OF_A_BYTE)
 
 
 def text(value: Any, datum: bytes, names: int) -> str:
-    """The JSON of the value that a datum is; raises `NoText` if it would be too long. names: as `surely_short` says."""
+    """The JSON of a datum's value. Raises `NoText` if it would be too long. names: as in `surely_short`."""
     import orjson
 
     if len(datum) > surely_short(names) and _is_too_long(value):
@@ -46,15 +44,15 @@ def _is_too_long(value: Any) -> bool:
             case list() as items:
                 left -= len(items)
                 rest += items
-            case str() as written:
-                left -= len(written)
+            case str() as characters:
+                left -= len(characters)
             case _:
                 left -= 10
     return left < 0
 
 
 def instant(per_second: int, zone: str) -> Callable[[int], str]:
-    """Gives the text of a time since 1970, with the digits that its unit has; of one beyond the calendar, its number.
+    """Returns the function from a number of units since 1970 to its text; beyond the calendar, it shows the number.
 
     >>> instant(1_000, "Z")(1_500)
     '1970-01-01T00:00:01.500Z'
@@ -72,7 +70,7 @@ def instant(per_second: int, zone: str) -> Callable[[int], str]:
 
 
 def day(number: int) -> str:
-    """The text of a day since 1970; of one beyond the calendar, its number."""
+    """The text of a day since 1970; beyond the calendar, it shows the number."""
     try:
         return date.fromordinal(_EPOCH.toordinal() + number).isoformat()
     except (OverflowError, ValueError):
@@ -80,7 +78,7 @@ def day(number: int) -> str:
 
 
 def time_of_day(per_second: int) -> Callable[[int], str]:
-    """Gives the text of a time since midnight, with the digits that its unit has."""
+    """Returns the function from a number of units since midnight to its text."""
     digits = len(str(per_second)) - 1
 
     def text(number: int) -> str:
@@ -91,7 +89,7 @@ def time_of_day(per_second: int) -> Callable[[int], str]:
 
 
 def decimal(unscaled: int, scale: int) -> Any:
-    """A number with as many digits behind the point as its scale says."""
+    """A JSON number with `scale` digits after the point."""
     import orjson
 
     digits = str(abs(unscaled)).rjust(scale + 1, "0")
@@ -101,10 +99,10 @@ def decimal(unscaled: int, scale: int) -> Any:
 
 
 def in_base64(value: bytes) -> str:
-    """Bytes as the reader of BINARY takes them."""
+    """Bytes in the form that is read as BINARY."""
     return base64.b64encode(value).decode("ascii")
 
 
 def number(value: float) -> float | str:
-    """JSON has no infinity and no NaN: the words that Spark reads for them."""
+    """The number, or Spark's word for infinity and NaN, which JSON lacks."""
     return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"

@@ -1,8 +1,8 @@
-"""`avro`: each value is one datum of Avro, of the schema that a registry has for it, or of the one in OPTIONS.
+"""`avro`: each value is one Avro datum, of the registry's schema for it or of the schema in OPTIONS.
 
-A datum becomes the JSON that its writer's schema says: decimals with all their digits, bytes and fixed in base64,
-enums and uuids as texts, times in ISO 8601, a value of a union as what it is. The declared columns are then read from
-it by the rules for JSON, so a number may be of a wider type, and a field that the writer lacks is NULL.
+A datum becomes JSON by its writer's schema: decimals with all their digits, bytes and fixed in base64, enums and uuids
+as texts, times in ISO 8601, a union's value by its own branch. The declared columns are then read from the JSON by its
+rules, so a number may be of a wider type, and a field that the writer lacks is NULL.
 """
 
 from __future__ import annotations
@@ -24,20 +24,23 @@ OPTIONS = {"schema": "of `avro`: the schema of all records, as JSON; they then h
 KIND = "AVRO"
 
 MOST_WITHOUT_A_BYTE = 1_000
-"""Values that a record may consist of without a byte: records in records double them, level by level."""
+"""Most values of a record that takes no byte: nested records can double them level by level."""
 
 MOST_LEVELS = 100
-"""Types within each other. A record is read by functions that call each other level by level."""
+"""Most levels of nested types, since the functions that read a record call each other level by level."""
 
 MOST_DIGITS = 300
-"""Digits behind the point of a decimal, each of which is written out."""
+"""Most digits after the point of a decimal: all of them are written out."""
 
 
 def read(declared: Declared) -> Read:
-    """Values as the decoder gives them."""
+    """The reading of decoded values. Raises `Mistake` for a wrong schema."""
     if "schema" in declared.options:
         try:
-            if not isinstance(found := parsed(Schema(KIND, declared.options["schema"])), dict) or "fields" not in found:
+            if (
+                not isinstance(record := parsed(Schema(KIND, declared.options["schema"])), dict)
+                or "fields" not in record
+            ):
                 raise NoText("the schema is not one of a record")
         except NoText as mistake:
             way_out = 'Write the text of the .avsc file: {"type": "record", "name": "…", "fields": […]}.'
@@ -46,7 +49,7 @@ def read(declared: Declared) -> Read:
 
 
 def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
-    """Reads values whose schemas are among these."""
+    """Returns the decoder of values whose schemas are among these."""
     if "schema" in options:
         only = Schema(KIND, options["schema"])
         return lambda value, header: _of_schema(only)(value)
@@ -64,7 +67,7 @@ def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
 
 @lru_cache(maxsize=1_000)
 def _of_schema(schema: Schema) -> Callable[[bytes], str]:
-    """Reads a datum of a schema; raises `NoText` if it is none, or has more than one."""
+    """Returns the decoder of a schema's data, which raises `NoText` unless a value is exactly one datum."""
     try:
         whole = parsed(schema)
         is_alone = not (isinstance(whole, dict) and "fields" in whole)
@@ -84,7 +87,7 @@ def _of_schema(schema: Schema) -> Callable[[bytes], str]:
 
 
 def length_of_names(schema: Schema) -> int:
-    """The length of all names that a schema has, and of the longest symbol of each of its enums."""
+    """The total length of a schema's names and of the longest symbol of each enum."""
     texts = [schema.text, *(text for _, text in schema.references)]
     return sum(_length_of_names(json.loads(text)) for text in texts)
 
@@ -102,7 +105,7 @@ def _length_of_names(schema: Any) -> int:
 
 
 def _never(mistake: str) -> Callable[[bytes], str]:
-    """Reads no datum, for a mistake in the schema."""
+    """Returns a decoder that always raises `NoText`, for a mistake in the schema."""
 
     def decode(_: bytes) -> str:
         raise NoText(mistake)
@@ -111,7 +114,7 @@ def _never(mistake: str) -> Callable[[bytes], str]:
 
 
 _MISTAKES = (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, AttributeError)
-"""What reading a value that is no datum raises, besides EOFError."""
+"""Exceptions, besides EOFError, from reading a value that is not a datum."""
 
 
 def _no_datum(error: Exception) -> NoText:
@@ -119,10 +122,9 @@ def _no_datum(error: Exception) -> NoText:
 
 
 def parsed(schema: Schema, named: dict[str, Any] | None = None, as_read: Callable[[Any], Any] | None = None) -> Any:
-    """The schema as fastavro reads by it; raises `NoText` if it is none, and if a value could have no end.
+    """The schema in fastavro's form. Raises `NoText` for a wrong schema, or for one whose values could have no end.
 
-    named: takes the types that have a name. as_read: gives the schema to read by; by default the one by which fastavro
-    gives JSON.
+    named: receives the named types. as_read: returns the schema to read by, by default one whose values become JSON.
     """
     import fastavro
     from fastavro.schema import SchemaParseException
@@ -130,26 +132,26 @@ def parsed(schema: Schema, named: dict[str, Any] | None = None, as_read: Callabl
     named = {} if named is None else named
     try:
         for text in [text for _, text in schema.references] + [schema.text]:
-            found = fastavro.parse_schema((as_read or _marked)(json.loads(text)), named)
-        _check(found, named)
+            read = fastavro.parse_schema((as_read or _marked)(json.loads(text)), named)
+        _check(read, named)
     except RecursionError:
         raise NoText(_TOO_DEEP) from None
     except (SchemaParseException, ValueError, KeyError, TypeError, AttributeError) as error:
         raise NoText(f"the schema is not one of Avro: {type(error).__name__}: {error}") from None
-    return found
+    return read
 
 
 def reader_of(schema: Schema, as_read: Callable[[Any], Any] | None = None) -> Callable[[bytes], Any]:
-    """The reader of a schema's data; raises what `parsed` raises, which says what `as_read` is.
+    """The reader of a schema's data; `as_read` as in `parsed`, whose exceptions it raises.
 
-    It gives the value of a datum. It raises `NoText` for what no writer writes, and if more follows the datum.
+    The reader returns the value of a datum. It raises `NoText` for bytes that no writer writes, or after the datum.
     """
     import fastavro
 
     named: dict[str, Any] = {}
     writer = parsed(schema, named, as_read)
-    for each in (writer, *named.values()):
-        _strict(each)
+    for kind in (writer, *named.values()):
+        _strict(kind)
     _teach_fastavro()
 
     def read(datum: bytes) -> Any:
@@ -171,26 +173,26 @@ _ALONE = "datum"
 
 
 def _in_record(text: str) -> str:
-    """The schema of a record with a value as its only field: fastavro parses a union or a name by itself each time."""
+    """The schema of a record with the value as its only field: fastavro would parse a bare union or name every time."""
     return f'{{"type": "record", "name": "lamina_{_ALONE}", "fields": [{{"name": "{_ALONE}", "type": {text}}}]}}'
 
 
 class _Branches(list[Any]):
-    """The types of a union. fastavro asks how many there are only to count from the end, for an index below 0."""
+    """The types of a union. fastavro asks for their number only to resolve an index below 0."""
 
     def __len__(self) -> int:
         raise LookupError("a union has no branch below 0")
 
 
 class _Symbols(dict[int, str]):
-    """The symbols of an enum by their indexes: a list would have some below 0, too."""
+    """The symbols of an enum by their indexes: a list would also accept indexes below 0."""
 
     def __missing__(self, index: int) -> str:
         raise LookupError(f"an enum has no symbol {index}")
 
 
 def _strict(schema: Any) -> Any:
-    """The schema, changed in place, without the values that fastavro takes though no writer writes them."""
+    """Changes the schema in place to reject values that fastavro accepts but no writer writes, and returns it."""
     match schema:
         case "boolean" | {"type": "boolean"}:
             return {"type": "fixed", "name": "boolean", "size": 1, "logicalType": _BOOLEAN}
@@ -199,8 +201,8 @@ def _strict(schema: Any) -> Any:
         case {"type": "enum", "symbols": list(symbols)}:
             schema["symbols"] = _Symbols(enumerate(symbols))
         case {"type": "record" | "error", "fields": fields}:
-            for each in fields:
-                each["type"] = _strict(each["type"])
+            for field in fields:
+                field["type"] = _strict(field["type"])
         case {"type": "array"}:
             schema["items"] = _strict(schema["items"])
         case {"type": "map"}:
@@ -211,33 +213,33 @@ def _strict(schema: Any) -> Any:
 
 
 def _check(schema: Any, named: Mapping[str, Any]) -> None:
-    """Raises `NoText` for a schema whose values could have no end, or could be a long text of a few bytes."""
+    """Raises `NoText` for a schema whose values could have no end, or a long text from a few bytes."""
     _levels(schema, named, (), {})
     without_a_byte: dict[str, int] = {}
-    for each in (schema, *named.values()):
-        _check_sizes(each, named, without_a_byte)
+    for kind in (schema, *named.values()):
+        _check_sizes(kind, named, without_a_byte)
 
 
-def _levels(schema: Any, named: Mapping[str, Any], within: tuple[str, ...], known: dict[str, int]) -> int:
-    """The number of types within each other; raises `NoText` if a record contains itself, or if they are too many.
+def _levels(schema: Any, named: Mapping[str, Any], within: tuple[str, ...], levels_of: dict[str, int]) -> int:
+    """The number of nested levels. Raises `NoText` for a record that contains itself, or for too many levels.
 
-    within: the records around it. known: what has been found of types with a name.
+    within: the enclosing records. levels_of: the levels of the named types so far.
     """
     kind = schema["type"] if isinstance(schema, dict) else schema
     is_record = kind in ("record", "error")
     name: str | None = schema["name"] if is_record else kind if isinstance(kind, str) else None
     if name in within:
         raise NoText(f"the schema is recursive: {name} contains itself")
-    if name in known:
-        return known[name]
+    if name in levels_of:
+        return levels_of[name]
     around = (*within, str(name)) if is_record else within
     if len(around) > MOST_LEVELS:
         raise NoText(_TOO_DEEP)
-    levels = 1 + max((_levels(each, named, around, known) for each in _inner(schema, named)), default=0)
+    levels = 1 + max((_levels(inner, named, around, levels_of) for inner in _inner(schema, named)), default=0)
     if levels > MOST_LEVELS:
         raise NoText(_TOO_DEEP)
     if name is not None:
-        known[name] = levels
+        levels_of[name] = levels
     return levels
 
 
@@ -245,7 +247,7 @@ _TOO_DEEP = f"the schema has more than {MOST_LEVELS} types within each other"
 
 
 def _inner(schema: Any, named: Mapping[str, Any]) -> Sequence[Any]:
-    """The types that a type is made of."""
+    """The types that a type consists of."""
     kind = schema["type"] if isinstance(schema, dict) else schema
     match kind:
         case dict():
@@ -253,7 +255,7 @@ def _inner(schema: Any, named: Mapping[str, Any]) -> Sequence[Any]:
         case list():
             return kind
         case "record" | "error":
-            return [each["type"] for each in schema["fields"]]
+            return [field["type"] for field in schema["fields"]]
         case "array":
             return [schema["items"]]
         case "map":
@@ -261,26 +263,26 @@ def _inner(schema: Any, named: Mapping[str, Any]) -> Sequence[Any]:
     return [named[kind]] if kind in named else []
 
 
-def _check_sizes(schema: Any, named: Mapping[str, Any], known: dict[str, int]) -> None:
-    """Looks at a type and at what is written in place in it. known: see `_without_a_byte`."""
+def _check_sizes(schema: Any, named: Mapping[str, Any], sizes: dict[str, int]) -> None:
+    """Raises `NoText` for a type, or one defined inside it, with too many values. sizes: as in `_without_a_byte`."""
     kind = schema["type"] if isinstance(schema, dict) else schema
-    if kind == "array" and _without_a_byte(schema["items"], named, known):
+    if kind == "array" and _without_a_byte(schema["items"], named, sizes):
         raise NoText("the schema has an array of values that take no byte, which may have no end")
-    if kind in ("record", "error") and _without_a_byte(schema, named, known) > MOST_WITHOUT_A_BYTE:
+    if kind in ("record", "error") and _without_a_byte(schema, named, sizes) > MOST_WITHOUT_A_BYTE:
         raise NoText(f"the schema has a record of more than {MOST_WITHOUT_A_BYTE:,} values that take no byte")
     if isinstance(schema, dict) and schema.get("logicalType") == f"{OWN}decimal":
         scale = schema.get("scale", 0)
         if type(scale) is not int or not 0 <= scale <= MOST_DIGITS:
             raise NoText(f"the schema has a decimal of scale {scale!r}, and not from 0 to {MOST_DIGITS:,}")
-    for each in _inner(schema, {}):
-        if not (isinstance(each, dict) and each.get("name") in named):  # which has its own turn
-            _check_sizes(each, named, known)
+    for inner in _inner(schema, {}):
+        if not (isinstance(inner, dict) and inner.get("name") in named):  # named types are checked by themselves
+            _check_sizes(inner, named, sizes)
 
 
-def _without_a_byte(schema: Any, named: Mapping[str, Any], known: dict[str, int]) -> int:
-    """How many values a value of a type consists of that takes no byte; 0 if it takes any.
+def _without_a_byte(schema: Any, named: Mapping[str, Any], sizes: dict[str, int]) -> int:
+    """The number of values in a value that takes no byte; 0 if it takes any byte.
 
-    known: what has been found of types with a name, which others may have many times.
+    sizes: the results for named types so far, which other types may contain many times.
     """
     kind = schema["type"] if isinstance(schema, dict) else schema
     match kind:
@@ -289,49 +291,49 @@ def _without_a_byte(schema: Any, named: Mapping[str, Any], known: dict[str, int]
         case "fixed":
             return int(schema["size"] == 0)
         case "record" | "error":
-            if schema["name"] not in known:
-                parts = [_without_a_byte(each["type"], named, known) for each in schema["fields"]]
-                known[schema["name"]] = 1 + sum(parts) if all(parts) else 0
-            return known[schema["name"]]
+            if schema["name"] not in sizes:
+                parts = [_without_a_byte(field["type"], named, sizes) for field in schema["fields"]]
+                sizes[schema["name"]] = 1 + sum(parts) if all(parts) else 0
+            return sizes[schema["name"]]
         case dict():
-            return _without_a_byte(kind, named, known)
-    return _without_a_byte(named[kind], named, known) if isinstance(kind, str) and kind in named else 0
+            return _without_a_byte(kind, named, sizes)
+    return _without_a_byte(named[kind], named, sizes) if isinstance(kind, str) and kind in named else 0
 
 
 def _marked(schema: Any) -> Any:
-    """The schema with a logical type of our own wherever JSON has another value than fastavro gives."""
+    """The schema with a logical type of our own wherever JSON differs from fastavro's value."""
     if isinstance(schema, list):
-        return [_marked(each) for each in schema]
+        return [_marked(branch) for branch in schema]
     if not isinstance(schema, dict):
         own = f"{schema}-{_PLAIN}"
         return {"type": schema, "logicalType": _PLAIN} if own in _IN_JSON else schema
     kind = schema["type"]
-    given = {name: value for name, value in schema.items() if name not in ("default", "logicalType")}
+    kept = {name: value for name, value in schema.items() if name not in ("default", "logicalType")}
     match kind:
         case "record" | "error":
-            fields = [{"name": each["name"], "type": _marked(each["type"])} for each in schema["fields"]]
-            return given | {"fields": fields}
+            fields = [{"name": field["name"], "type": _marked(field["type"])} for field in schema["fields"]]
+            return kept | {"fields": fields}
         case "array":
-            return given | {"items": _marked(schema["items"])}
+            return kept | {"items": _marked(schema["items"])}
         case "map":
-            return given | {"values": _marked(schema["values"])}
+            return kept | {"values": _marked(schema["values"])}
         case dict() | list():
             return _marked(kind)
     for own in (OWN + str(schema.get(named)) for named in ("connect.name", "logicalType")):
         if f"{kind}-{own}" in _IN_JSON:
-            return given | {"logicalType": own}
-    return given | {"logicalType": _PLAIN} if f"{kind}-{_PLAIN}" in _IN_JSON else given
+            return kept | {"logicalType": own}
+    return kept | {"logicalType": _PLAIN} if f"{kind}-{_PLAIN}" in _IN_JSON else kept
 
 
 OWN = "lamina-"
-"""Begins the names of our own logical types, by which fastavro calls what is in `_IN_JSON`."""
+"""Prefix of our own logical types, by which fastavro calls the functions in `_IN_JSON`."""
 
 _PLAIN = f"{OWN}plain"
-"""The logical type of a value that has none."""
+"""Our logical type for a value without a logical type."""
 
 
 _BOOLEAN = f"{OWN}boolean"
-"""The logical type of a byte that is a boolean: fastavro takes any byte but 0 for true."""
+"""Our logical type for a boolean: fastavro takes any byte except 0 as true."""
 
 
 def _boolean(byte: bytes, _: Any, __: Any) -> bool:
@@ -341,7 +343,7 @@ def _boolean(byte: bytes, _: Any, __: Any) -> bool:
 
 
 def _alone(in_json: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """A function of a value, as fastavro calls it: with the schemas of its writer and its reader."""
+    """Wraps a function of a value for fastavro, which also passes the writer's and the reader's schema."""
     return lambda value, writer, reader: in_json(value)
 
 
@@ -368,12 +370,12 @@ _IN_JSON: dict[str, Callable[[Any, Any, Any], Any]] = {
     },
     **{f"int-{OWN}{name}": _alone(as_json.day) for name in DAYS},
 }
-"""What a value is in JSON, by its type and its logical type (or the name that Kafka Connect gives it)."""
+"""Conversions to JSON by type and logical type (or Kafka Connect's name)."""
 
 
 @cache
 def _teach_fastavro() -> None:
-    """Has fastavro read our own logical types."""
+    """Registers our own logical types with fastavro."""
     from fastavro.read import LOGICAL_READERS
 
     LOGICAL_READERS.update(_IN_JSON)

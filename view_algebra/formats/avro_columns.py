@@ -1,11 +1,11 @@
-"""Avro straight into the declared columns, where JSON between them would change nothing.
+"""Reads Avro directly into the declared columns if JSON in between would change nothing.
 
-A `long` that is declared BIGINT, or a `string` that is declared STRING, is the same value with JSON and without it, and
-most fields of most topics are like that. So a record is read directly if each declared column is of a type of `TYPES`,
-and its field of a kind that fits. Everything else is left to JSON, whose rules then decide: another kind, a number that
-is too large, a time beyond the calendar, a text that Postgres cannot store, a datum that is none.
-So is a record with a field that is not declared if its JSON might be none, as that of a decimal of thousands of digits.
-`tests/laws/test_avro_columns.py` reads the same records both ways.
+A `long` declared BIGINT, or a `string` declared STRING, is the same value with JSON and without it, and most fields of
+most topics are like that. So a record is read directly if every declared column has a type of `TYPES`, and its field a
+kind that fits. JSON and its rules decide everything else: another kind, a number that is too large, a time beyond the
+calendar, a text that Postgres cannot store, a value that is not a datum. The same holds for a record with an undeclared
+field that may have no JSON, such as a decimal of thousands of digits. `tests/laws/test_avro_columns.py` reads the same
+records both ways.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TYPES = re.compile(r"(?:BOOLEAN|INT|BIGINT|DOUBLE|STRING|DATE|TIMESTAMP|DECIMAL\(\d+,\d+\))")
-"""The types, in Spark SQL, of columns that may be read directly."""
+"""Spark SQL types of columns that may be read directly."""
 
 Column = Callable[[Sequence[Any]], "tuple[pa.Array, pa.Array | None]"]
-"""Makes an array of the values of a field, and one that is true of those that are left to JSON; None if none is."""
+"""Makes an array of a field's values, and a mask of the values left to JSON, or None if there are none."""
 
 MOST_BYTES = 1_000_000
-"""A larger datum is read by its JSON, of which Spark's reader has limits of its own. So is one whose JSON may be too
-long."""
+"""Bytes of a datum that may be read directly: Spark's reader limits the JSON of a larger one, as of one whose JSON may
+be too long."""
 
 MOST_BYTES_OF_A_DECIMAL, MOST_DIGITS_BEHIND = 100, 300
 """Spark's reader of JSON takes numbers of at most 1,000 digits."""
@@ -39,11 +39,11 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """The days of the years 0001 to 9999, since 1970."""
 
 _DAY = 86_400_000_000
-"""In microseconds."""
+"""Microseconds of a day."""
 
 
 class Directly(NamedTuple):
-    """Records read directly: an array for each column, and their numbers among those that were given, in its order."""
+    """Records read directly: an array for each column, and the records' positions in the input, in the same order."""
 
     arrays: Sequence[pa.Array]
     numbers: Sequence[int]
@@ -52,7 +52,7 @@ class Directly(NamedTuple):
 Reader = Callable[
     [Sequence[DirectColumn], Mapping[str, str], Schemas, Sequence[bytes | None], Sequence[bytes | None]], Directly
 ]
-"""Reads records directly: into columns, by the options of their format and the known schemas, of values and headers."""
+"""Reads records directly from values and headers, by the columns, the format's options and the known schemas."""
 
 
 def directly(
@@ -62,9 +62,9 @@ def directly(
     values: Sequence[bytes | None],
     headers: Sequence[bytes | None],
 ) -> Directly:
-    """Reads the records that can be read directly; which these are depends on no other record."""
+    """Reads the records that can be read directly, which depends on no other record."""
     by_schema = _by_schema(options, schemas, values, headers)
-    return _together(columns, [_of_schema(tuple(columns), *each) for each in by_schema])
+    return _together(columns, [_of_schema(tuple(columns), *data) for data in by_schema])
 
 
 def _together(columns: Sequence[DirectColumn], parts: Sequence[Directly]) -> Directly:
@@ -74,14 +74,14 @@ def _together(columns: Sequence[DirectColumn], parts: Sequence[Directly]) -> Dir
     if len(some) == 1:
         return some[0]
     arrays = [
-        pa.concat_arrays([pa.array([], arrow_type(each.type)), *(part.arrays[place] for part in some)])
-        for place, each in enumerate(columns)
+        pa.concat_arrays([pa.array([], arrow_type(column.type)), *(part.arrays[place] for part in some)])
+        for place, column in enumerate(columns)
     ]
     return Directly(arrays, [number for part in some for number in part.numbers])
 
 
 def arrow_type(type: str) -> pa.DataType:
-    """The type in Arrow of one of `TYPES`."""
+    """The Arrow type of one of `TYPES`."""
     import pyarrow as pa
 
     if digits := re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", type):
@@ -100,22 +100,22 @@ def arrow_type(type: str) -> pa.DataType:
 def _by_schema(
     options: Mapping[str, str], schemas: Schemas, values: Sequence[bytes | None], headers: Sequence[bytes | None]
 ) -> Iterable[tuple[Schema, list[bytes], list[int]]]:
-    """Each schema, its data, and the numbers of their records; those without a schema are in none."""
+    """Each schema with its data and the numbers of their records, without the records that have no schema."""
     only = Schema(KIND, options["schema"]) if "schema" in options else None
-    found: dict[str, tuple[Schema, list[bytes], list[int]]] = {}
+    data_of: dict[str, tuple[Schema, list[bytes], list[int]]] = {}
     for number, (value, header) in enumerate(zip(values, headers, strict=True)):
         if value is None:
             continue
         try:
             id, _, datum = ("", b"", value) if only is not None else frames.unframed(value, header)
-            if id not in found:
-                found[id] = (only or frames.schema_of(id, schemas, KIND), [], [])
+            if id not in data_of:
+                data_of[id] = (only or frames.schema_of(id, schemas, KIND), [], [])
         except NoText:
             continue
-        _, data, numbers = found[id]
+        _, data, numbers = data_of[id]
         data.append(datum)
         numbers.append(number)
-    return found.values()
+    return data_of.values()
 
 
 def _of_schema(
@@ -136,55 +136,57 @@ def _of_schema(
 
 
 def _of_rows(plan: _Plan, columns: Sequence[DirectColumn], rows: Sequence[Any], numbers: Sequence[int]) -> Directly:
-    """The columns of what fastavro read, without the records of which a column is left to JSON."""
+    """The columns of fastavro's rows, without the records that have a column left to JSON."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    made = [column([row.get(each.field) for row in rows]) for column, each in zip(plan.made, columns, strict=True)]
-    arrays, left = [array for array, _ in made], [left for _, left in made if left is not None]
+    pairs = [
+        column([row.get(declared.field) for row in rows]) for column, declared in zip(plan.makers, columns, strict=True)
+    ]
+    arrays, left = [array for array, _ in pairs], [left for _, left in pairs if left is not None]
     left += [
         pa.array([len(row[name] or b"") > MOST_BYTES_OF_A_DECIMAL for row in rows], pa.bool_()) for name in plan.unread
     ]
-    if not any(pc.any(each).as_py() for each in left):
+    if not any(pc.any(mask).as_py() for mask in left):
         return Directly(arrays, numbers)
     kept = pc.invert(reduce(pc.or_, left))
     of_kept = [number for number, is_kept in zip(numbers, kept.to_pylist(), strict=True) if is_kept]
-    return Directly([each.filter(kept) for each in arrays], of_kept)
+    return Directly([array.filter(kept) for array in arrays], of_kept)
 
 
 class _Plan(NamedTuple):
-    """The reading of a schema: of a datum, its logical types left out, and the maker of each column.
+    """The plan for a schema: the reader of a datum without logical types, and the maker of each column.
 
-    unread: the fields of decimals that no column reads. most_bytes: a larger datum is read by its JSON.
+    unread: decimal fields that no column reads. most_bytes: a larger datum is left to JSON.
     """
 
     read: Callable[[bytes], Any]
-    made: Sequence[Column]
+    makers: Sequence[Column]
     unread: Sequence[str]
     most_bytes: int
 
 
 @lru_cache(maxsize=1_000)
 def _plan(schema: Schema, columns: tuple[DirectColumn, ...]) -> _Plan | None:
-    """The reading of a schema into these columns; None if some field is of a kind that does not fit."""
+    """The plan for reading a schema into these columns; None if the kind of a field does not fit."""
     named: dict[str, Any] = {}
     try:
-        fields = {each["name"]: each["type"] for each in parsed(schema, named)["fields"]}
+        fields = {field["name"]: field["type"] for field in parsed(schema, named)["fields"]}
         read = reader_of(schema, _bare)
     except (NoText, KeyError, TypeError):
         return None
-    made = [_column(fields.get(each.field, "null"), each.type, named) for each in columns]
-    unread = {name: kind for name, kind in fields.items() if name not in {each.field for each in columns}}
+    makers = [_column(fields.get(column.field, "null"), column.type, named) for column in columns]
+    unread = {name: kind for name, kind in fields.items() if name not in {column.field for column in columns}}
     decimals = [name for name, kind in unread.items() if _is_decimal(kind)]
-    if None in made or not all(_has_json(unread[name], named) for name in unread.keys() - set(decimals)):
+    if None in makers or not all(_has_json(unread[name], named) for name in unread.keys() - set(decimals)):
         return None
     most_bytes = min(MOST_BYTES, as_json.surely_short(length_of_names(schema)))
-    return _Plan(read, [each for each in made if each is not None], decimals, most_bytes)
+    return _Plan(read, [maker for maker in makers if maker is not None], decimals, most_bytes)
 
 
 def _is_decimal(kind: Any) -> bool:
-    """True of decimals, which may also be null, with so many digits behind the point that any of them has JSON."""
-    alone = [each for each in (kind if isinstance(kind, list) else [kind]) if each != "null"]
+    """True for a decimal, which may be nullable, with few enough digits after the point that every value has JSON."""
+    alone = [branch for branch in (kind if isinstance(kind, list) else [kind]) if branch != "null"]
     return len(alone) == 1 and isinstance(alone[0], dict) and _is_short_decimal(alone[0])
 
 
@@ -196,17 +198,17 @@ def _is_short_decimal(kind: Mapping[str, Any]) -> bool:
 def _has_json(kind: Any, named: Mapping[str, Any]) -> bool:
     """True if every value of this kind in a datum of at most `MOST_BYTES` has JSON, and Spark reads it."""
     if isinstance(kind, list):
-        return all(_has_json(each, named) for each in kind)
+        return all(_has_json(branch, named) for branch in kind)
     if isinstance(kind, str):
         return _has_json(named[kind], named) if kind in named else True
     match kind["type"]:
         case dict() | list():
             return _has_json(kind["type"], named)
         case "record" | "error":
-            return all(_has_json(each["type"], named) for each in kind["fields"])
+            return all(_has_json(field["type"], named) for field in kind["fields"])
         case "array":
             return _has_json(kind["items"], named)
-        case "map":  # Spark's reader takes no key of more than 50,000 characters
+        case "map":  # Spark's reader rejects keys of more than 50,000 characters
             return False
         case "bytes" | "fixed" if kind.get("logicalType") == f"{OWN}decimal":
             return kind["type"] == "fixed" and kind["size"] <= MOST_BYTES_OF_A_DECIMAL and _is_short_decimal(kind)
@@ -216,21 +218,21 @@ def _has_json(kind: Any, named: Mapping[str, Any]) -> bool:
 
 
 def _bare(schema: Any) -> Any:
-    """The schema without logical types: fastavro then gives numbers and bytes as they are."""
+    """The schema without logical types, so that fastavro returns bare numbers and bytes."""
     if isinstance(schema, list):
-        return [_bare(each) for each in schema]
+        return [_bare(branch) for branch in schema]
     if not isinstance(schema, dict):
         return schema
     inner = {name: _bare(schema[name]) for name in ("type", "items", "values") if name in schema}
-    fields = {"fields": [{"name": each["name"], "type": _bare(each["type"])} for each in schema.get("fields", ())]}
+    fields = {"fields": [{"name": field["name"], "type": _bare(field["type"])} for field in schema.get("fields", ())]}
     rest = {name: value for name, value in schema.items() if name not in ("default", "logicalType")}
     return rest | inner | (fields if "fields" in schema else {})
 
 
 def _column(kind: Any, type: str, named: Mapping[str, Any]) -> Column | None:
-    """The maker of a column of this type, of a field of this kind; None if it does not fit."""
+    """The maker of a column of this type from a field of this kind; None if they do not fit."""
     if isinstance(kind, list):
-        kinds = [each for each in kind if each != "null"]
+        kinds = [branch for branch in kind if branch != "null"]
         return _column(kinds[0] if kinds else "null", type, named) if len(kinds) <= 1 else None
     if isinstance(kind, str) and kind in named:
         kind = named[kind]
@@ -264,37 +266,37 @@ def _typed(type: str) -> Column:
 
 
 def _whole(first: int, last: int, type: str) -> Column:
-    """Whole numbers within bounds."""
+    """Makes whole numbers within bounds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     of = arrow_type(type)
 
-    def made(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
+    def make(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
         numbers = pa.array(values, pa.int64())
         outside = _outside(numbers, first, last)
         return pc.if_else(outside, 0, numbers).cast(pa.int32()).cast(of), outside
 
-    return made
+    return make
 
 
 def _time(micros: int) -> Column:
-    """Times since 1970, each in so many microseconds."""
+    """Makes times since 1970 from numbers of units of `micros` microseconds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     first, last = (bound // micros for bound in (_FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1))
 
-    def made(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
+    def make(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
         numbers = pa.array(values, pa.int64())
         outside = _outside(numbers, first, last)
         return pc.multiply(pc.if_else(outside, 0, numbers), micros).cast(arrow_type("TIMESTAMP")), outside
 
-    return made
+    return make
 
 
 def _decimal(scale: int, type: str) -> Column | None:
-    """Decimals of a scale, as a decimal that has at least as many digits behind the point."""
+    """Makes decimals from a scale that is at most the column's; None for a larger one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -303,14 +305,14 @@ def _decimal(scale: int, type: str) -> Column | None:
         return None
     limit = 10 ** min(of.precision - of.scale + scale, 18)  # a number of 18 digits has 64 bits
 
-    def made(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
-        unscaled = [None if each is None else int.from_bytes(each, "big", signed=True) for each in values]
-        fit = [each is None or -limit < each < limit for each in unscaled]
-        whole = pa.array([each if fits else None for each, fits in zip(unscaled, fit, strict=True)], pa.int64())
+    def make(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
+        unscaled = [None if digits is None else int.from_bytes(digits, "big", signed=True) for digits in values]
+        fit = [number is None or -limit < number < limit for number in unscaled]
+        whole = pa.array([number if fits else None for number, fits in zip(unscaled, fit, strict=True)], pa.int64())
         decimals = whole.cast(pa.decimal128(38, 0)).view(pa.decimal128(38, scale)).cast(of)
         return decimals, pc.invert(pa.array(fit, pa.bool_()))
 
-    return made
+    return make
 
 
 def _text(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:

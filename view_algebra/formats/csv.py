@@ -1,8 +1,8 @@
 """`csv`: a line of separated fields without a header, in the order of the declared columns.
 
-A field is quoted if it holds a delimiter, a quote or a line break; a quote in it is written twice. An empty field
-without quotes is NULL, and so is the text that the option `null` names. A field that is a number, a boolean, or
-JSON for a nested column, stands in the object as it is; any other becomes a text, which is read as texts in JSON are.
+A field is quoted if it holds a delimiter, a quote or a line break; a quote inside is doubled. An empty field without
+quotes is NULL, and so is the text of the option `null`. A number, a boolean, or JSON for a nested column enters the
+JSON object unchanged. Any other field becomes a JSON text, which is read by the rules for texts.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ OPTIONS = {
 NUMBER = r"^-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+$"
 
 END = r"\r?\n\z"
-"""The line break behind a line."""
+"""The line break at the end of a line."""
 
 EMPTY = r"'\0'"
-"""What an empty field without quotes is to Spark's reader, in Spark SQL: it could not be told from `""` otherwise.
+"""The value, in Spark SQL, of an empty field without quotes, to distinguish it from `""` in Spark's reader.
 
-No text that counts holds the character.
+No text of a good record holds this character.
 """
 
 
 def read(declared: Declared) -> Read:
-    """The fields of a line as a JSON object; a value that is not one line of so many fields has none."""
-    delimiter, quote = (_character(declared, *each) for each in (("delimiter", ","), ("quote", '"')))
+    """The reading of a line as a JSON object. A value that is not one line with the declared fields has none."""
+    delimiter, quote = (_character(declared, *option) for option in (("delimiter", ","), ("quote", '"')))
     if delimiter == quote:
         raise Mistake("delimiter and quote are the same character", "Write two characters.", "quote")
     count = len(declared.columns)
@@ -56,27 +56,27 @@ def read(declared: Declared) -> Read:
 
 
 def well_formed(count: int, delimiter: str, quote: str) -> str:
-    r"""The regular expression, as Java writes them, of a line with so many fields.
+    r"""Java's regular expression for a line of `count` fields.
 
     >>> print(well_formed(1, ",", "'"))
     ^(?:'(?:[^']++|'')*+'|(?!')[^,\r\n]*+)(?:,(?:'(?:[^']++|'')*+'|(?!')[^,\r\n]*+)){0}(?:\r?\n\z)?+\z
     """
     d, q = re.escape(delimiter), re.escape(quote)
-    each = rf"(?:{q}(?:[^{q}]++|{q}{q})*+{q}|(?!{q})[^{d}\r\n]*+)"
-    return rf"^{each}(?:{d}{each}){{{count - 1}}}(?:{END})?+\z"
+    field = rf"(?:{q}(?:[^{q}]++|{q}{q})*+{q}|(?!{q})[^{d}\r\n]*+)"
+    return rf"^{field}(?:{d}{field}){{{count - 1}}}(?:{END})?+\z"
 
 
 def _split(count: int, delimiter: str, quote: str) -> str:
-    """The fields as texts, by Spark's reader of CSV."""
+    """The fields as texts, read by Spark's CSV reader."""
     schema = ", ".join(f"c{number} STRING" for number in range(count))
     options = {"sep": delimiter, "quote": quote, "escape": quote, "maxCharsPerColumn": "-1"}
-    given = ", ".join(f"{spark_text(key)}, {spark_text(value)}" for key, value in options.items())
-    given += f", 'nullValue', {EMPTY}"
-    return f"from_csv(regexp_replace(text, {spark_text(END)}, ''), {spark_text(schema)}, map({given}))"
+    options_sql = ", ".join(f"{spark_text(key)}, {spark_text(value)}" for key, value in options.items())
+    options_sql += f", 'nullValue', {EMPTY}"
+    return f"from_csv(regexp_replace(text, {spark_text(END)}, ''), {spark_text(schema)}, map({options_sql}))"
 
 
 def _object(declared: Declared) -> str:
-    """The fields as a JSON object: numbers by themselves, then what is a text."""
+    """The fields as a JSON object, first the bare values, then the texts."""
     bare, texts = [], []
     for number, (name, kind, _) in enumerate(declared.columns):
         value = f"split.c{number}"
@@ -92,10 +92,9 @@ def _object(declared: Declared) -> str:
 
 
 def _stands_in_json(value: str, kind: Type, declared: Declared) -> str | None:
-    """The condition that a field is JSON as it stands; None if every value is a text there.
+    """The condition that a field is JSON by itself; None if every value of its type is a text.
 
-    A list, a map or a struct is JSON if it is one value between brackets. What follows a value in an object, such as
-    `1, "other": 2`, is none there.
+    A list, a map or a struct is JSON if it is the only value between brackets, which excludes `1, "other": 2`.
     """
     if kind.nested:
         return f"json_array_length(concat('[', {value}, ']')) = 1"

@@ -1,7 +1,7 @@
-"""The frame of a schema registry: which schema a value is written with, and where the value begins.
+"""The frame of a schema registry, which names a value's schema in front of the value.
 
-Confluent's serializers, and those that do as they do, write a zero byte and the schema's id in four bytes before the
-value; newer ones write its id or its UUID into a header of the record instead.
+Confluent's serializers and compatible ones write a zero byte and the schema's id in four bytes before the value. Newer
+ones write the id or a UUID into a header of the record instead.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from view_algebra.compiled import ASK_AGAIN
 from view_algebra.formats.interface import NoText, Schema, Schemas
 
 HEADER, HEADER_OF_KEY = "__value_schema_id", "__key_schema_id"
-"""The headers of a record with the ids of the schemas of its value and of its key."""
+"""The headers with the schema ids of a record's value and key."""
 
 _ID, _UUID = 0, 1
-"""The first byte of a frame: what follows it."""
+"""The first byte of a frame, by the kind of id that follows."""
 
 _LENGTHS = {_ID: 5, _UUID: 17}
 
 _GLUE = 3
-"""The first byte of a frame of AWS Glue's registry, which is 18 bytes long."""
+"""The first byte of AWS Glue's frames, which are 18 bytes long."""
 
 OF_KEY = "the key: "
-"""Begins the reason why a record's key stands for no JSON."""
+"""Prefix of the reason a record's key has no JSON."""
 
 _UNKNOWN = "the schema {} is not known yet"
 _IS_UNKNOWN = re.compile(f"(?:{OF_KEY})?{_UNKNOWN.format('([0-9a-f-]+)')}")
 
 ABOVE = "above"
-"""In place of the id of a schema: the registry is not asked for numbers above the schema's text."""
+"""An entry in place of a schema's id: no id above the number in its text is requested from the registry."""
 
 _LACKED = "the registry had no schema {}"
 _NOT_ASKED = "the registry lacked too many schemas to be asked for one above {}"
 _IS_LACKED = re.compile(f"(?:{OF_KEY})?(?:{_LACKED.format('([0-9a-f-]+)')}|{_NOT_ASKED.format('[0-9]+')}): .*")
 
 IS_UNKNOWN = f"%s RLIKE '^{_IS_UNKNOWN.pattern}$'"
-"""The condition, in Spark SQL over the reason why a record is bad, that it names a schema that is to be asked for."""
+"""The condition, in Spark SQL over the reason a record is bad, that its schema has to be requested."""
 
 
 def unframed(value: bytes, header: bytes | None) -> tuple[str, bytes, bytes]:
-    r"""The id of the schema of a value or a key; what follows it in the frame; and the value without a frame.
+    r"""The id of a value's or key's schema, the bytes after the id in the frame, and the value without a frame.
 
     Raises `NoText` if there is no frame.
 
@@ -51,7 +51,7 @@ def unframed(value: bytes, header: bytes | None) -> tuple[str, bytes, bytes]:
     (('17', b'rest', b'rest'), ('17', b'\x00', b'value'))
     """
     frame = value if header is None else header
-    # A UUID stands in headers alone: a value may begin with any byte, and one with this is none of a registry.
+    # Only a header holds a UUID: an unframed value may begin with any byte, so also with this one.
     length = _LENGTHS.get(frame[0], 0) if frame and (header is not None or frame[0] == _ID) else 0
     if not length or len(frame) < length:
         raise NoText(f"no frame of a schema registry: {_instead(frame, length)}")
@@ -71,7 +71,7 @@ def _instead(frame: bytes, length: int) -> str:
 
 
 def schema_of(id: str, schemas: Schemas, kind: str) -> Schema:
-    """The schema with an id, which must be of this kind; raises `NoText` if it is not known, or of another kind."""
+    """The schema with an id. Raises `NoText` if it is not known, or not of this kind."""
     if id not in schemas:
         is_asked = missing([id], schemas)
         raise NoText(_UNKNOWN.format(id) if is_asked else f"{_NOT_ASKED.format(_bound(schemas))}: {_WAY_OUT}")
@@ -87,7 +87,7 @@ _WAY_OUT = f"if it has by now, raise {ASK_AGAIN} in OPTIONS and apply"
 
 
 def missing(ids: Iterable[str], schemas: Schemas) -> set[str]:
-    """The ids for which the registry is to be asked.
+    """The ids to request from the registry.
 
     >>> missing(["7", "8", "900"], {"7": None, ABOVE: Schema("ABOVE", "100")})
     {'8'}
@@ -102,19 +102,19 @@ def _bound(schemas: Schemas) -> float:
 
 
 def unknown(reasons: Iterable[str]) -> set[str]:
-    """The ids of schemas that are to be asked for, by the reasons why values stand for no JSON.
+    """The ids of schemas to request, taken from the reasons values have no JSON.
 
     >>> sorted(unknown(["the schema 17 is not known yet", "the key: the schema 5 is not known yet", "not Avro: …"]))
     ['17', '5']
     """
-    return {found[1] for reason in reasons if (found := _IS_UNKNOWN.fullmatch(reason))}
+    return {match[1] for reason in reasons if (match := _IS_UNKNOWN.fullmatch(reason))}
 
 
 def lacked(reason: str) -> str | None:
-    """The id of the schema that the registry lacked, or ABOVE, by the reason why a record is bad; None for others.
+    """The id of the schema that the registry lacked, or ABOVE, taken from the reason; None for other reasons.
 
     >>> lacked("the registry had no schema 17: if it has by now, …"), lacked("not Avro: …")
     ('17', None)
     """
-    found = _IS_LACKED.fullmatch(reason)
-    return None if found is None else found[1] or ABOVE
+    match = _IS_LACKED.fullmatch(reason)
+    return None if match is None else match[1] or ABOVE

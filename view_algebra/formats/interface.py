@@ -1,4 +1,4 @@
-"""A source as a format sees it, and how its values are read."""
+"""The interface of formats: a declared source, the reading of its values, and the schemas of its records."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ from typing import NamedTuple
 from view_algebra.language.types import Type
 
 TEXT = "kafka_text"
-"""The column of a raw record with the JSON text that its value stands for; NULL if it stands for none."""
+"""The raw record's column with the JSON text of its value; NULL if it has none."""
 
 NO_TEXT = "kafka_no_text"
-"""The column of a raw record that a `Decoder` has read: why its value stands for no JSON text; NULL if it has one."""
+"""The decoded record's column with the reason its value has no JSON text; NULL if it has one."""
 
 
 KEY_TEXT, NO_KEY_TEXT = "kafka_key_text", "kafka_no_key_text"
-"""The same of Kafka's key."""
+"""The same two columns for Kafka's key."""
 
 DIRECT = "kafka_direct"
-"""The column of a raw record with the declared columns, if they were read without JSON; NULL if they were not."""
+"""The raw record's column with the declared columns, if they were read without JSON; NULL otherwise."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """A source as it is declared: `columns` in order, each with its field in JSON, its type, and True if it is of the
-    PRIMARY KEY.
+    """A declared source. columns: the JSON field of each column, its type, and True if it is in the PRIMARY KEY.
 
-    numbers_are_times: a number in a column of times is a time since 1970. options: those of OPTIONS.
+    numbers_are_times: a number in a column of times is a time since 1970. options: the values in OPTIONS.
     """
 
     columns: Sequence[tuple[str, Type, bool]]
@@ -37,27 +36,27 @@ class Declared:
 
 @dataclass(frozen=True)
 class Read:
-    """How values are read.
+    """The reading of values, in Spark SQL.
 
-    records: Spark SQL: the view `raw_records` with the columns `given`. bad: reasons for quarantine, each behind its
-    condition, in Spark SQL over `kafka_value` and `given`.
+    records: the view `raw_records` with the additional `columns`. bad: pairs of a condition and the reason for
+    quarantine, over `kafka_value` and `columns`.
     """
 
     records: str
     bad: Sequence[tuple[str, str]]
-    given: Sequence[str] = (TEXT,)
+    columns: Sequence[str] = (TEXT,)
 
 
 DECODED = Read("raw_records", [(f"{NO_TEXT} IS NOT NULL", NO_TEXT)], (TEXT, NO_TEXT))
-"""How values are read that a `Decoder` has made JSON of before Spark SQL sees them."""
+"""The reading of values that a `Decoder` has converted to JSON."""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """A schema that records are written with, as a registry gives it.
+    """A schema of records in a registry.
 
-    kind: `AVRO`, `PROTOBUF` or `JSON`. references: the texts of the schemas that it names, each behind the name, and
-    each after those that it names itself.
+    kind: `AVRO`, `PROTOBUF` or `JSON`. references: pairs of a name and the text of the schema that it refers to, each
+    after the schemas that it refers to itself.
     """
 
     kind: str
@@ -66,16 +65,16 @@ class Schema:
 
 
 Schemas = Mapping[str, Schema | None]
-"""The schemas that the records of a topic are written with, by their id; None if the registry had none with the id."""
+"""The schemas of a topic's records by id; None for an id that the registry lacked."""
 
 NO_SCHEMAS: Schemas = {}
-"""Those of a topic whose records name none, or of which none is known yet."""
+"""The schemas of a topic before any is known."""
 
 Answers = Mapping[int, Schemas]
 """The schemas of a topic by ASK_AGAIN: an id that the registry lacked for one number may have one for another."""
 
 NO_ANSWERS: Answers = {}
-"""Those of a topic for which the registry was not asked."""
+"""The answers for a topic before any request to the registry."""
 
 
 class DirectColumn(NamedTuple):
@@ -87,18 +86,18 @@ class DirectColumn(NamedTuple):
 
 
 Decoder = Callable[[bytes, bytes | None], str]
-"""Gives the JSON text that a value, or a key, stands for; raises `NoText` if it stands for none.
+"""Decodes a value or a key to JSON text; raises `NoText` if it has none.
 
-It also takes the header that names the schema, if the record has one.
+The second argument is the header that names the schema, or None.
 """
 
 
 class NoText(Exception):
-    """The reason why a value stands for no JSON text."""
+    """The reason a value has no JSON text."""
 
 
 class Mistake(Exception):
-    """A declaration that is not of the format: what is wrong, the way out, and the option it is about, if it is one."""
+    """A declaration that does not fit the format: the mistake, the way out, and the option at fault."""
 
     def __init__(self, what: str, way_out: str, option: str = "format") -> None:
         super().__init__(what)
@@ -106,10 +105,10 @@ class Mistake(Exception):
 
 
 NOT_UTF8 = ("NOT is_valid_utf8(CAST(kafka_value AS STRING))", "'the value is not UTF-8'")
-"""Why a value is no text: the condition and the reason."""
+"""The condition and the reason for a value that is not text."""
 
 HAS_ZERO = (
     r"contains(CAST(kafka_value AS STRING), '\0')",
     "'a text holds the character U+0000, which Postgres cannot store'",
 )
-"""Why a text cannot be served, whatever it is of."""
+"""The condition and the reason for a text that Postgres cannot store."""

@@ -1,6 +1,6 @@
-"""Schemas of Protobuf: the text of a .proto file, or its descriptor in base64, becomes the types of its messages.
+"""Compiles a Protobuf schema, the text of a .proto file or its descriptor in base64, to the types of its messages.
 
-Google's own compiler reads them, in a process of its own: it may fail, and it prints its reasons.
+Google's own compiler reads it in a separate process, because it may crash and prints its reasons.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from typing import Any
 from view_algebra.formats.interface import NoText, Schema
 
 _MAIN = "schema-of-records.proto"
-"""The file with the text of a schema, which other schemas are not called."""
+"""The file with the text of a schema, a name that no other schema has."""
 
 _NAME = re.compile(r"(?!.*\.\.)(?=.{1,200}$)\w[\w.+-]*(/\w[\w.+-]*)*", re.ASCII)
-"""A name that a schema may import: a file of the folder it is in."""
+"""Names that a schema may import: files of its folder."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]+")
-"""What the text of a .proto file with a message is not."""
+"""Text in base64, which a .proto file with a message never is."""
 
 _REASON = re.compile(r"[\w.+/-]+:")
-"""A line of protoc's that is about a file; other lines have the time in them."""
+"""A line of protoc's output about a file; other lines contain the time."""
 
 _REFUSED = 3
 COMPILE_SECONDS = 60
-"""Seconds within which protoc compiles any schema: it takes a tenth of one."""
+"""Seconds within which protoc compiles any schema: it usually takes a tenth of a second."""
 
 _COMPILE = f"import sys; from grpc_tools.protoc import main; sys.exit(main(sys.argv) and {_REFUSED})"
-"""Runs protoc, and tells an exit of its own from one of Python."""
+"""Runs protoc with an exit code that distinguishes its errors from Python's."""
 
-_KNOWN: Mapping[str, str] = {
+_BUNDLED: Mapping[str, str] = {
     "confluent/type/decimal.proto": """syntax = "proto3"; package confluent.type;
 message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }""",
     "confluent/meta.proto": """syntax = "proto3"; package confluent; import "google/protobuf/descriptor.proto";
@@ -48,61 +48,61 @@ extend google.protobuf.FieldOptions { Meta field_meta = 1088; }
 extend google.protobuf.EnumOptions { Meta enum_meta = 1088; }
 extend google.protobuf.EnumValueOptions { Meta enum_value_meta = 1088; }""",
 }
-"""The files that a schema may import without naming them as references, besides those of google/protobuf and
-google/type: Kafka Connect's converter does."""
+"""Files that a schema may import without a reference to them, in addition to those of google/protobuf and google/type:
+Kafka Connect's converter does so."""
 
 
 @dataclass(frozen=True)
 class Types:
-    """The types of a schema: the files that it consists of, and the one with the messages of records."""
+    """The types of a schema. pool: all of its files. main: the file with the messages of records."""
 
     pool: Any
     main: Any
 
     def named(self, name: str) -> Any:
-        """The type of a message by its full name; raises `NoText`."""
+        """The message type with this full name. Raises `NoText`."""
         try:
             return self.pool.FindMessageTypeByName(name)
         except KeyError:
             raise NoText(f"the schema has no message {name}") from None
 
     def at(self, indexes: Sequence[int]) -> Any:
-        """The type at this place among the messages of the file, then among those within; raises `NoText`.
+        """The type at this place among the file's messages, then among their nested messages. Raises `NoText`.
 
-        The entries of maps are types within a message as well, and do not count.
+        The entry types of maps, which are nested as well, do not count.
         """
         names, written = list[str](), self._messages
         for index in indexes:
             if not 0 <= index < len(written):
                 raise NoText(f"the schema has no message {list(indexes)}")
             names.append(written[index].name)
-            written = [each for each in written[index].nested_type if not each.options.map_entry]
+            written = [message for message in written[index].nested_type if not message.options.map_entry]
         return self.named(self._full(".".join(names)))
 
     @cached_property
     def _messages(self) -> Sequence[Any]:
-        """The messages that are not within another: listed once, since a file may have thousands."""
+        """The top-level messages, listed once because a file may have thousands."""
         return list(self.main.message_type)
 
     def names(self) -> list[str]:
-        """The full names of the messages that are not within another."""
-        return [self._full(each.name) for each in self.main.message_type]
+        """The full names of the top-level messages."""
+        return [self._full(message.name) for message in self.main.message_type]
 
     def _full(self, name: str) -> str:
         return f"{self.main.package}.{name}" if self.main.package else name
 
 
 def types_of(schema: Schema) -> Types:
-    """The types of a schema; raises `NoText` if it is not one of Protobuf."""
-    found = _compiled(schema)
-    if isinstance(found, str):
-        raise NoText(found)
-    return found
+    """The types of a schema. Raises `NoText` if it is not a Protobuf schema."""
+    types = _compiled(schema)
+    if isinstance(types, str):
+        raise NoText(types)
+    return types
 
 
 @lru_cache(maxsize=1_000)
 def _compiled(schema: Schema) -> Types | str:
-    """The types of a schema, or the reason why it has none."""
+    """The types of a schema, or the reason it has none."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
     from google.protobuf.descriptor_pool import DescriptorPool
 
@@ -120,9 +120,9 @@ def _compiled(schema: Schema) -> Types | str:
 
 @cache
 def _described(schema: Schema) -> bytes | str:
-    """The output of protoc for a schema, or the reason why there is none: kept of every schema, so that it runs once.
+    """The output of protoc for a schema, or the reason for its failure, cached so that protoc runs once per schema.
 
-    Schemas are kept in whole as long as records may name them, and what is made of one is not longer.
+    Schemas themselves stay in memory as long as records may name them, and the output is not longer than the schema.
     """
     try:
         return _files(schema)
@@ -131,10 +131,10 @@ def _described(schema: Schema) -> bytes | str:
 
 
 def _files(schema: Schema) -> bytes:
-    """The descriptors of the files of a schema, each behind those that it imports."""
+    """The descriptors of a schema's files, each after the files that it imports."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-    described, texts, main = FileDescriptorSet(), dict(_KNOWN), _MAIN
+    described, texts, main = FileDescriptorSet(), dict(_BUNDLED), _MAIN
     for name, text in (*dict(schema.references).items(), (_MAIN, schema.text)):
         if not _BASE64.fullmatch(text):
             texts[name] = text
@@ -152,42 +152,42 @@ def _files(schema: Schema) -> bytes:
 
 
 def _of_descriptor(text: str) -> Sequence[Any]:
-    """The files of a descriptor in base64: of a set, as protoc writes it, or of one file, as serializers have it."""
+    """The files of a descriptor in base64: protoc's descriptor of a set, or a serializer's descriptor of one file."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
     from google.protobuf.message import DecodeError
     from google.protobuf.unknown_fields import UnknownFieldSet
 
     for kind in (FileDescriptorSet, FileDescriptorProto):
         try:
-            found = kind.FromString(binascii.a2b_base64(text))
+            descriptor = kind.FromString(binascii.a2b_base64(text))
         except (binascii.Error, DecodeError):
             continue
-        files = found.file if kind is FileDescriptorSet else [found]
-        if files and all(each.name for each in files) and not len(UnknownFieldSet(found)):
+        files = descriptor.file if kind is FileDescriptorSet else [descriptor]
+        if files and all(file.name for file in files) and not len(UnknownFieldSet(descriptor)):
             return list(files)
     raise NoText("the schema is neither the text of a .proto file nor its descriptor in base64")
 
 
 def _protoc(main: str, texts: Mapping[str, str], described: bytes) -> bytes:
-    """The descriptors of a file, and of all that it imports, from the texts of files or from descriptors of others."""
+    """The descriptors of a file and all its imports, from the texts of files and the descriptors of others."""
     import google.type
     import grpc_tools
 
-    known = (Path(grpc_tools.__path__[0], "_proto"), Path(google.type.__path__[0]).parents[1])
+    shipped = (Path(grpc_tools.__path__[0], "_proto"), Path(google.type.__path__[0]).parents[1])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         try:
-            for each, text in texts.items():
-                path = folder / "files" / each
+            for file, text in texts.items():
+                path = folder / "files" / file
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise NoText("the schema is not one of Protobuf: a file is called as the folder of another") from None
         (folder / "described").write_bytes(described)
-        given = [f"--descriptor_set_in={folder / 'described'}"] if described else []
-        paths = [f"-I{path}" for path in (folder / "files", *known)]
+        inputs = [f"--descriptor_set_in={folder / 'described'}"] if described else []
+        paths = [f"-I{path}" for path in (folder / "files", *shipped)]
         out = ["--include_imports", f"--descriptor_set_out={folder / 'out'}"]
-        command = [sys.executable, "-c", _COMPILE, *paths, *given, *out, main]
+        command = [sys.executable, "-c", _COMPILE, *paths, *inputs, *out, main]
         try:
             ended = subprocess.run(
                 command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=COMPILE_SECONDS
@@ -196,9 +196,9 @@ def _protoc(main: str, texts: Mapping[str, str], described: bytes) -> bytes:
             raise NoText(f"the schema takes protoc longer than {COMPILE_SECONDS} s") from None
         if ended.returncode == 0:
             return (folder / "out").read_bytes()
-        said = ended.stderr.decode(errors="replace").replace(f"{folder / 'files'}/", "")
+        output = ended.stderr.decode(errors="replace").replace(f"{folder / 'files'}/", "")
     if ended.returncode != _REFUSED:
-        raise OSError(f"protoc ended with {ended.returncode}: {said}")
-    reasons = [line for line in said.replace("\0", "").splitlines() if _REASON.match(line) and "warning:" not in line]
+        raise OSError(f"protoc ended with {ended.returncode}: {output}")
+    reasons = [line for line in output.replace("\0", "").splitlines() if _REASON.match(line) and "warning:" not in line]
     reason = next(iter(reasons), "").removeprefix(f"{main}:").strip()
     raise NoText(f"the schema is not one of Protobuf: {reason[:300]}")

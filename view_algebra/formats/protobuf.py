@@ -1,8 +1,8 @@
-"""`protobuf`: each value is one message of Protobuf, of the schema that a registry has for it, or of that in OPTIONS.
+"""`protobuf`: each value is one Protobuf message, of the registry's schema for it or of the schema in OPTIONS.
 
-A message becomes the JSON that its type says, with the names of fields as the schema writes them: enums as their names,
-bytes in base64, well-known types as what they stand for. A field that tells whether it was set (`optional`, a message,
-one of a `oneof`) is NULL if it was not; any other has its default. Fields that the schema lacks are ignored.
+A message becomes JSON by its type, with the field names of the schema: enums as their names, bytes in base64,
+well-known types as the values that they represent. A field with presence (`optional`, a message, one of a `oneof`) is
+NULL if it is not set; any other field then has its default. Fields that the schema lacks are ignored.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ OPTIONS = {
 KIND = "PROTOBUF"
 
 FIELDS = 2_000_000
-"""Fields of all messages within a value. A message takes two bytes, and has each of its fields in JSON."""
+"""Most fields of all messages within a value. A message may take only two bytes, but has all its fields in JSON."""
 
 MOST_TYPES = 10_000
-"""Types of messages whose readers are at hand: each takes some kB, and is made in a quarter of a millisecond."""
+"""Most message types whose readers are cached: a reader takes some kB, and a quarter of a millisecond to make."""
 
 _DEEPEST = 100
-"""Types within one another that message indexes may name."""
+"""Most nested types that message indexes may name."""
 
 Convert = Callable[[Any, list[int]], Any]
-"""Gives what a value is in JSON. The list holds how many fields the whole value may still have."""
+"""Converts a value to JSON. The list holds the number of fields that the whole value may still have."""
 
 
 def read(declared: Declared) -> Read:
-    """Values as the decoder gives them."""
+    """The reading of decoded values. Raises `Mistake` for wrong options."""
     text, message = declared.options.get("schema"), declared.options.get("message")
     if text is None:
         if message is not None:
@@ -64,7 +64,7 @@ def read(declared: Declared) -> Read:
 
 
 def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
-    """Reads values whose schemas are among these."""
+    """Returns the decoder of values whose schemas are among these."""
     if "schema" in options:
         only, message = Schema(KIND, options["schema"]), options.get("message")
         return lambda value, header: _of_message(only, message)(value)
@@ -82,7 +82,7 @@ def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
 
 
 def unindexed(value: bytes) -> tuple[tuple[int, ...], bytes]:
-    r"""The place of a message's type in its schema, which Confluent's serializers write behind the frame; and the rest.
+    r"""The place of a message's type in its schema, which Confluent's serializers write after the frame, and the rest.
 
     >>> unindexed(b"\0rest"), unindexed(b"\4\2\6rest")
     (((0,), b'rest'), ((1, 3), b'rest'))
@@ -98,7 +98,7 @@ def unindexed(value: bytes) -> tuple[tuple[int, ...], bytes]:
 
 
 def _zigzag(value: bytes, at: int) -> tuple[int, int]:
-    """The number at a place, and where the next begins."""
+    """The number at a position, and the position after it."""
     number = 0
     for shift in range(0, 35, 7):
         if at >= len(value):
@@ -111,7 +111,7 @@ def _zigzag(value: bytes, at: int) -> tuple[int, int]:
 
 
 def message_of(schema: Schema, message: str | Sequence[int] | None) -> Any:
-    """The class of messages of the type with this name or these indexes, or of the only one; raises `NoText`."""
+    """The message class of the type with this name or these indexes, or of the only type. Raises `NoText`."""
     from google.protobuf.message_factory import GetMessageClass
 
     types = types_of(schema)
@@ -127,7 +127,7 @@ def message_of(schema: Schema, message: str | Sequence[int] | None) -> Any:
 
 @lru_cache(maxsize=MOST_TYPES)
 def _of_message(schema: Schema, message: str | tuple[int, ...] | None) -> Callable[[bytes], str]:
-    """Reads a message of a schema; raises `NoText` if a value is none."""
+    """Returns the decoder of a schema's messages, which raises `NoText` if a value is not a message."""
     from google.protobuf.message import DecodeError
 
     try:
@@ -143,7 +143,7 @@ def _of_message(schema: Schema, message: str | tuple[int, ...] | None) -> Callab
             return as_json.text(convert(parse(value), [FIELDS]), value, names)
         except DecodeError:
             raise NoText(is_none) from None
-        except TypeError:  # Python has bytes of it
+        except TypeError:  # Python leaves such a text as bytes
             raise NoText(f"{is_none}: a text is not UTF-8") from None
         except (ValueError, AttributeError) as error:
             raise NoText(f"{is_none}: {error}") from None
@@ -156,13 +156,13 @@ def _refuse(reason: str, _: bytes) -> str:
 
 
 def _object(kind: Any, types: dict[str, Convert]) -> Convert:
-    """What a message of a type is in JSON: a field of the object for each field of the type.
+    """Returns the conversion of a type's messages to JSON objects with a field for each field of the type.
 
-    types: those of the types that have been met, since a type may contain itself.
+    types: the conversions of the types met so far, since a type may contain itself.
     """
     from google.protobuf.message_factory import GetMessageClass
 
-    has = GetMessageClass(kind).HasField  # of the class: a message may have a field of this name
+    has = GetMessageClass(kind).HasField  # from the class, since a message may have a field of this name
     names = [field.name for field in kind.fields]
     as_it_is, always, perhaps = list[str](), list[tuple[str, Convert]](), list[tuple[str, Convert | None]]()
     for field in kind.fields:
@@ -173,43 +173,43 @@ def _object(kind: Any, types: dict[str, Convert]) -> Convert:
             always.append((field.name, of_value))
         else:
             as_it_is.append(field.name)
-    as_it_is += as_it_is[:1]  # of one name alone, attrgetter gives no tuple
+    as_it_is += as_it_is[:1]  # for a single name, attrgetter would not return a tuple
     values = attrgetter(*as_it_is) if as_it_is else lambda _: ()
 
     def convert(message: Any, left: list[int]) -> dict[str, Any]:
         left[0] -= len(names)
         if left[0] < 0:
             raise NoText(f"not Protobuf: its messages have more than {FIELDS} fields")
-        found: dict[str, Any] = dict.fromkeys(names)
-        found.update(zip(as_it_is, values(message), strict=True))
+        fields: dict[str, Any] = dict.fromkeys(names)
+        fields.update(zip(as_it_is, values(message), strict=True))
         for name, of_value in always:
-            found[name] = of_value(getattr(message, name), left)
+            fields[name] = of_value(getattr(message, name), left)
         for name, of_set in perhaps:
             if has(message, name):
                 value = getattr(message, name)
-                found[name] = value if of_set is None else of_set(value, left)
-        return found
+                fields[name] = value if of_set is None else of_set(value, left)
+        return fields
 
     return convert
 
 
 def _of_type(kind: Any, types: dict[str, Convert]) -> Convert:
-    """What a message of a type is in JSON; how is found when there is one, since schemas have many types."""
+    """Returns the conversion of a type's messages to JSON, made at the first message: a schema may have many types."""
     name = kind.full_name
     if name in _WELL_KNOWN:
         return _WELL_KNOWN[name]
 
     def convert(message: Any, left: list[int]) -> Any:
-        found = types.get(name)
-        if found is None:
-            found = types[name] = _object(kind, types)
-        return found(message, left)
+        convert_object = types.get(name)
+        if convert_object is None:
+            convert_object = types[name] = _object(kind, types)
+        return convert_object(message, left)
 
     return convert
 
 
 def _of_value(field: Any, types: dict[str, Convert]) -> Convert | None:
-    """What the value of a field is in JSON; None if it is there what it is in Python."""
+    """Returns the conversion of a field's value to JSON; None if JSON takes Python's value."""
     if not field.is_repeated:
         return _of_one(field, types)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
@@ -217,21 +217,21 @@ def _of_value(field: Any, types: dict[str, Convert]) -> Convert | None:
     of_each = _of_one(field, types)
     if of_each is None:
         return lambda values, _: list(values)
-    return lambda values, left: [of_each(each, left) for each in values]
+    return lambda values, left: [of_each(value, left) for value in values]
 
 
 def _of_map(entry: Any, types: dict[str, Convert]) -> Convert:
-    """Entries in the order of their keys: Protobuf has none, and gives them in another one each time."""
+    """Returns the conversion of a map, with entries in the order of their keys: Protobuf's own order is random."""
     key, value = entry.fields
     text: Callable[[Any], Any] = str
     if key.type == key.TYPE_BOOL:
         text = {True: "true", False: "false"}.get
-    elif key.type == key.TYPE_STRING:  # which is no text if it is not UTF-8
+    elif key.type == key.TYPE_STRING:  # stays bytes if it is not UTF-8
         text = _same
     of_each = _of_one(value, types)
     if of_each is None:
-        return lambda entries, _: {text(each): entries[each] for each in sorted(entries)}
-    return lambda entries, left: {text(each): of_each(entries[each], left) for each in sorted(entries)}
+        return lambda entries, _: {text(key): entries[key] for key in sorted(entries)}
+    return lambda entries, left: {text(key): of_each(entries[key], left) for key in sorted(entries)}
 
 
 def _same(value: Any) -> Any:
@@ -247,7 +247,7 @@ def _of_one(field: Any, types: dict[str, Convert]) -> Convert | None:
         case field.TYPE_MESSAGE | field.TYPE_GROUP:
             return _of_type(field.message_type, types)
         case field.TYPE_ENUM:
-            names = {each.number: each.name for each in reversed(field.enum_type.values)}
+            names = {value.number: value.name for value in reversed(field.enum_type.values)}
             return lambda value, _: names.get(value, value)
     return None
 
@@ -257,7 +257,7 @@ def _nanoseconds(time: Any) -> int:
 
 
 def _duration(value: Any, _: list[int]) -> Any:
-    """Seconds, with all digits if they are not whole."""
+    """The seconds, with nine digits after the point unless they are whole."""
     number = _nanoseconds(value)
     return as_json.decimal(number, 9) if number % _NANOS else number // _NANOS
 
@@ -270,7 +270,7 @@ def _decimal(value: Any, _: list[int]) -> Any:
 
 
 def _any_json(value: Any, left: list[int]) -> Any:
-    """The JSON that a `google.protobuf.Value` is; a whole number has no fraction."""
+    """The JSON of a `google.protobuf.Value`; a whole number has no fraction."""
     kind = value.WhichOneof("kind")
     match kind:
         case None | "null_value":
@@ -290,16 +290,16 @@ def _struct(value: Any, left: list[int]) -> Any:
 
 
 def _list(value: Any, left: list[int]) -> Any:
-    return [_any_json(each, left) for each in value.values]
+    return [_any_json(element, left) for element in value.values]
 
 
 _NANOS = 10**9
 _instant = as_json.instant(_NANOS, "Z")
 _WHOLE = 2.0**53
-"""From here on, a double does not tell whole numbers apart."""
+"""From this number on, a double no longer distinguishes all whole numbers."""
 
 _MOST_DIGITS = 1_000
-"""Digits of a decimal that its scale may add."""
+"""Most digits that the scale of a decimal may add."""
 
 _WELL_KNOWN: Mapping[str, Convert] = {
     "google.protobuf.Timestamp": lambda value, _: _instant(_nanoseconds(value)),
@@ -321,4 +321,4 @@ _WELL_KNOWN: Mapping[str, Convert] = {
     ),
     "confluent.type.Decimal": _decimal,
 }
-"""What messages of the types that all know are in JSON, besides objects."""
+"""Conversions to JSON of Google's and Confluent's well-known types."""

@@ -1,4 +1,4 @@
-"""`text` and `bytes`: the value as it is, in the one column that is not of the key."""
+"""`text` and `bytes`: the unchanged value, in the one column outside of the key."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from view_algebra.language.types import BINARY, STRING, Type
 
 
 def read_text(declared: Declared) -> Read:
-    """A STRING of the whole value."""
+    """The reading of a whole value as a STRING."""
     return Read(_object(_only(declared, "text", STRING), "CAST(value AS STRING)"), [NOT_UTF8])
 
 
 def read_bytes(declared: Declared) -> Read:
-    """A BINARY of the whole value, in base64 as JSON has it."""
+    """The reading of a whole value as a BINARY, in base64 for JSON."""
     return Read(_object(_only(declared, "bytes", BINARY), "base64(value)"), [])
 
 
@@ -22,8 +22,8 @@ def _object(name: str, value: str) -> str:
 
 
 def _only(declared: Declared, format: str, kind: Type) -> str:
-    columns = [(name, each) for name, each, of_key in declared.columns if not of_key]
-    if [each for _, each in columns] != [kind]:
+    columns = [(name, kind) for name, kind, of_key in declared.columns if not of_key]
+    if [declared_kind for _, declared_kind in columns] != [kind]:
         raise Mistake(
             f"format '{format}' with other columns than one {kind}",
             f"Declare the value as one column of type {kind}, and besides only a PRIMARY KEY, which Kafka's key holds.",

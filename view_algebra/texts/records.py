@@ -154,7 +154,7 @@ def parse_text(
     row, log_time = _Row(key, encodings, reading, needed, values), ("", "") if key is None else _log_time()
     text = bounded(row.raw, Type("STRUCT", fields=tuple(read_as)), CORRUPT)
     of_envelope, raw = "", "raw_records"
-    given = [*(() if values is None else values.given), *((KEY_TEXT, NO_KEY_TEXT) if row.decodes_key else ())]
+    given = [*(() if values is None else values.columns), *((KEY_TEXT, NO_KEY_TEXT) if row.decodes_key else ())]
     given += [DIRECT] if direct else []
     if encodings.changes:
         of_envelope, raw = debezium.COLUMNS, debezium.unwrapped("CAST(value AS STRING)" if values is None else TEXT)
