@@ -547,7 +547,7 @@ def test_a_cut_above_what_is_held_or_committed_is_refused(
     fill(producer, source, range(3))
     with pytest.raises(LaminaError, match="does not reach the cut"):
         log.records_below(source, Offsets.of(source.topic, {0: 3}))
-    with pytest.raises(LaminaError, match="ends before the records that are wanted"):
+    with pytest.raises(LaminaError, match="ends before the requested records"):
         log.archive(source, Offsets.of(source.topic, {0: 4}), brokers)
 
 

@@ -83,7 +83,7 @@ def test_options_of_java_are_given_to_both_clients() -> None:
         ("connections.max.idle.ms=x", "to 'x', which is not a number"),
         ("sasl.mechanism=PLAIN", "security.protocol is PLAINTEXT"),
         ("security.protocol=SASL_SSL", "logs in by GSSAPI, which Lamina does not support"),
-        ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN", "but not all of it"),
+        ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN", "describes the login incompletely"),
         ("security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER", "sets sasl.login.callback.handler.class"),
         ("security.protocol=SSL\nssl.truststore.location=/a.jks", "names a truststore of type JKS"),
         (
@@ -131,7 +131,7 @@ def test_a_certificate_that_does_not_serve_is_refused(authority: Authority, tmp_
         (ClientCertificate(str(html), key), f"{html} holds no certificate"),
         (ClientCertificate(good, str(html)), f"{html} holds no private key"),
         (ClientCertificate(good), f"{good} holds no private key"),
-        (ClientCertificate(other, key), f"The key in {key} is not that of the certificate in {other}"),
+        (ClientCertificate(other, key), f"The key in {key} does not belong to the certificate in {other}"),
         (ClientCertificate(expired, old_key), f"The client certificate in {expired} expired at "),
         (ClientCertificate(locked, locked_key, "wrong"), f"The key in {locked_key} does not open with its password"),
         (ClientCertificate(locked, locked_key), f"The key in {locked_key} does not open with its password"),

@@ -204,7 +204,7 @@ def test_certificates_and_tokens_are_renewed_without_a_restart(
         "ingest", "events", "-", "--format", "jsonl", stdin=json.dumps(event(9), default=str), code=1, LAMINA_KAFKA=old
     )
     assert refused.err.count("expired at") == 1
-    assert "Put a certificate that is valid into the file" in refused.err
+    assert "Put a valid certificate into the file" in refused.err
     said = (settings.home / "logs" / "spark.log").read_text()
     assert not [secret for secret in ("PRIVATE KEY", "sec/ret") if secret in said]
 

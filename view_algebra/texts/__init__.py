@@ -1,1 +1,1 @@
-"""The texts that run: how records are read, `partial`, `cells` and `merge` of each leaf, and all of them in one job."""
+"""The texts that run: the reading of records, each leaf's `partial`, `cells` and `merge`, and their fusion."""

@@ -1,7 +1,7 @@
-"""Columns of a view that may be outside of the years 1 to 9999, which many clients of Postgres cannot read.
+"""NULL in place of times outside the years 1 to 9999, which many of Postgres' clients cannot read.
 
-Only infinities may be, and times inside nested values of other views: functions make NULL of any other. They are
-computed with as they are, and NULL in what a view shows; in the author's SELECT that `lamina check` runs, too.
+Only infinities, and times inside nested values of other views, may be outside: functions return NULL instead. Such
+times are computed with unchanged, but are NULL in a view's rows and in the author's SELECT that `lamina check` runs.
 """
 
 from __future__ import annotations
@@ -33,41 +33,41 @@ _IN_POSTGRES = {
 }
 
 
-Given = Sequence[tuple[str, tuple[str, str] | None]]
-"""Columns, and, of those with times, the first and the last that are shown."""
+Columns = Sequence[tuple[str, tuple[str, str] | None]]
+"""Columns, with the first and the last time shown for columns of times."""
 
 
 def in_postgres(final: str, query: Query, typed: Query, keys: Collection[str]) -> str:
-    """The text of a view in Postgres, with NULL for what its clients cannot read; `keys` are those of its groups.
+    """The text of a view in Postgres, with NULL for times that its clients cannot read; `keys`: keys of its groups.
 
-    A key of cells is found by index, which no expression of it is. So those that can be read stay as they are, and the
-    others, which are few, are rows of their own.
+    Readers find a cell by its key's index, which an expression over the key could not use. So readable keys stay
+    unchanged, and the few others are separate rows.
     """
     leaving = _leaving(query) | _endless(typed)
-    given = [(postgres_name(name), _IN_POSTGRES.get(kind.name)) for name, kind in query.columns]
+    columns = [(postgres_name(name), _IN_POSTGRES.get(kind.name)) for name, kind in query.columns]
     indexed = sorted(leaving & _keys_of_cells(query, keys))[:1]
     if not indexed:
-        return _shown(final, given, leaving) if leaving else final
-    name, years = given[indexed[0]]
+        return _shown(final, columns, leaving) if leaving else final
+    name, years = columns[indexed[0]]
     assert years is not None
     within = f"shown.{name} BETWEEN {years[0]} AND {years[1]}"
-    readable = f"{_shown(final, given, leaving.difference(indexed))}\nWHERE {within}"
-    without = [(each, None if number in indexed else of) for number, (each, of) in enumerate(given)]
+    readable = f"{_shown(final, columns, leaving.difference(indexed))}\nWHERE {within}"
+    without = [(column, None if number in indexed else of) for number, (column, of) in enumerate(columns)]
     kind = query.columns[indexed[0]][1].postgres
     others = _shown(final, without, leaving, {name: f"NULL::{kind} AS {name}"})
     return f"{readable}\nUNION ALL\n{others}\nWHERE ({within}) IS NOT TRUE"
 
 
 def in_spark(select: str, query: Query) -> str:
-    """The author's SELECT with NULL for the same."""
+    """The author's SELECT with NULL for the same times."""
     leaving = _leaving(query) | _endless(query)
-    given = [(spark_name(name), CALENDAR.get(kind.name)) for name, kind in query.columns]
-    named = f" ({', '.join(name for name, _ in given)})"
-    return _shown(select, given, leaving) + named if leaving else select
+    columns = [(spark_name(name), CALENDAR.get(kind.name)) for name, kind in query.columns]
+    named = f" ({', '.join(name for name, _ in columns)})"
+    return _shown(select, columns, leaving) + named if leaving else select
 
 
 def _keys_of_cells(query: Query, keys: Collection[str]) -> frozenset[int]:
-    """The numbers of the columns that are keys of cells as they are, of rows that come in any order."""
+    """The numbers of the columns that are unchanged keys of cells, in a query without an order."""
     if not isinstance(query, Select) or query.order or query.distinct or query.limit is not None:
         return frozenset()
     if not isinstance(query.relation, Cells):
@@ -76,8 +76,10 @@ def _keys_of_cells(query: Query, keys: Collection[str]) -> frozenset[int]:
     return frozenset(n for n, column in columns if isinstance(column, Field) and column.path[0] in keys)
 
 
-def _shown(text: str, given: Given, leaving: Collection[int], instead: Mapping[str, str] = MappingProxyType({})) -> str:
-    columns = ((name, years if n in leaving else None) for n, (name, years) in enumerate(given))
+def _shown(
+    text: str, shown: Columns, leaving: Collection[int], instead: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    columns = ((name, years if n in leaving else None) for n, (name, years) in enumerate(shown))
     joined = ",\n  ".join(instead.get(name) or _column(name, years) for name, years in columns)
     return f"SELECT\n  {joined}\nFROM (\n{text}\n) AS shown"
 
@@ -87,7 +89,7 @@ def _column(name: str, years: tuple[str, str] | None) -> str:
 
 
 def _leaving(query: Query) -> frozenset[int]:
-    """The numbers of the columns that may be outside."""
+    """The numbers of the columns that may be outside the years."""
     if isinstance(query, Combined):
         return _leaving(query.left) | _leaving(query.right)
     return frozenset(number for number, output in enumerate(query.outputs) if _may_leave(output.expression, query))
@@ -107,16 +109,16 @@ def _leaves(part: Expr, relation: Relation | None) -> bool:
         case Subquery():
             return bool(_leaving(part.query))
         case Field():
-            return _given(part, relation)
+            return _comes_from_nested(part, relation)
     return False
 
 
-def _given(column: Field, relation: Relation | None) -> bool:
-    """Does a subquery in FROM give the column, and may it be outside?"""
-    for each in relations_in(relation):
-        if isinstance(each, Nested) and each.alias == column.relation:
-            names = [name.lower() for name, _ in each.query.columns]
-            return any(names[number] == column.path[0].lower() for number in _leaving(each.query))
-        if isinstance(each, Read) and each.alias == column.relation and len(column.path) > 1:
-            return True  # inside a nested value of a view, which is shown as it is
+def _comes_from_nested(column: Field, relation: Relation | None) -> bool:
+    """True if the column may be outside because it comes from a subquery or a nested value."""
+    for inner in relations_in(relation):
+        if isinstance(inner, Nested) and inner.alias == column.relation:
+            names = [name.lower() for name, _ in inner.query.columns]
+            return any(names[number] == column.path[0].lower() for number in _leaving(inner.query))
+        if isinstance(inner, Read) and inner.alias == column.relation and len(column.path) > 1:
+            return True  # inside a nested value of a view, which is shown unchanged
     return False

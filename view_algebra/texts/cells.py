@@ -1,4 +1,4 @@
-"""The table of a leaf's cells: Postgres' DDL, the upsert that merges cells into cells, and Spark's partial."""
+"""A leaf's cell table: Postgres' DDL, the upsert that merges cells into cells, and Spark's partial."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from view_algebra.language.types import BIGINT, STRING, Type
 from view_algebra.split.leaves import Kept, Leaf
 
 INDEXED_BYTES = 2_600
-"""What the keys of a cell may take: Postgres' limit is 2,704 bytes for an entry of an index."""
+"""Most bytes of a cell's keys: Postgres limits an index entry to 2,704 bytes."""
 
 OTHER_KEY_BYTES = 32
-"""At least what a key that is no text takes, and what every key takes beside its bytes."""
+"""Bytes reserved per key: enough for a key that is not a text, and for a text's overhead."""
 
 
 def longest_text(leaves: Sequence[Leaf]) -> int:
-    """Bytes of a text key that every table of a view can hold: a text is shortened in all of them alike, or in none."""
+    """Bytes of a text key that fit every table of a view, so that all of them shorten a text alike."""
     room = [
         (INDEXED_BYTES - OTHER_KEY_BYTES * len(leaf.keys)) // max(1, sum(e.type == STRING for _, e in leaf.keys))
         for leaf in leaves
@@ -32,9 +32,9 @@ def longest_text(leaves: Sequence[Leaf]) -> int:
 
 
 def cell_table(leaf: Leaf, name: str, longest: int) -> CellTable:
-    """A leaf's table of cells with its three texts; its name gets the version when all of the view's are known.
+    """A leaf's cell table with its three texts. Its name gets the version once all tables of the view are known.
 
-    A text key of more than `longest` bytes stands in it shortened.
+    Text keys of more than `longest` bytes are shortened.
     """
     keys = tuple(_column(key, e.type) for key, e in leaf.keys)
     columns = {kept.part: postgres_name(kept.name) for kept in leaf.kept if kept.part is not None}
@@ -63,7 +63,7 @@ def cell_table(leaf: Leaf, name: str, longest: int) -> CellTable:
 
 
 def version_of(tables: tuple[CellTable, ...], parses: tuple[str, ...]) -> str:
-    """The fingerprint of what decides the cells: how records are read, and the three texts.
+    """The fingerprint of everything that decides the cells: the reading of records, and the three texts.
 
     >>> version_of((), ()) == version_of((), ()), len(version_of((), ("SELECT 1",)))
     (True, 8)
@@ -83,17 +83,17 @@ def _partial(kept: Kept, columns: Mapping[Part, str]) -> Partial:
 
 
 def _noise(part: Part, columns: Mapping[Part, str]) -> str:
-    """Of what size the numbers were whose rounding a partial may consist of; empty where it is itself of that size."""
+    """SQL of the size of the numbers whose rounding may make up a partial; empty if the partial is of that size."""
     noise = MERGES[part.merge].noise
     if noise is None:
         return ""
 
     def spread(mean: Part) -> str:
         """The column of the squared deviations from a mean."""
-        return next((columns[each] for each in columns if each.beside[1:] == (mean, mean)), "0")
+        return next((columns[other] for other in columns if other.beside[1:] == (mean, mean)), "0")
 
     merged = (*part.by, part)
-    return noise([columns[each] for each in merged], [spread(each) for each in merged])
+    return noise([columns[mean] for mean in merged], [spread(mean) for mean in merged])
 
 
 def _input(kept: Kept) -> Input:
@@ -148,28 +148,28 @@ def _partial_text(leaf: Leaf, longest: int) -> str:
 
 def _lateral_views(leaf: Leaf) -> list[str]:
     lines = []
-    for number, each in enumerate(leaf.generators, 1):
-        names = ", ".join(spark_name(name) for name, _ in each.columns)
-        argument = each.argument
+    for number, generator in enumerate(leaf.generators, 1):
+        names = ", ".join(spark_name(name) for name, _ in generator.columns)
+        argument = generator.argument
         if isinstance(argument, Call) and argument.function == "json_tuple":
             lines.append(f"LATERAL VIEW {spark(argument)} j{number} AS {', '.join(_of_json(argument, number))}")
             fields = ", ".join(f"'c{n}', {name}" for n, name in enumerate(_of_json(argument, number)))
             text = f"array(named_struct({fields}))"
         else:
             text = spark(argument)
-        function = "posexplode" if each.positions else "explode"
-        view = "LATERAL VIEW OUTER" if each.outer else "LATERAL VIEW"
+        function = "posexplode" if generator.positions else "explode"
+        view = "LATERAL VIEW OUTER" if generator.outer else "LATERAL VIEW"
         lines.append(f"{view} {function}({text}) g{number} AS {names}")
     return lines
 
 
 def _of_json(call: Call, number: int) -> list[str]:
-    """The columns that json_tuple() gives, which is no expression: a row of them is exploded then."""
+    """The columns of json_tuple(). It is not an expression, so a row of its columns is exploded."""
     return [spark_name(f"json {number} {n}") for n in range(len(call.arguments) - 1)]
 
 
 def _keys(leaf: Leaf, longest: int) -> list[str]:
-    """The keys over a record; a text that is too long for the index on them stands there shortened."""
+    """The keys over a record, with texts shortened that are too long for the index on them."""
     return [
         shortened(text, longest) if e.type == STRING else text for _, e in leaf.keys for text in [storable(pane(e))]
     ]
@@ -185,7 +185,7 @@ SELECT {window} AS {key} FROM (
     ) AS reach
   ) AS fresh
 ) AS windows"""
-"""The windows that panes lie in: from the first after the last one that an earlier pane lies in, to the pane's last."""
+"""The windows that contain panes. A pane adds its windows after the last one of the pane before, up to its own last."""
 
 
 def _spread(window: Hops, key: str) -> str:
@@ -216,7 +216,7 @@ def _spread_in_spark(panes: str, window: Hops, key: str) -> str:
 
 
 def _merged(part: Part) -> str:
-    """A partial over the records of a group, in Spark."""
+    """Spark SQL of a partial over the records of a group."""
     if part.counts:
         always = isinstance(part.input, Constant) and part.input.value == "true"
         return "count(*)" if always else f"count_if({spark(part.input)})"
@@ -224,7 +224,7 @@ def _merged(part: Part) -> str:
 
 
 def _values(part: Part) -> list[str]:
-    """What a partial is made of: a value; or a value and its order; or two values."""
+    """The inputs of a partial: a value, a value and its order, or two values."""
 
     def counted(text: str) -> str:
         return text if part.when is None else f"CASE WHEN {spark(part.when)} THEN {text} END"
@@ -232,7 +232,7 @@ def _values(part: Part) -> list[str]:
     if part.order:
         return [storable(part.input), counted(_order(part))]
     if part.other is not None:
-        return [counted(spark(each)) for each in (part.input, part.other)]
+        return [counted(spark(value)) for value in (part.input, part.other)]
     return [storable(part.input)]
 
 
@@ -278,6 +278,6 @@ def _merge_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, .
 
 
 def _folded(part: Part, columns: Mapping[Part, str]) -> str:
-    """Two partials of one group as one; NULL is the partial of no values, and changes nothing."""
-    cell, fresh = ([f"{side}.{columns[each]}" for each in (*part.by, part)] for side in ("cell", "excluded"))
+    """SQL that merges two partials of a group; NULL, the partial of no values, changes nothing."""
+    cell, fresh = ([f"{side}.{columns[other]}" for other in (*part.by, part)] for side in ("cell", "excluded"))
     return MERGES[part.merge].upsert(cell, fresh, part.type, part.counts)

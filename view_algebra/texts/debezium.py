@@ -1,8 +1,8 @@
-"""Change events of Debezium: the row that a change has, and what it does to it.
+"""Reads Debezium's change events: the row of a change, and the change's effect on it.
 
-`{"op": "u", "before": {…}, "after": {…}, …}`, by itself or as the `payload` beside a `schema`. `c` (created), `u`
-(updated) and `r` (read by a snapshot) tell the row as it is from then on, `d` the row that is deleted. An update whose
-row had another primary key before takes that row away, too.
+An event is `{"op": "u", "before": {…}, "after": {…}, …}`, by itself or as the `payload` next to a `schema`. `c`
+(created), `u` (updated) and `r` (read by a snapshot) carry the row's new state, `d` the deleted row. An update that
+changes the primary key also deletes the row of the previous key.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def _by_name(fields: str) -> str:
 
 
 _FIELDS = _by_name(f"coalesce({_OF_ROW}, {_OF_KEY})")
-"""What the schema beside a change, or a deletion's key, says of each field of the row."""
+"""The type of each field of the row, from the schema next to a change or to a deletion's key."""
 
 _LISTED = "try_parse_json(concat('[', {}, ']'))"
 _ONLY = "CASE WHEN variant_get({0}, '$[1]', 'variant') IS NULL THEN variant_get({0}, '$[0]', 'variant') END"
-"""The only value of a list. `try_parse_json` ignores what follows a value, but not what follows it in a list."""
+"""The only value of a list. `try_parse_json` ignores text after a value, but not after a value in a list."""
 
 _EVENT = "coalesce(variant_get(whole, '$.payload', 'variant'), whole)"
 _PARTS = {
@@ -52,10 +52,10 @@ _PARTS = {
 
 
 def unwrapped(value: str) -> str:
-    """The raw records with the operation, the row before it, and the row, each as JSON; `value`: the event's JSON.
+    """The raw records with the operation, and the JSON of the previous row and of the row; `value`: the event's JSON.
 
-    An object becomes its JSON. MongoDB's connector writes a document as a text that is JSON already. A variant makes
-    0.1 of `0.10`, and a double of a number with an exponent or with more than 38 digits; `marked_part` keeps all.
+    An object becomes its JSON. MongoDB's connector writes a document as a text that is JSON already. A variant turns
+    `0.10` into 0.1, and a number with an exponent or more than 38 digits into a double; `marked_part` keeps all digits.
     """
     return f"""(
     SELECT
@@ -95,7 +95,7 @@ PAYLOADS = f"""(
       )
     )
   )"""
-"""The raw records of a source whose records may be beside their schemas, as Kafka Connect writes them by default."""
+"""The raw records of a source whose records may be next to their schemas, Kafka Connect's default."""
 
 COLUMNS_OF_PAYLOADS = f"""
     {EVENT},
@@ -103,7 +103,7 @@ COLUMNS_OF_PAYLOADS = f"""
 
 
 def marked_part(part: str, value: str) -> str:
-    """Spark SQL of a part of a change event (BEFORE, ROW or EVENT) with every digit and with marked numbers.
+    """Spark SQL of a change event's part (BEFORE, ROW or EVENT) with marked numbers that keep every digit.
 
     A document that is a text has all its digits in the column of the part.
     """
@@ -120,7 +120,7 @@ def marked_part(part: str, value: str) -> str:
 
 
 def marked_payload(value: str) -> str:
-    """The same of a record that may be beside its schema."""
+    """`marked_part` for a record that may be next to its schema."""
     return f"""element_at(transform(
         array({marked(value)}),
         text -> element_at(transform(
@@ -142,36 +142,36 @@ SOURCE_MS_AS_TIME = f"""CASE
     WHEN kafka_value IS NULL THEN {CALENDAR["TIMESTAMP"][0]}
     WHEN {SOURCE_MS} IS NOT NULL THEN timestamp_millis(greatest(-62135596800000L, least({SOURCE_MS}, 253402300799999L)))
   END"""
-"""When the source committed the change, between the years 1 and 9999. A record without a value follows the deletion
-that it repeats, and is older than every change: which row it takes away, its place in the log says.
+"""The time of the source's commit, within the years 1 to 9999. A record without a value, which repeats a deletion,
+counts as older than every change, so its position in the log decides.
 """
 
 IS_TRUNCATION = f"coalesce({OP} = 't', false)"
-"""Does a record remove all rows before it?"""
+"""True if a record removes all rows before it."""
 
 IS_SNAPSHOT = f"coalesce({OP} = 'r', false)"
-"""Is a record a row that a snapshot read?"""
+"""True if a record is a row that a snapshot read."""
 
 DELETES = f"(kafka_value IS NULL OR {OP} = 'd')"
-"""Does a record take the row away? After a deletion, Debezium sends a record without a value, too."""
+"""True if a record deletes its row. After a deletion, Debezium also sends a record without a value."""
 
 
 def is_not_one_value(text: str) -> str:
-    """The condition that a text is not JSON, or that more follows the JSON."""
+    """The condition that a text is not JSON, or that text follows the JSON."""
     return f"{_ONLY.format(_LISTED.format(text))} IS NULL"
 
 
 _NO_OP = (f"{OP} IS NULL", "'no change event of Debezium: it has no op'")
 
 ERRORS_OF_STREAM = [_NO_OP]
-"""Conditions and reasons for what is no change, whatever it changes."""
+"""Conditions and reasons for records of a stream that are not change events."""
 
 
 def errors(of_deletion: str) -> list[tuple[str, str]]:
-    """Conditions and reasons for what is no change of a row; `of_deletion`: for one that has but Kafka's key."""
+    """Conditions and reasons for records that do not change a row; `of_deletion`: the reason for a bare deletion."""
     return [
         _NO_OP,
-        (IS_TRUNCATION, "CAST(NULL AS STRING)"),  # which has no row
+        (IS_TRUNCATION, "CAST(NULL AS STRING)"),  # has no row
         (f"{OP} NOT IN ('c', 'u', 'r', 'd')", f"concat('no change of a row: op ', left({OP}, 20))"),
         (f"{OP} = 'd' AND coalesce({ROW}, 'null') = 'null'", of_deletion),
         (f"coalesce({ROW}, 'null') = 'null'", "'the change has no row: after is missing'"),

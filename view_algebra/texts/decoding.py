@@ -1,8 +1,8 @@
-"""Values that JSON has no type for: numbers that are times, base64 of decimals and bytes, as Spark SQL.
+"""Spark SQL that decodes values without a type in JSON: times from numbers, decimals and bytes from base64.
 
-A field is first read as a VARIANT, which keeps what it was in JSON, and whose lost digits `fields.py` restores. It is
-then decoded by the schema in the record if there is one, else by what the declaration says. What fits neither is NULL,
-and has a reason for quarantine.
+A field is first read as a VARIANT, which keeps its type in JSON, and whose lost digits `fields.py` restores. It is then
+decoded by the schema in the record, or else by the declaration. A value that fits neither is NULL, with a reason for
+quarantine.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, Type, inside
 
 DIGITS_ALONE = r"^[\x00-\x20]*+[+-]?+(?:[0-9]{1,3}|[0-9]{5,})[\x00-\x20]*+$"
-"""A text of digits, which may be a number in any unit. Four digits are a year, as in ISO 8601."""
+"""A text of digits, which may be a number in any unit. Four digits are a year of ISO 8601."""
 
 INFINITY = r"^(?:[+-]?infinity|[+-][0-9]{6,}-[0-9:tz.-]++)$"
-"""What Debezium writes for Postgres' `infinity`, in small letters: the word, or a year far beyond the calendar."""
+"""Debezium's forms of Postgres' `infinity` in lower case: the word, or a year far beyond the calendar."""
 
 WITHOUT_ZONE = r"^[\x00-\x20]*+[+-]?[0-9]{4,6}(?:-[0-9]{1,2}(?:-[0-9]{1,2}(?:[T ][0-9:.]*+)?)?)?[\x00-\x20]*+$"
 """A time without an offset from UTC."""
 
 EMPTY = r"^[\x00-\x20]*+$"
-"""A text without a character that is seen."""
+"""A text without a visible character."""
 
 PLAIN_DECIMAL = r"^[+-]?[0-9]{1,100}(?:\.[0-9]{0,100})?(?:[eE][+-]?[0-9]{1,3})?$"
-"""A decimal in a text. Longer ones fit no DECIMAL, and Java would write their zeros out."""
+"""A decimal in a text. Longer ones fit no DECIMAL, and Java would write out their zeros."""
 
 NOT_BASE64 = r"[.-]"
-"""What a decimal with a fraction, or a sign, has in its text, and base64 has not."""
+"""Characters in the text of a decimal with a fraction or sign, but never in base64."""
 
 WHOLE = r"^[0-9]+$"
 """A whole number without a sign, which may be base64 as well."""
@@ -46,7 +46,7 @@ _SCALES = "BETWEEN -1000 AND 1000"
 """Scales of a number that Java can shift without writing out millions of zeros."""
 
 FIELDS = "kafka_fields"
-"""The column with what a record's own schema says of the row's fields, by name."""
+"""The column with the fields of a record's own schema, by name."""
 
 CORRUPT = "kafka_corrupt"
 """The field that `from_json` fills with a text that it cannot read."""
@@ -57,20 +57,20 @@ DOTTED = "kafka_dotted"
 """The column that is true if a decimal of the record cannot be base64."""
 
 UNDECODED = "kafka_undecoded"
-"""The column with the reason why a record could not be decoded."""
+"""The column with the reason a record could not be decoded."""
 
 Columns = Sequence[tuple[str, Type]]
 
 Group = Choice["times", "decimals", "bytes"]
 GROUPS: tuple[Group, ...] = ("times", "decimals", "bytes")
-"""Kinds of values that one expression decodes: Spark takes long to plan an expression for each column."""
+"""Kinds of values that share an expression: Spark takes long to plan an expression for each column."""
 
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A scalar that is decoded: the expression of its VARIANT, its type, and its place in the record.
+    """A scalar to decode: the expression of its VARIANT, its type, and its path in the record.
 
-    declared: the type of the list or map whose element it is.
+    declared: the type of the list or map that it is an element of.
     """
 
     value: str
@@ -89,7 +89,7 @@ class _Leaf:
 
 @dataclass(frozen=True)
 class _Slots:
-    """The scalars of one struct that are in no list or map, decoded together in columns of the prefix."""
+    """The scalars of one struct outside of lists and maps, decoded together in columns with a prefix."""
 
     prefix: str
     leaves: dict[Group, list[_Leaf]] = field(default_factory=lambda: {group: [] for group in GROUPS})
@@ -104,8 +104,8 @@ class _Slots:
 class Decoding:
     """Decodes the columns of one source.
 
-    names: the fields of columns that are called otherwise. empty: an empty text is NULL for a time or a number.
-    nulls: a field that cannot be read is NULL, so that a reason is listed with others.
+    names: the fields of columns whose names differ. empty: an empty text is NULL for a time or a number.
+    nulls: an unreadable field is NULL, and its reason is listed with others.
     """
 
     encodings: Encodings
@@ -118,11 +118,11 @@ class Decoding:
         return any(self.encodings.decodes_in(kind) for _, kind in columns)
 
     def as_read(self, kind: Type) -> Type:
-        """The type as which `from_json` reads a column."""
+        """The type that `from_json` reads a column as."""
         return mapped(kind, lambda part: as_json(part) if self.encodings.decodes(part) else part)
 
     def plain_part(self, kind: Type) -> Type | None:
-        """The type without what is decoded in it; None if nothing else is."""
+        """The type without its decoded parts; None if nothing remains."""
         if self.encodings.decodes(kind):
             return None
         if kind.name == "STRUCT":
@@ -135,7 +135,7 @@ class Decoding:
         return replace(kind, element=element) if element is not None else None
 
     def around(self, inner: str, columns: Columns, others: Mapping[str, Columns]) -> str:
-        """Spark SQL around what `from_json` gives as `parsed`, and as `others`: all decoded, and `UNDECODED`."""
+        """Spark SQL that decodes the structs `parsed` and `others` of `from_json`, and adds `UNDECODED`."""
         read = {"parsed": columns, **{name: of for name, of in others.items() if self.needed(of)}}
         slots = {name: _Slots(f"kafka_{name}") for name in read}
         structs = {
@@ -143,9 +143,9 @@ class Decoding:
             for name, of in read.items()
         }
         together = [
-            f"{self._together(group, leaves)} AS {each.prefix}_{group}"
-            for each in slots.values()
-            for group, leaves in each.leaves.items()
+            f"{self._together(group, leaves)} AS {several.prefix}_{group}"
+            for several in slots.values()
+            for group, leaves in several.leaves.items()
             if leaves
         ]
         if any(map(self._guesses, (part for _, kind in columns for part in inside(kind)))):
@@ -160,14 +160,14 @@ class Decoding:
   SELECT * EXCEPT ({", ".join(read)}), {kept},
     {decoded}
   FROM (
-  SELECT *{"".join(f", {each}" for each in together)}
+  SELECT *{"".join(f", {column}" for column in together)}
   FROM ({inner}
   )
   )
   )"""
 
     def _struct(self, of: str, columns: Columns, slots: _Slots, also: Sequence[str]) -> str:
-        """The struct `of` with its columns decoded; `also`: fields that stay."""
+        """The struct `of` with its columns decoded; `also`: unchanged fields."""
         fields = [
             f"{spark_text(name)}, {self._value(_Leaf(f'{of}.{spark_name(name)}', kind, (name,)), slots)}"
             for name, kind in columns
@@ -176,22 +176,22 @@ class Decoding:
         return f"CASE WHEN {of} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
 
     def _value(self, of: _Leaf, slots: _Slots | None) -> str:
-        """A value decoded; of one inside a list or a map, by an expression of its own."""
+        """Spark SQL of a decoded value; inside a list or a map, by its own expression."""
         value, kind = of.value, of.kind
         if not self.encodings.decodes_in(kind):
             return value
         if self.encodings.decodes(kind):
             return _typed(slots.take(of) if slots is not None else self._alone(of), kind)
         if kind.name == "STRUCT":
-            fields = (f"{spark_text(each.path[-1])}, {self._value(each, slots)}" for each in _fields(of))
+            fields = (f"{spark_text(leaf.path[-1])}, {self._value(leaf, slots)}" for leaf in _fields(of))
             return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
-        each = _each(of)
+        element = _each(of)
         if kind.name == "MAP":
-            return f"transform_values({value}, (k, {each.value}) -> {self._value(each, None)})"
-        return f"transform({value}, {each.value} -> {self._value(each, None)})"
+            return f"transform_values({value}, (k, {element.value}) -> {self._value(element, None)})"
+        return f"transform({value}, {element.value} -> {self._value(element, None)})"
 
     def _undecoded(self, columns: Columns, slots: _Slots) -> str:
-        """Why a column of a record could not be decoded; NULL if all could."""
+        """Spark SQL of the reason a column could not be decoded; NULL if all could."""
         first = "get(filter({0}, f -> f.why IS NOT NULL), 0).why"
         reasons = [first.format(f"{slots.prefix}_{group}") for group, leaves in slots.leaves.items() if leaves]
         for place, leaf in enumerate(slots.leaves["decimals"]):
@@ -201,22 +201,22 @@ class Decoding:
         return f"coalesce({', '.join(reasons)}, NULL)"
 
     def _why_nested(self, of: _Leaf) -> list[str]:
-        """Why something in a list or a map could not be decoded: expressions that are NULL if it could."""
+        """Expressions of the reason a value in a list or a map could not be decoded; NULL if it could."""
         if not self.encodings.decodes_in(of.kind) or self.encodings.decodes(of.kind):
             return []
         if of.kind.name == "STRUCT":
-            return [reason for each in _fields(of) for reason in self._why_nested(each)]
-        each = _each(of)
+            return [reason for leaf in _fields(of) for reason in self._why_nested(leaf)]
+        element = _each(of)
         values = f"map_values({of.value})" if of.kind.name == "MAP" else of.value
-        why = f"coalesce({', '.join(self._why(each))}, NULL)"
-        return [f"get(filter(transform({values}, {each.value} -> {why}), r -> r IS NOT NULL), 0)"]
+        why = f"coalesce({', '.join(self._why(element))}, NULL)"
+        return [f"get(filter(transform({values}, {element.value} -> {why}), r -> r IS NOT NULL), 0)"]
 
     def _why(self, of: _Leaf) -> list[str]:
         if self.encodings.decodes(of.kind):
             alone = self._alone(of)
             return [f"{alone}.why", *([self._too_large(of, alone)] if of.group == "decimals" else [])]
         if of.kind.name == "STRUCT":
-            return [reason for each in _fields(of) for reason in self._why(each)]
+            return [reason for leaf in _fields(of) for reason in self._why(leaf)]
         return self._why_nested(of)
 
     def _too_large(self, leaf: _Leaf, decoded: str) -> str:
@@ -227,7 +227,7 @@ class Decoding:
         return kind.name == "DECIMAL" and self.encodings.decodes(kind) and self.encodings.decimals is None
 
     def _dotted(self, leaves: Sequence[_Leaf]) -> str:
-        """True if a decimal of the record is a text that cannot be base64: of one record, all are written alike."""
+        """The condition that a decimal of the record is a text but not base64: a record's decimals are all alike."""
         text = "CASE WHEN schema_of_variant({0}) = 'STRING' THEN try_variant_get({0}, '$', 'STRING') END"
         texts = (text.format(leaf.value) for leaf in leaves)
         return f"exists(array({', '.join(texts)}), t -> t RLIKE {spark_text(NOT_BASE64)})" if leaves else "false"
@@ -236,9 +236,9 @@ class Decoding:
         return f"get({self._together(leaf.group, [leaf])}, 0)"
 
     def _together(self, group: Group, leaves: Sequence[_Leaf]) -> str:
-        """An array of structs, for each of the leaves its `value` (NULL if there is none) and `why`.
+        """An array of structs with each leaf's `value` (NULL if there is none) and `why`.
 
-        Spark interprets what is in a lambda, and keeps it out of the code that it generates for every record.
+        Spark interprets a lambda, and keeps it out of the code that it generates for every record.
         """
         steps = {"times": self._times, "decimals": self._decimals, "bytes": self._bytes}[group]
         array = f"array({', '.join(map(self._leaf, leaves))})"
@@ -248,7 +248,7 @@ class Decoding:
 
     def _leaf(self, leaf: _Leaf) -> str:
         name, value = spark_text(leaf.name), leaf.value
-        if self.empty and leaf.group != "bytes":  # of which an empty text is zero
+        if self.empty and leaf.group != "bytes":  # an empty text is zero bytes
             is_empty = f"try_variant_get({value}, '$', 'STRING') RLIKE {spark_text(EMPTY)}"
             value = f"CASE WHEN NOT coalesce({is_empty}, false) THEN {value} END"
         parts = [f"'v', {value}, 'name', {name}, 'schema', {self._schema(leaf)}"]
@@ -261,7 +261,7 @@ class Decoding:
         return f"named_struct({', '.join(parts)})"
 
     def _schema(self, leaf: _Leaf) -> str:
-        """What the record's schema says of the field: NULL without one, or of a field inside another."""
+        """The field's entry in the record's schema; NULL without a schema, or for a nested field."""
         within = (("before",), ("after",)) if self.encodings.envelope else ((),)
         if self.encodings.has_schema and leaf.path[:-1] in within:
             name = leaf.path[-1] if self.encodings.envelope else self.names.get(leaf.path[-1], leaf.path[-1])
@@ -269,35 +269,35 @@ class Decoding:
         return f"CAST(NULL AS {FIELD_TYPE})"
 
     def _declared_unit(self, leaf: _Leaf) -> str:
-        """Microseconds for which 1 stands, as far as the declaration says."""
+        """Microseconds of a unit in the declaration, or NULL."""
         if leaf.path in _ENVELOPE and self.encodings.envelope:
             return f"{UNITS[leaf.path[-1].removeprefix('ts_')]}BD"
         if unit := _OF_CHANGE.match(self.names.get(leaf.path[0], leaf.path[0])):
             return f"{UNITS[unit[1]]}BD"
-        said = self.encodings.microseconds(leaf.kind)
-        return f"{said}BD" if said else "NULL"
+        micros = self.encodings.microseconds(leaf.kind)
+        return f"{micros}BD" if micros else "NULL"
 
     def _wrong(self, leaf: _Leaf) -> str:
         wanted = f"{'' if self.nulls else WRONG}{leaf.name} is no {(leaf.declared or leaf.kind).spark}"
         if leaf.group == "times":
             return wanted
         mode = "decimal.handling.mode" if leaf.group == "decimals" else "binary.handling.mode"
-        said = self.encodings.decimals if leaf.group == "decimals" else self.encodings.binaries
-        if said is None:
+        setting = self.encodings.decimals if leaf.group == "decimals" else self.encodings.binaries
+        if setting is None:
             return f"{wanted} for certain: set {mode} in OPTIONS to that of the connector"
-        return f"{wanted} as Debezium writes one with {mode} '{said}'"
+        return f"{wanted} as Debezium writes one with {mode} '{setting}'"
 
     # times
 
     def _times(self) -> Sequence[str]:
         named = " ".join(f"WHEN '{name}' THEN {factor}BD" for name, factor in SEMANTIC.items())
         of_schema = f"CASE f.schema.name {named} END"
-        told = _step("f", "v name kind wrong schema unit", told=_TOLD)
+        typed = _step("f", "v name kind wrong schema unit", told=_TOLD)
         written = _step(
             "f",
             "v name kind wrong told",
             text="CASE WHEN f.told = 'STRING' THEN try_variant_get(f.v, '$', 'STRING') END",
-            # Only of a number: to fail at a text costs Java an exception for every record.
+            # Only for a number: failing at a text would cost a Java exception for every record.
             number="CASE WHEN f.told = 'NUMBER' THEN try_variant_get(f.v, '$', 'DECIMAL(28, 9)') END",
             unit=f"CASE WHEN f.schema.name IS NULL THEN f.unit ELSE {of_schema} END",
         )
@@ -307,18 +307,18 @@ class Decoding:
             v="f.v",
             at=f"CASE f.told WHEN 'NUMBER' THEN {self._time_of_number()} WHEN 'STRING' THEN {self._time_of_text()} END",
         )
-        return told, written, read, f"named_struct('value', {_within('f.at')}, 'why', {self._why_no_time()})"
+        return typed, written, read, f"named_struct('value', {_within('f.at')}, 'why', {self._why_no_time()})"
 
     def _time_of_number(self) -> str:
-        """What is finer than a microsecond is cut off."""
+        """Spark SQL of the time of a number, truncated to microseconds."""
         micros = "floor(f.number * f.unit)"
-        first, last = (f"unix_micros({each})" for each in CALENDAR["TIMESTAMP"])
+        first, last = (f"unix_micros({bound})" for bound in CALENDAR["TIMESTAMP"])
         within = f"{micros} BETWEEN {first} AND {last} AND NOT {_INFINITE_NUMBER}"
         return f"CASE WHEN {within} THEN timestamp_micros(CAST({micros} AS BIGINT)) END"
 
     def _time_of_text(self) -> str:
         day = local = "f.text"
-        if self.encodings.of_connector:  # which writes `2024-05-01Z`, and a local time with Z in mode isostring
+        if self.encodings.of_connector:  # writes `2024-05-01Z`, and local times with Z in mode isostring
             local = "rtrim('Z', f.text)"
             day = f"CASE WHEN length(f.text) <= 11 THEN {local} ELSE f.text END"
         local = f"CASE WHEN {local} RLIKE {spark_text(WITHOUT_ZONE)} THEN CAST({local} AS TIMESTAMP_NTZ) END"
@@ -326,11 +326,11 @@ class Decoding:
             f"CASE f.kind WHEN 'TIMESTAMP' THEN CAST(f.text AS TIMESTAMP)"
             f" WHEN 'DATE' THEN {_midnight(f'CAST({day} AS DATE)')} ELSE CAST({local} AS TIMESTAMP) END"
         )
-        refused = " OR ".join(f"f.text RLIKE {spark_text(each)}" for each in (DIGITS_ALONE, TIME_ALONE))
+        refused = " OR ".join(f"f.text RLIKE {spark_text(pattern)}" for pattern in (DIGITS_ALONE, TIME_ALONE))
         return f"CASE WHEN NOT ({refused}) THEN {read} END"
 
     def _why_no_time(self) -> str:
-        """Why there is no value; NULL for a value, for JSON's null, and for an infinity."""
+        """Spark SQL of the reason a value is missing; NULL for a value, for JSON's null, and for an infinity."""
         outside = "concat(f.name, ' is outside the years 0001 to 9999')"
         branches = [
             (f"f.v IS NULL OR f.told = 'VOID' OR {_within('f.at')} IS NOT NULL", "NULL"),
@@ -349,14 +349,14 @@ class Decoding:
     # decimals
 
     def _decimals(self) -> Sequence[str]:
-        """A number, a text, base64 with the scale of the schema or of the column, or an object of base64 and scale."""
+        """Steps for a number, a text, base64 with a scale of schema or column, or an object of base64 and scale."""
         scale = (
             f"CASE WHEN f.told = 'OBJECT' THEN try_variant_get(f.v, '$.scale', 'INT')"
             f" WHEN f.schema.name = '{DECIMAL}' THEN f.schema.scale ELSE f.scale END"
         )
         whole_text, part = (f"try_variant_get(f.v, '{path}', 'STRING')" for path in ("$", "$.value"))
         text = f"CASE WHEN f.told = 'OBJECT' THEN {part} ELSE {whole_text} END"
-        told = _step("f", "v wrong schema scale", told=_TOLD)
+        typed = _step("f", "v wrong schema scale", told=_TOLD)
         field_ = _step("f", "v wrong told", text=text, scale=scale, schema="f.schema", places="f.scale")
         written = _step("f", "v wrong told text scale", written=self._written())
         is_base64 = f"f.text RLIKE {spark_text(BASE64_OF_DECIMAL)} AND length(f.text) % 4 = 0 AND f.scale {_SCALES}"
@@ -373,10 +373,10 @@ class Decoding:
         )
         valued = _step("f", "v wrong told", value=value)
         why = "CASE WHEN f.v IS NOT NULL AND f.told <> 'VOID' AND f.value IS NULL THEN f.wrong END"
-        return told, field_, written, read, extended, valued, f"named_struct('value', f.value, 'why', {why})"
+        return typed, field_, written, read, extended, valued, f"named_struct('value', f.value, 'why', {why})"
 
     def _written(self) -> str:
-        """How a decimal is written: number, text or base64; NULL if nothing says so for certain."""
+        """Spark SQL of a decimal's form: number, text or base64; NULL if it is uncertain."""
         branches = [
             "f.told = 'NUMBER' THEN 'number'",
             "f.told = 'OBJECT' THEN 'base64'",
@@ -385,46 +385,46 @@ class Decoding:
             "f.schema.type = 'string' THEN 'text'",
             "f.schema.type IS NOT NULL THEN NULL",
         ]
-        said = {"string": "'text'", "precise": "'base64'", "double": "NULL"}.get(self.encodings.decimals or "")
-        if said is None:
+        stated = {"string": "'text'", "precise": "'base64'", "double": "NULL"}.get(self.encodings.decimals or "")
+        if stated is None:
             branches += [f"{DOTTED} THEN 'text'", f"f.places = 0 AND f.text RLIKE {spark_text(WHOLE)} THEN NULL"]
-        return f"CASE {' '.join(f'WHEN {branch}' for branch in branches)} ELSE {said or _BASE64} END"
+        return f"CASE {' '.join(f'WHEN {branch}' for branch in branches)} ELSE {stated or _BASE64} END"
 
     # bytes
 
     def _bytes(self) -> Sequence[str]:
-        said = self.encodings.binaries
+        stated = self.encodings.binaries
         base64 = "CASE WHEN length(f.text) % 4 = 0 THEN try_to_binary(f.text, 'base64') END"
         safe = "translate(f.text, '-_', '+/')"
         read = {
             "hex": "CASE WHEN length(f.text) % 2 = 0 THEN try_to_binary(f.text, 'hex') END",
             "base64-url-safe": f"try_to_binary(rpad({safe}, length({safe}) + pmod(-length({safe}), 4), '='), 'base64')",
-        }.get(said or "", base64)
-        if (placeholder := self.encodings.placeholder) is not None:  # some modes write it as it is
+        }.get(stated or "", base64)
+        if (placeholder := self.encodings.placeholder) is not None:  # some modes do not encode it
             is_it, bytes_ = f"f.text = {spark_text(placeholder)}", "CAST(f.text AS BINARY)"
-            read, base64 = (f"CASE WHEN {is_it} THEN {bytes_} ELSE {each} END" for each in (read, base64))
-        told = _step("f", "v wrong schema", told=_TOLD, text="try_variant_get(f.v, '$', 'STRING')")
-        as_text = "NULL" if said is None else read
+            read, base64 = (f"CASE WHEN {is_it} THEN {bytes_} ELSE {expression} END" for expression in (read, base64))
+        typed = _step("f", "v wrong schema", told=_TOLD, text="try_variant_get(f.v, '$', 'STRING')")
+        as_text = "NULL" if stated is None else read
         of_schema = f"CASE f.schema.type WHEN 'bytes' THEN {base64} WHEN 'string' THEN {as_text} ELSE {read} END"
         valued = _step("f", "v wrong told", value=f"CASE WHEN f.told = 'STRING' THEN {of_schema} END")
         why = "CASE WHEN f.v IS NOT NULL AND f.told <> 'VOID' AND f.value IS NULL THEN f.wrong END"
-        return told, valued, f"named_struct('value', f.value, 'why', {why})"
+        return typed, valued, f"named_struct('value', f.value, 'why', {why})"
 
 
 def _step(of: str, kept: str, **computed: str) -> str:
-    """The struct of the next step: fields that stay, and computed ones."""
+    """The struct of the next step: unchanged and computed fields."""
     fields = {**{name: f"{of}.{name}" for name in kept.split()}, **computed}
     listed = ", ".join(f"'{name}', {value}" for name, value in fields.items())
     return f"named_struct({listed})"
 
 
 def _typed(decoded: str, kind: Type) -> str:
-    """A decoded value as the declared type."""
+    """A decoded value with its declared type."""
     return f"{decoded}.value" if kind.name in ("TIMESTAMP", "BINARY") else f"CAST({decoded}.value AS {kind.spark})"
 
 
 def _midnight(day: str) -> str:
-    """The instant at which a day begins; Spark would raise for days in the year 300,000."""
+    """The instant at which a day begins; Spark would raise for days of the year 300,000."""
     first, last = CALENDAR["DATE"]
     outside = "timestamp_micros(253402300800000000)"
     of_calendar = f"WHEN {day} BETWEEN {first} AND {last} THEN CAST({day} AS TIMESTAMP)"
@@ -442,7 +442,7 @@ def _fields(of: _Leaf) -> Sequence[_Leaf]:
 
 
 def _each(of: _Leaf) -> _Leaf:
-    """An element of a list, or a value of a map, by a variable that no lambda around it has."""
+    """An element of a list or a value of a map, as a variable that no enclosing lambda uses."""
     assert of.kind.element is not None
     return _Leaf(f"v{len(of.path)}", of.kind.element, (*of.path, ""), of.declared or of.kind)
 
@@ -451,7 +451,7 @@ _TOLD = (
     "CASE WHEN left(schema_of_variant(f.v), 3) IN ('BIG', 'DEC', 'DOU') THEN 'NUMBER'"
     " WHEN startswith(schema_of_variant(f.v), 'OBJECT') THEN 'OBJECT' ELSE schema_of_variant(f.v) END"
 )
-"""What a variant is: NUMBER, STRING, OBJECT, or another type of Spark."""
+"""The type of a variant: NUMBER, STRING, OBJECT, or another Spark type."""
 
 _INFINITE_NUMBER = f"""CASE
         WHEN f.unit <= 1 THEN abs(f.number) BETWEEN 9223372036825200000 AND 9223372036854775808BD
@@ -459,24 +459,24 @@ _INFINITE_NUMBER = f"""CASE
         WHEN f.unit = {DAY} THEN abs(f.number) BETWEEN 2100000000 AND 2147483648
         ELSE false
       END"""
-"""True of a number that Debezium writes for Postgres' infinity."""
+"""True if Debezium writes the number for Postgres' infinity."""
 
 _BASE64 = "'base64'"
 
 _ENVELOPE = {(*within, f"ts_{unit}") for within in ((), ("source",)) for unit in ("ms", "us", "ns")}
-"""Times of the envelope itself: their names have their unit."""
+"""Times of the envelope itself, whose names end in their unit."""
 
 _OF_CHANGE = re.compile(r"__(?:source_)?ts_(ms|us|ns)$")
-"""Times of the change in a flattened one: their names have their unit."""
+"""Times of the change in a flattened event, whose names end in their unit."""
 
 WRONG = "a field has the wrong type: "
-"""How the reason begins if a record is bad for its fields."""
+"""Prefix of the reason if a record is bad because of its fields."""
 
 TIME_OF_DAY = "a field holds a time of day without the day"
 
 
 def without_unit(name: str, encodings: Encodings) -> str:
-    """Spark SQL of the reason for a number that is a time in no unit that is known."""
+    """Spark SQL of the reason for a number that is a time in an unknown unit."""
     units = "set 'epoch' to 's', 'ms', 'us' or 'ns' in TBLPROPERTIES"
     if encodings.of_connector and encodings.times is None:
         units = f"set time.precision.mode in OPTIONS, or {units}"

@@ -1,7 +1,7 @@
-"""Streams whose events are told apart (`UNIQUE (id)`): of the copies of an event one record counts.
+"""Deduplicates streams with `UNIQUE (id)`: one record of all copies of an event counts.
 
-An aggregate cannot take a record back, so copies are left out before anything is committed. The speed layer asks which
-ids were counted already; the batch layer takes, of all records below its cut, the least copy of each event.
+An aggregate cannot take a record back, so copies are left out before a commit. The speed layer looks up the ids that
+were counted already. The batch layer takes the least copy of each event among all records below its cut.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import DOUBLE, FLOAT, Type
 
 Columns = Sequence[tuple[str, Type]]
-"""Those that UNIQUE names, with their types."""
+"""The columns of UNIQUE, with their types."""
 
 DIGITS = 32
-"""Hexadecimal ones that are kept of an id's SHA-256: 16 bytes. Of 10^12 events two are alike once in 10^15 cases."""
+"""Hexadecimal digits kept of an id's SHA-256 (16 bytes): two of 10^12 events collide once in 10^15 cases."""
 
 
 def ids_text(columns: Columns) -> str:
-    """Spark SQL over the view `records` (the output of `Source.parse`): of every good record its id and its place.
+    """Spark SQL over the view `records` (the output of `Source.parse`): every good record's id and position.
 
-    `id`: the SHA-256 of its values, each behind its length, cut to 16 bytes, in hexadecimal digits. `at`: Kafka's
+    `id`: the SHA-256 of its values, each after its length, cut to 16 bytes, in hexadecimal digits. `at`: Kafka's
     timestamp in microseconds since 1970. `content`: a fingerprint of the record's value. A record with a NULL among the
-    values is a copy of none, and is not listed.
+    values has no copies, and is not listed.
     """
     values = ", ".join(f"length({text}), ':', {text}" for text in (_text(name, kind) for name, kind in columns))
     return f"""SELECT
@@ -33,15 +33,15 @@ def ids_text(columns: Columns) -> str:
   kafka_offset,
   xxhash64(kafka_value) AS content
 FROM records
-WHERE kafka_error IS NULL AND {_told(columns)}"""
+WHERE kafka_error IS NULL AND {_has_id(columns)}"""
 
 
 def counted_text(columns: Columns) -> str:
-    """Spark SQL over the view `good_records`: those that count.
+    """Spark SQL over the view `good_records`: the records that count.
 
-    Of the copies of an event it is the least by (Kafka's time, partition, offset).
+    Among the copies of an event, the least by (Kafka's time, partition, offset) counts.
     """
-    whole = _told(columns)
+    whole = _has_id(columns)
     names = [spark_name(name) for name, _ in columns]
     apart = [f"CASE WHEN NOT ({whole}) THEN {place} END" for place in ("kafka_partition", "kafka_offset")]
     return f"""SELECT * EXCEPT (kafka_copy)
@@ -55,12 +55,12 @@ FROM (
 WHERE kafka_copy = 1"""
 
 
-def _told(columns: Columns) -> str:
-    """Does a record tell which event it is?"""
+def _has_id(columns: Columns) -> str:
+    """The condition that no value of a record's id is NULL."""
     return " AND ".join(f"{spark_name(name)} IS NOT NULL" for name, _ in columns)
 
 
 def _text(name: str, kind: Type) -> str:
-    """The text of a value, one for all that are equal: there are two zeros among doubles."""
+    """The text of a value, the same for equal values: doubles have two zeros."""
     zero = " + 0" if kind in (FLOAT, DOUBLE) else ""
     return f"CAST({spark_name(name)}{zero} AS STRING)"

@@ -1,8 +1,8 @@
-r"""The second reading of a JSON text, field by field, if Spark's reader cannot read a field or changes its digits.
+r"""Reads JSON a second time, field by field, if Spark's reader cannot read a field or changes its digits.
 
 Spark's reader refuses `17.0` and `"17"` for an INT, and gives a STRING the digits of a double: `0.10` becomes `0.1`.
-The second reading takes every field as a text and reads that text. Before, each number in JSON becomes a text with a
-mark, so that no digit is lost and a number stays apart from a text: `{"a": 0.10}` becomes `{"a": "\uf8ff0.10"}`.
+The second reading reads every field as a text, and then reads that text. Before that, each number in the JSON becomes a
+text with a mark, which keeps its digits and distinguishes it from a text: `{"a": 0.10}` becomes `{"a": "\uf8ff0.10"}`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from view_algebra.language.types import CALENDAR, STRING, Type
 from view_algebra.texts.decoding import CORRUPT, DIGITS_ALONE, EMPTY, WRONG, Columns, digits_alone, without_unit
 
 MARK = "\uf8ff"
-"""What stands before a number that is read as a text."""
+"""The mark before a number that is read as a text."""
 _IN_TEXT = "t"
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _QUOTED = r"'(?:[^'\\]++|\\.)*+'"
@@ -37,19 +37,19 @@ _MARKS = (
 
 _ZERO = r"-0[ \t\r\n,\]}]"
 FRACTION = rf"[:\[,][ \t\r\n]*+(?:-?[0-9]++[.eE]|{_ZERO}|{_LITERAL})"
-"""What may be a number in JSON that Spark's reader writes otherwise in a STRING."""
+"""Text that may be a JSON number whose digits Spark's reader changes in a STRING."""
 
 REWRITTEN = r"""^(?:0$|-?[0-9]++\.[0-9]++(?:E-?[0-9]++)?$|"(?:NaN|-?Infinity)"$|[{\[])"""
-"""A STRING that Spark's reader may have written of such a number, or of an object or a list with one."""
+"""A STRING that Spark's reader may have made from such a number, or from an object or list with one."""
 
 MAY_BE_DOUBLE = rf"[:\[,][ \t\r\n]*+(?:-?[0-9]++[.eE]|-?[0-9]{{39}}|{_ZERO}|{_LITERAL})"
-"""What may be a number in JSON that a variant writes otherwise in a STRING."""
+"""Text that may be a JSON number whose digits a variant changes in a STRING."""
 
 WHOLE_IN_VARIANT = r"^-?[0-9]++$"
-"""A STRING that a variant may have written of `1.0`."""
+"""A STRING that a variant may have made from `1.0`."""
 
 LONG_DOUBLE = r"[:\[,][ \t\r\n]*+-?(?:[0-9.]{39}|[0-9.]{16,}+[eE])"
-"""What may be a number in JSON of which a variant makes a double with fewer digits."""
+"""Text that may be a JSON number that a variant turns into a double with fewer digits."""
 
 _SPACE = r"[\x00-\x20]*+"
 _WHOLE = (
@@ -58,7 +58,7 @@ _WHOLE = (
 )
 _IS_WHOLE = r"^(-?[0-9]++)(?:\.0++|(?<=^0)E-18)$"
 THOUSANDS = r"[+-]?[0-9]{1,3}(?:(?:,[0-9]{3})++\.[0-9]*+|(?:,[0-9]{3}){2,}+)"
-"""A number whose commas can only part thousands: a point follows them, or there are two."""
+"""A number whose commas can only separate thousands: a point follows them, or there are at least two."""
 
 _DIGITS = r"(?:\p{Nd}++\.?\p{Nd}*+|\.\p{Nd}++)(?:[eE][+-]?\p{Nd}{1,3})?"
 _DECIMAL = rf"^{MARK}?(?!.{{1001}}){_SPACE}([+-]?{_DIGITS}|{THOUSANDS}){_SPACE}$"
@@ -78,16 +78,16 @@ PATTERNS = (
     *(MAY_BE_DOUBLE, WHOLE_IN_VARIANT, LONG_DOUBLE),
     *(_TRUE, _FALSE, _NO_TIME, _WITHOUT_ZONE, EMPTY, _NOTHING, _IS_NUMBER, _IS_NESTED, _NO_BASE64),
 )
-"""Every regular expression that the second reading hands to Spark."""
+"""Every regular expression that the second reading passes to Spark."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a source says of fields.
+    """A source's options for reading fields.
 
-    nulls: is a field that cannot be read NULL in a record that counts? empty: does a text without a character mean
-    NULL for a number or a time, and `[]` for an object? names: the fields in JSON whose columns are called otherwise.
-    encodings: what is read as a VARIANT, to be decoded afterwards.
+    nulls: an unreadable field is NULL, and the record counts. empty: an empty text means NULL for a number or a time,
+    and `[]` for an object. names: the JSON fields of columns whose names differ. encodings: types that are read as a
+    VARIANT and decoded afterwards.
     """
 
     nulls: bool = False
@@ -101,7 +101,7 @@ class Reading:
 
 
 def json_read(text: str, columns: Columns, reading: Reading, options: str = "") -> str:
-    """Spark SQL that reads a JSON text as a struct of columns; its field names tell case apart, a column's do not."""
+    """Spark SQL that reads JSON as a struct of columns; case matters in field names, but not in column names."""
     schema = spark_text(struct_of([(reading.name(name), kind) for name, kind in columns]))
     read = f"from_json({text}, {schema}{', ' + options if options else ''})"
     if not any(name in reading.names for name, _ in columns):
@@ -110,54 +110,54 @@ def json_read(text: str, columns: Columns, reading: Reading, options: str = "") 
 
 
 def struct_of(columns: Columns) -> str:
-    """Columns as from_json() takes a schema."""
+    """The columns as a schema for from_json()."""
     return ", ".join(f"{spark_name(name)} {kind.spark}" for name, kind in columns)
 
 
 def loses_digits(columns: Columns, read: str, text: str) -> str:
-    """Spark SQL of whether a STRING may have lost digits; empty without a STRING. From the cheap to the certain."""
-    found = _found(columns, read, lambda value, kind: _is_rewritten(value) if kind == STRING else "")
-    return f"(({' OR '.join(found)}) AND {text} RLIKE {spark_text(FRACTION)})" if found else ""
+    """The condition that a STRING may have lost digits, with the cheap part first; empty without a STRING."""
+    conditions = _conditions(columns, read, lambda value, kind: _is_rewritten(value) if kind == STRING else "")
+    return f"(({' OR '.join(conditions)}) AND {text} RLIKE {spark_text(FRACTION)})" if conditions else ""
 
 
 def loses_digits_in_variant(columns: Columns, read: str, text: str) -> str:
-    """The same if `read` comes from a variant's JSON. text: the JSON from which the variant was parsed."""
+    """`loses_digits` if `read` comes from a variant's JSON. text: the JSON from which the variant was parsed."""
 
     def may_lose(value: str, kind: Type) -> str:
         whole = f"{value} RLIKE {spark_text(WHOLE_IN_VARIANT)} AND contains({text}, concat({value}, '.0'))"
         return f"({_is_rewritten(value)} OR {value} < ':' AND {whole})" if kind == STRING else ""
 
-    found = _found(columns, read, may_lose)
-    return f"(({' OR '.join(found)}) AND {text} RLIKE {spark_text(MAY_BE_DOUBLE)})" if found else ""
+    conditions = _conditions(columns, read, may_lose)
+    return f"(({' OR '.join(conditions)}) AND {text} RLIKE {spark_text(MAY_BE_DOUBLE)})" if conditions else ""
 
 
 def decimals_lose_digits(columns: Columns, read: str, text: str, encodings: Encodings) -> str:
-    """Spark SQL of whether a DECIMAL that was read as a VARIANT may have lost digits; empty without one."""
+    """The condition that a DECIMAL read as a VARIANT may have lost digits; empty without one."""
 
     def is_double(value: str, kind: Type) -> str:
         decoded = kind.name == "DECIMAL" and encodings.decodes(kind)
         return f"schema_of_variant({value}) = 'DOUBLE'" if decoded else ""
 
-    found = _found(columns, read, is_double)
-    return f"(({' OR '.join(found)}) AND {text} RLIKE {spark_text(LONG_DOUBLE)})" if found else ""
+    conditions = _conditions(columns, read, is_double)
+    return f"(({' OR '.join(conditions)}) AND {text} RLIKE {spark_text(LONG_DOUBLE)})" if conditions else ""
 
 
-def _found(columns: Columns, read: str, condition: Callable[[str, Type], str]) -> list[str]:
-    """A condition on scalars, which may be empty, for the columns of the struct `read`."""
+def _conditions(columns: Columns, read: str, condition: Callable[[str, Type], str]) -> list[str]:
+    """A condition on scalars, which may be empty, for every column of the struct `read`."""
     values = ((".".join([read, *map(spark_name, path)]), kind) for path, kind in leaves(columns))
-    return [found for value, kind in values if (found := _inside(value, kind, condition))]
+    return [of_value for value, kind in values if (of_value := _inside(value, kind, condition))]
 
 
 def _inside(value: str, kind: Type, condition: Callable[[str, Type], str], depth: int = 0) -> str:
     if kind.name == "STRUCT":
         parts = (_inside(f"{value}.{spark_name(name)}", part, condition, depth) for name, part in kind.fields)
-        found = [part for part in parts if part]
-        return f"({' OR '.join(found)})" if found else ""
+        conditions = [part for part in parts if part]
+        return f"({' OR '.join(conditions)})" if conditions else ""
     if kind.element is None:
         return condition(value, kind)
-    each = _inside(f"s{depth}", kind.element, condition, depth + 1)
+    inner = _inside(f"s{depth}", kind.element, condition, depth + 1)
     listed = f"map_values({value})" if kind.name == "MAP" else value
-    return f"exists({listed}, s{depth} -> {each})" if each else ""
+    return f"exists({listed}, s{depth} -> {inner})" if inner else ""
 
 
 def _is_rewritten(value: str) -> str:
@@ -166,7 +166,7 @@ def _is_rewritten(value: str) -> str:
 
 
 def leaves(columns: Columns, within: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Type]]:
-    """Every column that is no struct, inside structs too, with the path to it."""
+    """Every column that is not a struct, including those inside structs, with its path."""
     for name, kind in columns:
         if kind.name == "STRUCT":
             yield from leaves(kind.fields, (*within, name))
@@ -175,26 +175,26 @@ def leaves(columns: Columns, within: tuple[str, ...] = ()) -> Iterator[tuple[tup
 
 
 def marked(text: str) -> str:
-    """Spark SQL of a JSON text with its numbers as marked texts, and a mark in each text that looks like an object."""
+    """Spark SQL of JSON with marked texts for its numbers, and a mark in every text that looks like an object."""
     escape, own = spark_text(r"\u"), spark_text(_OWN_MARKS)
     may_have = f"contains({text}, {spark_text(MARK)}) OR contains({text}, {escape})"
-    its_own = f"regexp_replace({text}, {own}, {spark_text(f'$1{MARK}{MARK}')})"
-    text = f"CASE WHEN {may_have} THEN {its_own} ELSE {text} END"
+    doubled = f"regexp_replace({text}, {own}, {spark_text(f'$1{MARK}{MARK}')})"
+    text = f"CASE WHEN {may_have} THEN {doubled} ELSE {text} END"
     number, in_text = spark_text(f'$1"{MARK}$2"'), spark_text(f'$1"{MARK}{_IN_TEXT}$2"')
     text = f"regexp_replace({text}, {spark_text(_NUMBERS)}, {number})"
     return f"regexp_replace({text}, {spark_text(_OBJECTS_IN_TEXTS)}, {in_text})"
 
 
 def unmarked(text: str) -> str:
-    """Spark SQL of a text as the record has it."""
+    """Spark SQL of a text without marks."""
     return f"regexp_replace({text}, {spark_text(_MARKS)}, '$1$2')"
 
 
 @dataclass(frozen=True)
 class Again:
-    """The second reading of a text that Spark's reader gave as the struct `first`.
+    """The second reading of a text that Spark's reader has read as the struct `first`.
 
-    text: JSON with marked numbers. as_read: gives the type as which Spark's reader reads a type.
+    text: JSON with marked numbers. as_read: the function from a type to the type that Spark's reader reads it as.
     needed: columns without which a record is bad.
     """
 
@@ -210,7 +210,7 @@ class Again:
         return self._read(json_read(self.text, self._texts, self.reading), "")
 
     def record(self, why_not: str) -> str:
-        """The same with a last field CORRUPT: the reason if a field is bad, `why_not` if the text is not a record."""
+        """`struct` with a last field CORRUPT: the reason if a field is bad, `why_not` if the text is not a record."""
         raw = json_read(self.text, [*self._texts, (CORRUPT, STRING)], self.reading, permissive(CORRUPT))
         reason = f"CASE WHEN raw.{CORRUPT} IS NOT NULL THEN {why_not} ELSE {self._reason()} END"
         return self._read(raw, f", '{CORRUPT}', {reason}")
@@ -220,8 +220,10 @@ class Again:
         return [(name, STRING) for name, _ in self.columns]
 
     def _read(self, raw: str, more: str) -> str:
-        """Spark interprets what stands within `transform`, and so keeps it out of the code that it generates for every
-        record: with it there, the code of a record is too long for the JVM to compile.
+        """Spark SQL of the second reading, inside of `transform`.
+
+        Spark interprets the lambda of `transform`, and keeps it out of the code that it generates for every record,
+        which would otherwise be too long for the JVM to compile.
         """
         read, fields = [], []
         for name, kind in self.columns:
@@ -240,12 +242,12 @@ class Again:
       ), 1)"""
 
     def _reason(self) -> str:
-        """Why a record is bad, or which fields it counts without; NULL if every field was read."""
+        """Spark SQL of the reason a record is bad, or of the fields it counts without; NULL if every field was read."""
         wrong: dict[bool, list[str]] = {True: [], False: []}
         for name, kind in self.columns:
             path, of_raw, value = self.reading.name(name), f"raw.{spark_name(name)}", f"v.{spark_name(name)}"
             if self.reading.encodings.decodes(kind) or (kind == STRING and not self.reading.nulls):
-                continue  # which any value can be
+                continue  # fits any value
             why = f"{value}.why" if _is_nested(kind) else _why(path, of_raw, value, kind, self.reading)
             wrong[self.reading.nulls and name not in self.needed].append(why)
         of_record, of_fields = (_listed(begins, wrong[nulls]) for begins, nulls in ((WRONG, False), (NULLED, True)))
@@ -261,7 +263,7 @@ def _is_nested(kind: Type) -> bool:
 
 
 def _why(path: str, text: str, value: str, kind: Type, reading: Reading) -> str:
-    """Why a field is bad; NULL if it is not."""
+    """Spark SQL of the reason a field is bad; NULL if it is not."""
     if reading.encodings.decodes(kind):
         return "CAST(NULL AS STRING)"
     empty = f" AND NOT {text} RLIKE {spark_text(EMPTY)}" if reading.empty and kind != STRING else ""
@@ -285,20 +287,24 @@ def _reason(path: str, kind: Type) -> str:
 
 
 def _value(path: str, text: str, first: str | None, kind: Type, reading: Reading, depth: int = 0) -> str:
-    """A value from its text; of a struct, a list or a map, a struct of the value `v` and of `why` it is bad."""
+    """Spark SQL of a value from its text; for a nested one, a struct of the value `v` and the reason `why`."""
     if _is_nested(kind):
         nested = _struct if kind.name == "STRUCT" else _listing
         return nested(path, text, first, kind, reading, depth)
     if reading.encodings.decodes(kind):
-        found = [*([_exact(text, kind)] if kind.name == "DECIMAL" else []), *([first] if first else []), _variant(text)]
-        return f"coalesce({', '.join(found)})" if len(found) > 1 else found[0]
+        readings = [
+            *([_exact(text, kind)] if kind.name == "DECIMAL" else []),
+            *([first] if first else []),
+            _variant(text),
+        ]
+        return f"coalesce({', '.join(readings)})" if len(readings) > 1 else readings[0]
     if kind == STRING:
         value = unmarked(text)
         return f"CASE WHEN NOT contains({text}, '\\u0000') THEN {value} END" if reading.nulls else value
     if kind.name == "DECIMAL":
         return _decimal(text, kind)
     if kind.name == "BINARY":
-        assert first is not None  # bytes are in no list; `true` is base64, too, once it is a text
+        assert first is not None  # bytes are never in a list; as a text, `true` would be base64
         return first
     if kind.name in CALENDAR:
         return _time(text, first, kind, reading)
@@ -318,12 +324,12 @@ def _decimal(text: str, kind: Type) -> str:
 
 
 def _exact(text: str, kind: Type) -> str:
-    """A number as a VARIANT, with the digits of a DECIMAL; NULL if it is not a number, or does not fit."""
+    """A number as a VARIANT with all digits of a DECIMAL; NULL if it is not a number or does not fit."""
     return f"CASE WHEN {text} RLIKE {spark_text(_IS_NUMBER)} THEN CAST({_decimal(text, kind)} AS VARIANT) END"
 
 
 def _variant(text: str) -> str:
-    """What was in JSON: a number, an object, a list, or else a text."""
+    """The JSON value as a VARIANT: a number, an object, a list, or else a text."""
     number, nested = (spark_text(form) for form in (_IS_NUMBER, _IS_NESTED))
     return (
         f"CASE WHEN {text} RLIKE {number} THEN try_parse_json(substring({text}, 2))"
@@ -343,11 +349,11 @@ def _scalar(text: str, kind: Type) -> str:
 
 
 def _time(text: str, first: str | None, kind: Type, reading: Reading) -> str:
-    told = text
-    if kind.name == "TIMESTAMP_NTZ":  # a cast would leave the zone out
-        told = f"CASE WHEN {text} RLIKE {spark_text(_WITHOUT_ZONE)} THEN {text} END"
-    found = [*([first] if first else []), f"try_cast({told} AS {kind.spark})"]
-    value = f"CASE WHEN NOT {text} RLIKE {spark_text(_NO_TIME)} THEN coalesce({', '.join(found)}) END"
+    local = text
+    if kind.name == "TIMESTAMP_NTZ":  # a cast would ignore the zone
+        local = f"CASE WHEN {text} RLIKE {spark_text(_WITHOUT_ZONE)} THEN {text} END"
+    readings = [*([first] if first else []), f"try_cast({local} AS {kind.spark})"]
+    value = f"CASE WHEN NOT {text} RLIKE {spark_text(_NO_TIME)} THEN coalesce({', '.join(readings)}) END"
     begin, end = CALENDAR[kind.name]
     return f"element_at(filter(array({value}), t -> t BETWEEN {begin} AND {end}), 1)" if reading.nulls else value
 
@@ -376,12 +382,12 @@ def _struct(path: str, text: str, first: str | None, kind: Type, reading: Readin
 
 
 def _listing(path: str, text: str, _: str | None, kind: Type, reading: Reading, depth: int) -> str:
-    """A list or a map, part by part: one that cannot be read is NULL."""
+    """Spark SQL of a list or a map, element by element; an unreadable element is NULL."""
     raw, value, part, e = f"r{depth}", f"w{depth}", kind.element, f"e{depth}"
     assert part is not None
     is_map = kind.name == "MAP"
     begins, schema = ("{", "MAP<STRING, STRING>") if is_map else ("[", "ARRAY<STRING>")
-    each = _value(path, e, None, part, reading, depth + 1)
+    inner = _value(path, e, None, part, reading, depth + 1)
     in_each = "transform_values({}, (k, {}) -> {})" if is_map else "transform({}, {} -> {})"
     parts = "map_values({})" if is_map else "{}"
     raws, values = parts.format(raw), parts.format(value)
@@ -397,7 +403,7 @@ def _listing(path: str, text: str, _: str | None, kind: Type, reading: Reading, 
         wrong = f"size(filter({raws}, {e} -> {there})) > size(filter({values}, {e} -> {e} IS NOT NULL))"
     return f"""element_at(transform(
           array(from_json(CASE WHEN startswith({text}, '{begins}') THEN {text} END, '{schema}')),
-          {raw} -> element_at(transform(array({in_each.format(raw, e, each)}), {value} -> named_struct(
+          {raw} -> element_at(transform(array({in_each.format(raw, e, inner)}), {value} -> named_struct(
             'v', {whole},
             'why', CASE
               WHEN {raw} IS NOT NULL AND {wrong} OR {raw} IS NULL AND {_is_there(text, reading, is_map)}
@@ -408,7 +414,7 @@ def _listing(path: str, text: str, _: str | None, kind: Type, reading: Reading, 
 
 
 def _is_there(text: str, reading: Reading, is_object: bool = True) -> str:
-    """Whether a field that should be an object, or a list, has a value; `[]` and '' may mean that it has none."""
+    """The condition that a field that should be an object or a list has a value; `[]` and '' may mean NULL."""
     if not reading.empty:
         return f"{text} IS NOT NULL"
     return f"NOT {text} RLIKE {spark_text(_NOTHING if is_object else EMPTY)}"

@@ -1,9 +1,9 @@
-"""All views of a micro-batch in one Spark job: a record once per table of cells that takes it, and one GROUP BY.
+"""Fuses all views of a micro-batch into one Spark job: one copy of a record per cell table, and one GROUP BY.
 
-Keys and inputs of all tables share typed slots, as many of a kind as the widest table needs; a slot that a table does
-not use is NULL. `v` says which table a row is for; one with 0 is there when there are bad records, and for the source
-of a table one per Kafka partition. UNPIVOT is Spark's syntax for its operator Expand, which copies a record without
-building objects; what several tables compute is computed once.
+The keys and inputs of all tables share typed slots, as many of a type as the widest table needs; a slot that a table
+does not use is NULL. `v` is the number of a row's table. A row with v = 0 stands for bad records, or, for the source of
+a table, for a Kafka partition. UNPIVOT is Spark's syntax for its operator Expand, which copies a record without
+building objects. Expressions that several tables share are computed once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _POSTGRES = {
 
 @dataclass
 class _Slots:
-    """Typed slots, handed out per table from the first of each kind on."""
+    """Typed slots, assigned to each table from the first slot of a type on."""
 
     prefix: str
     kinds: list[tuple[Merge, str]] = field(default_factory=list)
@@ -58,7 +58,7 @@ class _Slots:
 
 
 def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
-    """The partials of several aggregate tables of one source, in one statement with one GROUP BY."""
+    """Fuses the partials of a source's aggregate tables into one statement with one GROUP BY."""
     keys, parts = _Slots("k"), _Slots("p")
     bad_slot, partition = parts.take("BIGINT", "sum"), ""
     structs: _Structs = {"": [(_bad(source), 0, {bad_slot: "1L"})]}
@@ -97,17 +97,17 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
         return f"SELECT {', '.join(outputs)}\nFROM (\n{_indent(rows)}\n)\nWHERE v IS NOT NULL\nGROUP BY {group}"
 
     exploded = _exploded(structs, names)
-    # Spark does not know that what Expand makes of one partition is one.
+    # Spark does not know that Expand of one partition is one partition.
     in_one = f"SELECT /*+ COALESCE(1) */ * FROM (\n{_indent(exploded)}\n)"
     columns = [Column("v", "INT", "integer")]
     columns += [Column(name, kind, _postgres(kind)) for name, kind in slots]
-    given = [(name, MERGES[merge].slot_gives(kind)) for name, merge, kind in merged]
-    columns += [Column(name, kind, _postgres(kind)) for name, kind in given]
+    partials = [(name, MERGES[merge].slot_gives(kind)) for name, merge, kind in merged]
+    columns += [Column(name, kind, _postgres(kind)) for name, kind in partials]
     return _fused(grouped(exploded), grouped(in_one), columns, tables, taken, partition)
 
 
 def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
-    """The rows of several row tables of one source, in one statement; a row with v = 0 stands for a bad record."""
+    """Fuses the rows of a source's row tables into one statement; a row with v = 0 stands for a bad record."""
     slots = _Slots("c")
     structs: _Structs = {"": [(_bad(source), 0, {})]}
     taken: dict[str, list[str]] = {}
@@ -143,7 +143,7 @@ def _condition(table: CellTable) -> str:
 
 
 def _kind(value: Input) -> str:
-    """The slot's type: whole numbers of all sizes share one."""
+    """The type of a value's slot: whole numbers of all sizes share one type."""
     if value.struct:
         return value.struct
     return "BIGINT" if value.type in INTEGRAL else value.type
@@ -173,19 +173,21 @@ def _read(columns: Sequence[str], number: int, table: str) -> str:
 
 
 _Structs = dict[str, list[tuple[str, int, dict[str, str]]]]
-"""By their LATERAL VIEWs: each table's condition, its number, and its expressions by their slots."""
+"""Each table's condition, number, and expressions by slot, grouped by the tables' LATERAL VIEWs."""
 
 
 def _exploded(structs: _Structs, slots: Sequence[tuple[str, str]]) -> str:
-    """Per record, a row for each of the tables, `v` NULL where the table does not take it.
+    """Spark SQL of a row per record and table, with a NULL `v` if the table does not take the record.
 
-    Each of its branches parses the records. The tables without a LATERAL VIEW take the first of the rows that a change
-    event changes, so that change events are parsed once.
+    Every branch of the UNION ALL parses the records. Tables without a LATERAL VIEW take the first row of a change
+    event, so that change events are parsed once.
     """
-    of_changes = next((each for each in structs if each.startswith(_OF_CHANGES) and "\n" not in each), None)
+    of_changes = next(
+        (laterals for laterals in structs if laterals.startswith(_OF_CHANGES) and "\n" not in laterals), None
+    )
     if of_changes is not None and "" in structs:
         first = [(f"({condition}) AND {_NTH} = 0", number, values) for condition, number, values in structs[""]]
-        structs = {each: tables for each, tables in structs.items() if each}
+        structs = {laterals: tables for laterals, tables in structs.items() if laterals}
         structs[of_changes] = [*first, *structs[of_changes]]
     return "\nUNION ALL\n".join(_unpivoted(laterals, tables, slots) for laterals, tables in structs.items())
 
@@ -225,8 +227,10 @@ def _fused(
     taken: Mapping[str, Sequence[str]],
     partition: str = "",
 ) -> Fused:
-    """The staging table is named after its columns, so that a session makes it once and keeps it: emptied by each
-    commit, it leaves no dead rows in Postgres' own tables, as one made per micro-batch would.
+    """Assembles the fused statement with its staging table.
+
+    The staging table is named after its columns, so a session creates it once. Each commit empties it. A table per
+    micro-batch would leave dead rows in Postgres' own tables.
     """
     types = ", ".join(f"{c.name} {c.postgres}" for c in columns)
     staging = f"staged_{hashlib.sha256(types.encode()).hexdigest()[:16]}"

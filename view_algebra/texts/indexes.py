@@ -1,8 +1,8 @@
-"""The indexes that a view asks for (`'index' = 'country, placed_at'`), on the columns of its cells.
+"""The indexes that a view requests (`'index' = 'country, placed_at'`), on the columns of its cells.
 
-Each column has an index of its own, and Postgres combines them. A long text does not fit into a B-tree, so a text that
-is not a key is kept in a radix tree (SP-GiST). A hash index would search through all rows that have a text, with each
-new row. The first key needs no index: it leads the unique one.
+Each column has its own index, and Postgres combines them. A long text does not fit into a B-tree, so a text that is not
+a key gets a radix tree (SP-GiST). A hash index would scan all rows with the same text for every new row. The first key
+needs no index, because it leads the unique index.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from view_algebra.refusals import Span, Wrong, suggestion
 def indexes(
     asked: str, query: Query, cell_tables: Sequence[CellTable], place: Span | None
 ) -> dict[str, tuple[str, ...]]:
-    """By table of cells what follows USING in CREATE INDEX; `query` is what is computed over the cells.
+    """The text after USING in CREATE INDEX, by cell table; `query`: the query over the cells.
 
     >>> from view_algebra.compile import compile_catalog
     >>> catalog = compile_catalog({"c.sql": '''
     ...   CREATE TABLE clicks (id BIGINT, page STRING) USING kafka OPTIONS (topic 'clicks', format 'json');
     ...   CREATE VIEW pages TBLPROPERTIES ('index' = 'page, n') AS SELECT page, count(*) AS n FROM clicks GROUP BY page;
     ...   CREATE VIEW lines TBLPROPERTIES ('index' = 'page, id') AS SELECT id, page FROM clicks'''})
-    >>> [each for view in catalog.views.values() for each in view.indexes.values()]
+    >>> [index for view in catalog.views.values() for index in view.indexes.values()]
     [('spgist (page)', 'btree (id)'), ('btree (count)',)]
     """
-    found: dict[str, tuple[str, ...]] = {}
+    methods: dict[str, tuple[str, ...]] = {}
     types = dict(query.columns)
     for name in dict.fromkeys(word.strip() for word in asked.split(",")):
         if not name:
@@ -45,22 +45,22 @@ def indexes(
             raise Wrong(place, f"'index' names {name}, which is computed when the view is read", way_out)
         for number, column in of_cells:
             table, keys = cell_tables[number], [key.name for key in cell_tables[number].keys]
-            if column not in keys[:1]:  # by which the unique index finds it
+            if column not in keys[:1]:  # the first key leads the unique index
                 method = "spgist" if types[name].name == "STRING" and column not in keys else "btree"
-                found[table.name] = (*found.get(table.name, ()), f"{method} ({postgres_name(column)})")
-    return {table: tuple(dict.fromkeys(each)) for table, each in found.items()}
+                methods[table.name] = (*methods.get(table.name, ()), f"{method} ({postgres_name(column)})")
+    return {table: tuple(dict.fromkeys(listed)) for table, listed in methods.items()}
 
 
 def _in_query(query: Query, name: str) -> Iterator[tuple[int, str]]:
-    """The tables of cells, by their numbers, that a column of a query is a column of, and which."""
+    """The cell tables, by number, and their columns, from which a query's column comes unchanged."""
     if isinstance(query, Combined):
         place = [column for column, _ in query.columns].index(name)
         for side in (query.left, query.right):
             yield from _in_query(side, side.columns[place][0])
         return
-    found = next(output.expression for output in query.outputs if output.name == name)
-    if isinstance(found, Field) and len(found.path) == 1 and query.relation is not None:
-        yield from _in_relation(query.relation, found.relation, found.path[0])
+    column = next(output.expression for output in query.outputs if output.name == name)
+    if isinstance(column, Field) and len(column.path) == 1 and query.relation is not None:
+        yield from _in_relation(query.relation, column.relation, column.path[0])
 
 
 def _in_relation(relation: Relation, of: str, name: str) -> Iterator[tuple[int, str]]:

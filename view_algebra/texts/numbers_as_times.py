@@ -1,5 +1,5 @@
-"""Numbers where a time is declared and nothing says their unit. Spark would read them as seconds, and texts of digits
-as days or years.
+"""Rejects numbers of unknown unit in columns of times. Spark would read them as seconds, and texts of digits as days or
+years.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from view_algebra.texts.fields import Reading, json_read
 _DIGITS = r"""["'][\x00-\x20]*+[+-]?(?:[0-9]{1,3}|[0-9]{5,})[\x00-\x20]*+["']"""
 
 ESCAPED = r"\\u00[2-7]"
-"""A letter or digit in JSON that need not be escaped, and is: names and texts may have any."""
+"""A needlessly escaped letter or digit in JSON, which names and texts may contain."""
 
 
 def may_be_numbers(scalars: Sequence[str], nested: Sequence[str]) -> str:
-    """The regular expression of a JSON text in which one of these fields may be a number, or a text of digits.
+    """The regular expression of JSON in which one of these fields may be a number, or a text of digits.
 
-    nested: fields with times in a list or a map, which are always looked at.
+    nested: fields with times in a list or a map, which always match.
     """
-    found = [ESCAPED]
+    patterns = [ESCAPED]
     if scalars:
-        found.append(rf"""["'](?:{_any(scalars)})["']\s*+:\s*+(?:[+-]?[0-9.]|{_DIGITS})""")
+        patterns.append(rf"""["'](?:{_any(scalars)})["']\s*+:\s*+(?:[+-]?[0-9.]|{_DIGITS})""")
     if nested:
-        found.append(rf"""["'](?:{_any(nested)})["']\s*+:\s*+[\[{{]""")
-    return "|".join(found)
+        patterns.append(rf"""["'](?:{_any(nested)})["']\s*+:\s*+[\[{{]""")
+    return "|".join(patterns)
 
 
 def _any(names: Sequence[str]) -> str:
@@ -38,9 +38,9 @@ def _any(names: Sequence[str]) -> str:
 
 
 def numbers(columns: Columns, text: str, reading: Reading, of: str = "parsed") -> list[tuple[str, str]]:
-    """A condition on a record's text and the reason, if a time in it is a number or a text of digits.
+    """The condition and the reason for a record in which a time is a number or a text of digits.
 
-    of: the struct that Spark's reader has made of the text.
+    of: the struct that Spark's reader returned for the text.
     """
     leaves = list(_leaves([(reading.name(name), kind) for name, kind in columns]))
     scalars = [name for name, kind in leaves if kind.name in CALENDAR]
@@ -58,10 +58,10 @@ def numbers(columns: Columns, text: str, reading: Reading, of: str = "parsed") -
 
 
 def _looks(columns: Columns, of: str) -> Iterator[str]:
-    """Whether a time that was read may have been a number of seconds, or a text of days: cheaper than the text.
+    """Conditions that a time may come from a number of seconds or a text of days, cheaper than looking at the text.
 
-    Spark multiplies seconds by a million, which 64 divides, and so 64 divides what is left where the product wraps. It
-    reads a text of up to three digits as days.
+    Spark multiplies seconds by a million, a multiple of 64, so the result is a multiple of 64 even if the product
+    wraps. It reads a text of up to three digits as days.
     """
     for name, kind in columns:
         value = f"{of}.{spark_name(name)}"
@@ -78,7 +78,7 @@ _AFTER_DAYS = "date_from_unix_date(1000)"
 
 
 def _leaves(columns: Columns) -> Iterator[tuple[str, Type]]:
-    """Fields with times in them, structs taken apart."""
+    """The fields with times, including those inside structs."""
     for name, kind in columns:
         if kind.name == "STRUCT":
             yield from _leaves(kind.fields)
@@ -88,11 +88,11 @@ def _leaves(columns: Columns) -> Iterator[tuple[str, Type]]:
 
 def _has_times(kind: Type) -> bool:
     inner = (*(field for _, field in kind.fields), kind.element)
-    return kind.name in CALENDAR or any(_has_times(each) for each in inner if each is not None)
+    return kind.name in CALENDAR or any(_has_times(part) for part in inner if part is not None)
 
 
 def _as_json(kind: Type) -> Type:
-    """The type with every time in it read as it is written, and nothing else."""
+    """The type reduced to its times, read as written."""
     fields = tuple((name, _as_json(field)) for name, field in kind.fields if _has_times(field))
     whole = Type(kind.name, fields=fields, key=kind.key, element=_as_json(kind.element) if kind.element else None)
     return mapped(whole, lambda part: as_json(part) if part.name in CALENDAR else part)
@@ -101,17 +101,17 @@ def _as_json(kind: Type) -> Type:
 def _reason(value: str, kind: Type, path: tuple[str, ...]) -> str:
     name = ".".join(part for part in path if part)
     if kind.name in CALENDAR:
-        told = f"schema_of_variant({value})"
+        type_of_value = f"schema_of_variant({value})"
         digits = f"try_variant_get({value}, '$', 'STRING') RLIKE {spark_text(DIGITS_ALONE)}"
         return (
-            f"CASE WHEN left({told}, 3) IN ('BIG', 'DEC', 'DOU') THEN {without_unit(spark_text(name), PLAIN)}"
-            f" WHEN {told} = 'STRING' AND {digits} THEN {digits_alone(spark_text(name))} END"
+            f"CASE WHEN left({type_of_value}, 3) IN ('BIG', 'DEC', 'DOU') THEN {without_unit(spark_text(name), PLAIN)}"
+            f" WHEN {type_of_value} = 'STRING' AND {digits} THEN {digits_alone(spark_text(name))} END"
         )
     if kind.name == "STRUCT":
-        fields = [(each, field) for each, field in kind.fields if _has_times(field)]
-        reasons = [_reason(f"{value}.{spark_name(each)}", field, (*path, each)) for each, field in fields]
+        fields = [(name, field) for name, field in kind.fields if _has_times(field)]
+        reasons = [_reason(f"{value}.{spark_name(name)}", field, (*path, name)) for name, field in fields]
         return f"coalesce({', '.join(reasons)}, NULL)"
     assert kind.element is not None
-    values, each = (f"map_values({value})" if kind.name == "MAP" else value), f"v{len(path)}"
-    reasons_of = f"transform({values}, {each} -> {_reason(each, kind.element, (*path, ''))})"
+    values, element = (f"map_values({value})" if kind.name == "MAP" else value), f"v{len(path)}"
+    reasons_of = f"transform({values}, {element} -> {_reason(element, kind.element, (*path, ''))})"
     return f"get(filter({reasons_of}, reason -> reason IS NOT NULL), 0)"

@@ -1,4 +1,4 @@
-"""Kafka's keys that are numbers, as its serializers write them: big-endian bytes become the JSON of the number."""
+"""Converts numeric Kafka keys, the big-endian bytes of Kafka's serializers, to JSON."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _AS_LONG = "CAST(conv(hex(kafka_key), 16, -10) AS BIGINT)"
 
 
 def _fraction(length: int, digits: int, bias: int) -> str:
-    """A floating-point number of IEEE 754, from its bits; exact, since only powers of two are multiplied.
+    """Spark SQL of an IEEE 754 number from its bits, exact because it only multiplies by powers of two.
 
-    digits: bits of the fraction. bias: what the exponent is counted from.
+    digits: bits of the fraction. bias: the exponent's bias.
     """
     exponents = 2 * bias + 1
     exponent = f"(shiftright({_AS_LONG}, {digits}) & {exponents})"
@@ -28,7 +28,7 @@ def _fraction(length: int, digits: int, bias: int) -> str:
 
 
 def _whole(length: int) -> str:
-    """A whole number of so many bytes: its sign is moved to that of a BIGINT and back."""
+    """Spark SQL of a whole number of `length` bytes, which shifts its sign to a BIGINT's and back."""
     above = 64 - 8 * length
     number = f"shiftright(shiftleft(CAST(conv(hex(kafka_key), 16, 10) AS BIGINT), {above}), {above})"
     return f"CASE WHEN length(kafka_key) = {length} THEN CAST({number} AS STRING) END"

@@ -1,7 +1,7 @@
-"""How the records of a source are read: JSON into the declared columns, or a reason for quarantine; nothing fails.
+"""Reads JSON records into the declared columns, or into a reason for quarantine, and never fails.
 
-Spark's `from_json` in PERMISSIVE mode reads what it can and hands a record that it cannot read whole to a column of
-its own. Those records alone are read a second time, field by field (`fields.py`), which also tells the mistake.
+Spark's `from_json` in PERMISSIVE mode puts a record that it cannot read completely into a separate column. Only such
+records are read a second time, field by field (`fields.py`), which also finds the mistake.
 """
 
 from __future__ import annotations
@@ -66,34 +66,34 @@ PSEUDO_COLUMNS = (
     ("kafka_key", BINARY),
     ("kafka_headers", Type("ARRAY", element=Type("STRUCT", fields=(("key", STRING), ("value", BINARY))))),
 )
-"""What every record has beside its declared columns."""
+"""Columns of every record besides the declared ones."""
 
 OF_TABLES = ((LOG_TIME, TIMESTAMP),)
-"""What every record of a table has besides: whoever reads it knows the records below it."""
+"""Further columns of every record of a table, which depend on the records below it."""
 
 LOOKS_ALONE = r"""["'](?:\s|\\[a-z])*+(?:T[0-9]|[0-9]{1,2}:)|\\u00"""
-"""A text in JSON that begins with a time of day, or may, where characters are escaped.
+"""A JSON text that begins with a time of day, or may do so because characters are escaped.
 
-The group repeats with `*+`, which gives nothing back: with `*` Java recurses for every space, and ends at some 6,000.
+The group repeats with the possessive `*+`: with `*`, Java recurses for every space and overflows at about 6,000.
 """
 
 BEGINS_AGAIN = r"\}[ \t\r\n]*+,?[ \t\r\n]*+\{"
-"""What may be one object after the other in JSON; between two in a list, or in a text, it is none."""
+"""Text that may separate two top-level objects; in a list or a text it does not."""
 
 BYTE_ORDER_MARK = "a byte order mark stands before the object: let the producer leave it out"
-"""The reason why a value that begins with the mark is not a record."""
+"""The reason a value that begins with the mark is not a record."""
 
 MAY_HAVE_COMMA = r"""["'][+-]?(?:[\p{Nd}.]++,|,++[\p{Nd}.])|\\u00(?:2[bBcCdDeE]|3[0-9])"""
-"""A text in JSON that may be a number with a comma: Spark leaves commas out, and reads `"12,50"` as 1250."""
+"""A JSON text that may be a number with a comma: Spark drops commas and reads `"12,50"` as 1250."""
 
 HAS_COMMA = rf"""[:\[,]"(?!{THOUSANDS}")[+-]?[\p{{Nd}}.]*+,[^"]*+"(?!:)"""
-"""Such a number in JSON that Spark writes of texts alone, if its commas might not part thousands."""
+"""Such a number, in Spark's JSON of texts only, whose commas may not separate thousands."""
 
 CONTROL = r"[\x00-\x1f]"
-"""A character that a text in JSON may not have as it is."""
+"""A character that a JSON text must escape."""
 
 COMMA_BEFORE_END = r",([ \t\r\n]*+[}\]])"
-"""A comma behind the last field or element, which JSON does not have."""
+"""A comma after the last field or element, which JSON forbids."""
 
 _SPACE = "' \\t\\r\\n'"
 _TEXT = "CAST(kafka_value AS STRING)"
@@ -101,10 +101,10 @@ _NO_FRAME = "no frame of a schema registry stands before the value"
 _NO_HEADER = f"exists(kafka_headers, header -> header.key = '{frames.HEADER}') IS NOT TRUE"
 _MORE = "'more text follows the object'"
 AS_IT_IS = Reading()
-"""The reading of a source that says nothing of it."""
+"""The reading of a source without options for it."""
 
 FRAMED = "kafka_framed"
-"""The column with the value as it is in Kafka, where `kafka_value` is what follows the frame of a registry."""
+"""The column with Kafka's unchanged value, if `kafka_value` is the part after a registry's frame."""
 
 _UNFRAMED = f"""WITH raw_records AS (
   SELECT
@@ -116,18 +116,18 @@ _UNFRAMED = f"""WITH raw_records AS (
 """
 
 FLATTENED = "__deleted"
-"""The field of a flattened change that is true where the row was deleted."""
+"""The field of a flattened change that is true if the row was deleted."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """The PRIMARY KEY of a table: its columns, and what Kafka's own key of a record is read as."""
+    """The PRIMARY KEY of a table: its columns, and the format of Kafka's key."""
 
     columns: tuple[str, ...]
     format: KeyFormat
 
     def of(self, columns: Columns) -> list[tuple[str, Type]]:
-        """The columns of a table that are the key's, with their types."""
+        """The key's columns with their types."""
         return [(name, kind) for name, kind in columns if name in self.columns]
 
 
@@ -141,12 +141,11 @@ def parse_text(
     *,
     direct: bool = False,
 ) -> str:
-    """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns; `key` of a table.
+    """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns.
 
-    values: how values become JSON, if they are of another format. direct: some of them may be read without JSON.
-
-    needed: columns besides the key without which a record is bad, if a source has NULL for fields that cannot be read:
-    those that tell the events of a stream apart, or its newest record. Such a source has BAD_FIELDS behind the error.
+    key: a table's PRIMARY KEY. values: the reading of values in another format. direct: some values may be read without
+    JSON. needed: for a source with NULL for unreadable fields, the columns besides the key that make a record bad
+    because they identify a stream's events or its newest record. Such a source has BAD_FIELDS after the error.
     """
     decoding = Decoding(encodings, reading.names, reading.empty, reading.nulls)
     read_as = _read_as(columns, decoding)
@@ -154,15 +153,15 @@ def parse_text(
     row, log_time = _Row(key, encodings, reading, needed, values), ("", "") if key is None else _log_time()
     text = bounded(row.raw, Type("STRUCT", fields=tuple(read_as)), CORRUPT)
     of_envelope, raw = "", "raw_records"
-    given = [*(() if values is None else values.columns), *((KEY_TEXT, NO_KEY_TEXT) if row.decodes_key else ())]
-    given += [DIRECT] if direct else []
+    extra = [*(() if values is None else values.columns), *((KEY_TEXT, NO_KEY_TEXT) if row.decodes_key else ())]
+    extra += [DIRECT] if direct else []
     if encodings.changes:
         of_envelope, raw = debezium.COLUMNS, debezium.unwrapped("CAST(value AS STRING)" if values is None else TEXT)
     elif encodings.schemas:
         of_envelope, raw = debezium.COLUMNS_OF_PAYLOADS, debezium.PAYLOADS
     elif values is not None:
         raw = values.records
-    of_envelope += "".join(f"\n    {name}," for name in [*given, *([FRAMED] if encodings.framed else ())])
+    of_envelope += "".join(f"\n    {name}," for name in [*extra, *([FRAMED] if encodings.framed else ())])
     directly = f"\n      WHEN {DIRECT} IS NOT NULL THEN {DIRECT}" if direct else ""
     parsed = f"""
   SELECT
@@ -207,27 +206,29 @@ def _read_as(columns: Columns, decoding: Decoding) -> list[tuple[str, Type]]:
 
 
 def _plain(columns: Columns, decoding: Decoding) -> list[tuple[str, Type]]:
-    """The columns, or parts of them, that Spark's reader reads as they are declared."""
+    """The columns, or parts of them, that Spark's reader reads with their declared types."""
     return [(name, part) for name, kind in columns if (part := decoding.plain_part(kind)) is not None]
 
 
 def _is_read_again(columns: Columns, row: _Row, decoding: Decoding) -> str:
-    """Whether Spark's reader did not read all of a record, or read it otherwise than it is written."""
-    found = [f"kafka_read.{CORRUPT} IS NOT NULL"]
-    found += _loses(columns, "kafka_read", row.whole, row, of_variant=row.encodings.has_schema)
+    """The condition that Spark's reader read a record incompletely, or changed its digits."""
+    conditions = [f"kafka_read.{CORRUPT} IS NOT NULL"]
+    conditions += _loses(columns, "kafka_read", row.whole, row, of_variant=row.encodings.has_schema)
     if row.reading.nulls:
         plain = _plain(columns, decoding)
-        found += [when for when, _ in numbers(plain, row.text, row.reading, "kafka_read")]
-        found += [when for when, _ in _field_mistakes(columns, row, decoding, "kafka_read")]
+        conditions += [when for when, _ in numbers(plain, row.text, row.reading, "kafka_read")]
+        conditions += [when for when, _ in _field_mistakes(columns, row, decoding, "kafka_read")]
         if any(has_decimals(kind) for _, kind in plain):
-            found.append(f"kafka_read IS NULL AND {may_be_long(row.text)}")
-    return "\n      OR ".join(found)
+            conditions.append(f"kafka_read IS NULL AND {may_be_long(row.text)}")
+    return "\n      OR ".join(conditions)
 
 
 def _loses(columns: Columns, read: str, text: str, row: _Row, *, of_variant: bool) -> list[str]:
-    """Conditions that the struct `read` lacks digits that the text has; of_variant: is it read of a variant's JSON?"""
+    """Conditions that the struct `read` lacks digits of the text; of_variant: it comes from a variant's JSON."""
     of_texts = (loses_digits_in_variant if of_variant else loses_digits)(columns, read, text)
-    return [each for each in (of_texts, decimals_lose_digits(columns, read, text, row.encodings)) if each]
+    return [
+        condition for condition in (of_texts, decimals_lose_digits(columns, read, text, row.encodings)) if condition
+    ]
 
 
 def _again(columns: Columns, row: _Row, decoding: Decoding) -> str:
@@ -236,7 +237,7 @@ def _again(columns: Columns, row: _Row, decoding: Decoding) -> str:
 
 
 def _bad_fields(columns: Columns, row: _Row, decoding: Decoding) -> str:
-    """The column with the fields without which a record counts."""
+    """The column with the fields that are NULL in a record that counts."""
     if not row.reading.nulls:
         return ""
     of_reading = f"CASE WHEN startswith(parsed.{CORRUPT}, {_text(NULLED)}) THEN parsed.{CORRUPT} END"
@@ -247,19 +248,19 @@ def _bad_fields(columns: Columns, row: _Row, decoding: Decoding) -> str:
 
 
 def _log_time() -> tuple[str, str]:
-    """The log time of a table's record, among the columns and where they are made."""
+    """The log time of a table's record, in the outer and in the inner SELECT."""
     return f"\n  {LOG_TIME},", f"\n    {_within_calendar('log_time')} AS {LOG_TIME},"
 
 
 def _within_calendar(time: str) -> str:
-    """A time of Kafka's, which a producer may set to any."""
+    """Kafka's time, which a producer may set to any value, limited to the calendar."""
     first, last = CALENDAR["TIMESTAMP"]
     return f"greatest({first}, least({time}, {last}))"
 
 
 @dataclass(frozen=True)
 class _Row:
-    """Where the fields of a record are."""
+    """The places of a record's fields."""
 
     key: Key | None
     encodings: Encodings
@@ -274,7 +275,7 @@ class _Row:
 
     @property
     def changes_table(self) -> bool:
-        """True if a record is a change of a row of a table, in an envelope of Debezium."""
+        """True if a record is a change of a table's row in Debezium's envelope."""
         return self.encodings.changes and self.key is not None
 
     @property
@@ -301,13 +302,13 @@ class _Row:
 
     @property
     def marked(self) -> str:
-        """The same JSON as it is written, with marked numbers."""
+        """The same JSON with marked numbers, which keep every digit."""
         if self.encodings.changes:
             return debezium.marked_part(self.text, self.whole)
         return debezium.marked_payload(_TEXT) if self.encodings.schemas else marked(self.text)
 
     def deletes(self, columns: Columns) -> str:
-        """Spark SQL of whether a record removes its row."""
+        """The condition that a record deletes its row."""
         if self.encodings.changes:
             return debezium.DELETES
         flattened = self.flattened(columns)
@@ -316,7 +317,7 @@ class _Row:
         return f"(kafka_value IS NULL OR lower(CAST(parsed.{spark_name(flattened)} AS STRING)) <=> 'true')"
 
     def flattened(self, columns: Columns) -> str | None:
-        """The column that says whether a flattened change deleted its row; None of other records."""
+        """The column that is true if a flattened change deleted its row; None for other records."""
         return next((name for name, _ in columns if self.reading.name(name) == FLATTENED), None)
 
 
@@ -346,7 +347,7 @@ def _values(columns: Columns, of_key: Columns, row: _Row) -> str:
         for n, kind in columns
     ]
     kept = None
-    if row.changes_table:  # what was before a deletion is not the row, nor the time of it
+    if row.changes_table:  # a deletion's `before` is neither the row nor its time
         kept = f"{debezium.OP} <> 'd'"
     elif row.key is not None and row.flattened(columns) is not None:
         kept = f"NOT {row.deletes(columns)}"
@@ -358,7 +359,7 @@ def _values(columns: Columns, of_key: Columns, row: _Row) -> str:
 
 
 def _read_of_keys(columns: Columns, of_key: Columns, row: _Row, decoding: Decoding) -> str:
-    """What Kafka's key tells, and what the row of a change event had for a key before."""
+    """The columns read from Kafka's key, and the previous key in a change event."""
     read = ""
     if row.key is not None and of_key:
         text, loses = _key_text(of_key, row.key, row), _loses(of_key, "key_read", "key_text", row, of_variant=False)
@@ -372,7 +373,7 @@ def _read_of_keys(columns: Columns, of_key: Columns, row: _Row, decoding: Decodi
 
 
 def _key_text(columns: Columns, key: Key, row: _Row) -> str:
-    """What Kafka's key says of a table's columns: a JSON object; of one column, its value alone, too."""
+    """Spark SQL of Kafka's key as a JSON object of the columns; the key of one column may be its bare value."""
     text = _KEYS.get(key.format, "make_valid_utf8(CAST(kafka_key AS STRING))")
     if row.encodings.has_schema and not row.decodes_key:
         text = f"coalesce(get_json_object({text}, '$.payload'), {text})"
@@ -391,7 +392,7 @@ _KEYS: Mapping[str, str] = {**dict.fromkeys(map(str, DECODED_KEYS), KEY_TEXT), *
 
 
 def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns, row: _Row, decoding: Decoding) -> str:
-    """The columns of a key from a JSON text, read a second time if one of them is NULL or may have lost digits.
+    """Reads a key's columns from JSON, a second time if one of them is NULL or may have lost digits.
 
     as_marked: the text with marked numbers. loses: conditions that digits are lost.
     """
@@ -411,13 +412,13 @@ def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns,
 
 
 def _moved_from(columns: Columns, key: Key) -> str:
-    """The key that an update takes the row away from; NULL where it is the row's still, or is not told."""
+    """The key under which an update deletes the row; NULL if the key is unchanged or unknown."""
     of_key = key.of(columns)
     before = [_in_key(name, kind, "before_parsed") for name, kind in of_key]
-    told = " AND ".join(f"{value} IS NOT NULL" for value in before)
+    is_complete = " AND ".join(f"{value} IS NOT NULL" for value in before)
     same = " AND ".join(f"{v} <=> {_key_of(n, kind, key)}" for v, (n, kind) in zip(before, of_key, strict=True))
     values = ", ".join(f"{_text(name)}, {value}" for value, (name, _) in zip(before, of_key, strict=True))
-    return f"CASE WHEN {debezium.OP} = 'u' AND {told} AND NOT ({same}) THEN named_struct({values}) END"
+    return f"CASE WHEN {debezium.OP} = 'u' AND {is_complete} AND NOT ({same}) THEN named_struct({values}) END"
 
 
 def _key_of(name: str, kind: Type, key: Key) -> str:
@@ -425,17 +426,17 @@ def _key_of(name: str, kind: Type, key: Key) -> str:
 
 
 def _is_quoted(kind: Type) -> bool:
-    """Is a value of the type a text in JSON?"""
+    """True if a value of the type is a text in JSON."""
     return kind == STRING or kind.name in CALENDAR
 
 
 def _of_both(name: str, kind: Type) -> str:
-    """A column of a PRIMARY KEY: from the value or, where that has none, from Kafka's key."""
+    """A column of a PRIMARY KEY, from the value or else from Kafka's key."""
     return f"coalesce({_declared(name, kind)}, {_in_key(name, kind)})"
 
 
 def _in_key(name: str, kind: Type, of: str = "key_parsed") -> str:
-    """A column as Kafka's key has it; NULL where Postgres could not hold it."""
+    """A column from Kafka's key; NULL if Postgres could not store it."""
     value = _declared(name, kind, of)
     if kind == STRING:
         return f"CASE WHEN NOT contains({value}, '\\u0000') THEN {value} END"
@@ -444,7 +445,7 @@ def _in_key(name: str, kind: Type, of: str = "key_parsed") -> str:
 
 
 def _why_nothing(columns: Columns, text: str) -> str:
-    """Why nothing was read of a text."""
+    """Spark SQL of the reason nothing was read from a text."""
     empty = "'the value is empty'"
     if not any(has_decimals(kind) for _, kind in columns):
         return empty
@@ -456,13 +457,13 @@ def _text(value: str) -> str:
 
 
 def _declared(name: str, kind: Type, of: str = "parsed") -> str:
-    """A column as it was declared, from what `from_json` read."""
+    """A column with its declared type, from the result of `from_json`."""
     field = f"{of}.{spark_name(name)}"
     return field if mapped(kind, _without_tinyint) == kind else f"CAST({field} AS {kind.spark})"
 
 
 def _without_tinyint(kind: Type) -> Type:
-    """Spark's reader takes 128 to 255 for a TINYINT and wraps them, so the next larger type is read."""
+    """SMALLINT for TINYINT: Spark's reader would accept 128 to 255 as a TINYINT and wrap them."""
     return SMALLINT if kind.name == "TINYINT" else kind
 
 
@@ -471,7 +472,7 @@ def _times_as_text(kind: Type) -> Type:
 
 
 def _as_texts(columns: Columns, text: str, reading: Reading) -> str:
-    """A record once more, with its times and decimals as they are written."""
+    """Reads a record again, with its times and decimals as texts."""
     return json_read(text, [(n, decimals_as_text(mapped(kind, _times_as_text))) for n, kind in columns], reading)
 
 
@@ -482,7 +483,7 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
         is_bad += f" AND NOT startswith(parsed.{CORRUPT}, {_text(NULLED)})"
     of_change = _no_change(columns, row)
     unread = f"{debezium.OP} IS NULL" if of_change else None
-    if row.encodings.schemas:  # and what is beside the schema was not found
+    if row.encodings.schemas:  # and the payload next to the schema was not found
         unread = f"{debezium.EVENT} = {_TEXT} AND {_IS_BESIDE_SCHEMA % _TEXT}"
     plain = _plain(columns, decoding)
     units = [] if reading.nulls else numbers(plain, text, reading)
@@ -497,7 +498,7 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
         *((f"{when} AND (parsed.{CORRUPT} IS NULL OR {_IS_JSON % text})", why) for when, why in units),
         (is_bad, f"parsed.{CORRUPT}"),
         *_undecoded(columns, row, decoding),
-        # JSON can only say U+0000 as an escape, so the costly look into every text is for those records alone
+        # JSON can only write U+0000 as an escape, so only records with the escape pay for the search in every text
         (_has_zero(text, "parsed"), HAS_ZERO[1]),
         *_more_follows(row),
     ]
@@ -511,7 +512,7 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
 
 
 def _more_follows(row: _Row) -> Iterator[tuple[str, str]]:
-    """Spark's reader stops behind an object, and so ignores what follows it in the value."""
+    """Conditions that more text follows the object, which Spark's reader ignores."""
     if row.values is not None:
         return
     yield f"NOT endswith({_TEXT}, '}}') AND NOT endswith(rtrim({_SPACE}, {_TEXT}), '}}')", _MORE
@@ -521,7 +522,7 @@ def _more_follows(row: _Row) -> Iterator[tuple[str, str]]:
 
 
 def _undecoded(columns: Columns, row: _Row, decoding: Decoding) -> Sequence[tuple[str, str]]:
-    """A record is bad if it could not be decoded or, if bad fields are NULL, a column that it needs could not."""
+    """The condition and reason if decoding failed; if bad fields are NULL, only for a needed column."""
     if not decoding.needed(columns):
         return ()
     if not row.reading.nulls:
@@ -540,7 +541,7 @@ def _has_zero(text: str, of: str) -> str:
 
 
 def _field_mistakes(columns: Columns, row: _Row, decoding: Decoding, of: str) -> list[tuple[str, str]]:
-    """Mistakes in fields that Spark's reader does not see, and their reasons."""
+    """Conditions and reasons for mistakes in fields that Spark's reader misses."""
     plain, text, reading = _plain(columns, decoding), row.text, row.reading
     branches = [(_has_zero(text, of), "''")]
     if comma := _decimal_comma(plain, text, reading):
@@ -563,7 +564,7 @@ _IS_BESIDE_SCHEMA = "startswith(%s, '{\"schema\":')"
 
 
 def _without_value(columns: Columns, row: _Row) -> str:
-    """Why a record without a value is bad; NULL if it removes a row."""
+    """The reason a record without a value is bad; NULL if it deletes a row."""
     if row.key is not None:
         return _not_deleting(columns, row.key)
     return _text(LEFT_OUT if row.encodings.changes else "the value is null")
@@ -576,15 +577,15 @@ def _no_change(columns: Columns, row: _Row) -> Sequence[tuple[str, str]]:
 
 
 def _not_deleting(columns: Columns, key: Key) -> str:
-    """Why a record without a value, which takes a row away, does not tell which; NULL where it does."""
+    """The reason a record without a value does not name the row that it deletes; NULL if it does."""
     if key.format == "none":
         return _text("a deletion, and Kafka's key is not read: declare key_format")
     missing = " OR ".join(f"{_in_key(name, kind)} IS NULL" for name, kind in key.of(columns))
-    return f"CASE WHEN {missing} THEN {_text(f'a deletion, and its key is no {_said(columns, key)}')} END"
+    return f"CASE WHEN {missing} THEN {_text(f'a deletion, and its key is no {_described(columns, key)}')} END"
 
 
 def _wrong_keys(columns: Columns, key: Key) -> Iterator[tuple[str, str]]:
-    """A PRIMARY KEY that is NULL, or that is one in the value and another in Kafka's key."""
+    """Conditions and reasons for a PRIMARY KEY that is NULL, or that differs from Kafka's key."""
     for name, kind in columns:
         if name not in key.columns:
             continue
@@ -599,7 +600,7 @@ def _wrong_keys(columns: Columns, key: Key) -> Iterator[tuple[str, str]]:
 
 
 def _beside_schema(columns: Columns, key: Key, text: str) -> tuple[str, str]:
-    """A record of a table of which nothing is read, since it is the payload beside its schema."""
+    """The condition and reason for a table's record that is a payload next to its schema."""
     missing = " AND ".join(
         f"{_of_both(n, k) if key.format != 'none' else _declared(n, k)} IS NULL" for n, k in key.of(columns)
     )
@@ -607,25 +608,25 @@ def _beside_schema(columns: Columns, key: Key, text: str) -> tuple[str, str]:
     return f"{_IS_BESIDE_SCHEMA % text} AND {missing}", _text(reason)
 
 
-def _said(columns: Columns, key: Key) -> str:
+def _described(columns: Columns, key: Key) -> str:
     kinds = ", ".join(f"{name} {kind.spark}" for name, kind in key.of(columns))
-    return f"{_SAID.get(key.format, key.format)} of {kinds}"
+    return f"{_FORMATS.get(key.format, key.format)} of {kinds}"
 
 
-_SAID = {"json": "JSON", "string": "text", "avro": "Avro", "protobuf": "Protobuf"}
+_FORMATS = {"json": "JSON", "string": "text", "avro": "Avro", "protobuf": "Protobuf"}
 
 
 def _outside(value: str, kind: Type, bounds: Mapping[str, tuple[str, str]] = CALENDAR, depth: int = 0) -> str:
-    """Whether a time is none that every client can read, also in a list, a map or a struct; empty without one.
+    """The condition that a time, even a nested one, is outside the years that every client reads; empty without times.
 
-    bounds: the first and the last value of a type, if it is not about times.
+    bounds: the first and the last value by type, to check other types than times.
     """
     if kind.name in bounds:
         first, last = bounds[kind.name]
         return f"{value} NOT BETWEEN {first} AND {last}"
     if kind.name == "STRUCT":
-        found = [_outside(f"{value}.{spark_name(name)}", field, bounds, depth) for name, field in kind.fields]
-        return f"({' OR '.join(each for each in found if each)})" if any(found) else ""
+        conditions = [_outside(f"{value}.{spark_name(name)}", field, bounds, depth) for name, field in kind.fields]
+        return f"({' OR '.join(condition for condition in conditions if condition)})" if any(conditions) else ""
     inside = _outside(f"v{depth}", kind.element, bounds, depth + 1) if kind.element else ""
     values = f"map_values({value})" if kind.name == "MAP" else value
     return f"exists({values}, v{depth} -> {inside})" if inside else ""
@@ -636,9 +637,10 @@ def _field(of: str, path: Sequence[str]) -> str:
 
 
 def _time_alone(columns: Columns, text: str, of: str, reading: Reading) -> str:
-    """Whether a TIMESTAMP was written as '03:04': Spark takes that for a time of the day on which it is read.
+    """The condition that a TIMESTAMP was written as '03:04', which Spark reads as a time of the current day.
 
-    From the cheap to the certain: the time read is near the present, the text has what looks so, the field's text is.
+    The cheap conditions come first: the time is near the present, the text contains a similar one, the field's text
+    is a time of day.
     """
     near, certain = [], []
     for path, kind in leaves(columns):
@@ -658,7 +660,7 @@ def _time_alone(columns: Columns, text: str, of: str, reading: Reading) -> str:
 
 
 def _decimal_comma(columns: Columns, text: str, reading: Reading) -> str:
-    """Whether a DECIMAL was written as '12,50': first whether the text has what looks so, then whether a field does."""
+    """The condition that a DECIMAL was written as '12,50', with a cheap look at the whole text first."""
     decimals = decimals_alone(Type("STRUCT", fields=tuple((reading.name(name), kind) for name, kind in columns)))
     if decimals is None:
         return ""
@@ -668,12 +670,12 @@ def _decimal_comma(columns: Columns, text: str, reading: Reading) -> str:
 
 
 def _before_json() -> list[tuple[str, str]]:
-    """What stands before the text of a record, or is no text: conditions and reasons."""
+    """Conditions and reasons for bytes before a record's text, or bytes that are not text."""
     frame = (
         "the frame of a schema registry stands before the value: declare it by frame 'registry' in OPTIONS; schema id "
     )
     two_bytes = "substring(kafka_value, {}, 1) = X'00' AND substring(kafka_value, {}, 1) IN (X'7B', X'5B')"
-    marks = " OR ".join(f"startswith(kafka_value, X'{each}')" for each in ("EFBBBF", "FEFF", "FFFE"))
+    marks = " OR ".join(f"startswith(kafka_value, X'{mark}')" for mark in ("EFBBBF", "FEFF", "FFFE"))
     schema_id = "conv(hex(substring(kafka_value, 2, 4)), 16, 10)"
     return [
         (f"({marks})", _text(BYTE_ORDER_MARK)),
@@ -684,8 +686,8 @@ def _before_json() -> list[tuple[str, str]]:
 
 
 def _no_event() -> list[tuple[str, str]]:
-    """Why a value is not a change event: conditions, for a value without an op, and reasons."""
-    rewritten = f"get_json_object({_TEXT}, '$')"  # which repeats a field, and needs no double quotes
+    """Conditions and reasons for a value without an op, which is not a change event."""
+    rewritten = f"get_json_object({_TEXT}, '$')"  # accepts repeated fields and single quotes
     reasons = [
         (f"try_parse_json({_TEXT}) IS NOT NULL", _MORE),
         (f"{rewritten} IS NOT NULL AND try_parse_json({rewritten}) IS NULL", "'an object has a field twice'"),
@@ -696,7 +698,7 @@ def _no_event() -> list[tuple[str, str]]:
 
 
 def _no_object(text: str) -> list[tuple[str, str]]:
-    """Why a text that begins like an object is not JSON: conditions and reasons."""
+    """Conditions and reasons for a text that begins like an object and is not JSON."""
     begins = f"startswith(trim({_SPACE}, {text}), '{{')"
     corrected = f"try_parse_json(regexp_replace({text}, {_text(COMMA_BEFORE_END)}, '$1'))"
     escaped = f"try_parse_json(regexp_replace({text}, {_text(CONTROL)}, ' '))"
@@ -711,11 +713,11 @@ def _no_object(text: str) -> list[tuple[str, str]]:
 
 
 def _why_no_record(text: str) -> str:
-    """Why a text is not a record: it is another JSON value than an object, or not JSON."""
+    """Spark SQL of the reason a text is not a record: another JSON value than an object, or not JSON."""
     trimmed = f"trim({_SPACE}, {text})"
     is_json = f"try_parse_json({text}) IS NOT NULL"
     inner = f"try_parse_json(try_variant_get(try_parse_json({text}), '$', 'string'))"
-    found = [
+    reasons = [
         *_before_json(),
         *_no_object(text),
         (f"NOT {is_json}", "'not JSON'"),
@@ -728,5 +730,5 @@ def _why_no_record(text: str) -> str:
         (f"{trimmed} = 'null'", "'the JSON value null, not an object: a deletion is a record without a value'"),
         (f"{trimmed} IN ('true', 'false')", "'a JSON boolean, not an object'"),
     ]
-    branches = " ".join(f"WHEN {condition} THEN {reason}" for condition, reason in found)
+    branches = " ".join(f"WHEN {condition} THEN {reason}" for condition, reason in reasons)
     return f"CASE {branches} ELSE 'a JSON number, not an object' END"
