@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from serving_layer.change.changes import Known, compare
-from tests.algebra.refusals import EVENTS
+from tests.algebra.refused import BASE
 from view_algebra import Refused, View, compile_catalog
 
 REFUSED = [
@@ -72,22 +72,22 @@ REFUSED = [
 @pytest.mark.parametrize(("declared", "said", "instead"), REFUSED, ids=[declared for declared, _, _ in REFUSED])
 def test_what_cannot_be_a_check_is_refused_with_a_way_out(declared: str, said: str, instead: str) -> None:
     with pytest.raises(Refused) as caught:
-        compile_catalog({"base.sql": EVENTS, "checks.sql": f"ALTER VIEW {declared};"})
+        compile_catalog({"base.sql": BASE, "checks.sql": f"ALTER VIEW {declared};"})
     assert said in str(caught.value)
     assert "checks.sql:1" in str(caught.value)
-    assert compile_catalog({"base.sql": EVENTS, "checks.sql": f"ALTER VIEW {instead};"}).views["hourly"].checks
+    assert compile_catalog({"base.sql": BASE, "checks.sql": f"ALTER VIEW {instead};"}).views["hourly"].checks
 
 
 def test_a_condition_that_is_neither_true_nor_false_fails_no_row() -> None:
     check = "ALTER VIEW hourly ADD CONSTRAINT c CHECK (n > 0 OR country = 'x');"
-    [found] = compile_catalog({"base.sql": EVENTS, "checks.sql": check}).views["hourly"].checks
+    [found] = compile_catalog({"base.sql": BASE, "checks.sql": check}).views["hourly"].checks
     assert found.failing.endswith("WHERE NOT (n > 0 OR country = 'x')")
 
 
 def test_a_check_changes_no_version_and_is_a_change_all_the_same() -> None:
-    without = compile_catalog({"base.sql": EVENTS})
+    without = compile_catalog({"base.sql": BASE})
     check = "ALTER VIEW hourly ADD CONSTRAINT c CHECK (n > 0);"
-    with_it = compile_catalog({"base.sql": EVENTS, "checks.sql": check})
+    with_it = compile_catalog({"base.sql": BASE, "checks.sql": check})
     assert replace(with_it.views["hourly"], checks=()) == without.views["hourly"]
     changed = [change for change in compare(without, with_it, Known()) if change.action != "nothing"]
     assert [(change.name, change.action) for change in changed] == [("hourly", "update")]
@@ -96,6 +96,6 @@ def test_a_check_changes_no_version_and_is_a_change_all_the_same() -> None:
 
 def test_a_view_that_was_stored_without_checks_is_read_without_them() -> None:
     stored = TypeAdapter(View)
-    written = json.loads(stored.dump_json(compile_catalog({"base.sql": EVENTS}).views["hourly"]))
+    written = json.loads(stored.dump_json(compile_catalog({"base.sql": BASE}).views["hourly"]))
     del written["checks"]
     assert stored.validate_python(written).checks == ()

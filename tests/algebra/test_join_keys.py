@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.algebra.refusals import EVENTS
+from tests.algebra.refused import BASE
 from view_algebra import compile_catalog
 
 NO_JOINS = {
@@ -21,4 +21,4 @@ NO_JOINS = {
 
 @pytest.mark.parametrize("select", NO_JOINS.values(), ids=NO_JOINS)
 def test_a_text_beside_a_number_is_served(select: str) -> None:
-    compile_catalog({"base.sql": EVENTS, "v.sql": f"CREATE VIEW v AS {select};"})
+    compile_catalog({"base.sql": BASE, "v.sql": f"CREATE VIEW v AS {select};"})

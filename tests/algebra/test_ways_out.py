@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from tests.algebra.refusals import EVENTS
+from tests.algebra.refused import BASE
 from view_algebra import Catalog, Refused, compile_catalog
 
 WHOLE = "the whole SELECT"
@@ -173,7 +173,7 @@ WAYS_OUT = {
 
 
 def compiled(select: str) -> Catalog:
-    return compile_catalog({"base.sql": EVENTS, "v.sql": f"CREATE VIEW v AS {select};"})
+    return compile_catalog({"base.sql": BASE, "v.sql": f"CREATE VIEW v AS {select};"})
 
 
 def printed(select: str) -> str:
