@@ -20,13 +20,14 @@ COMPACTED = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.di
 COMPACTED |= {"delete.retention.ms": "0"}  # deletions go, too: those who have not read them by then will not
 
 
-def put(deployed: Deployed, numbers: range) -> None:
-    """An update of one of seven accounts for each number; every fifth deletes it."""
-    updates = []
+def put(deployed: Deployed, numbers: range, later_ms: int = 0) -> None:
+    """An update of one of seven accounts for each number; every fifth deletes it. Its timestamp is now, or later."""
+    topic, timestamp = deployed.topic("accounts"), int(time.time() * 1_000) + later_ms
     for number in numbers:
-        value = {"owner": "ab"[number % 2], "amount": str(number)}
-        updates.append((json.dumps({"id": number % 7}).encode(), None if number % 5 == 0 else value))
-    deployed.send("accounts", *updates)
+        key = json.dumps({"id": number % 7}).encode()
+        value = json.dumps({"owner": "ab"[number % 2], "amount": str(number)}).encode()
+        deployed.producer.send(topic, None if number % 5 == 0 else value, key=key, timestamp_ms=timestamp)
+    deployed.producer.flush()
 
 
 def held(topic: str, kafka: str) -> int:
@@ -44,8 +45,7 @@ def held(topic: str, kafka: str) -> int:
 
 def compact(deployed: Deployed, kafka: str, number: int) -> None:
     """Returns when Kafka has compacted all but the newest segment, which the update of this number begins."""
-    time.sleep(0.15)  # the segment before it is of another time then
-    put(deployed, range(number, number + 1))
+    put(deployed, range(number, number + 1), later_ms=1_000)  # than the segment before it is long
     deployed.until(lambda: held(deployed.topic("accounts"), kafka) <= 8, "Kafka has compacted the topic")
 
 

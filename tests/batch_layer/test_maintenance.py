@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError
 
 from batch_layer import archiving
 from lamina.maintenance import maintain
-from master_log.archive import Archived, Maintained, MasterLog
+from master_log.archive import Maintained, MasterLog
 from serving_layer.catalog import lookup
 from serving_layer.monitoring.alarms import Limits, of_rebuilds
 from tests.fix_catalogs import EVENTS, TOTALS, event
@@ -52,18 +51,14 @@ def test_an_archive_run_that_dies_has_kept_what_it_has_committed(
     opened = deployed.deployment
     source = opened.deployed().sources["events"]
     deployed.send("events", *(event(n) for n in range(25)))
-    end, archived, told = opened.brokers.latest(source.topic), MasterLog.archive, list[str]()
+    end, told = opened.brokers.latest(source.topic), list[str]()
 
-    def dies(log: MasterLog, *arguments: Any, **more: Any) -> Archived:
-        if told:
-            raise Killed
-        return archived(log, *arguments, **more)
+    def dies(line: str) -> None:
+        told.append(line)
+        raise Killed
 
-    logs = replace(opened.batch.logs, tell=told.append)
-    with monkeypatch.context() as patched:
-        patched.setattr(MasterLog, "archive", dies)
-        with pytest.raises(Killed):
-            logs.archive(source, end)
+    with pytest.raises(Killed):
+        replace(opened.batch.logs, tell=dies).archive(source, end)
     [line] = told
     first = int(line.split()[1])
     assert 0 < first < 15, line

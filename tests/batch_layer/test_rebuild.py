@@ -44,22 +44,25 @@ def test_a_rebuild_under_traffic_reads_records_once_and_hands_over_equal_cells(d
     deployed.apply(**CATALOG)
     deployed.send("events", *(event(n) for n in range(300)))
     deployed.catch_up()
-    sent, kept = 300, dict[str, int]()
+    kept: dict[str, int] = {}
+    counted: list[int] = []
 
-    def traffic(place: str) -> None:
-        nonlocal sent
-        kept[place] = kept_in_spark(deployed)
+    def traffic(step: str) -> None:
+        kept[step] = kept_in_spark(deployed)
+        sent = 300 + 50 * len(counted)
         deployed.send("events", *(event(n) for n in range(sent, sent + 50)))
-        sent += 50
         deployed.catch_up()
+        counted.append(one(deployed.rows("SELECT events FROM totals"))[0])
 
     deployed.deployment.at = traffic
     batch = deployed.deployment.batch
-    deployed.deployment.at = lambda place: None  # the speed layer's own places are not the rebuild's
+    deployed.deployment.at = lambda step: None  # `traffic` runs the speed layer, whose steps are not the rebuild's
     proofs = batch.rebuild()
     assert {proof.view for proof in proofs} == {"hourly", "totals", "users", "clicks"}
     assert all(proof.cells > 0 and proof.differing == 0 for proof in proofs)
-    assert one(deployed.rows("SELECT events FROM totals")) == (sent,)
+    assert kept.keys() >= {"after seal", "after archive", "compute totals", "after go-live", "after hand-over"}
+    assert counted == [300 + 50 * turn for turn in range(1, len(counted) + 1)], "50 more records after every step"
+    assert one(deployed.rows("SELECT events FROM totals")) == (counted[-1],)
     assert [kept[f"compute {view}"] for view in ("clicks", "hourly", "totals", "users")] == [1, 1, 1, 1]
     assert kept["after go-live"] == 0
     deployed.check()

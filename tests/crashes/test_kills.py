@@ -327,6 +327,7 @@ def test_ctrl_c_while_spark_starts_is_no_error(deployed: Deployed, lamina: Comma
 
 INTERRUPTED_WHILE_SPARK_COMPUTES = """
 import os, signal, sys, threading, time
+from pyspark import SparkContext
 from lamina.cli import main
 
 def interrupt() -> None:
@@ -337,9 +338,10 @@ def interrupt() -> None:
             seen.add(frame.f_code.co_name)
             frame = frame.f_back
         return {"_collect_as_arrow", "load_stream"} <= seen
-    while not waits():
+    def computes() -> bool:
+        return bool(SparkContext._active_spark_context.statusTracker().getActiveStageIds())
+    while not (waits() and computes()):
         time.sleep(0.01)
-    time.sleep(1)
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(15)  # the watch for endless records would end it, too, but later
     os._exit(7)
@@ -368,12 +370,16 @@ def test_ctrl_c_ends_what_spark_computes_for_a_check(deployed: Deployed, lamina:
 SPARK_STOPS = """
 import sys, threading, time
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 from lamina.cli import main
 
+def runs() -> bool:
+    session = SparkSession._instantiatedSession
+    return session is not None and not session._jsparkSession.sharedState().activeStreamingQueries().isEmpty()
+
 def stop() -> None:  # as its master does that removes an application, or somebody on Spark's page
-    while SparkContext._active_spark_context is None:
+    while not runs():
         time.sleep(0.1)
-    time.sleep(3)
     SparkContext._active_spark_context._jsc.sc().stop()
 
 threading.Thread(target=stop, daemon=True).start()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -637,7 +638,7 @@ def test_a_view_that_many_read_all_the_time_forgets_its_older_sides(world: World
     for thread in threads:
         thread.start()
     try:
-        time.sleep(0.2)
+        until_read(world, len(threads))
         views.settle(world.database)
         assert "UNION ALL" in body(world, "counts"), "it is held all the time"
         assert patience.settle(world.database)
@@ -646,6 +647,17 @@ def test_a_view_that_many_read_all_the_time_forgets_its_older_sides(world: World
         for thread in threads:
             thread.join()
     assert "UNION ALL" not in body(world, "counts")
+
+
+def until_read(world: World, readers: int) -> None:
+    """Returns when so many sessions read `counts` at one moment."""
+    reads = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT c, pg_sleep%'"
+    deadline = time.monotonic() + 30
+    while True:
+        with world.database.begin() as connection:
+            if connection.exec_driver_sql(reads.replace("%", "%%")).scalar_one() == readers:
+                return
+        assert time.monotonic() < deadline, "no moment at which all read"
 
 
 def announce(connection: Connection, new: Sequence[View], catalog: Catalog) -> None:
@@ -674,11 +686,18 @@ def test_whoever_waits_for_a_query_holds_no_version_that_its_holder_may_need(
     with world.database.begin() as connection:
         progress.lock(connection, ["a"])
         other.start()
-        while not (waiting and world.database.is_blocked(waiting[0])):
-            time.sleep(0.01)
+        until_blocked(world, waiting)
         connection.execute(text("SET LOCAL lock_timeout = '300ms'"))
         versions.lock(connection)
     other.join()
+
+
+def until_blocked(world: World, sessions: Sequence[int]) -> None:
+    """Returns when the session that a thread puts into the list waits for a lock."""
+    deadline = time.monotonic() + 30
+    while not (sessions and world.database.is_blocked(sessions[0])):
+        assert time.monotonic() < deadline, "nothing waits for a lock"
+        time.sleep(0.01)
 
 
 class GivenUp(Exception):
@@ -883,28 +902,25 @@ def test_a_roll_back_to_what_reads_another_view_is_refused_where_that_has_change
     assert shown(world, "amounts") == before
 
 
-def test_a_roll_back_is_judged_again_where_another_came_before_it(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_roll_back_is_judged_again_where_another_came_before_it(world: World) -> None:
     world.change(many=MANY.replace("SELECT k", "SELECT k AS j").replace("FROM b", "FROM b WHERE n > 0"))
     world.change(many=MANY, allow_break=True)
     of_many(world)
-    lock, came = progress.lock, list[tuple[int, int]]()
+    sessions: list[int] = []
 
-    def late(connection: Connection, names: Iterable[str]) -> None:
-        if not came:
-            came.append((0, 0))
-            with world.database.begin() as other:
-                came.append(rollbacks.roll_back(other, "many"))
-        lock(connection, names)
+    def roll_back() -> None:
+        with world.database.begin() as connection:
+            sessions.append(session_of(connection))
+            rollbacks.roll_back(connection, "amounts")
 
-    monkeypatch.setattr(progress, "lock", late)
-    with (
-        pytest.raises(LaminaError, match="amounts cannot be rolled back alone: many changed since"),
-        world.database.begin() as connection,
-    ):
-        rollbacks.roll_back(connection, "amounts")
-    assert len(came) == 2
+    with ThreadPoolExecutor(1) as threads:
+        with world.database.begin() as other:
+            rollbacks.roll_back(other, "many")
+            late = threads.submit(roll_back)
+            until_blocked(world, sessions)
+            assert not late.done(), "it was judged, and waits for the other's lock"
+        with pytest.raises(LaminaError, match="amounts cannot be rolled back alone: many changed since"):
+            late.result()
 
 
 def test_a_view_has_the_indexes_that_it_asks_for_before_it_is_handed_over(world: World) -> None:
