@@ -1,4 +1,4 @@
-"""Who somebody is to Kafka's brokers: certificates of an authority of the tests' own, and tokens of an endpoint."""
+"""Identities for Kafka's brokers: certificates of the tests' own authority, and tokens of an endpoint."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Issuer:
         return f"{signed}.{_base64(self.key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
 
     def keys(self) -> str:
-        """What a broker reads: a JSON Web Key Set."""
+        """The JSON Web Key Set that a broker reads."""
         public = self.key.public_key().public_numbers()
         numbers = {"n": _base64(public.n.to_bytes(256)), "e": _base64(public.e.to_bytes(3))}
         return json.dumps({"keys": [{"kty": "RSA", "kid": "one", "use": "sig", "alg": "RS256", **numbers}]})

@@ -59,7 +59,7 @@ class Deployed:
 
     @property
     def prefix(self) -> str:
-        """What makes a topic's name the test's own."""
+        """The prefix that makes a topic's name the test's own."""
         return self.deployment.settings.postgres.rpartition("/")[2]
 
     def copied(self, example: Path, to: Path) -> Path:
@@ -124,7 +124,7 @@ class Deployed:
 
     @contextmanager
     def killed_at(self, step: str) -> Iterator[None]:
-        """What is done inside reaches this step, and ends there as by kill -9."""
+        """The block reaches this step, and dies there as by kill -9."""
 
         def die(reached: str) -> None:
             if reached == step:
@@ -155,7 +155,7 @@ class Deployed:
             return progress.read(connection, [source])
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """What a SELECT of the analyst gives."""
+        """The rows of the analyst's SELECT."""
         assert self.deployment.settings.analyst is not None
         connection = psycopg2.connect(self.deployment.settings.analyst, options="-c timezone=UTC")
         try:
@@ -167,7 +167,7 @@ class Deployed:
             connection.close()
 
     def owner(self, statement: str) -> list[tuple[Any, ...]]:
-        """What a statement of the database's owner gives."""
+        """The rows of a statement that the database's owner runs."""
         with self.deployment.database.begin() as connection:
             result = connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
             return [tuple(row) for row in result.all()] if result.returns_rows else []
@@ -192,7 +192,7 @@ def deployed(settings: Settings, spark: SparkSession, producer: KafkaProducer) -
 
 @dataclass(frozen=True)
 class Result:
-    """What a command printed and how it ended."""
+    """The output of a command and its exit code."""
 
     code: int
     out: str

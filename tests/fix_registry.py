@@ -58,7 +58,7 @@ class SchemaRegistry:
 
 
 def in_frame(id: int, rest: bytes) -> bytes:
-    """What a serializer of a registry writes: the frame, and what follows it."""
+    """The bytes that a registry's serializer writes: the frame, then the datum."""
     return b"\0" + id.to_bytes(4, "big") + rest
 
 
@@ -70,7 +70,7 @@ def framed(id: int, schema: dict[str, Any], record: dict[str, Any]) -> bytes:
 
 
 def url_at(port: int) -> str:
-    """Where a registry is asked."""
+    """The URL of a registry."""
     return f"http://127.0.0.1:{port}/apis/ccompat/v7"
 
 

@@ -89,7 +89,7 @@ def broker_properties(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def image_environment() -> dict[str, str]:
-    """What the Dockerfile sets for every container."""
+    """The environment that the Dockerfile sets for every container."""
     lines = [line.removeprefix("ENV ") for line in (REPOSITORY / "Dockerfile").read_text().splitlines()]
     pairs = [pair for line in lines if re.match(r"[A-Z_]+=", line) for pair in line.split()]
     return dict(pair.split("=", 1) for pair in pairs)
@@ -108,7 +108,7 @@ class Stack:
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def environment(self, service: str) -> dict[str, str]:
-        """What a service's container has, over what a process of this machine needs."""
+        """The environment of a service's container, over the one that a process of this machine needs."""
         here = {name: value for name, value in os.environ.items() if not name.startswith(("LAMINA_", "AIRFLOW_"))}
         image = image_environment() if self.services[service]["image"] == "lamina" else {}
         given = {**image, **self.services[service].get("environment", {})}
@@ -121,11 +121,11 @@ class Stack:
         }
 
     def command(self, service: str) -> list[str]:
-        """What its container runs."""
+        """The command of its container."""
         return [self._placed(service, str(word)) for word in self.services[service]["command"]]
 
     def health(self, service: str) -> list[str]:
-        """What says whether it is healthy."""
+        """The command of its health check."""
         kind, *words = self.services[service]["healthcheck"]["test"]
         assert kind == "CMD"
         return [self._placed(service, str(word)) for word in words]
@@ -155,7 +155,7 @@ class Stack:
         return Result(done.returncode, done.stdout, done.stderr)
 
     def log(self, service: str) -> Path:
-        """What a started service says."""
+        """The file that holds a service's output."""
         return self.home / "logs" / f"{service}.out"
 
     def start(self, service: str, *words: str, **over: str) -> None:
@@ -233,7 +233,7 @@ class Stack:
         return int(reached)
 
     def query(self, database: str, query: str) -> list[tuple[Any, ...]]:
-        """What a statement of a database's owner gives."""
+        """The rows of a statement that a database's owner runs."""
         role = "AIRFLOW_DATABASE_PASSWORD" if database == "airflow" else "LAMINA_PASSWORD"
         password = self.services["postgres"]["environment"][role]
         address = self.places["postgres:5432"]

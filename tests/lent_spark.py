@@ -22,7 +22,7 @@ from lamina.spark import sibling
 
 
 def lent(spark: SparkSession) -> Mapping[str, str]:
-    """What another process has to know to use this JVM."""
+    """The environment by which another process uses this JVM."""
     gateway = spark.sparkContext._gateway
     assert gateway is not None
     parameters = gateway.java_parameters

@@ -248,7 +248,7 @@ def assert_answered(deployed: Deployed, cases: Mapping[str, Case], selects: Mapp
 
 
 def wrong(deployed: Deployed, answers: Mapping[str, Case]) -> dict[str, tuple[Counter[Row], Counter[Row]]]:
-    """What is missing and what is surplus in the views, by the names of their SELECTs."""
+    """Missing and surplus rows of the views that differ, by the names of their SELECTs."""
     found = {}
     for name, case in answers.items():
         actual = comparable(deployed.rows(f"SELECT * FROM {view_name(name)}"))

@@ -50,7 +50,7 @@ def orders(count: int) -> list[dict[str, Any]]:
 
 
 def hours(records: list[dict[str, Any]]) -> Counter[Any]:
-    """How many orders of each hour and country."""
+    """The number of orders per hour and country."""
     return Counter(
         (datetime.fromtimestamp(each["placed"] / 1000, UTC).replace(minute=0, second=0), each["country"])
         for each in records

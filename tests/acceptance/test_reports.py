@@ -1,4 +1,4 @@
-"""What people report of other systems: their records, the views as an author writes them, and the right rows."""
+"""Problems reported of other systems: their records, the views as an author writes them, and the right rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Catalog:
 
     @property
     def prefix(self) -> str:
-        """What its names begin with in the catalog of all reports."""
+        """The prefix of its names in the catalog of all reports."""
         return f"r{self.report[:2]}{self.folder.removeprefix('catalog')}_"
 
     def sql(self) -> str:

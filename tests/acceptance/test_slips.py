@@ -105,7 +105,7 @@ def test_a_start_of_the_whole_stack_deploys_only_where_nothing_is_deployed(
 
 
 def answered(lamina: CommandLine, answer: str, *arguments: str) -> int:
-    """How a command ends at a terminal where a person types `answer`."""
+    """The exit code of a command at a terminal where a person types `answer`."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "lamina", *arguments]
     process = subprocess.Popen(

@@ -144,7 +144,7 @@ def _is_sql(piece: Sequence[str]) -> bool:
 
 
 def _ends(words: Sequence[str], first: int, tokens: Sequence[str]) -> set[int]:
-    """Where pieces end that begin at `first` and are somewhere in `tokens`."""
+    """The ends of all pieces that begin at `first` and occur in `tokens`."""
     ahead = [(first, start) for start in range(len(tokens))]
     reached = set(ahead)
     while ahead:
@@ -157,7 +157,7 @@ def _ends(words: Sequence[str], first: int, tokens: Sequence[str]) -> set[int]:
 
 
 def _matches(word: str, tokens: Sequence[str], first: int) -> Iterator[int]:
-    """Where that ends which a word of a way out stands for: the same token, or for a hole any in balanced brackets."""
+    """The ends of the tokens that a word stands for: the same token, or for a hole any tokens in balanced brackets."""
     if word.lower() == tokens[first].lower():
         yield first + 1
     if not _HOLE.fullmatch(word):

@@ -1,4 +1,4 @@
-"""What a table of change events costs: parsed once per micro-batch, one column per value and per order."""
+"""The cost of a table of change events: parsed once per micro-batch, one column per value and per order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is no join of a text with a number, and compiles."""
+"""Comparisons that look like a join of a text with a number, but are none, compile."""
 
 from __future__ import annotations
 

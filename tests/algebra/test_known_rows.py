@@ -1,4 +1,4 @@
-"""What the compiler proves of a view's rows: what no two share, what is never NULL, what may be added up."""
+"""The compiler proves of a view's rows which columns are unique, never NULL, or may be added up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each pass gives of the same views: SQL in, and out what the stage is, one file per pass."""
+"""The result of each pass for the same views: SQL goes in, the stage comes out, one file per pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a view retains, of a stream that it joins those records are kept that a kept record may meet, and no fewer."""
+"""A view that retains keeps every record of a joined stream that a kept record may meet."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def put(deployed: Deployed, numbers: range, later_ms: int = 0) -> None:
 
 
 def held(topic: str, kafka: str) -> int:
-    """How many records Kafka holds of a topic with one partition, whatever their offsets."""
+    """The number of records that Kafka holds of a topic with one partition, whatever their offsets."""
     at = TopicPartition(topic, 0)
     consumer = KafkaConsumer(bootstrap_servers=kafka)
     consumer.assign([at])
@@ -71,7 +71,7 @@ def test_a_table_equals_its_select_while_kafka_compacts_its_topic(deployed: Depl
 
 
 def counted(last: int) -> list[tuple[str, int, Decimal]]:
-    """What the view has to show after this update."""
+    """The rows that the view has to show after this update."""
     newest = {number % 7: number for number in range(1, last + 1)}
     left = [number for number in newest.values() if number % 5]
     return [

@@ -1,4 +1,4 @@
-"""What a receiver of OpenLineage events is told of an apply and a rebuild, and what they lose where there is none."""
+"""A receiver gets OpenLineage events of every apply and rebuild, and these lose nothing if there is no receiver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What grows with time is kept small, and a power cut takes nothing that anybody was told of."""
+"""Maintenance bounds everything that grows with time, and a power cut loses no record that was reported as archived."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What loads the cells of a rebuild is quick to start."""
+"""The Python workers that load a rebuild's cells start quickly."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ STEPS = (
     "after hand-over",
     "after retire",
 )
-"""Where a rebuild may die."""
+"""The steps at which a rebuild may die."""
 
 
 def test_a_rebuild_under_traffic_reads_records_once_and_hands_over_equal_cells(deployed: Deployed) -> None:
@@ -69,7 +69,7 @@ def test_a_rebuild_under_traffic_reads_records_once_and_hands_over_equal_cells(d
 
 
 def kept_in_spark(deployed: Deployed) -> int:
-    """How many results Spark keeps, to be read again."""
+    """The number of results that Spark caches."""
     return int(deployed.deployment.spark.sparkContext._jsc.getPersistentRDDs().size())
 
 

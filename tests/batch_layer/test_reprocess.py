@@ -155,7 +155,7 @@ def test_a_view_is_renamed_under_traffic_and_goes_on_with_its_cells(deployed: De
 def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
     deployed: Deployed, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What Spark needs seconds for, as it has not run it before, holds up no micro-batch then."""
+    """The first run of a statement takes Spark seconds; it holds up no micro-batch."""
     planned: list[frozenset[str]] = []
 
     class Noted(Plans):

@@ -88,7 +88,7 @@ class Docker:
         return said
 
     def container(self, service: str) -> dict[str, Any]:
-        """What Docker knows of a service's container."""
+        """Docker's description of a service's container."""
         name = self("ps", "--all", "--quiet", "--filter", f"label=com.docker.compose.service={service}").split()[0]
         found: dict[str, Any] = json.loads(self("inspect", name))[0]
         return found
@@ -218,7 +218,7 @@ def ingest(docker: Docker, total: int) -> None:
 
 
 def from_outside(docker: Docker) -> None:
-    """What a deployment offers to programs of its machine: a record by password, a row by TLS, the console."""
+    """A program of the machine sends a record by password, reads a row by TLS, and opens the console."""
     given = docker.variables
     producer = KafkaProducer(
         bootstrap_servers=f"localhost:{given['KAFKA_PORT']}",

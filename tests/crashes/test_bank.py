@@ -17,7 +17,7 @@ from tests.fix_lamina import CommandLine, Deployed, short_lived
 ACCOUNTS, OPENING, TRANSFERS = 40, 1_000, 400
 
 MOVED = "LATERAL VIEW stack(2, payer, -amount, payee, amount) m AS account, amount"
-"""What a transfer takes from one account, and gives to another."""
+"""The amount that a transfer takes from one account and gives to another."""
 
 BANK = f"""
     CREATE TABLE accounts (id INT PRIMARY KEY, branch STRING)
@@ -59,7 +59,7 @@ def transfer(deployed: Deployed, dice: random.Random) -> None:
 
 @contextlib.contextmanager
 def adding_up(deployed: Deployed) -> Iterator[Counter[tuple[object, ...]]]:
-    """What one client reads all the while, and how often; each read is one statement."""
+    """Counts the rows that a client reads inside the block; each read is one statement."""
     found: Counter[tuple[object, ...]] = Counter()
     ended = threading.Event()
     assert deployed.deployment.settings.analyst is not None

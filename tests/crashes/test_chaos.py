@@ -44,7 +44,7 @@ QUICK = (
     "backend_stopped",
     "database_dumped",
 )
-"""What starts no Spark."""
+"""Faults that start no Spark."""
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, SHOP, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one, short_lived
 
 ROUNDS = 5
-"""How often the speed layer is killed at random during a replay."""
+"""Kills of the speed layer, at random moments of one replay."""
 
 QUICKLY = 10.0
 """Seconds within which Ctrl-C ends a rebuild: 2 on an idle machine, and the one that runs the tests is busy."""
@@ -153,7 +153,7 @@ def test_a_rebuild_leaves_the_processors_to_the_speed_layer_and_both_to_postgres
 
 
 def _session_nice(pid: int) -> int | None:
-    """How far the session of a process stands back behind others (autogroup, sched(7)); None where that is unknown."""
+    """The niceness of a process's session (autogroup, sched(7)); None if it is unknown."""
     autogroup = Path(f"/proc/{pid}/autogroup")
     assert os.getsid(pid) == pid, "a session of its own"
     return int(autogroup.read_text().rpartition("nice ")[2]) if autogroup.exists() else None

@@ -1,4 +1,4 @@
-"""What the DAG files say, without running them."""
+"""The DAG files, read without running them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What Airflow makes of the files."""
+    """The DAGs that Airflow makes of the files."""
     done = subprocess.run(
         [sys.executable, "-c", DESCRIBE, DAGS],
         env={**os.environ, "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow"))},

@@ -141,7 +141,7 @@ def _the_speed_layer_outlives_spark_s_master(running: Stack) -> None:
 
 
 def _cluster(running: Stack) -> Any:
-    """What Spark's master says."""
+    """The state of the cluster, as Spark's master reports it."""
     with urllib.request.urlopen(f"http://{running.places['spark-master:8080']}/json/", timeout=20) as answer:
         return json.load(answer)
 
@@ -178,7 +178,7 @@ def _a_task_was_retried_alone_and_a_view_is_held_back(running: Stack, before: di
 
 
 def _log_of(stack: Stack, dag: str) -> str:
-    """What the tasks of a DAG have logged."""
+    """The log lines of a DAG's tasks."""
     files = (stack.home / "airflow" / "logs" / f"dag_id={dag}").rglob("*.log")
     return "".join(file.read_text() for file in files)
 
@@ -204,7 +204,7 @@ def _a_catalog_that_changed_is_reprocessed(running: Stack, catalog: Path) -> Non
 
 
 def _its_parts_are_those_of_the_deployment(running: Stack) -> None:
-    """What standalone started is what the deployment starts, is healthy by its checks, and knows its password."""
+    """Airflow's standalone processes are those of the deployment: healthy by its checks, with its password."""
     parts = [_title(process) for process in running.descendants("airflow-scheduler")]
     for service in ("airflow-api-server", "airflow-scheduler", "airflow-dag-processor"):
         program, part = running.command(service)
@@ -215,13 +215,13 @@ def _its_parts_are_those_of_the_deployment(running: Stack) -> None:
 
 
 def _token(running: Stack) -> str:
-    """What Airflow's server gives for the password of its user `admin`."""
+    """A token from Airflow's server for the password of its user `admin`."""
     password = running.services["airflow-init"]["environment"]["AIRFLOW_ADMIN_PASSWORD"]
     return str(_ask(running, "auth/token", {"username": "admin", "password": password})["access_token"])
 
 
 def _ask(running: Stack, path: str, body: object, token: str = "") -> Any:
-    """What Airflow's server answers."""
+    """The answer of Airflow's server."""
     request = urllib.request.Request(
         f"http://{running.places['airflow-api-server:8080']}/{path}",
         json.dumps(body).encode(),

@@ -63,7 +63,7 @@ CHARTS = "document.querySelectorAll('.dashboard-component-chart-holder')"
 
 
 def lamina(*words: str) -> str:
-    """What a command of Lamina prints."""
+    """The output of a command of Lamina."""
     command = [sys.executable, "-m", "lamina", *words]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 

@@ -1,4 +1,4 @@
-"""What docker-compose.yml says, without running it."""
+"""docker-compose.yml, read without running it."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ SETUP = MAKEFILE[MAKEFILE.index("\n$(SETUP): ") :]
 
 
 def steps(text: str, python: str) -> list[list[str]]:
-    """What Python runs: its words, but for folders and for what only changes where packages go."""
+    """The commands that Python runs, without folders and without options that only change where packages go."""
     found = re.findall(rf"(?<![\w/]){re.escape(python)} ([^|&;}}\n]*)", text)
     return [[word.rpartition("/")[2] for word in step.split() if word not in ("-m", "--system")] for step in found]
 

@@ -35,7 +35,7 @@ def text(file: str) -> str:
 
 
 def pods() -> dict[str, dict[str, Any]]:
-    """What runs in a pod, by the name of its resource."""
+    """The pods, by the names of their resources."""
     found = {}
     for each in resources():
         match each["kind"]:

@@ -1,4 +1,4 @@
-"""What docker-compose.yml runs that is not ours: Kafka and Postgres take its settings and answer its checks."""
+"""Kafka and Postgres take the settings of docker-compose.yml and answer its health checks."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ CREATE TABLE d AS SELECT k, kind, label, ok FROM (
   )
 ) WHERE nth = 1 AND NOT kafka_deleted AND NOT ends_deleted;
 """
-"""What counts of `r`, the tables of `joins.SOURCES`, and the versions of `t`, from their records."""
+"""The current rows of `r`, the tables of `joins.SOURCES`, and the versions of `t`, from their records."""
 
 
 @dataclass

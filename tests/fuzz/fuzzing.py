@@ -94,7 +94,7 @@ class Fuzzing:
         return chosen
 
     def summary(self) -> str:
-        """How many views there were, and why others were refused."""
+        """The number of views, and the reasons for which others were refused."""
         return (
             f"{self.ran} views ran, {self.differed} differed, DuckDB answered {self.duck.answered}, "
             f"Spark failed at {self.unanswered}, "
@@ -103,7 +103,7 @@ class Fuzzing:
 
 
 def rounds_to_noise(sql: str) -> bool:
-    """Does it ask Spark how a constant correlates or is distributed, a value with itself or one that is a group's key?
+    """True if it asks for a correlation or distribution of a constant, a value with itself, or a group's key.
 
     It says noise: the mean of equal values, merged from several partitions, may differ from them in its last digit.
     """
@@ -126,13 +126,13 @@ def without(rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:
 
 
 def needed(name: str, select: str, views: Mapping[str, str]) -> bool:
-    """Does a SELECT read a view, maybe through others?"""
+    """True if a SELECT reads a view, directly or through others."""
     named = set(re.findall(r"\bv\d+\b", select)) & set(views)
     return name in named or any(needed(name, views[other], views) for other in named)
 
 
 def reason(refused: Refused) -> str:
-    """Why a view was refused, without what is particular to it."""
+    """The reason for a refusal, without names and values of the view."""
     what = refused.what.partition("\n")[0].split(": ", 2)[-1]
     what = re.sub(r"(DECIMAL\(\d+,\d+\)|\d+)", "N", what)
     return re.sub(r"'[^']*'", "'…'", what)

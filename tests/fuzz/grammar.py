@@ -75,7 +75,7 @@ class Grammar(Values):
         return self.dice.choices([make for _, make in shapes], [weight for weight, _ in shapes])[0]()
 
     def relation(self) -> Query:
-        """What is read above an aggregation."""
+        """A relation that a query above an aggregation reads."""
         known = sorted(name for name, view in self.views.items() if any(exact(kind) for _, kind in view.columns))
         if known and self.chance(0.25):
             name = self.dice.choice(known)

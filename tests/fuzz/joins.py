@@ -34,10 +34,10 @@ SIDES: dict[str, tuple[tuple[str, Type], ...]] = {
     "t": (("k", INT), ("kind", STRING), ("label", STRING), ("rank", BIGINT), ("at", TIMESTAMP)),
     "d": (("k", INT), ("kind", STRING), ("label", STRING), ("ok", BOOLEAN)),
 }
-"""What is joined, and the columns of each that are used; few of them are alike, so that keys meet."""
+"""The relations that are joined, with the columns that are used; they have few different values, so that keys meet."""
 
 KEYS, KINDS = [1, 2, 3, -4, 0], ["a", "b", "", "ä"]
-"""What keys are: among those of `s`."""
+"""The values of keys, among those of `s`."""
 
 Columns = list[tuple[str, Type]]
 

@@ -22,7 +22,7 @@ from view_algebra import Catalog, View, compile_catalog
 
 Batches = Sequence[Sequence[Record]]
 UNANSWERED = "unanswered"
-"""What became of a SELECT at which Spark itself fails: a mistake of Spark's, and nothing to compare with."""
+"""The result of a SELECT at which Spark itself fails: a mistake of Spark's, with nothing to compare."""
 
 LARGE = 1e15
 """Doubles below it are compared to four digits after the point where more digits differ."""
@@ -86,7 +86,7 @@ def session(spark: SparkSession) -> SparkSession:
 
 
 def check(engines: Engines, duck: Duck, round_: Round) -> list[Finding]:
-    """What is wrong with the views of a round, each that raises found by halves."""
+    """The faults of a round's views; a view that raises is found by halving."""
     catalog = round_.catalog()
     try:
         _run(engines, catalog, round_.records)

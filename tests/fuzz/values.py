@@ -117,13 +117,13 @@ WORDS: dict[str, tuple[str, ...]] = {
     "unit": ("'hour'", "'day'", "'month'", "'week'", "'year'", "'minute'", "'quarter'"),
     "dateunit": ("'month'", "'year'", "'week'", "'quarter'"),
 }
-"""What a function takes that is known when a view is declared."""
+"""Arguments that have to be known when a view is declared."""
 
 LISTS = ("array", "comparable", "same", "plain", "printed", "listed", "scalars", "doubles", "times")
-"""What a function takes that is an array."""
+"""Arguments that are arrays."""
 
 ASKED = 0.12
-"""How many conditions on records ask other records."""
+"""The number of conditions on records that ask other records."""
 
 
 @dataclass
@@ -438,12 +438,12 @@ class Values:
 
 
 def exact(kind: Type) -> bool:
-    """Is it a scalar that is the same in whatever order it was computed?"""
+    """True for a scalar that does not depend on the order in which it was computed."""
     return not kind.nested and kind != ABOUT
 
 
 def _gives(row: Function, kind: Type) -> bool:
-    """May a function give a value of about this type?"""
+    """True if a function may give a value of about this type."""
     if isinstance(row.gives, Type):
         return row.gives.name == kind.name
     if row.gives == "common":

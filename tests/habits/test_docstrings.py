@@ -1,4 +1,4 @@
-"""What docstrings show is true, in the packages beside the algebra, which has its own test."""
+"""The examples in docstrings are true. (The algebra has a test of its own.)"""
 
 from __future__ import annotations
 

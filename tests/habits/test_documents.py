@@ -53,7 +53,7 @@ def lines_of_shell(text: str) -> Iterator[str]:
 
 
 def words_of_lamina(line: str) -> list[str]:
-    """What a line of shell gives to `lamina`, up to a comment or a pipe; nothing if it runs something else."""
+    """The arguments of `lamina` in a line of shell, up to a comment or a pipe; empty if it runs something else."""
     inner = re.search(r"\$\(lamina (.*?)\)", line)
     found = re.search(r"(?:^| )lamina ([a-z].*)", line)
     words = shlex.split(inner[1] if inner else found[1] if found else "", comments=True)

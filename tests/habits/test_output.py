@@ -1,4 +1,4 @@
-"""What is shown is what is there: every column, every character, and no work that ends as nobody reads."""
+"""Output shows every column and every character, and a command whose reader is gone ends quietly."""
 
 from __future__ import annotations
 

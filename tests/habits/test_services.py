@@ -80,7 +80,7 @@ def write(addresses: Addresses, number: int) -> None:
 
 
 def written(addresses: Addresses) -> tuple[list[int], list[int]]:
-    """What Postgres and Kafka hold."""
+    """The rows in Postgres and the records in Kafka."""
     with psycopg2.connect(addresses.postgres) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT number FROM written ORDER BY number")
         rows = [number for (number,) in cursor.fetchall()]

@@ -29,7 +29,7 @@ LOADED = {
     "lamina.receipts": {"sqlalchemy"},
     "serving_layer.change.registry": {"sqlalchemy"},
 }
-"""What is loaded by a command at its start, and what of the heavy packages that takes along."""
+"""The modules that a command loads at its start, and the heavy packages that come with them."""
 
 
 @pytest.mark.parametrize("module", LOADED)

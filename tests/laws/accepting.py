@@ -1,4 +1,4 @@
-"""Which expressions the compiler takes: asked of all at once, it compiles their source once."""
+"""The expressions that the compiler takes. All are compiled in one catalog, so their source is compiled once."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ class Engines:
             return ordered([tuple(row) for row in cursor.fetchall()])
 
     def differing(self, catalog: Catalog, batches: Mapping[str, Batches]) -> dict[str, str]:
-        """What differs, by view, when records have come in these micro-batches; every SELECT gives some rows."""
+        """The differences, by view, after these micro-batches; every SELECT gives some rows."""
         self.deploy(catalog)
         self.feed(catalog, batches)
         self.oracle(catalog, batches)
@@ -332,7 +332,7 @@ def same(expected: Sequence[Row], actual: Sequence[Row], rounding: float = 0) ->
 
 
 def told(view: View, expected: Sequence[Row], actual: Sequence[Row]) -> str:
-    """What differs, for a failure to tell: the columns, where rows can be paired."""
+    """The differences, as text for a failure: by column if rows can be paired."""
     pairs = zip(expected, actual, strict=False)
     names = [c.name for c in view.columns]
     wrong = {n: (x, y) for a, b in pairs for n, x, y in zip(names, a, b, strict=True) if not _same(x, y)}

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a SELECT is a line)
-"""What one engine holds and another cannot means the same in all places: the right rows, below, above and checked."""
+"""Values that only one engine can hold mean the same everywhere: in cells, above them, and in the check."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ OF_PRODUCTS: dict[str, list[Row]] = {
 def wrong_rows(
     engines: Engines, sql: str, records: Mapping[str, Sequence[Record]], right: Mapping[str, list[Row]]
 ) -> dict[str, str]:
-    """What is not right, by view: what is served, and what its SELECT gives."""
+    """The served and the selected rows of the views that differ."""
     catalog = compile_catalog({"edges.sql": sql})
     engines.deploy(catalog)
     engines.feed(catalog, {name: [some[:1], some[1:]] for name, some in records.items()})

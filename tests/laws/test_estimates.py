@@ -1,4 +1,4 @@
-"""What an estimate promises: how far off it may be."""
+"""An estimate is off by no more than it promises."""
 
 from __future__ import annotations
 

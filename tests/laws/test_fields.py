@@ -1,4 +1,4 @@
-"""What the fields of a record are read as: exactly what is written, or not at all."""
+"""A field is read as exactly the value that is written, or as none."""
 
 from __future__ import annotations
 

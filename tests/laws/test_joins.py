@@ -214,7 +214,7 @@ CREATE VIEW named AS SELECT l.a, t.id FROM l JOIN t FOR SYSTEM_TIME AS OF l.ts A
 
 
 def rows(engines: Engines, view: str, **records: list[Record]) -> list[Row]:
-    """What a view shows, of records that came one by one, the last source first: order does not matter."""
+    """A view's rows after its records came one by one, the last source first: order does not matter."""
     engines.deploy(SMALL)
     for source in reversed(records):
         engines.feed(SMALL, {source: [[each] for each in records[source]]})

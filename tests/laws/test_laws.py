@@ -66,7 +66,7 @@ def calls() -> list[tuple[str, str]]:
 
 
 FILTERED = ("count", "sum", "min", "max", "avg", "count_if", "bool_or", "bit_xor", "max_by")
-"""What a FILTER is tried with. For others it is the same condition on the same parts."""
+"""The aggregates that a FILTER is tried with. For others it is the same condition on the same parts."""
 
 FEW = ("x_big", "x_double", "x_money", "x_text")
 """The types with which aggregates are tried that keep several parts, or each value."""

@@ -1,4 +1,4 @@
-"""Which record of a key is the newest: by the log, by the source of a change event, or by event time.
+"""The newest record of a key: by the log, by the source of a change event, or by event time.
 
 Every case has a key of its own, and the first records of all cases are one micro-batch, the second ones the next.
 """
@@ -284,7 +284,7 @@ def in_turn(cases: Sequence[Sequence[Record]]) -> list[list[Record]]:
 
 
 def play(engines: Engines, batches: Mapping[str, Sequence[Sequence[Record]]]) -> Shown:
-    """What every view shows, which is what its SELECT gives."""
+    """The rows of every view, which equal its SELECT."""
     engines.deploy(CATALOG)
     engines.feed(CATALOG, batches)
     engines.oracle(CATALOG, batches)

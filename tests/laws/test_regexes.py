@@ -37,7 +37,7 @@ def expression(dice: random.Random, depth: int = 2) -> str:
 
 
 def calls(regex: str) -> list[str]:
-    """What may be asked with a regular expression."""
+    """The calls that take a regular expression."""
     if endless(regex) is not None:
         return []
     literal = "'" + regex.replace("\\", "\\\\") + "'"
@@ -52,7 +52,7 @@ def calls(regex: str) -> list[str]:
 
 
 def compare(engines: Engines, seed: int, count: int) -> tuple[int, list[str]]:
-    """How many calls were tried, and those whose values differ."""
+    """The number of calls that were tried, and those whose values differ."""
     dice = random.Random(seed)
     tried = list(dict.fromkeys(call for _ in range(count) for call in calls(expression(dice))))
     views = {f"v{start}": tried[start : start + 40] for start in range(0, len(tried), 40)}

@@ -1,4 +1,4 @@
-"""What is refused as Spark refuses it, Spark refuses."""
+"""Spark refuses every SELECT that the compiler refuses in its name."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def looked(seat: int, hour: int) -> Record:
 
 
 def test_an_update_of_the_key_takes_the_row_from_the_old_one(engines: Engines) -> None:
-    """What comes late changes what it is older than: the row of seat 1, which ann had left by then."""
+    """A late record changes only rows that it is newer than: not seat 1, which ann had already left."""
     seats = [
         taken("c", 1, "ann", after=("A", 1)),
         taken("u", 3, "ann", before=("A", 1), after=("A", 2)),

@@ -1,4 +1,4 @@
-"""What the compiler takes, Spark takes, and gives it the type that the compiler declared.
+"""Spark accepts every expression that the compiler accepts, with the type that the compiler declared.
 
 Spark would refuse the whole micro-batch, and stop the streams of every view over the source.
 """

@@ -1,4 +1,4 @@
-"""What a decoder makes of a datum is what Avro's own rules of resolution make of it for the declared columns."""
+"""A decoder reads a datum as Avro's own rules of resolution do for the declared columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `lamina ingest` and `lamina test` write for a source of another format than JSON."""
+"""The bytes that `lamina ingest` and `lamina test` write for sources of other formats than JSON."""
 
 from __future__ import annotations
 

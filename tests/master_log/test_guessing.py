@@ -48,13 +48,13 @@ def types(path: Path, most: int = 10_000) -> dict[str, str]:
 
 
 def declared(path: Path, **options: Any) -> tuple[Proposal, Source]:
-    """What is proposed for a file, and its source as the compiler reads it."""
+    """The declarations proposed for a file, and its source as the compiler reads it."""
     made = proposal(of_file(str(path), None)[1], "records", str(path), **options)
     return made, compile_catalog(made.files).sources["records"]
 
 
 def problems(path: Path, source: Source) -> list[str | None]:
-    """What the source will say of each record of a file."""
+    """The source's error for each record of a file."""
     with seekable(str(path), io.BytesIO()) as content:
         found = lines(content, str(path), format_of(str(path), None), Rules.of(source), LARGEST)
         strangers, told = Strangers(Rules.of(source).columns), []

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in.*ssl.SSLSoc
 """kafka-python leaves its sockets to the collector, which closes them as part of any of these tests."""
 
 USER, PASSWORD = "lamina", 'se"cr\\et'
-"""What would end a text of Java's login module, were it not quoted."""
+"""Characters that would end a text of Java's login module if they were not quoted."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def _replaced(files: tuple[str, str], by: tuple[str, str]) -> None:
 
 
 def _client_properties() -> str:
-    """What Kafka's own tools take to log in with."""
+    """The properties by which Kafka's own tools log in."""
     quoted = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
     jaas = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="{USER}" password="{quoted}";'
     jaas = jaas.replace("\\", "\\\\")

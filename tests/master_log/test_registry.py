@@ -1,4 +1,4 @@
-"""What a schema registry is asked, and what becomes of answers that are none of a registry."""
+"""The requests to a schema registry, and the handling of answers that no registry gives."""
 
 from __future__ import annotations
 

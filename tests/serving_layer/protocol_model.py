@@ -73,7 +73,7 @@ class Query(NamedTuple):
     held: Offsets
     """The end of the master log, as its last snapshot records it."""
     archived: Cells
-    """What the master log contains."""
+    """The content of the master log."""
     archiving: tuple[Archiving, ...]
     progress: Offsets
     fence: int
@@ -81,7 +81,7 @@ class Query(NamedTuple):
     token: int
     """The token of the running writer, 0 when it was told to stop."""
     position: Offsets
-    """Where the running writer plans its next micro-batch from: its checkpoint."""
+    """The offsets from which the running writer plans its next micro-batch: its checkpoint."""
     flight: tuple[Batch, ...]
 
 
@@ -126,7 +126,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """What the protocol relies on. Each rule can be taken away, and the promise then breaks."""
+    """The rules that the protocol relies on. Each can be taken away, and the promise then breaks."""
 
     range_starts_at_progress: bool = True
     """A commit applies its range only when it starts at progress."""
@@ -184,7 +184,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class World:
-    """How much there is of everything: the bounds that make the number of states finite."""
+    """The bounds that make the number of states finite."""
 
     log: Mapping[str, tuple[str, ...]]
     """For each query its partitions, one letter per offset: `r` a record, `x` none (the marker of a transaction).
@@ -200,26 +200,26 @@ class World:
     changed: str = ""
     """A version of a view that an apply computes beside the declared one, and moves the view to."""
     log_grows: bool = False
-    """Whether records appear one by one, or stand in the log from the start."""
+    """True if records appear one by one, False if all are in the log from the start."""
     flight: int = 1
-    """How many micro-batches a writer computes ahead of their commits."""
+    """The number of micro-batches that a writer computes ahead of their commits."""
     takeovers: Mapping[str, int] = field(default_factory=dict)
-    """How often a query is taken over, by a restarted writer or a leap."""
+    """The number of times that a restarted writer or a leap takes a query over."""
     rebuilds: int = 0
     leaps: str = ""
     """The query that may be leapt, if any."""
     archivers: int = 1
-    """How many archive runs can be under way at once, the dead ones included."""
+    """The number of archive runs at once, including dead ones."""
 
 
 @dataclass(frozen=True)
 class Exploration:
-    """What was found: all states, or the way to the first one that breaks the promise."""
+    """The result of an exploration: all states, or the way to the first one that breaks the promise."""
 
     states: int
     steps: int
     complete: int
-    """How many states have every record counted and what the newest rebuild built published."""
+    """The number of states in which every record is counted and the newest rebuild is published."""
     happened: frozenset[tuple[str, str]]
     """Each action that happened, with how it ended."""
     broken: str = ""
@@ -239,7 +239,7 @@ def put(items: tuple[T, ...], index: int, item: T) -> tuple[T, ...]:
 
 
 def at_most(left: Offsets, right: Offsets) -> bool:
-    """Whether `left` is nowhere beyond `right`."""
+    """True if `left` is nowhere beyond `right`."""
     return all(map(int.__le__, left, right))
 
 
@@ -325,12 +325,12 @@ class Model:
         return newest if self.rules.deletion_is_remembered else self.shown(query, newest)
 
     def shown(self, query: int, cells: Cells) -> Cells:
-        """What the author's SELECT shows of these cells."""
+        """The rows of the author's SELECT over these cells."""
         versions = self.versions_of_tables.get(query)
         return 0 if versions is not None and versions.get(cells, 0) % 2 == 0 else cells
 
     def selected(self, query: int, offsets: Offsets) -> Cells:
-        """What the author's SELECT shows of the records below these offsets, whatever the rules."""
+        """The rows of the author's SELECT over the records below these offsets, whatever the rules."""
         records, versions = self.below(query, offsets), self.versions_of_tables.get(query)
         if versions is None:
             return records
@@ -345,7 +345,7 @@ class Model:
         return tuple(sorted(v for v in fed if query in self.fed_by[v]))
 
     def complete(self, state: State) -> bool:
-        """Whether every record is counted and what the newest rebuild built is published."""
+        """True if every record is counted and the newest rebuild is published."""
         full = (tuple(map(len, partitions)) for partitions in self.world.log.values())
         return all(query.progress == end for query, end in zip(state.queries, full, strict=True)) and all(
             number == state.sealed for _, _, number in state.published
@@ -404,7 +404,7 @@ class Model:
         )
 
     def first_stage(self, version: str, query: int) -> str:
-        """What a part is when its generation is opened: there, or cut and not there yet."""
+        """The first stage of a part of a newly opened generation: there, or cut and not there yet."""
         return BUILDING if self.rules.cut_locks_every_query or query == self.fed_by[version][0] else CUT
 
     def retired(self, generation: Generation) -> Generation:

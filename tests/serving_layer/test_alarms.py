@@ -1,4 +1,4 @@
-"""What needs attention is told, and nothing else is."""
+"""An alarm is raised for everything that needs attention, and for nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is held back is handed over by its name, and nothing beside it that was not checked with it."""
+"""A view that was held back is handed over by its name, alone or with views that were checked with it."""
 
 from __future__ import annotations
 

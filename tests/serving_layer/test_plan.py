@@ -1,4 +1,4 @@
-"""What a changed catalog would do, where no database is needed to tell."""
+"""The plan of a changed catalog, as far as no database is needed."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ STATES = {
     JOIN_OF_A_TABLE: 5_802,
     LEAP_OF_A_TABLE: 11_047,
 }
-"""How many states each world has, at least: a model that lost an action would hold for nothing."""
+"""The least number of states of each world: a model that lost an action would hold for nothing."""
 
 BREAKS_IN = {
     "range_starts_at_progress": STREAM,

@@ -1,4 +1,4 @@
-"""What a reader can do to others: nothing that they would notice."""
+"""A reader can do nothing that others would notice."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ AGAINST_THE_OTHERS = [
     "ALTER ROLE analyst IN DATABASE {here} SET statement_timeout = 0",
     "ALTER ROLE analyst IN DATABASE {here} SET default_transaction_read_only = off",
 ]
-"""What Postgres lets anybody do who logs in as `analyst`."""
+"""Statements that Postgres allows to anybody who logs in as `analyst`."""
 
 
 def test_settings_that_a_reader_gave_the_shared_login_are_an_alarm_and_reset(world: World, services: Services) -> None:
@@ -508,7 +508,7 @@ def test_a_prepared_statement_that_names_its_columns_outlives_a_change_of_the_vi
 def test_a_cursor_that_pauses_in_a_transaction_is_ended_and_one_that_is_held_is_not(
     world: World, services: Services
 ) -> None:
-    """What docs/reading.md says of both."""
+    """docs/reading.md describes both."""
     install(world.database, limits=Limits(idle_in_transaction_session_timeout="50ms"))
     url = services.database_url(str(world.database.url.database), "analyst")
     series = "SELECT i FROM generate_series(1, 3) AS i"

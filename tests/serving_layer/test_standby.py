@@ -62,7 +62,7 @@ class Pair:
 
     @property
     def log(self) -> Path:
-        """What the standby says."""
+        """The standby's log."""
         return self.home / "logs" / "standby.log"
 
     def copy(self) -> None:

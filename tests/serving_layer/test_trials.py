@@ -30,7 +30,7 @@ def begun(world: World, **files: str) -> None:
 
 
 def found(world: World, **files: str) -> dict[str, int]:
-    """How many rows fail each check that is run before these files would be deployed."""
+    """The number of rows that fail each check that runs before these files are deployed."""
     catalog = compile_catalog({**world.files, **{f"{name}.sql": sql for name, sql in files.items()}})
     with world.database.begin() as connection:
         trial = trials.of_catalog(connection, registry.planned(connection, catalog), [])

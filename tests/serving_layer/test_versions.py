@@ -64,7 +64,7 @@ def body(world: World, view: str) -> str:
 
 
 def left(world: World) -> dict[str, int]:
-    """How much there is of everything that a version leaves behind."""
+    """The number of everything that a version leaves behind."""
     asked = {
         "tables": "pg_class WHERE relkind = 'r' AND relnamespace IN ('cells'::regnamespace, 'realtime'::regnamespace)",
         "cell tables": "lamina.cell_table",

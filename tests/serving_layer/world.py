@@ -126,7 +126,7 @@ class World:
         return Offsets({at: len(log) for at, log in self.log.items() if at.topic == query})
 
     def progress(self, query: str) -> Offsets:
-        """What Postgres says."""
+        """Progress, read from Postgres."""
         with self.database.begin() as connection:
             return progress.read(connection, [query])
 
@@ -196,7 +196,7 @@ class World:
             generations.hand_over(connection, {view: id})
 
     def cells(self, connection: Connection, name: str, table: str) -> Cells:
-        """What is in a table of cells of the tables' name `name`."""
+        """The rows of the table of cells named `name`."""
         found = self._table(name)
         columns = ", ".join(f'"{column.name}"' for column in (*found.keys, *(p.column for p in found.partials)))
         rows = connection.execute(text(f"SELECT {columns} FROM {table}")).all()
@@ -237,7 +237,7 @@ class World:
 
 
 def landing(to: Offsets, queries: Iterable[str], tails: Tails | None = None) -> dict[str, tuple[Offsets, Tails]]:
-    """Where a leap lands, by query: each reads the topic of its name."""
+    """The landing point of a leap, by query: each reads the topic of its name."""
     return {name: (Offsets({at: end for at, end in to.items() if at.topic == name}), tails or {}) for name in queries}
 
 
@@ -274,7 +274,7 @@ def assert_invariant(world: World) -> None:
 
 
 def shown(world: World, view: str) -> list[tuple[object, ...]]:
-    """What an analyst reads, sorted."""
+    """The rows that an analyst reads, sorted."""
     with world.database.snapshot() as connection:
         rows = connection.execute(text(f"SELECT * FROM analytics.{view}")).all()
     return sorted((tuple(row) for row in rows), key=repr)

@@ -1,4 +1,4 @@
-"""What runs was compiled when it was deployed: another Lamina, which compiles otherwise, goes on with it."""
+"""The layers run the texts that were deployed, even if another version of Lamina would compile others."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_view_is_fed_by_the_parse_that_its_version_is_named_by(deployed: Deplo
 
 
 def test_a_stream_whose_events_are_known_is_read_as_it_was_by_views_that_come_later(deployed: Deployed) -> None:
-    """Where the older Lamina found a record bad that this one takes, its id is not known."""
+    """An older Lamina may have found a record bad that this one takes: then its id is not known."""
 
     def older(catalog: Catalog) -> Catalog:
         sales = catalog.sources["sales"]

@@ -44,7 +44,7 @@ def sent_at(deployed: Deployed, milliseconds: int, *values: dict[str, object], p
 
 
 def told(deployed: Deployed) -> tuple[int, int]:
-    """How many duplicates there were, and how many conflicts."""
+    """The numbers of duplicates and of conflicts."""
     found = one(deployed.owner("SELECT duplicates, conflicts FROM lamina.query"))
     return found[0], found[1]
 

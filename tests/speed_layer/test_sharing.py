@@ -56,7 +56,7 @@ def hurried() -> float:
 
 
 def shared_by(deployed: Deployed, sources: int) -> bool:
-    """Do so many sources share the one run that there is?"""
+    """True if so many sources share the only run."""
     names = list(runs(deployed).values())
     return len(names) == 1 and f"-and-{sources - 1}-more" in names[0]
 
@@ -239,7 +239,7 @@ def test_a_commit_that_waits_for_a_lock_keeps_no_run_from_ending(deployed: Deplo
 
 
 def waiting_for(connection: Connection) -> int:
-    """How many sessions wait for this one."""
+    """The number of sessions that wait for this one."""
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
     return int(connection.exec_driver_sql(waiting).scalar_one())
 

@@ -1,4 +1,4 @@
-"""What a micro-batch costs: good records are read from Kafka once, and the JSON of each is parsed once."""
+"""A micro-batch reads each good record from Kafka once, and parses its JSON once."""
 
 from __future__ import annotations
 
