@@ -22,7 +22,7 @@ def schema(**fields: Any) -> dict[str, Any]:
     return {"type": "record", "name": "order", "fields": [{"name": n, "type": kind} for n, kind in fields.items()]}
 
 
-def test_records_whose_schema_the_registry_lacked_count_once_it_is_asked_again(
+def test_records_whose_schema_was_missing_count_after_the_registry_is_asked_again(
     deployed: Deployed, lamina: CommandLine, tmp_path: Path
 ) -> None:
     registry = started(deployed.deployment.settings.home)

@@ -123,7 +123,7 @@ def answered(lamina: CommandLine, answer: str, *arguments: str) -> int:
     return process.wait(60)
 
 
-def test_records_that_nobody_counts_yet_are_told_beside_the_answer(here: Here, tmp_path: Path) -> None:
+def test_an_answer_comes_with_the_number_of_records_not_yet_counted(here: Here, tmp_path: Path) -> None:
     records = tmp_path / "events.jsonl"
     records.write_text('{"country": "FR"}\n' * 1_500)
     here("ingest", "events", str(records))
@@ -167,7 +167,7 @@ def test_a_wait_that_is_long_says_what_it_waits_for(monkeypatch: pytest.MonkeyPa
     assert len(said) == quick, "who does not wait is told nothing"
 
 
-def test_fields_that_a_stream_does_not_declare_are_told_with_what_they_may_mean(here: Here, tmp_path: Path) -> None:
+def test_undeclared_fields_of_a_stream_are_reported_with_the_columns_they_may_mean(here: Here, tmp_path: Path) -> None:
     assert here("status", "--json").stdout.count('"undeclared": []') == 1
     lines = ['{"Country": "FR", "n": 1}', '{"country": "FR", "payload": {"usr": {"id": 1}}}', "no JSON", '{"n": 2}']
     (tmp_path / "events.jsonl").write_text("\n".join(lines * 30))
@@ -187,7 +187,7 @@ def test_fields_that_a_stream_does_not_declare_are_told_with_what_they_may_mean(
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def test_nobody_reads_what_is_said_and_nothing_is_wrong(tmp_path: Path) -> None:
+def test_a_command_ends_well_if_nobody_reads_its_output(tmp_path: Path) -> None:
     catalog = str(REPOSITORY / "examples" / "online_retail")
     command = shlex.join([sys.executable, "-m", "lamina", "explain", "revenue", "--catalog", catalog])
     for line in (f"{command} | true", f"{command} >&-"):
@@ -277,7 +277,7 @@ def test_plan_exits_3_for_what_an_option_of_apply_allows_and_1_for_what_none_doe
     here("apply", "--catalog", refused, "--allow-break", "--prune", code=1)
 
 
-def test_what_a_topic_does_not_do_is_told_by_plan_and_by_apply(here: Here) -> None:
+def test_plan_and_apply_warn_of_partitions_and_retention_of_existing_topics(here: Here) -> None:
     declared = {"hourly": HOURS, "places": PLACES}
     more = here.catalog("more", events=EVENTS.replace("'partitions' = '2'", "'partitions' = '3'"), **declared)
     keeps = "exists with 2 partitions and keeps them: 'partitions' = '3' only counts if `lamina apply` creates"

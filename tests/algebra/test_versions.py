@@ -25,7 +25,7 @@ BASE = version("CREATE VIEW v AS SELECT a, count(*) AS c, sum(n) AS s FROM s GRO
         "CREATE VIEW v AS SELECT x.a, count(*) AS c, sum(x.n) AS s FROM s AS x GROUP BY x.a",
     ],
 )
-def test_what_only_final_says_changes_no_version(view: str) -> None:
+def test_a_change_of_final_alone_changes_no_version(view: str) -> None:
     assert version(view) == BASE
 
 
@@ -38,7 +38,7 @@ def test_what_only_final_says_changes_no_version(view: str) -> None:
         "CREATE VIEW v AS SELECT a, count(*) AS c, sum(n) FILTER (WHERE a = 'x') AS s FROM s GROUP BY a",
     ],
 )
-def test_what_the_cells_hold_changes_the_version(view: str) -> None:
+def test_a_change_of_the_cells_changes_the_version(view: str) -> None:
     assert version(view) != BASE
 
 

@@ -78,7 +78,7 @@ def kinds(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return sorted((each["job"]["name"], each["eventType"]) for each in events)
 
 
-def test_a_receiver_is_told_of_every_view_that_an_apply_or_a_rebuild_computes(deployed: Deployed) -> None:
+def test_a_receiver_gets_an_event_of_every_view_that_an_apply_or_a_rebuild_computes(deployed: Deployed) -> None:
     with receiving() as receiver:
         told = send_to(deployed, receiver.url)
         deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY, places=PLACES)

@@ -20,7 +20,7 @@ from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 
-def test_a_log_whose_metadata_a_power_cut_tore_goes_back_and_takes_the_records_again(deployed: Deployed) -> None:
+def test_a_log_with_metadata_torn_by_a_power_cut_steps_back_and_archives_again(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     opened, warehouse = deployed.deployment, Path(deployed.deployment.settings.warehouse)
     source = opened.deployed().sources["events"]
@@ -99,7 +99,7 @@ def test_sources_without_a_view_are_never_due(deployed: Deployed) -> None:
     assert [each.view for each in batch.rebuild(["totals", "totals"])] == ["totals"], "named twice, rebuilt once"
 
 
-def test_maintenance_drops_what_dead_rebuilds_left_and_passes_over_a_log_that_is_not_there(deployed: Deployed) -> None:
+def test_maintenance_drops_leftovers_of_dead_rebuilds_and_ignores_a_missing_log(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     opened = deployed.deployment
     id = opened.batch.seal()

@@ -96,7 +96,7 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
     assert "cannot be the name of a preview" in refused
 
 
-def test_a_source_with_a_new_column_is_previewed_and_what_failed_leaves_nothing(deployed: Deployed) -> None:
+def test_a_new_column_can_be_previewed_and_a_failed_preview_leaves_nothing(deployed: Deployed) -> None:
     deployed.apply(events=CATALOG["events"], totals=CATALOG["totals"])
     deployed.send("events", *({**event(n), "device": f"d{n}"} for n in range(20)))
     deployed.catch_up()

@@ -161,7 +161,7 @@ def test_a_request_to_begin_that_is_repeated_begins_once(deployed: Deployed) -> 
     batch.abandon(leap)
 
 
-def test_a_leap_that_died_while_it_sealed_is_begun_anew_by_the_request_repeated(deployed: Deployed) -> None:
+def test_a_repeated_request_restarts_a_leap_that_died_while_sealing(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     batch = deployed.deployment.batch
     with deployed.deployment.database.begin() as connection:
@@ -394,7 +394,7 @@ def test_a_leap_heals_a_speed_layer_that_was_down_for_long(deployed: Deployed, k
     deployed.check()
 
 
-def test_a_leap_shows_bad_records_when_it_lands_and_leaves_out_views_that_are_dropped_meanwhile(
+def test_a_leap_shows_bad_records_when_it_lands_and_skips_views_dropped_meanwhile(
     deployed: Deployed,
 ) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS, hourly=HOURLY, users=USERS)
@@ -602,7 +602,7 @@ def test_a_stream_that_feeds_no_view_leaps_too(
     deployed.check()
 
 
-def test_a_stream_without_a_view_lands_where_it_is_archived_and_the_table_of_its_topic_at_its_cut(
+def test_a_leap_lands_a_stream_without_views_at_its_archived_end_and_its_table_at_the_cut(
     deployed: Deployed,
 ) -> None:
     table = OTHERS["others"].replace("x BIGINT", "x BIGINT PRIMARY KEY").replace("TABLE others", "TABLE named")

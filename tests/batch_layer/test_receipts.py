@@ -82,7 +82,7 @@ def test_a_receipt_is_verified_after_records_rebuilds_and_a_rollback(deployed: D
     assert json.loads(first["places"])["made_of"].keys() == {"hourly"}
 
 
-def test_what_a_view_says_of_the_time_is_checked_and_verified_at_the_time_of_its_snapshot(deployed: Deployed) -> None:
+def test_a_view_that_reads_the_clock_is_checked_and_verified_at_its_snapshots_time(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, lately=LATELY, ages=AGES)
     deployed.send("events", *(event(n) for n in range(60)))
     deployed.catch_up()

@@ -85,7 +85,7 @@ BY_DAY = f"""
 """
 
 
-def test_of_streams_joined_within_a_time_those_records_are_kept_that_a_kept_one_may_meet(deployed: Deployed) -> None:
+def test_a_join_within_a_time_keeps_every_record_that_a_kept_record_may_meet(deployed: Deployed) -> None:
     first = datetime.combine(datetime.now(UTC).date() - timedelta(days=3), datetime.min.time(), UTC)
     deployed.apply(orders=ORDERS, payments=PAYMENTS, paid=PAID, by_day=BY_DAY)
     with deployed.deployment.database.begin() as connection:  # they were deployed ten days ago

@@ -48,7 +48,7 @@ def written(deployed: Deployed, lamina: CommandLine, **files: str) -> str:
     return str(lamina.folder)
 
 
-def test_an_apply_that_stands_still_names_view_and_record_and_holds_no_micro_batch_up(
+def test_a_stalled_apply_names_view_and_record_and_delays_no_micro_batch(
     deployed: Deployed, impatient: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = written(deployed, impatient, matching=MATCHING.format(ENDLESS))
@@ -80,9 +80,7 @@ def announced(deployed: Deployed) -> bool:
         return bool(versions.to_prepare(connection, "a"))
 
 
-def test_a_check_that_stands_still_has_an_answer_for_every_other_view(
-    deployed: Deployed, impatient: CommandLine
-) -> None:
+def test_a_stalled_check_still_answers_for_every_other_view(deployed: Deployed, impatient: CommandLine) -> None:
     longest = "CREATE VIEW a_longest AS SELECT k, max(a) AS a, max({}) AS found FROM a GROUP BY k;".format(
         "CASE WHEN length(a) < 10000 THEN length(a) END"
     )

@@ -80,7 +80,7 @@ def test_a_record_is_bad_for_a_source_and_forgotten_with_it(deployed: Deployed) 
     assert bad_records(deployed) == [of_stream, *of_table]
 
 
-def test_a_table_over_the_topic_of_an_old_stream_begins_where_kafka_does_and_the_stream_loses_nothing(
+def test_a_table_added_to_an_old_topic_begins_at_kafkas_first_record_and_the_stream_keeps_its_own(
     deployed: Deployed, kafka_admin: KafkaAdminClient
 ) -> None:
     deployed.apply(stream=STREAM)
@@ -105,7 +105,7 @@ def test_a_table_over_the_topic_of_an_old_stream_begins_where_kafka_does_and_the
     deployed.check()
 
 
-def test_what_a_stream_has_not_archived_is_not_given_up_for_a_table_that_begins_later(
+def test_a_table_that_begins_later_makes_its_stream_give_up_no_unarchived_record(
     deployed: Deployed, kafka_admin: KafkaAdminClient
 ) -> None:
     deployed.apply(stream=STREAM)

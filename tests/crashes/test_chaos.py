@@ -88,7 +88,7 @@ def test_no_fault_is_seen_in_any_snapshot(
     deployment.close()
 
 
-def test_a_speed_layer_that_starts_waits_for_kafka_and_one_that_is_stopped_does_not_wait_for_postgres(
+def test_a_starting_speed_layer_waits_for_kafka_and_a_stopping_one_not_for_postgres(
     apart: Embedded, spark_of_run: SparkSession, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     there = _there(apart, settings)

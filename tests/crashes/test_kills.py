@@ -239,7 +239,7 @@ def test_ctrl_c_ends_a_query_that_postgres_computes(deployed: Deployed, lamina: 
     deployed.until(lambda: not computes(), "Postgres has stopped")
 
 
-def test_what_postgres_computes_is_cancelled_in_the_connections_of_every_command(deployed: Deployed) -> None:
+def test_a_cancel_reaches_the_statements_of_every_connection_of_a_command(deployed: Deployed) -> None:
     later = threading.Timer(0.5, cancel)
     later.start()
     with (

@@ -210,7 +210,7 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     fragile.check()
 
 
-def test_records_that_were_read_ahead_and_are_lost_before_their_micro_batch_are_not_counted(
+def test_records_read_ahead_and_lost_before_their_micro_batch_are_not_counted(
     fragile: Deployed, broker: OwnBroker
 ) -> None:
     deployment, topic, followed = fragile.deployment, fragile.topic("events"), 0

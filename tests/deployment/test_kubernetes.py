@@ -87,7 +87,7 @@ def test_a_mounted_volume_is_there() -> None:
             assert named in claims | maps, name
 
 
-def test_the_keys_of_object_storage_reach_whoever_runs_spark_and_no_password_an_executor() -> None:
+def test_object_storage_keys_reach_every_spark_process_and_no_password_reaches_an_executor() -> None:
     secrets = {
         name: {each["secretRef"]["name"] for each in pod["containers"][0].get("envFrom", ()) if "secretRef" in each}
         for name, pod in pods().items()

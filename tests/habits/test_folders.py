@@ -28,7 +28,7 @@ def process(parent: Path) -> tuple[subprocess.Popen[str], Path]:
     return started, Path(started.stdout.readline().strip())
 
 
-def test_what_killed_processes_left_goes_at_the_next_start_and_what_others_use_stays(tmp_path: Path) -> None:
+def test_a_start_removes_leftovers_of_killed_processes_and_keeps_files_in_use(tmp_path: Path) -> None:
     (tmp_path / "4711" / "blockmgr").mkdir(parents=True)  # of a version that named them by its process
     (living, used), (killed, left) = process(tmp_path), process(tmp_path)
     assert not (tmp_path / "4711").exists()

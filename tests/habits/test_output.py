@@ -1,4 +1,4 @@
-"""Output shows every column and every character, and a command whose reader is gone ends quietly."""
+"""Output shows every column and every character, and a command goes on when nobody reads its narration."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_narration_that_nobody_reads_ends_no_work() -> None:
     assert (ran.returncode, ran.stdout) == (0, "done\n")
 
 
-def test_a_folder_that_cannot_be_read_is_no_empty_one_and_what_is_hidden_is_not_read(
+def test_an_unreadable_folder_is_not_taken_for_an_empty_one_and_hidden_files_are_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     views, hidden = tmp_path / "views", tmp_path / ".ipynb_checkpoints"

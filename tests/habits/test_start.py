@@ -39,7 +39,7 @@ def test_a_command_starts_without_the_packages_that_few_commands_need(module: st
     assert HEAVY.intersection(done.stdout.split()) == LOADED[module]
 
 
-def test_a_command_that_works_on_a_deployment_loads_the_compiler_and_the_layers_only_where_it_uses_them() -> None:
+def test_a_command_loads_the_compiler_and_the_layers_only_if_it_uses_them() -> None:
     code = "import sys, lamina.deployment; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {"view_algebra.compile", "batch_layer", "speed_layer"}.isdisjoint(done.stdout.split())

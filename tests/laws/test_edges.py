@@ -210,7 +210,7 @@ OF_TIMES: dict[str, list[Row]] = {
 }
 
 
-def test_a_time_beyond_the_calendar_is_null_where_it_is_made_and_an_infinity_is_after_every_time(
+def test_a_computed_time_beyond_the_calendar_is_null_and_an_infinity_is_after_every_time(
     engines: Engines,
 ) -> None:
     found = wrong_rows(engines, TIMES, {"o": ORDERS, "l": VERSIONS}, OF_TIMES)
@@ -248,7 +248,7 @@ OF_TEXTS: dict[str, list[Row]] = {
 }
 
 
-def test_a_text_that_no_postgres_holds_is_replaced_before_anything_is_made_of_it(engines: Engines) -> None:
+def test_a_text_that_postgres_cannot_hold_is_replaced_before_it_is_computed_with(engines: Engines) -> None:
     texts = [
         {"id": 1, "j": '{"a": "x\\u0000"}', "h": "00", "n": 0, "u": "%00"},
         {"id": 2, "j": '{"a": "x\\ufffd"}', "h": "ff", "n": 256, "u": "%ff"},
@@ -297,7 +297,7 @@ CREATE VIEW small AS SELECT k, max(size(sequence(x, y))) AS n FROM ends WHERE y 
 """
 
 
-def test_a_sequence_has_the_same_elements_everywhere_if_the_condition_that_bounds_it_wraps_around(
+def test_a_sequence_whose_bounding_condition_overflows_has_the_same_elements_everywhere(
     engines: Engines,
 ) -> None:
     least, most = -(2**31), 2**31 - 1

@@ -204,7 +204,7 @@ def test_only_the_part_of_a_nested_value_that_cannot_be_read_is_null(engines: En
         assert row.kafka_bad_fields == (None if why is None else NULLED + why)
 
 
-def test_what_is_decoded_is_null_if_it_cannot_be_and_a_second_reading_leaves_it_as_it_is(engines: Engines) -> None:
+def test_an_undecodable_datum_is_null_and_reading_it_again_changes_nothing(engines: Engines) -> None:
     declared = source(
         "'on_bad_field' = 'null', 'epoch' = 'ms'", "i INT, ts TIMESTAMP, day DATE, times ARRAY<TIMESTAMP>"
     )

@@ -60,7 +60,7 @@ def plain(kind: str) -> str:
     return kind.replace(" ", "").replace("`", "").upper()
 
 
-def test_an_expression_that_is_taken_is_one_that_spark_takes_with_the_same_type(engines: Engines) -> None:
+def test_spark_takes_every_expression_that_the_compiler_takes_with_the_same_type(engines: Engines) -> None:
     engines.oracle(compile_catalog({"types.sql": source()}), {})
     views = accepted(source(), expressions(), of="s")
     taken = [(each, view.columns[0].spark) for each, view in views.items()]

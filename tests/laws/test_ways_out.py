@@ -93,7 +93,7 @@ def records(count: int, seed: int) -> list[dict[str, object]]:
     ]
 
 
-def test_the_select_that_is_printed_for_distinct_values_over_rows_is_what_the_refused_one_means(
+def test_the_select_printed_for_distinct_values_over_rows_gives_the_refused_selects_rows(
     engines: Engines,
 ) -> None:
     given = records(60, 3)

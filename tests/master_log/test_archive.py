@@ -126,7 +126,7 @@ class Asked:
         return {0: self.known}
 
 
-def test_records_that_came_when_their_source_was_declared_otherwise_are_read_by_their_schemas(
+def test_records_of_an_earlier_declaration_are_read_by_the_schemas_they_were_written_with(
     spark: SparkSession, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
     schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
@@ -395,7 +395,7 @@ def test_a_log_reaches_back_to_a_lower_start_in_one_step(
     assert log.archive(source, at[6], brokers).records == 1
 
 
-def test_what_is_held_survives_compaction_and_expired_snapshots_and_a_roll_back_archives_again(
+def test_the_archived_end_survives_compaction_and_expiry_and_a_rollback_archives_again(
     spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
     source = opened(log, new_source(), brokers)
@@ -433,7 +433,7 @@ def files_of(settings: Settings, source: Source) -> set[str]:
     return {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file() and each.suffix != ".crc"}
 
 
-def test_maintenance_keeps_the_records_and_what_is_held_and_no_more_files_than_they_need(
+def test_maintenance_keeps_the_records_and_the_archived_end_in_as_few_files_as_needed(
     settings: Settings,
     spark: SparkSession,
     log: MasterLog,
@@ -476,7 +476,7 @@ def test_a_record_that_retention_removed_is_no_record_that_cannot_be_read(
     assert unreadable(spark, brokers, source, whole, frozenset()) is None
 
 
-def test_maintenance_beside_an_archive_run_that_it_does_not_know_of_denies_nothing_that_this_holds(
+def test_maintenance_during_an_unnoticed_archive_run_keeps_the_offsets_that_it_archived(
     log: MasterLog,
     brokers: Brokers,
     new_source: NewSource,

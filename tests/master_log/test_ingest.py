@@ -77,7 +77,7 @@ ORDERS = "id BIGINT, TOWN STRING, buyer STRUCT<name: STRING, tags: ARRAY<STRUCT<
 
 
 @pytest.mark.parametrize("on_bad", ["refuse", "quarantine"])
-def test_a_field_that_is_not_declared_refuses_the_file_until_it_is_told_to_let_it_go(
+def test_an_undeclared_field_refuses_the_file_unless_unknown_fields_are_ignored(
     tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, on_bad: Literal["refuse", "quarantine"]
 ) -> None:
     source = new_source(columns=ORDERS)
@@ -130,7 +130,7 @@ def test_an_interrupted_file_goes_on_where_it_stopped(
     assert len(contents(source.topic)) == 2_000
 
 
-def test_a_file_that_is_interrupted_while_it_is_looked_at_says_that_nothing_was_sent(
+def test_an_ingest_interrupted_while_it_reads_the_file_says_that_nothing_was_sent(
     tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
@@ -469,7 +469,7 @@ def test_records_are_keyed_by_the_unique_columns_or_those_asked_for(
         ingest(two, "-", brokers, file_format="jsonl", stdin=io.BytesIO(JSON[0]), key_by=("nothing",))
 
 
-def test_a_record_of_a_megabyte_is_sent_where_the_topic_takes_it_and_told_where_it_does_not(
+def test_a_record_of_a_megabyte_is_sent_or_refused_by_the_limit_of_its_topic(
     brokers: Brokers, new_source: NewSource, contents: Contents
 ) -> None:
     large = b'{"kind": "%s"}' % (b"x" * 1_000_000)

@@ -53,7 +53,7 @@ def heard(world: World, ago: str) -> None:
     sql(world, f"UPDATE lamina.heartbeat SET heard_at = {AGO} '{ago}' WHERE query = 'a'")
 
 
-def test_a_topic_that_kafka_does_not_answer_for_is_told_once_nothing_was_counted_for_a_while(world: World) -> None:
+def test_an_unanswered_topic_is_reported_once_nothing_was_counted_for_a_while(world: World) -> None:
     for ago, expected in (("5 s", 0), ("80 s", 1)):
         long_ago = LONG_AGO.replace("80 s", ago)
         sql(world, f"UPDATE lamina.query SET {long_ago}")
@@ -126,7 +126,7 @@ def test_a_view_is_as_fresh_as_its_oldest_source_and_unknown_until_each_was_coun
     assert behind() == {"sums": 40, "counts": 40, "both": 90}
 
 
-def test_a_view_that_misses_its_freshness_target_is_told_with_how_often_it_met_it(world: World) -> None:
+def test_an_alarm_about_a_missed_freshness_target_says_how_often_it_was_met(world: World) -> None:
     wanted = {"counts": "1 minute", "both": "1 minute", "sums": "5 seconds"}
     files = {
         f"{name}.sql": world.files[f"{name}.sql"].replace(" AS", f" TBLPROPERTIES ('fresh_within' = '{span}') AS", 1)
@@ -192,7 +192,7 @@ def test_a_writer_is_gone_that_was_not_heard_of_for_long(world: World) -> None:
     assert told(world) == [], "it has ended in order"
 
 
-def test_a_query_whose_history_an_apply_still_computes_is_read_by_nobody_and_no_alarm(world: World) -> None:
+def test_a_query_whose_history_is_still_computed_is_not_read_and_raises_no_alarm(world: World) -> None:
     with world.database.begin() as connection:
         queries.create(connection, "later", "later", empty("id-later", "later"))
         connection.execute(text(f"UPDATE lamina.query SET {LONG_AGO} WHERE name = 'later'"))
@@ -346,7 +346,7 @@ def test_what_kafka_may_drop_before_it_is_archived_is_told(world: World) -> None
     assert "cleanup.policy" in compacted
 
 
-def test_what_kafka_is_about_to_drop_for_its_size_before_it_is_archived_is_told(world: World) -> None:
+def test_an_alarm_warns_of_unarchived_records_that_kafka_is_about_to_drop_for_size(world: World) -> None:
     gigabyte = replace(WEEK, milliseconds=None, bytes=1_000_000_000)
     world.append("a", 0, *[("x", each) for each in range(10)])
     world.advance("a")
@@ -407,7 +407,7 @@ def test_records_that_retention_removed_are_told_with_what_became_of_them(world:
         )
 
 
-def test_deletions_of_a_table_that_kafka_may_drop_before_they_are_archived_are_told(world: World) -> None:
+def test_an_alarm_warns_that_kafka_may_drop_a_tables_deletions_before_they_are_archived(world: World) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
     sql(world, """UPDATE lamina.compiled SET texts = jsonb_set(texts, '{kind}', '"table"') WHERE name = 'a'""")
@@ -483,7 +483,7 @@ def test_a_source_that_is_declared_again_begins_anew(world: World) -> None:
         assert connection.execute(text("SELECT count(*) FROM lamina.quarantine")).scalar() == 0
 
 
-def test_a_topic_that_was_created_anew_is_not_shared_with_its_source_of_before(world: World) -> None:
+def test_a_recreated_topic_is_not_shared_with_its_previous_source(world: World) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
     files = world.files | {
@@ -545,7 +545,7 @@ def test_records_wait_that_progress_has_not_reached_for_some_seconds(world: Worl
         assert (done, kept) == (reached, waiting), ends
 
 
-def test_what_waits_for_a_speed_layer_that_fell_silent_is_not_caught_up_with(world: World) -> None:
+def test_a_wait_for_the_speed_layer_says_if_it_is_silent_or_gone(world: World) -> None:
     for ago, said in (
         ("1 s", "the speed layer is catching up"),
         ("12 s", "the speed layer has said nothing for 12 s (`lamina status` names its process)"),

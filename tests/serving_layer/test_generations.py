@@ -400,7 +400,7 @@ def test_a_batch_view_of_which_a_part_is_missing_is_not_complete(world: World) -
         world.go_live(new)
 
 
-def test_a_roll_back_beside_a_retirement_never_publishes_a_retired_generation(world: World) -> None:
+def test_a_rollback_during_a_retirement_never_publishes_a_retired_generation(world: World) -> None:
     new = world.open("sums")
     world.load(new)
     world.go_live(new)

@@ -205,7 +205,7 @@ def test_a_reader_whose_select_runs_is_named(world: World, services: Services) -
     assert "has been running a SELECT for " in str(holder)
 
 
-def test_a_view_that_a_reader_holds_is_renewed_when_it_is_free_and_nobody_waits(
+def test_a_view_held_by_a_reader_is_renewed_once_it_is_free_and_nobody_waits(
     world: World, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database_module, "PATIENCE_SECONDS", 0.5)

@@ -47,7 +47,7 @@ def retire_what_is_wrong(world: World) -> None:
 
 
 @pytest.mark.parametrize("noted", [True, False])
-def test_wrong_missing_and_surplus_cells_are_overwritten_and_a_roll_back_brings_them_back(
+def test_wrong_missing_and_surplus_cells_are_overwritten_and_a_rollback_restores_them(
     world: World, noted: bool
 ) -> None:
     world.append("a", 0, ("wrong", 1), ("missing", 1), (None, 1), ("right", 1))

@@ -35,7 +35,7 @@ def test_a_view_that_another_spark_computed_goes_on_and_is_named() -> None:
     assert "its cells were computed by Spark 3.5.0, and this is Spark " in change.effect
 
 
-def test_a_table_that_an_older_lamina_deployed_and_did_not_read_is_read_from_now_on() -> None:
+def test_a_table_that_an_older_lamina_deployed_without_reading_is_read_now() -> None:
     catalog = compile_catalog({"users.sql": USERS})
     unread = replace(catalog.sources["users"], parse="SELECT 'as streams are read' AS it")
     changes = compare(Catalog(sources={"users": unread}, views={}), catalog, Known())
@@ -66,7 +66,7 @@ def actions(before: Catalog, after: Catalog) -> dict[str, str]:
     return {f"{c.kind} {c.name}": c.action for c in compare(before, after, Known(counted)) if c.action != "nothing"}
 
 
-def test_a_source_that_another_lamina_reads_otherwise_goes_on_while_no_view_of_it_is_computed() -> None:
+def test_a_source_that_a_newer_lamina_parses_differently_goes_on_until_a_view_of_it_is_computed() -> None:
     older = read_by_an_older_lamina(compile_catalog(FILES), "events")
     kept = {"source events": "keep", "view sums": "keep", "view both": "keep"}
     assert actions(older, compile_catalog(FILES)) == kept
@@ -98,7 +98,7 @@ def test_sources_that_share_a_view_are_read_anew_together() -> None:
     }
 
 
-def test_a_stream_whose_ids_an_older_lamina_claimed_is_read_as_it_was_by_new_views_too() -> None:
+def test_new_views_read_a_stream_by_the_parse_with_which_an_older_lamina_claimed_its_ids() -> None:
     files = {"events.sql": EVENTS.replace("n BIGINT", "n BIGINT, UNIQUE (k)"), "sums.sql": SUMS}
     older = read_by_an_older_lamina(compile_catalog(files), "events")
     commented = {**files, "events.sql": files["events.sql"].replace("n BIGINT", "n BIGINT COMMENT 'so many'")}
@@ -109,7 +109,7 @@ def test_a_stream_whose_ids_an_older_lamina_claimed_is_read_as_it_was_by_new_vie
         assert changed.views["sums"].version != compile_catalog({**files, "sums.sql": SUMS}).views["sums"].version
 
 
-def test_a_stream_whose_ids_an_older_lamina_claimed_is_not_declared_otherwise() -> None:
+def test_a_stream_whose_ids_an_older_lamina_claimed_keeps_its_declaration() -> None:
     """It would be read otherwise in two ways, and by one of them what was bad might be good."""
     files = {"events.sql": EVENTS.replace("n BIGINT", "n BIGINT, UNIQUE (k)"), "sums.sql": SUMS}
     older = read_by_an_older_lamina(compile_catalog(files), "events")
@@ -233,7 +233,7 @@ def test_a_view_that_is_new_to_history_is_computed_before_it_is_served() -> None
     assert (at_once.action, at_once.effect) == ("create", "served at once")
 
 
-def test_beside_a_rename_a_view_that_is_new_to_history_waits_unless_one_that_is_served_reads_it() -> None:
+def test_next_to_a_rename_a_new_view_waits_for_its_history_and_no_served_view_may_read_it() -> None:
     most = "CREATE VIEW most AS SELECT max(n) AS n FROM events;"
     renamed = SUMS.replace("VIEW sums", "VIEW summed TBLPROPERTIES ('renamed_from' = 'sums')")
     assert renamed != SUMS
@@ -264,7 +264,7 @@ def test_what_others_read_is_never_dropped() -> None:
     assert [change.action for change in compare(before, NOTHING, known)] == ["drop", "refuse"]
 
 
-def test_a_view_that_goes_and_comes_under_another_name_is_told_how_its_cells_stay() -> None:
+def test_plan_suggests_a_rename_for_a_view_that_returns_under_another_name() -> None:
     changes = planned(sums=SUMS.replace("VIEW sums", "VIEW added"), total=TOTAL.replace("sums", "added"))
     line = "TBLPROPERTIES ('renamed_from' = 'sums')"
     assert changes["sums"].effect.endswith(f"to keep the cells under that name, declare it with {line}")

@@ -179,7 +179,7 @@ def test_a_preview_that_is_dropped_leaves_nothing_and_others_go_on(world: World)
         drop(world, "dev")
 
 
-def test_a_preview_is_neither_dropped_nor_made_again_beside_an_apply_that_may_move_to_its_cells(world: World) -> None:
+def test_a_preview_is_neither_dropped_nor_rebuilt_while_an_apply_may_move_to_its_cells(world: World) -> None:
     preview(world, "dev", counts=BY_KEY)
     with rebuilds.in_one_process(world.database):
         ready = world.begin_change(sums=POSITIVE, counts=BY_KEY)

@@ -317,7 +317,7 @@ def test_a_reader_cannot_take_the_locks_of_a_rebuild_and_of_the_archive(world: W
         assert not connection.execute(text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")).scalar_one()
 
 
-def test_an_interrupt_in_the_statement_that_takes_a_lock_is_an_interrupt_and_leaves_no_lock(world: World) -> None:
+def test_an_interrupt_during_the_statement_that_takes_a_lock_leaves_no_lock(world: World) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 

@@ -70,7 +70,7 @@ def test_a_view_that_takes_the_old_name_has_cells_of_its_own(world: World) -> No
     assert shown(world, "summed") == [(3, 7)]
 
 
-def test_the_same_select_under_the_old_name_later_meets_no_table_of_the_renamed_view(world: World) -> None:
+def test_a_new_view_under_the_old_name_finds_no_table_of_the_renamed_view(world: World) -> None:
     begun(world)
     rename(world)
     ready = world.begin_change(again=FILES["counts.sql"])

@@ -44,7 +44,7 @@ def reason(id: str, schemas: Schemas) -> str:
     return str(raised.value)
 
 
-def test_an_id_that_the_registry_lacked_has_a_schema_for_those_who_ask_again(world: World) -> None:
+def test_an_id_that_the_registry_lacked_gets_its_schema_when_asked_again(world: World) -> None:
     schemas = schemas_of(world.database, {"1": LONG})
     assert schemas.learn("t", 0, ["1", "2"]) == {0: {"1": LONG, "2": None}}
     now = schemas_of(world.database, {"1": TEXT, "2": TEXT})
@@ -70,7 +70,7 @@ def test_a_producer_of_random_ids_fills_no_table_and_hides_no_schema(world: Worl
     assert schemas.learn("t", 1, ["3000000000"])[1] == {"3000000000": LONG}
 
 
-def test_a_schema_that_another_process_finds_after_it_was_decided_changes_nothing(world: World) -> None:
+def test_a_schema_found_by_another_process_after_the_decision_changes_nothing(world: World) -> None:
     schemas = schemas_of(world.database, {})
     schemas.learn("t", 0, ["5", *map(str, range(2_000_000_000, 2_000_001_000))])
     known = schemas.of("t")

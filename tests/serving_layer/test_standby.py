@@ -204,7 +204,7 @@ def asked(port: int, path: str, form: str | None = None) -> http.client.HTTPResp
     return browser.getresponse()
 
 
-def test_a_standby_that_lags_is_an_alarm_here_and_there_and_so_is_a_slot_without_one(pair: Pair, world: World) -> None:
+def test_a_lagging_standby_and_an_unused_slot_raise_alarms_on_both_servers(pair: Pair, world: World) -> None:
     def told_by(database: Database) -> list[str]:
         with database.snapshot() as opened:
             return alarms.alarms(opened, {}, Limits(after=0.5))
@@ -276,7 +276,9 @@ def test_a_hand_over_ends_a_long_snapshot_on_a_standby_unless_it_gives_feedback(
     assert select(pair.settings.reader(), SUMS)[1] == shown(world, "sums")
 
 
-def test_a_change_of_version_ends_who_reads_its_old_cells_and_misleads_nobody(pair: Pair, world: World) -> None:
+def test_a_change_of_version_ends_readers_of_its_old_cells_and_shows_them_no_wrong_row(
+    pair: Pair, world: World
+) -> None:
     pair.start(hot_standby_feedback="on")
     refused: list[LaminaError] = []
 

@@ -137,9 +137,7 @@ def test_the_side_that_is_not_published_is_not_read(world: World, database: str)
     assert of_before != of_after
 
 
-def test_a_column_of_another_type_is_refused_until_it_is_allowed_and_older_snapshots_say_so(
-    world: World, database: str
-) -> None:
+def test_a_changed_column_type_needs_consent_and_older_snapshots_get_an_error(world: World, database: str) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
     ready = world.begin_change(counts=RETYPED)
@@ -174,7 +172,7 @@ def test_views_on_top_are_made_again_with_their_rights_and_comments(world: World
     assert shown(world, "total") == [(None, None)]
 
 
-def test_a_view_that_is_dropped_after_it_was_made_is_made_again_with_its_rights(world: World, database: str) -> None:
+def test_a_dropped_analysts_view_is_created_again_with_its_rights(world: World, database: str) -> None:
     """It comes first, since it reads the stream now; what it was before reads the view that is dropped after it."""
     world.change(alpha="CREATE VIEW alpha AS SELECT c FROM counts WHERE c > 0;")
     world.append("a", 0, ("x", 1), ("y", 2))
@@ -262,7 +260,7 @@ def test_what_analysts_build_in_a_schema_of_their_own_gives_way(world: World, se
     analyst.close()
 
 
-def test_a_version_that_is_kept_is_returned_to_with_live_data_and_left_again_at_once(world: World) -> None:
+def test_a_rollback_to_a_kept_version_shows_live_data_and_can_be_undone_at_once(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
     world.change(counts=BY_KEY)
@@ -340,7 +338,7 @@ def test_the_way_back_by_apply_shows_nothing_that_was_rolled_back_from(world: Wo
         assert lookup.published(connection)["counts"] == first
 
 
-def test_what_is_applied_again_after_a_roll_back_and_a_rebuild_is_rolled_back_again(world: World) -> None:
+def test_a_version_applied_again_after_a_rollback_and_a_rebuild_can_be_rolled_back_again(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
     first = world.files["counts.sql"]
@@ -412,7 +410,7 @@ def test_a_roll_back_that_a_view_on_top_could_not_follow_is_refused(world: World
     assert shown(world, "total") == [(0, None)]
 
 
-def test_a_roll_back_to_another_source_is_refused_where_a_view_on_top_would_be_taken_for_one_of_this(
+def test_a_rollback_to_another_source_is_refused_if_a_view_on_top_would_mistake_it(
     world: World,
 ) -> None:
     world.files["total.sql"] = TOTAL
@@ -541,7 +539,7 @@ def move(world: World, connection: Any, ready: dict[str, int]) -> None:
     registry.apply(connection, world.files, world.catalog, {}, allow_break=True, ready=ready)
 
 
-def test_what_is_only_read_otherwise_is_served_at_once_with_the_views_on_top(world: World) -> None:
+def test_a_change_of_final_alone_is_served_at_once_with_the_views_on_top(world: World) -> None:
     world.files["total.sql"] = TOTAL
     with world.database.begin() as connection:
         world.apply(connection)
@@ -563,7 +561,7 @@ OF_RECORDS = "CREATE VIEW total AS SELECT count(*) AS c, sum(n) AS s FROM a;"
 @pytest.mark.parametrize(
     "declared", [(TOTAL, OF_RECORDS), (OF_RECORDS, TOTAL)], ids=["gets cells", "has none any more"]
 )
-def test_a_view_is_read_as_it_was_in_an_older_snapshot_also_where_it_gets_or_loses_cells(
+def test_an_older_snapshot_reads_the_old_view_even_if_the_view_gains_or_loses_cells(
     world: World, database: str, declared: tuple[str, str]
 ) -> None:
     world.files["total.sql"] = declared[0]
@@ -586,7 +584,7 @@ def test_a_view_is_read_as_it_was_in_an_older_snapshot_also_where_it_gets_or_los
     assert shown(world, "total") == [(4, 7)]
 
 
-def test_a_view_that_still_has_an_older_side_is_read_in_every_snapshot_through_a_second_move_below_it(
+def test_a_view_with_an_older_side_is_readable_in_every_snapshot_during_a_second_move(
     world: World, database: str
 ) -> None:
     world.files["total.sql"] = TOTAL
@@ -670,7 +668,7 @@ def open_versions(connection: Connection, new: Sequence[View], catalog: Catalog)
 
 
 @pytest.mark.parametrize("step", [announce, open_versions])
-def test_whoever_waits_for_a_query_holds_no_version_that_its_holder_may_need(
+def test_a_session_that_waits_for_a_query_holds_no_lock_on_versions(
     world: World, step: Callable[[Connection, Sequence[View], Catalog], None]
 ) -> None:
     catalog = compile_catalog({**world.files, "counts.sql": BY_KEY})
@@ -783,7 +781,7 @@ def test_a_query_that_a_dead_apply_made_begins_at_the_first_record_in_another_ca
         world.apply(connection)
 
 
-def test_a_dead_apply_is_not_gone_on_with_where_its_source_reads_another_topic(world: World) -> None:
+def test_a_dead_apply_is_not_resumed_if_its_source_reads_another_topic(world: World) -> None:
     id, catalog = left_by_a_dead_apply(world, "c")
     batch = BatchLayer(world.database, Brokers("nowhere:0"), pytest.fail, pytest.fail, "no address")
     source = replace(catalog.sources["c"], topic="d")
@@ -816,7 +814,7 @@ def test_a_view_that_another_is_computed_through_is_not_rolled_back_alone() -> N
     assert list(rollbacks.of_views_above(catalog.views["sums"], catalog)) == []
 
 
-def test_a_version_that_is_computed_through_another_view_is_returned_to_only_over_the_same() -> None:
+def test_a_rollback_to_a_version_computed_through_a_view_needs_that_same_view() -> None:
     """Nothing in its cells says so: only that its SELECT would be another version now."""
     before = through(1)
     old = versions.Version(before.views["newest"], before.sources)
@@ -839,7 +837,7 @@ def beside_a_table(least: int, city: str = "STRING") -> Catalog:
     )
 
 
-def test_a_version_that_joins_a_table_is_returned_to_only_while_the_table_is_the_same() -> None:
+def test_a_rollback_to_a_version_that_joins_a_table_needs_the_same_table() -> None:
     before = beside_a_table(1)
     assert before.views["amounts"].version != beside_a_table(2).views["amounts"].version
     assert before.views["amounts"].fed_by == {"events"}

@@ -94,7 +94,7 @@ def upgraded(deployed: Deployed) -> None:
     assert deployed.rows("SELECT * FROM largest") == [("NL", 2, 8)]
 
 
-def test_what_an_older_lamina_compiled_goes_on_where_only_other_texts_differ(deployed: Deployed) -> None:
+def test_a_view_of_an_older_lamina_goes_on_if_only_texts_outside_its_cells_differ(deployed: Deployed) -> None:
     def older(catalog: Catalog) -> Catalog:
         totals, largest = catalog.views["totals"], catalog.views["largest"]
         (table,) = totals.cell_tables
@@ -119,7 +119,7 @@ def test_what_an_older_lamina_compiled_goes_on_where_only_other_texts_differ(dep
     assert table.partial_inputs[0].spark.startswith("("), "one version is computed in one way"
 
 
-def test_a_view_that_is_declared_otherwise_is_not_taken_for_one_that_is_compiled_so(deployed: Deployed) -> None:
+def test_a_changed_declaration_is_not_mistaken_for_a_changed_compilation(deployed: Deployed) -> None:
     deploy_by_an_older_lamina(deployed, sales=SALES, totals=TOTALS)
     other = TOTALS.replace("sum(amount)", "max(amount)")
     files = {**deployed.files, "totals.sql": other}
@@ -162,7 +162,7 @@ def test_a_view_is_fed_by_the_parse_that_its_version_is_named_by(deployed: Deplo
     deployed.check()
 
 
-def test_a_stream_whose_events_are_known_is_read_as_it_was_by_views_that_come_later(deployed: Deployed) -> None:
+def test_later_views_read_a_unique_stream_by_the_declaration_its_ids_were_claimed_with(deployed: Deployed) -> None:
     """An older Lamina may have found a record bad that this one takes: then its id is not known."""
 
     def older(catalog: Catalog) -> Catalog:

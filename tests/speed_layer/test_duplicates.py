@@ -148,7 +148,7 @@ def test_the_least_copy_counts_in_a_rebuild_where_the_live_one_came_first(deploy
     deployed.check()
 
 
-def test_what_comes_again_after_the_horizon_is_corrected_by_the_next_rebuild(deployed: Deployed) -> None:
+def test_a_duplicate_after_the_horizon_is_corrected_by_the_next_rebuild(deployed: Deployed) -> None:
     deployed.apply(payments=WITHIN_AN_HOUR, **VIEWS)
     minutes = 60_000
     for partition in range(3):
@@ -174,7 +174,7 @@ def test_what_comes_again_after_the_horizon_is_corrected_by_the_next_rebuild(dep
     deployed.check()
 
 
-def test_ids_of_before_a_horizon_was_declared_are_forgotten_with_the_last_of_them(deployed: Deployed) -> None:
+def test_ids_claimed_before_a_horizon_was_declared_are_forgotten_together(deployed: Deployed) -> None:
     deployed.apply(payments=PAYMENTS, **VIEWS)
 
     def every_partition(id: int) -> None:
@@ -264,7 +264,7 @@ def test_events_at_random_count_once(deployed: Deployed) -> None:
 
 
 @pytest.mark.parametrize(("kind", "other_kind", "bad"), [("INT", "STRING", "a text"), ("STRING", "INT", "a\0b")])
-def test_a_stream_only_gains_columns_so_that_no_bad_record_becomes_one_whose_copies_are_not_known(
+def test_a_unique_stream_only_gains_columns_so_that_no_bad_record_becomes_an_unknown_copy(
     deployed: Deployed, kind: str, other_kind: str, bad: str
 ) -> None:
     noted = PAYMENTS.replace("amount BIGINT,", f"amount BIGINT, note {kind},")

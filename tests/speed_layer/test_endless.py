@@ -54,7 +54,7 @@ def stopped(deployed: Deployed, name: str) -> str:
     return str(why)
 
 
-def test_a_record_that_computes_for_ever_holds_no_other_source_up_and_is_named_and_skipped(
+def test_a_record_that_never_finishes_computing_delays_no_other_source_and_can_be_skipped(
     deployed: Deployed, lamina: CommandLine
 ) -> None:
     deployed.apply(a=SOURCES.format("a"), b=SOURCES.format("b"))

@@ -30,7 +30,7 @@ BEYOND_MICROSECONDS = -9_300_000_000_000_000
 """Milliseconds, as Kafka counts them: no BIGINT of microseconds, as Spark counts them, holds so many."""
 
 
-def test_a_record_that_spark_cannot_read_is_named_and_everything_goes_on_once_it_is_skipped(
+def test_a_record_that_spark_cannot_read_is_named_and_its_query_resumes_after_a_skip(
     deployed: Deployed, kafka_admin: KafkaAdminClient
 ) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS)
@@ -67,7 +67,7 @@ def test_a_record_that_spark_cannot_read_is_named_and_everything_goes_on_once_it
         deployment.skip(source, 1, 5, "too late")
 
 
-def test_who_stood_at_a_record_that_cannot_be_read_is_told_when_it_is_gone_and_goes_on_behind_it(
+def test_a_query_stuck_on_an_unreadable_record_resumes_when_kafka_drops_it(
     deployed: Deployed, kafka_admin: KafkaAdminClient
 ) -> None:
     deployed.apply(events=ONE_PARTITION, totals=TOTALS)

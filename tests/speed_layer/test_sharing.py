@@ -167,7 +167,7 @@ def test_a_topic_that_no_broker_answers_for_holds_no_other_up(
     assert records(deployed, "a", "b", "c") == [10, 10, 10]
 
 
-def test_a_partition_that_gets_another_leader_stops_no_source_and_all_go_on_together(
+def test_a_new_leader_of_a_partition_stops_no_source_and_all_stay_in_one_run(
     deployed: Deployed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     apply(deployed, "a", "b", "c")

@@ -340,7 +340,7 @@ def test_a_topic_that_is_another_one_by_now_is_refused(deployed: Deployed) -> No
     assert deployed.rows("SELECT events FROM totals") == [(1,)]
 
 
-def test_a_topic_that_is_created_anew_under_a_running_query_is_never_counted(deployed: Deployed) -> None:
+def test_a_topic_recreated_under_a_running_query_is_never_counted(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     topic, brokers = deployed.topic("events"), deployed.deployment.brokers
 

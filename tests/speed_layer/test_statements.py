@@ -58,7 +58,7 @@ def test_records_whose_ids_are_asked_for_are_read_once(spark: SparkSession) -> N
     assert read.value == RECORDS
 
 
-def test_a_copy_of_a_counted_event_is_in_no_cell_though_cells_are_computed_while_it_is_looked_up(
+def test_a_duplicate_found_while_cells_are_computed_is_counted_in_none_of_them(
     spark: SparkSession,
 ) -> None:
     def find(ids: pa.Table) -> Found:
