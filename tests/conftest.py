@@ -19,16 +19,23 @@ LONGEST = (
     "dags/test_dag_runs.py",
     "deployment/test_services.py",  # over the same Postgres
     "laws/test_views.py",
-    "crashes/test_lost_tails.py",
-    "crashes/test_chaos.py",
-    "batch_layer/test_stalls.py",
-    "speed_layer/test_endless.py",
     "acceptance/test_reports.py",
-    "acceptance/test_demo.py",
+    "master_log/test_object_storage.py",
+    "crashes/test_bank.py",
     "acceptance/test_join_cases.py",
+    "crashes/test_kills.py",
+    "crashes/test_chaos.py",
+    "speed_layer/test_endless.py",
+    "acceptance/test_demo.py",
+    "batch_layer/test_rebuild.py",
+    "crashes/test_lost_tails.py",
+    "batch_layer/test_stalls.py",
+    "acceptance/test_shop_registry.py",
+    "acceptance/test_ask_again.py",
+    "acceptance/test_up.py",
     "acceptance/test_cases.py",
 )
-"""Files with tests that take a minute or more: begun last, one would keep a run waiting that has nothing else to do."""
+"""The files with tests of 45 seconds or more, the longest first: a long test that is left for the end is waited for."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
