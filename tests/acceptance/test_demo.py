@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def test_the_demo_ends_by_itself_with_its_proof(lamina: CommandLine) -> None:
     embedded = {"LAMINA_POSTGRES": "", "LAMINA_KAFKA": "", "LAMINA_ANALYST": "", "LAMINA_WAREHOUSE": ""}
     command = CommandLine({**lamina.environment, **embedded}, lamina.folder)
-    done = command("demo", "--once", "--lines", "60000", timeout=1200)
+    done = command("demo", "--once", "--lines", "20000", timeout=1200)
     assert re.search(r"^[\d,]+ cells compared, 0 differ$", done.out, re.MULTILINE)
     assert "postgresql://" not in done.out, "nobody can connect to what is stopped"
     home = str(Path(lamina.environment["LAMINA_HOME"]) / "demo")

@@ -84,11 +84,11 @@ def test_an_event_counts_once_in_every_view_of_its_stream(deployed: Deployed) ->
     deployed.check()
 
 
-def test_a_producer_that_sends_100_000_records_twice_more_changes_no_number(
+def test_a_producer_that_sends_30_000_records_twice_more_changes_no_number(
     deployed: Deployed, lamina: CommandLine
 ) -> None:
     deployed.apply(payments=PAYMENTS, **VIEWS)
-    sent, topic = 100_000, deployed.topic("payments")
+    sent, topic = 30_000, deployed.topic("payments")
     values = [json.dumps(payment(id, amount=id % 7, till="ab"[id % 2])).encode() for id in range(sent)]
     for turn in range(3):
         for id, value in enumerate(values):
@@ -97,10 +97,10 @@ def test_a_producer_that_sends_100_000_records_twice_more_changes_no_number(
         deployed.catch_up()
         assert deployed.rows(ALL) == [(sent, sum(id % 7 for id in range(sent)))]
         assert one(deployed.rows("SELECT tills, largest FROM tills")) == (2, 6)
-        assert one(deployed.rows("SELECT count(*), count(DISTINCT id) FROM receipts")) == (sent - 14_286,) * 2
+        assert one(deployed.rows("SELECT count(*), count(DISTINCT id) FROM receipts")) == (sent - sent // 7 - 1,) * 2
     assert deployed.rows("SELECT * FROM lamina.duplicates") == [("payments", 2 * sent, 0)]
     shown = lamina("status").out
-    assert "200,000" in shown, shown
+    assert "60,000" in shown, shown
     assert lamina("status", "--json").lines()[0]["queries"][0]["duplicates"] == 2 * sent
 
 
