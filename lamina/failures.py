@@ -68,7 +68,7 @@ def by_spark(text: str) -> LaminaError:
     >>> by_spark("Job aborted.|at x.y(z)|Caused by: IOException: No space left".replace("|", chr(10))).evidence
     'IOException: No space left'
     >>> by_spark("Job aborted.|psycopg2.errors.AdminShutdown: Verbindung wird abgebrochen|".replace("|", chr(10))).what
-    'Postgres went away in the middle'
+    'Postgres went away during the command'
     >>> by_spark("Job aborted.|psycopg2.errors.OutOfMemory: kein Speicher|".replace("|", chr(10))).what
     'Spark failed'
     """
