@@ -8,7 +8,7 @@ from dataclasses import replace
 from view_algebra.compiled import Check, View
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.types import DATE, TIMESTAMP
-from view_algebra.passes import Known, Written, final_text, into_blocks, views_read, with_meaning
+from view_algebra.passes import Known, final_text, placed, views_read
 from view_algebra.refusals import Wrong
 from view_algebra.written.checks import CLOCK, PUBLISHED, CheckDeclaration, published
 from view_algebra.written.clauses import refuse_unread
@@ -22,7 +22,7 @@ def compile_check(d: CheckDeclaration, known: Known) -> Check:
     view, around = known.views[d.view], _with_published(known)
     refuse_unread(d.select)
     declared = ViewDeclaration(d.view, d.file, d.place, (), {}, None, {}, d.select, "", d.sql)
-    split = into_blocks(with_meaning(Written(declared), around), around)
+    split = placed(declared, around)
     if split.leaves:
         source = split.leaves[0].source
         raise Wrong(d.place, f"the check reads records of {source}", "Declare a view over them, and read that.")

@@ -15,12 +15,12 @@ from sqlglot import exp
 
 from view_algebra.checking import compile_check, with_checks
 from view_algebra.compiled import Catalog, Check, Column, Source, View, fields_of, source_of
-from view_algebra.engines.postgres.writing import GROUP_BELOW
 from view_algebra.errors import Refused
 from view_algebra.formats import Decoding
 from view_algebra.formats.interface import DirectColumn
-from view_algebra.passes import Known, Split, Written, compile_view, type_of_function
-from view_algebra.refusals import AsksForRecords, File, Mistake, Span, Wrong, refuse_all, span, suggestion
+from view_algebra.language.above import GROUP_BELOW
+from view_algebra.passes import Known, Split, compile_view, placed, type_of_function
+from view_algebra.refusals import File, HasObstacle, Mistake, Span, Wrong, refuse_all, span, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
 from view_algebra.texts.fields import Reading
 from view_algebra.texts.records import Key, parse_text
@@ -327,7 +327,7 @@ class _Work:
 
     def _table(self, d: SourceDeclaration, known: Known) -> None:
         try:
-            compile_view(Written(as_view(d)), known)
+            compile_view(as_view(d), known)
         except Wrong as wrong:
             self.broken.add(d.name)
             self.wrong(d.file, d.name, Wrong(d.place, wrong.reason, wrong.way_out))
@@ -365,13 +365,12 @@ class _Work:
         refuse_large(d.select)
         refuse_unread(d.select)
         self._refuse_changes(d.select)
+        whole = {name: view for name, view in self.views.items() if "retain" not in view.properties}
+        readings = ({**whole, **self._tables(in_order=in_order)} for in_order in (False, True))
         try:
-            compile_view(Written(d), known)
-        except AsksForRecords as over_rows:
-            whole = {name: view for name, view in self.views.items() if "retain" not in view.properties}
-            through = ({**whole, **self._tables(in_order=each)} for each in (False, True))
-            if not any(_compiles(Written(d, each), known) for each in through):
-                raise _put_below(d, over_rows, known) from None  # in the words of what the author has written
+            compile_view(d, known, readings)
+        except HasObstacle as over_rows:
+            raise _put_below(d, over_rows, known) from None
 
     def _refuse_changes(self, select: exp.Expr) -> None:
         """Raises where a query reads the changes of a table by the name that only the table itself reads them by."""
@@ -405,20 +404,17 @@ class _Work:
         return found
 
 
-def _compiles(written: Written, known: Known) -> bool:
-    try:
-        compile_view(written, known)
-    except Wrong:
-        return False
-    return True
-
-
-def _put_below(d: ViewDeclaration, wrong: AsksForRecords, known: Known) -> Wrong:
+def _put_below(d: ViewDeclaration, wrong: HasObstacle, known: Known) -> Wrong:
     """A refusal of what Postgres does not compute, with a way out that Spark computes, if there is one."""
-    found = below(d.select, wrong.span) if wrong.way_out == GROUP_BELOW else None
-    if found is None or not _compiles(Written(replace(d, select=found[1])), known):
+    rewrite = below(d.select, wrong.span) if wrong.way_out == GROUP_BELOW else None
+    if rewrite is None:
         return wrong
-    return Wrong(wrong.span, wrong.reason, f"Write {found[0]}.")
+    text, select = rewrite
+    try:
+        placed(replace(d, select=select), known)
+    except Wrong:
+        return wrong
+    return Wrong(wrong.span, wrong.reason, f"Write {text}.")
 
 
 def _no_view(name: str, sources: Collection[str], views: Collection[str]) -> str:

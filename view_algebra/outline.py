@@ -25,6 +25,7 @@ from view_algebra.language.expressions import (
     Hopped,
     Joined,
     Merged,
+    NeedsRecords,
     Nested,
     Order,
     OverValues,
@@ -174,6 +175,8 @@ def _text(expression: Expr) -> str:
             return f"{operand}{word}({' '.join(line.strip() for line in _query(expression.query))})"
         case OverValues():
             return f"{expression.function} of values ({_text(expression.value)}), each {_text(expression.times)} times"
+        case NeedsRecords():
+            return f"needs records: {expression.reason}"
         case Merged():
             return f"merged by {expression.merge} ({_list(expression.columns)})"
         case _:

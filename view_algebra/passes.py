@@ -8,8 +8,10 @@ View       the texts that run                                                   
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Literal
 
 from sqlglot import exp
@@ -18,6 +20,7 @@ from view_algebra.compiled import CellTable, Column, Source, View, changes_of, s
 from view_algebra.engines.postgres.queries import query as postgres_query
 from view_algebra.engines.postgres.queries import reading_of
 from view_algebra.engines.postgres.times import with_lengths
+from view_algebra.language.above import Obstacle
 from view_algebra.language.aggregates import COUNTS, MOMENTS
 from view_algebra.language.blocks import renamed
 from view_algebra.language.endless import without
@@ -27,7 +30,8 @@ from view_algebra.language.time_windows import hops
 from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
 from view_algebra.language.walks import every_relation, walk
 from view_algebra.lineage import copied, lineage
-from view_algebra.refusals import Span, Wrong, span
+from view_algebra.placement import obstacles, records_needed
+from view_algebra.refusals import HasObstacle, Span, Wrong, span
 from view_algebra.split.blocks import split as split_query
 from view_algebra.split.leaves import Leaf
 from view_algebra.split.panes import with_bounds
@@ -36,7 +40,7 @@ from view_algebra.texts import calendars
 from view_algebra.texts.cells import cell_table, longest_text, version_of
 from view_algebra.texts.indexes import indexes
 from view_algebra.texts.records import OF_TABLES, PSEUDO_COLUMNS
-from view_algebra.typed.determinism import refuse_ties, unique_keys
+from view_algebra.typed.determinism import ties, unique_keys
 from view_algebra.typed.names import Columns, Context, Outside, Scope
 from view_algebra.typed.queries import query
 from view_algebra.typed.rows import Keys, Sorting
@@ -64,12 +68,16 @@ class Known:
     splits: dict[str, Split] = field(default_factory=dict)
 
 
+Reading = Mapping[str, ViewDeclaration]
+"""Views by name that are read as the records below their rows, instead of as their rows."""
+
+
 @dataclass(frozen=True)
 class Written:
-    """A view as its author wrote it; `through`: views that are read as the records that their rows are."""
+    """A view as its author wrote it, and the reading of the views in its FROM."""
 
     declaration: ViewDeclaration
-    through: Mapping[str, ViewDeclaration] = field(default_factory=dict)
+    through: Reading = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -94,14 +102,14 @@ class Split:
     retained: str
 
 
-def compile_view(written: Written, known: Known) -> View:
+def compile_view(d: ViewDeclaration, known: Known, readings: Iterable[Reading] = ()) -> View:
     """All passes. What other views need of this one is known from then on.
 
-    with_meaning: Written -> Typed. into_blocks: Typed -> Split. as_texts: Split -> View.
+    with_meaning: Written -> Typed. into_blocks: Typed -> Split. placed: the Split that leaves no obstacle.
+    as_texts: Split -> View.
     """
-    typed = with_meaning(written, known)
-    split = into_blocks(typed, known)
-    keys = unique_keys(split.above, known.keys)
+    split = placed(d, known, readings)
+    typed, keys = split.typed, unique_keys(split.above, known.keys)
     view = replace(
         as_texts(split, known),
         unique=_in_order(keys),
@@ -113,6 +121,29 @@ def compile_view(written: Written, known: Known) -> View:
     known.sortings[view.name] = sorting(typed.query, known.sortings)
     known.types[view.name] = tuple((name, without(kind)) for name, kind in typed.query.columns)
     return view
+
+
+def placed(d: ViewDeclaration, known: Known, readings: Iterable[Reading] = ()) -> Split:
+    """The view over the rows of what it reads or, if they leave an obstacle, over records by the first reading that
+    leaves none. Raises Wrong for the obstacle that the rows leave, in the words of what the author has written.
+    """
+    over_rows = _split_over(Written(d), known)
+    if isinstance(over_rows, Split):
+        return over_rows
+    for reading in readings:
+        with suppress(Wrong):
+            over_records = _split_over(Written(d, reading), known)
+            if isinstance(over_records, Split):
+                return over_records
+    raise HasObstacle(over_rows.place, over_rows.reason, over_rows.way_out)
+
+
+def _split_over(written: Written, known: Known) -> Split | Obstacle:
+    typed = with_meaning(written, known)
+    if (missing := next(records_needed(typed.query), None)) is not None:
+        return missing
+    split = into_blocks(typed, known)
+    return next(chain(ties(split.above, known.keys), obstacles(split.above)), split)
 
 
 def _in_order(keys: Keys) -> tuple[tuple[str, ...], ...]:
@@ -252,7 +283,6 @@ def into_blocks(typed: Typed, known: Known) -> Split:
     above, leaves = split_query(as_numbers(retained))
     if not leaves and not views_read(above):
         raise Wrong(span(d.select), "the SELECT reads nothing", "Name a source or a view in FROM.")
-    refuse_ties(above, known.keys)
     return Split(typed, leaves, above, shown)
 
 

@@ -46,8 +46,8 @@ class Wrong(Exception):
         self.way_out = way_out
 
 
-class AsksForRecords(Wrong):
-    """What the rows of a view do not tell, or Postgres does not compute of them: the records below them may."""
+class HasObstacle(Wrong):
+    """Raised for a part that Postgres does not compute as Spark does, if no reading of FROM avoids it."""
 
 
 @dataclass(frozen=True)

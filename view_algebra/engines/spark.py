@@ -17,6 +17,7 @@ from view_algebra.language.expressions import (
     Expr,
     Field,
     Merged,
+    NeedsRecords,
     OverValues,
     Subquery,
     Windowed,
@@ -86,6 +87,8 @@ def _written(expression: Expr) -> tuple[str, int]:
             raise Wrong(expression.place, f"{expression.function}() below the aggregation", "Compute it in a subquery.")
         case Merged():
             raise AssertionError("cells are merged above the aggregation")
+        case NeedsRecords():
+            raise AssertionError("the placement lets none pass")
         case Subquery():
             raise Wrong(
                 expression.place,

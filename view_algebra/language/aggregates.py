@@ -645,6 +645,32 @@ _TABLE = (
 AGGREGATES: dict[str, AggregateFunction] = {row.name: row for row in _TABLE}
 """Every aggregate by name."""
 
+
+def takes_different(call: Aggregate) -> bool:
+    """True if Postgres computes an aggregate of DISTINCT values: every use of the argument is that of an aggregate."""
+    template = _of_rows(call)
+    if _adds_fractions(call):
+        return True
+    return "({0} IS" not in template and template.count("({0}") == template.count("{0}")
+
+
+def of_different(template: str, call: Aggregate) -> str:
+    """Postgres' template of an aggregate of DISTINCT values, from the one of all values."""
+    if _adds_fractions(call):
+        return template.replace("sum(CASE", "sum(DISTINCT CASE").replace("count({0}", "count(DISTINCT {0}")
+    return template.replace("({0}", "(DISTINCT {0}")
+
+
+def _adds_fractions(call: Aggregate) -> bool:
+    return call.function in ("sum", "avg") and call.arguments[0].type in (DOUBLE, FLOAT)
+
+
+def _of_rows(call: Aggregate) -> str:
+    above, types = AGGREGATES[call.function].above, [argument.type for argument in call.arguments]
+    assert above is not None
+    return above(types[:1] if len(types) > 1 and AGGREGATES[call.function].arguments[0] < 2 else types)
+
+
 SYNONYMS = {
     "mean": "avg",
     "any": "bool_or",

@@ -146,7 +146,17 @@ class Merged:
     place: Place = field(default=None, compare=False)
 
 
-Expr = Constant | Field | Call | Case | Aggregate | Windowed | Subquery | OverValues | Merged
+@dataclass(frozen=True)
+class NeedsRecords:
+    """A value, or an order, that the rows in FROM do not give; the records below those rows may."""
+
+    reason: str
+    way_out: str
+    type: Type = VOID
+    place: Place = field(default=None, compare=False)
+
+
+Expr = Constant | Field | Call | Case | Aggregate | Windowed | Subquery | OverValues | Merged | NeedsRecords
 
 
 @dataclass(frozen=True)

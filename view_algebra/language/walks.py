@@ -24,6 +24,7 @@ from view_algebra.language.expressions import (
     Joined,
     Keeping,
     Merged,
+    NeedsRecords,
     Nested,
     OverValues,
     Query,
@@ -40,7 +41,7 @@ from view_algebra.language.relations import nested_in, over_inputs, relations_in
 def children(expression: Expr) -> tuple[Expr, ...]:
     """The expressions directly inside one; of a subquery, what is of the scope around it."""
     match expression:
-        case Constant() | Field():
+        case Constant() | Field() | NeedsRecords():
             return ()
         case Call():
             return expression.arguments
@@ -121,7 +122,7 @@ def mapped(expression: Expr, inner: Callable[[Expr], Expr]) -> Expr:
         return None if part is None else inner(part)
 
     match expression:
-        case Constant() | Field():
+        case Constant() | Field() | NeedsRecords():
             return expression
         case Call():
             return replace(expression, arguments=tuple(map(inner, expression.arguments)))
@@ -214,6 +215,22 @@ def every_relation(query: Query) -> Iterator[Relation]:
     for part in (part for expression in expressions_of(query) for part in walk(expression)):
         if isinstance(part, Subquery):
             yield from every_relation(part.query)
+
+
+def every_expression(query: Query) -> Iterator[Expr]:
+    """Every expression of a query and of the queries inside it; what is inside an expression is not given apart."""
+    if isinstance(query, Combined):
+        yield from every_expression(query.left)
+        yield from every_expression(query.right)
+        yield from (key.expression for key in query.order)
+        return
+    for nested in nested_in(query.relation):
+        yield from every_expression(nested.query)
+    for expression in expressions_of(query):
+        yield expression
+        for part in walk(expression):
+            if isinstance(part, Subquery):
+                yield from every_expression(part.query)
 
 
 def expressions_of(block: Select) -> Iterator[Expr]:

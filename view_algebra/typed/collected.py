@@ -17,7 +17,7 @@ from view_algebra.language.aggregates import (
     is_aggregate,
     not_null,
 )
-from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, Place, Subquery, both
+from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, NeedsRecords, Place, Subquery, both
 from view_algebra.language.meeting import cast
 from view_algebra.language.operators import condition
 from view_algebra.language.structs import by as chosen
@@ -25,7 +25,7 @@ from view_algebra.language.structs import extreme, has_order, is_struct, keys_of
 from view_algebra.language.times import OF_LENGTHS, aggregated
 from view_algebra.language.types import BINARY, BOOLEAN, DOUBLE, FLOAT, INT, WINDOW, Type, not_in_json, of_scalars
 from view_algebra.language.walks import walk
-from view_algebra.refusals import AsksForRecords, Wrong, span
+from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import aggregate, call_of, refuse_aggregates
 from view_algebra.typed.estimates import bucketed, estimate
 from view_algebra.typed.events import event_order, in_the_log, reads_changes
@@ -201,8 +201,6 @@ def _last_in_the_log(node: exp.Anonymous, scope: Scope) -> Expr:
 def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None) -> Expr:
     """percentile_approx(x, 0.9): of the values' type, as Spark's, and by so much off as the third argument says."""
     place, given = span(node), node.expressions
-    if scope.above:
-        raise AsksForRecords(place, f"{name}() above the aggregation", "Write percentile(x, 0.9), which is exact.")
     if not 2 <= len(given) <= 3 or isinstance(given[0], exp.Distinct):
         raise Wrong(place, f"{name}() of other arguments than a value and a share", f"Write {name}(x, 0.9).")
     accuracy = resolved(given[2], scope) if len(given) > 2 else Constant(str(ACCURACY), INT)
@@ -211,6 +209,11 @@ def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None,
     value = resolved(given[0], scope)
     refuse_aggregates(value, f"{name}()", "Aggregate in a subquery first.")
     kind = value.type
+    if scope.above:
+        result = Type("ARRAY", element=kind) if _is_array(given[1]) else kind
+        return NeedsRecords(
+            f"{name}() above the aggregation", "Write percentile(x, 0.9), which is exact.", result, place
+        )
     if not kind.numeric or kind == FLOAT:
         raise Wrong(place, f"{name}() of {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
     bucket = bucketed(f"({written(given[0])})", kind, 1 / int(accuracy.value or ACCURACY))

@@ -6,10 +6,11 @@ Tracked per relation: its unique keys, each a set of columns that no two rows sh
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from view_algebra.compiled import source_of
+from view_algebra.language.above import Obstacle
 from view_algebra.language.aggregates import EVENT_ORDER, RECORD_KEYS
 from view_algebra.language.blocks import renamed
 from view_algebra.language.expressions import (
@@ -27,6 +28,7 @@ from view_algebra.language.expressions import (
     Joined,
     Nested,
     OverValues,
+    Place,
     Query,
     Read,
     Relation,
@@ -41,7 +43,6 @@ from view_algebra.language.relations import aliases_in, nested_in, relations_in
 from view_algebra.language.time_windows import window_key
 from view_algebra.language.types import Type
 from view_algebra.language.walks import every_relation, relations_named, walk
-from view_algebra.refusals import AsksForRecords, Span
 from view_algebra.typed.as_of import HOLDS
 from view_algebra.typed.constants import rows_of, unique, unique_together
 from view_algebra.typed.rows import Keys
@@ -97,25 +98,28 @@ def _block_keys(query: Select, views: Mapping[str, Keys]) -> RowKeys:
     return keys
 
 
-def refuse_ties(query: Query, views: Mapping[str, Keys]) -> None:
-    """Raises for the first order that decides something and leaves ties."""
+def ties(query: Query, views: Mapping[str, Keys]) -> Iterator[Obstacle]:
+    """The orders that decide something and leave ties."""
     if isinstance(query, Combined):
-        refuse_ties(query.left, views)
-        refuse_ties(query.right, views)
+        yield from ties(query.left, views)
+        yield from ties(query.right, views)
         names, ordered = dict(query.columns), {e.path[0] for o in query.order if isinstance(e := o.expression, Field)}
         if (query.limit is not None or query.offset is not None) and ordered != set(names):
-            _refuse(query.limit_place or query.place, "LIMIT", [n for n in names if n not in ordered])
+            yield _tie(query.limit_place or query.place, "LIMIT", [n for n in names if n not in ordered])
         return
     for nested in nested_in(query.relation):
-        refuse_ties(nested.query, views)
+        yield from ties(nested.query, views)
     parts = [part for expression in _expressions(query) for part in walk(expression)]
     keys = _block_keys(query, views)
     for part in parts:
         if isinstance(part, Subquery):
-            refuse_ties(part.query, views)
+            yield from ties(part.query, views)
         if isinstance(part, Windowed):
-            _check_window(part, keys)
-    _check_limit(query, keys)
+            missing = lacking_in_window(part, keys)
+            if missing or (by_rows(part) and not keys):
+                yield _tie(part.place, f"{part.function}() OVER (…)", [_label(e) for e in missing], of_window=True)
+    if missing := lacking_in_limit(query, keys):
+        yield _tie(query.limit_place or query.place, "LIMIT", [_label(e) for e in missing])
 
 
 RowKeys = frozenset[frozenset[Expr]]
@@ -286,18 +290,6 @@ def by_rows(call: Windowed) -> bool:
     return call.function in _ROW_BY_ROW or (call.frame.startswith("ROWS") and call.frame != _WHOLE)
 
 
-def _check_window(call: Windowed, keys: RowKeys) -> None:
-    missing = lacking_in_window(call, keys)
-    if missing or (by_rows(call) and not keys):
-        _refuse(call.place, f"{call.function}() OVER (…)", [_label(e) for e in missing], of_window=True)
-
-
-def _check_limit(query: Select, inner: RowKeys) -> None:
-    missing = lacking_in_limit(query, inner)
-    if missing:
-        _refuse(query.limit_place or query.place, "LIMIT", [_label(e) for e in missing])
-
-
 def _missing(keys: RowKeys, given: set[Expr]) -> list[Expr]:
     """What the key lacks that lacks fewest, the same each time: the order of a set is not."""
     lacking = [sorted(key - given, key=_in_order) for key in keys]
@@ -324,14 +316,14 @@ _SHARED = (
 )
 
 
-def _refuse(place: Span | None, what: str, missing: Sequence[str], of_window: bool = False) -> None:
+def _tie(place: Place, what: str, missing: Sequence[str], of_window: bool = False) -> Obstacle:
     where = f"{what} picks rows by" if not of_window else f"{what} depends on"
     way_out = f"Add to its ORDER BY: {', '.join(missing)}." if missing else _SHARED
     if missing and all(m == "…" or m.endswith("(…)") for m in missing):
         way_out = "Order by all of the group's columns."
     if any(re.fullmatch(r"position[ _]\d+", m) for m in missing):  # of an element, which explode() does not tell
         way_out = "Write posexplode(…), and add to its ORDER BY: kafka_partition, kafka_offset, and the position."
-    raise AsksForRecords(place, f"{where} an order that leaves ties", way_out)
+    return Obstacle(place, f"{where} an order that leaves ties", way_out)
 
 
 def _outer_keys(query: Select, inner: RowKeys) -> Keys:

@@ -16,6 +16,7 @@ from view_algebra.language.expressions import (
     Expr,
     Field,
     Joined,
+    NeedsRecords,
     Nested,
     Place,
     Query,
@@ -28,7 +29,7 @@ from view_algebra.language.quoting import spark_name
 from view_algebra.language.relations import nested_in, relations_in
 from view_algebra.language.types import CALENDAR
 from view_algebra.language.walks import relations_named
-from view_algebra.refusals import AsksForRecords, Wrong
+from view_algebra.refusals import Wrong
 from view_algebra.typed.determinism import RowKeys, relation_keys
 from view_algebra.typed.names import Context, Scope, find
 from view_algebra.typed.passing import Order, is_in_order, passed_by, passing_on, reading_passed
@@ -50,7 +51,7 @@ def event_order(
     if isinstance(scope.relation, Joined):
         found = _of_a_join(scope.relation, scope.passed, scope.context, place)
         if found is None:
-            raise AsksForRecords(place, "the order of events, where nothing puts the rows of a join in one", way_out)
+            return _missing("the order of events, where nothing puts the rows of a join in one", way_out, place)
         return ", ".join(found[0]), found[1]
     if isinstance(scope.relation, Exploded) and (order := _of_exploded(scope.relation, of, scope, place)) is not None:
         return ", ".join(order[0]), order[1]
@@ -64,10 +65,15 @@ def event_order(
             way_out = "Name the source alone in FROM."
         elif not scope.above:
             way_out = "Give kafka_offset and its like another name in the subquery: it has to pass them on."
-        raise AsksForRecords(place, "the order of events, where the block reads no source", way_out)
+        return _missing("the order of events, where the block reads no source", way_out, place)
     ((alias, source),) = scope.streams.items()
     texts, columns = of_events(Stream(source, alias, place), scope.context)
     return ", ".join(texts), columns
+
+
+def _missing(reason: str, way_out: str, place: Place) -> tuple[str, tuple[Expr, ...]]:
+    """The order of events that nothing gives; the placement finds it in the tree."""
+    return "NULL", (NeedsRecords(reason, way_out, place=place),)
 
 
 def _of_exploded(relation: Exploded, values: Sequence[Expr], scope: Scope, place: Place) -> Order | None:

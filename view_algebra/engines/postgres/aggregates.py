@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from view_algebra.engines.postgres.nested import in_json
 from view_algebra.engines.postgres.writing import ATOM, CAST, MULTIPLY, Reading, as_text, constant, ordering, typed_text
-from view_algebra.language.aggregates import AGGREGATES, not_null, only
+from view_algebra.language.above import sort_keys
+from view_algebra.language.aggregates import AGGREGATES, not_null, of_different, only
 from view_algebra.language.expressions import (
     ONE,
     TRUE,
@@ -22,10 +23,8 @@ from view_algebra.language.expressions import (
     Windowed,
 )
 from view_algebra.language.merges import MERGES
-from view_algebra.language.structs import scalars
 from view_algebra.language.time_windows import by_bounds
-from view_algebra.language.types import COLLATED, DOUBLE, FLOAT, INT, STRING
-from view_algebra.refusals import AsksForRecords
+from view_algebra.language.types import COLLATED, INT, STRING
 
 
 def filter_of(condition: Expr | None, reading: Reading) -> str:
@@ -52,21 +51,9 @@ def _listed(value: str, call: OverValues | Aggregate) -> str:
 
 def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
     """An aggregate over values, of plain rows."""
-    if call.distinct:
-        raise AsksForRecords(
-            call.place, f"{call.function}(DISTINCT …) above the aggregation", "Take DISTINCT rows in a subquery."
-        )
     value = typed_text(only(call.condition, call.arguments[0]), reading)
     value = f"({value} {COLLATED})" if call.arguments[0].type == STRING else _listed(value, call)
-    by = [
-        ordering(Order(part, descending=False, nulls_first=True), reading)
-        for e in call.arguments[1:]
-        if not isinstance(e, Constant)
-        for part in scalars(e)
-    ]
-    if by and "DISTINCT" in rows:
-        way_out = "Take DISTINCT rows in a subquery, and sort_array(collect_list(…)) of them."
-        raise AsksForRecords(call.place, f"{call.function}() of structs above the aggregation", way_out)
+    by = [ordering(Order(key, descending=False, nulls_first=True), reading) for key in sort_keys(call)]
     texts = {"0": value, "o": ", ".join(by) or value, "n": "1::bigint"}
     literals = [e for e in call.arguments[1:] if isinstance(e, Constant)]
     texts |= {str(n): constant(literal) for n, literal in enumerate(literals, 1)}
@@ -89,50 +76,22 @@ def merged(value: Merged, reading: Reading) -> tuple[str, int]:
     return aggregate(Aggregate(value.merge, value.columns, None, False, value.type), "", reading)
 
 
-_SO_FAR = (
-    "Join each row with those before it: SELECT a.id, f(b.x) AS x FROM s AS a JOIN s AS b ON b.k = a.k AND b.ts <= a.ts"
-    " GROUP BY a.id."
-)
-"""What to write instead of an aggregate over an order, of which each row has another result."""
-
-_EXACT = {"approx_count_distinct": "Write count(DISTINCT x), which is exact."}
-"""What to write instead of an estimate."""
-
-
 def aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tuple[str, int]:
     """An aggregate over rows; `suffix`: its FILTER, or its OVER."""
     if isinstance(call, Aggregate) and (text := _without_suffix(call, reading)) is not None:
         return text, ATOM
     row = AGGREGATES[call.function]
-    if row.above is None:
-        way_out = "Take the row by row_number() OVER (PARTITION BY … ORDER BY …) = 1 in a subquery."
-        if row.rows is not None:
-            way_out = "Compute it with GROUP BY in a subquery, and join that."
-        elif row.over is not None:
-            way_out = "Compute it over the records of a source."
-        if isinstance(call, Windowed) and call.order:
-            way_out = _SO_FAR
-        raise AsksForRecords(call.place, f"{call.function}() above the aggregation", _EXACT.get(call.function, way_out))
+    assert row.above is not None
     if len(call.arguments) > 1 and row.arguments[0] < 2:  # count(a, b)
         together = Call("row", call.arguments, STRING)
         call = replace(call, arguments=(Case(((not_null(call.arguments) or TRUE, together),), None, STRING),))
     template = row.above([a.type for a in call.arguments])
     if isinstance(call, Aggregate) and call.distinct:
-        template = _distinct(template, call)
+        template = of_different(template, call)
     alone = "({0})" in template or "DISTINCT {0})" in template
     texts = {str(n): reading.text(a, 0 if alone and n == 0 else CAST) for n, a in enumerate(call.arguments)}
     text = re.sub(r"\{(\d)\}|@", lambda slot: suffix if slot[0] == "@" else texts[slot[1]], template)
     return text, ATOM if "/" not in template else MULTIPLY
-
-
-def _distinct(template: str, call: Aggregate) -> str:
-    """The expression of an aggregate over different values, where it takes its argument as it is."""
-    if call.function in ("sum", "avg") and call.arguments[0].type in (DOUBLE, FLOAT):
-        return template.replace("sum(CASE", "sum(DISTINCT CASE").replace("count({0}", "count(DISTINCT {0}")
-    if "({0} IS" in template or template.count("({0}") < template.count("{0}"):
-        reason = f"{call.function}(DISTINCT …) above the aggregation"
-        raise AsksForRecords(call.place, reason, "Take DISTINCT rows in a subquery.")
-    return template.replace("({0}", "(DISTINCT {0}")
 
 
 def _without_suffix(call: Aggregate, reading: Reading) -> str | None:

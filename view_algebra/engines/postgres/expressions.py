@@ -30,7 +30,6 @@ from view_algebra.engines.postgres.writing import (
     ATOM,
     CAST,
     COMPARE,
-    GROUP_BELOW,
     IN,
     IS,
     NOT,
@@ -43,7 +42,7 @@ from view_algebra.engines.postgres.writing import (
     is_column,
     typed_text,
 )
-from view_algebra.language.casts import cast_in_postgres, tried_in_postgres
+from view_algebra.language.above import ARITHMETIC, CASTS, COMPARISONS, cast_template, is_left_out
 from view_algebra.language.expressions import (
     NOW,
     Aggregate,
@@ -53,6 +52,7 @@ from view_algebra.language.expressions import (
     Expr,
     Field,
     Merged,
+    NeedsRecords,
     OverValues,
     Subquery,
     Windowed,
@@ -65,10 +65,7 @@ from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import postgres_name, words
 from view_algebra.language.times import BOUNDED
-from view_algebra.language.types import DOUBLE, FLOAT, STRING, Type, inside
-from view_algebra.refusals import AsksForRecords
-
-_EXPLODED = "Aggregate its elements: SELECT k, sum(e) AS s FROM (…) LATERAL VIEW explode(x) t AS e GROUP BY k."
+from view_algebra.language.types import STRING
 
 
 def expression(value: Expr, reading: Reading, least: int = 0) -> str:
@@ -97,13 +94,19 @@ def _written(value: Expr, reading: Reading) -> tuple[str, int]:
             return merged(value, reading)
         case Windowed():
             return windowed(value, reading)
+        case NeedsRecords():
+            raise AssertionError("the placement lets none pass")
         case Subquery():
-            inner = "(\n" + indented(reading.query(value.query, replace(reading, depth=reading.depth + 1))) + "\n)"
-            if value.kind == "exists":
-                return f"EXISTS {inner}", ATOM
-            if value.kind == "in" and value.operand is not None:
-                return f"{reading.text(value.operand, OTHER)} IN {inner}", IN
-            return inner, ATOM
+            return _subquery(value, reading)
+
+
+def _subquery(value: Subquery, reading: Reading) -> tuple[str, int]:
+    inner = "(\n" + indented(reading.query(value.query, replace(reading, depth=reading.depth + 1))) + "\n)"
+    if value.kind == "exists":
+        return f"EXISTS {inner}", ATOM
+    if value.kind == "in" and value.operand is not None:
+        return f"{reading.text(value.operand, OTHER)} IN {inner}", IN
+    return inner, ATOM
 
 
 def _field(column: Field, reading: Reading) -> tuple[str, int]:
@@ -135,16 +138,8 @@ def _unguarded(call: Call, reading: Reading) -> tuple[str, int]:
     if form is not None:
         return form(call, reading)
     row = overload(call)
-    if call.function.startswith("session"):
-        raise AsksForRecords(
-            call.place,
-            "session_window() above the aggregation",
-            "Write a gap that is a literal, and no subquery beside it; or group the records of a source.",
-        )
-    if row is None or row.above is None:
-        why = f": {row.why}" if row is not None and row.why else ""
-        way_out = _EXPLODED if call.function in ("aggregate", "reduce") else GROUP_BELOW
-        raise AsksForRecords(call.place, f"{call.function}() above the aggregation{why}", way_out)
+    assert row is not None
+    assert row.above is not None
     return filled(row.above, call, reading)
 
 
@@ -166,16 +161,7 @@ def _is_null(call: Call, reading: Reading) -> tuple[str, int]:
     return f"{reading.text(call.arguments[0], OTHER)} {call.function.upper()}", IS
 
 
-def _refuse_fractions(call: Call) -> None:
-    """Refuses nested values with fractions in them: as JSON, Spark and Postgres may write one with other digits."""
-    of_columns = all(isinstance(each, Field) for each in call.arguments)  # whose JSON is of one engine
-    if call.arguments[0].type.nested and not of_columns and {DOUBLE, FLOAT} & {*inside(call.arguments[0].type)}:
-        what = f"{call.function.upper()} of nested values with fractions, above the aggregation"
-        raise AsksForRecords(call.place, what, "Compare the fractions themselves.")
-
-
 def _compared(call: Call, reading: Reading) -> tuple[str, int]:
-    _refuse_fractions(call)
     name = call.function
     first, second = call.arguments
     left, right = reading.text(first, OTHER), reading.text(second, OTHER)
@@ -187,7 +173,6 @@ def _compared(call: Call, reading: Reading) -> tuple[str, int]:
 
 
 def _in(call: Call, reading: Reading) -> tuple[str, int]:
-    _refuse_fractions(call)
     rest = ", ".join(reading.text(a) for a in call.arguments[1:])
     return f"{reading.text(call.arguments[0], OTHER)} IN ({rest})", IN
 
@@ -201,30 +186,11 @@ def _like(call: Call, reading: Reading) -> tuple[str, int]:
     return f"CASE WHEN NOT {pattern_} ~ {constant(Constant(ESCAPES_NOTHING, STRING))} THEN {like} END", ATOM
 
 
-_INSTEAD = {(DOUBLE, STRING): "Cast it to a decimal first: CAST(CAST(x AS DECIMAL(18, 2)) AS STRING)."}
-"""What to write instead of a cast above the aggregation."""
-
-
-def _is_spelled(kind: Type, wanted: Type) -> bool:
-    """Does Postgres leave out a cast that Spark makes? A FLOAT beside a DECIMAL makes both a FLOAT there, and digits
-    that a common DECIMAL has no room for stay.
-    """
-    return kind == FLOAT or (kind.name == wanted.name == "DECIMAL" and wanted.scale < kind.scale)
-
-
 def _cast(call: Call, reading: Reading) -> tuple[str, int]:
-    value = call.arguments[0]
-    if call.implicit and value.type.numeric and call.type.numeric and not _is_spelled(value.type, call.type):
-        return _written(value, reading)  # Postgres makes the same cast itself, in every place where Spark makes one
-    template = (tried_in_postgres if call.function == "try_cast" else cast_in_postgres)(value.type, call.type)
-    if isinstance(value, Constant) and value.type.numeric and call.type == FLOAT:
-        template = "{0}::real"  # of what is no literal Spark may leave it out, where the result becomes a DOUBLE
-    if template is None:
-        raise AsksForRecords(
-            call.place,
-            f"CAST of {value.type} to {call.type} above the aggregation differs in Postgres",
-            _INSTEAD.get((value.type, call.type)) or ("Cast it to DOUBLE." if call.type == FLOAT else GROUP_BELOW),
-        )
+    if is_left_out(call):
+        return _written(call.arguments[0], reading)
+    template = cast_template(call)
+    assert template is not None
     text, _ = filled(template, call, reading)
     if re.fullmatch(r"\{0\}::[a-z0-9_ (),]+", template):
         return text, CAST
@@ -245,11 +211,11 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     **dict.fromkeys(("and", "or"), _logical),
     "not": _not,
     **dict.fromkeys(("is null", "is not null"), _is_null),
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), _compared),
+    **dict.fromkeys(COMPARISONS, _compared),
     "in": _in,
     "like": _like,
-    **dict.fromkeys(("cast", "try_cast"), _cast),
-    **dict.fromkeys(("+", "-", "*", "/", "%", "div", "negative"), arithmetic),
+    **dict.fromkeys(CASTS, _cast),
+    **dict.fromkeys(ARITHMETIC, arithmetic),
     "average": average,
     "wide sum": wide_sum,
     **dict.fromkeys(("+ interval", "- interval"), shifted),
@@ -262,7 +228,7 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     "window_start": window_start,
     "window_end": window_end,
     "window": window_as_json,
-    **dict.fromkeys((".", "[]", "to_json"), nested),
+    **dict.fromkeys((".", "[]"), nested),
     **dict.fromkeys(("named_struct", "map"), structured),
     **dict.fromkeys(OF_ELEMENTS, over_elements),
     "shares": shares,

@@ -6,7 +6,6 @@ from view_algebra.engines.postgres.times import whole_end
 from view_algebra.engines.postgres.writing import ATOM, CAST, OTHER, Reading, bare_value, constant
 from view_algebra.language.expressions import Call, Constant, Expr, Field
 from view_algebra.language.types import COLLATED, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
-from view_algebra.refusals import AsksForRecords
 
 _ELEMENTS, _ELEMENT, _NTH = '"->"', '"-> element"', '"-> place"'
 """Names that no column of a query has."""
@@ -54,15 +53,10 @@ def inside(value: Expr, reading: Reading) -> str:
 
 
 def nested(call: Call, reading: Reading) -> tuple[str, int]:
-    """A field, an element or an entry by a literal; what else is asked of a nested value is refused."""
-    if call.function in (".", "[]"):
-        of, step = call.arguments
-        text = constant(step) if isinstance(step, Constant) else None
-        if text is not None and not text.startswith("("):  # no element before the first
-            return member(reading.text(of, OTHER), text, call.type)
-    as_json = "Leave to_json() out: who reads the view reads it as JSON. A set of lists is made of records."
-    way_out = as_json if call.function == "to_json" else "Select its parts below the aggregation."
-    raise AsksForRecords(call.place, "a nested value above the aggregation", way_out)
+    """A field, an element or an entry by a literal."""
+    of, step = call.arguments
+    assert isinstance(step, Constant)
+    return member(reading.text(of, OTHER), constant(step), call.type)
 
 
 def _elements(array: str) -> str:

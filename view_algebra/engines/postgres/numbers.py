@@ -5,7 +5,6 @@ from __future__ import annotations
 from view_algebra.engines.postgres.writing import ADD, ATOM, CAST, MULTIPLY, Reading, bare_value
 from view_algebra.language.expressions import Call, Constant, Expr, Field
 from view_algebra.language.types import BIGINT, DOUBLE, MAX_PRECISION
-from view_algebra.refusals import AsksForRecords
 
 EXACT = 2**63
 """Whole numbers below this fit a bigint."""
@@ -48,9 +47,6 @@ def arithmetic(call: Call, reading: Reading) -> tuple[str, int]:
         return _decimal(call, operands, reading)
     if kind.integral:
         return _whole(call, operands, reading)
-    if kind.name == "FLOAT" or name == "%":
-        way_out = "Write CAST(… AS DOUBLE)." if kind.name == "FLOAT" else "Cast both sides to DECIMAL."
-        raise AsksForRecords(call.place, f"{name} of {kind} above the aggregation", way_out)
     if name == "/" and all(_was_integral(a) for a in call.arguments):
         left = reading.text(call.arguments[0], CAST)
         return f"{left}::double precision / nullif({operands[1]}, 0)", MULTIPLY

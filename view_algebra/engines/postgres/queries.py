@@ -51,7 +51,7 @@ from view_algebra.language.quoting import postgres_name
 from view_algebra.language.time_windows import BEGINS, BLOCK, HOP, PANE, SESSION_START, by_bounds, hops_of
 from view_algebra.language.types import BIGINT, BOOLEAN, COLLATED, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from view_algebra.language.walks import parts, rewrite, rewritten, walk
-from view_algebra.refusals import AsksForRecords, Wrong
+from view_algebra.refusals import Wrong
 
 
 def reading_of(tables: Sequence[str]) -> Reading:
@@ -244,10 +244,6 @@ def _relation(relation: Relation, reading: Reading) -> str:
 
 def _exploded(made: Generator, reading: Reading) -> str:
     """A row for each element of an array, or entry of a map: both are JSON."""
-    if made.argument.type.name == "MAP" and made.positions:
-        raise AsksForRecords(
-            made.place, "posexplode() of a map above the aggregation", "Write explode(…), which has no positions."
-        )
     if isinstance(made.argument, Call) and made.argument.function == "hops":
         ((start, _),) = made.columns
         series = hops(made.argument, reading)

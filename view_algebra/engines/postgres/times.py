@@ -9,7 +9,6 @@ from view_algebra.language.expressions import Call
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.times import MONTHS
 from view_algebra.language.types import DAYS, DURATION, Type
-from view_algebra.refusals import AsksForRecords
 
 
 def months_apart(call: Call, reading: Reading) -> tuple[str, int]:
@@ -23,10 +22,7 @@ def months_apart(call: Call, reading: Reading) -> tuple[str, int]:
 
 def window_start(call: Call, reading: Reading) -> tuple[str, int]:
     """The start of the tumbling window that a time is in."""
-    size, offset, *slide = (int(str(getattr(a, "value", 0))) for a in call.arguments[1:])
-    if slide:
-        way_out = "Hop over the records, or add up by sum(x) OVER (ORDER BY t RANGE BETWEEN INTERVAL … PRECEDING …)."
-        raise AsksForRecords(call.place, "a hopping window above the aggregation", way_out)
+    size, offset = (int(str(getattr(a, "value", 0))) for a in call.arguments[1:])
     return f"spark.shown(date_bin({length(size)}, {reading.text(call.arguments[0])}, {origin(offset)}))", ATOM
 
 

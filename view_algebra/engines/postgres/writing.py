@@ -13,12 +13,6 @@ from view_algebra.typed.names import CELL
 OR, AND, NOT, IS, COMPARE, IN, OTHER, ADD, MULTIPLY, CAST, ATOM = range(1, 12)
 """How tightly Postgres binds, loosest first."""
 
-GROUP_BELOW = (
-    "Compute it of each record, in the subquery in FROM that reads the source, as in FROM (SELECT *, f(x) AS y FROM s),"
-    " and use y here, in GROUP BY, too; or leave it to the reader of the view."
-)
-"""The way out where Postgres has no equal."""
-
 _INTERVAL = {"quarter": "month"}
 
 

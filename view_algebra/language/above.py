@@ -1,0 +1,231 @@
+"""The rule for every expression above the cells: Postgres computes it as Spark does, or there is an obstacle.
+
+The placement of a view asks here, and nowhere else, before any text is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from view_algebra.language.aggregates import AGGREGATES, takes_different
+from view_algebra.language.casts import cast_in_postgres, tried_in_postgres
+from view_algebra.language.expressions import (
+    NOW,
+    Aggregate,
+    Call,
+    Constant,
+    Expr,
+    Field,
+    Generator,
+    NeedsRecords,
+    Place,
+    Windowed,
+)
+from view_algebra.language.lengths import COUNTED
+from view_algebra.language.operators import BITWISE
+from view_algebra.language.overloads import overload
+from view_algebra.language.structs import scalars
+from view_algebra.language.times import BOUNDED
+from view_algebra.language.types import DOUBLE, FLOAT, STRING, inside
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """A part of a query that Postgres does not compute as Spark does, why, and the author's way out."""
+
+    place: Place
+    reason: str
+    way_out: str
+
+
+GROUP_BELOW = (
+    "Compute it of each record, in the subquery in FROM that reads the source, as in FROM (SELECT *, f(x) AS y FROM s),"
+    " and use y here, in GROUP BY, too; or leave it to the reader of the view."
+)
+"""The way out if Postgres has no equal."""
+
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
+ARITHMETIC = ("+", "-", "*", "/", "%", "div", "negative")
+CASTS = ("cast", "try_cast")
+LAMBDAS = ("transform", "filter", "exists", "forall")
+
+WRITTEN = frozenset(
+    {
+        *("and", "or", "not", "is null", "is not null", "in", "like", "row", "~", "lambda"),
+        *(*COMPARISONS, *ARITHMETIC, *CASTS, *LAMBDAS, *BITWISE),
+        *("average", "wide sum", "shares", "from_texts", "map_from_entries"),
+        *("+ interval", "- interval", "timestampdiff", COUNTED, BOUNDED, "finite", "endless", NOW),
+        *("window_start", "window_end", "window"),
+        *(".", "[]", "to_json", "named_struct", "map"),
+    }
+)
+"""Calls that the Postgres writer has a function for; every other call needs a template in the table of functions."""
+
+
+def obstacle(part: Expr) -> Obstacle | None:
+    """The obstacle to computing an expression above the cells, apart from those in its arguments; None if none.
+
+    >>> from view_algebra.language.types import INT
+    >>> obstacle(Call("/", (Field("t", ("x",), FLOAT), Field("t", ("y",), FLOAT)), FLOAT))
+    Obstacle(place=None, reason='/ of FLOAT above the aggregation', way_out='Write CAST(… AS DOUBLE).')
+    >>> obstacle(Call("+", (Field("t", ("x",), INT), Field("t", ("y",), INT)), INT))
+    """
+    match part:
+        case NeedsRecords():
+            return Obstacle(part.place, part.reason, part.way_out)
+        case Call():
+            return _of_call(part)
+        case Aggregate():
+            return _of_aggregate(part)
+        case Windowed() if part.function in AGGREGATES and not part.ignore_nulls:
+            return _of_aggregate(part)
+    return None
+
+
+def obstacle_of_generator(generator: Generator) -> Obstacle | None:
+    """The obstacle to making the rows of a generator above the cells."""
+    if generator.argument.type.name == "MAP" and generator.positions:
+        way_out = "Write explode(…), which has no positions."
+        return Obstacle(generator.place, "posexplode() of a map above the aggregation", way_out)
+    return None
+
+
+def _of_call(call: Call) -> Obstacle | None:
+    name = call.function
+    if name in (*COMPARISONS, "in"):
+        return _of_fractions(call)
+    if name in CASTS:
+        return _of_cast(call)
+    if name in ARITHMETIC:
+        return _of_arithmetic(call)
+    if name == "window_start" and len(call.arguments) > HOPPING:
+        way_out = "Hop over the records, or add up by sum(x) OVER (ORDER BY t RANGE BETWEEN INTERVAL … PRECEDING …)."
+        return Obstacle(call.place, "a hopping window above the aggregation", way_out)
+    if name == "to_json" or (name in (".", "[]") and not is_step(call.arguments[1])):
+        as_json = "Leave to_json() out: who reads the view reads it as JSON. A set of lists is made of records."
+        way_out = as_json if name == "to_json" else "Select its parts below the aggregation."
+        return Obstacle(call.place, "a nested value above the aggregation", way_out)
+    if name in WRITTEN:
+        return None
+    if name.startswith("session"):
+        way_out = "Write a gap that is a literal, and no subquery beside it; or group the records of a source."
+        return Obstacle(call.place, "session_window() above the aggregation", way_out)
+    row = overload(call)
+    if row is not None and row.above is not None:
+        return None
+    why = f": {row.why}" if row is not None and row.why else ""
+    way_out = _EXPLODED if name in ("aggregate", "reduce") else GROUP_BELOW
+    return Obstacle(call.place, f"{name}() above the aggregation{why}", way_out)
+
+
+HOPPING = 3
+"""Arguments of the start of a tumbling window; that of a hopping one has its slide, too."""
+
+_EXPLODED = "Aggregate its elements: SELECT k, sum(e) AS s FROM (…) LATERAL VIEW explode(x) t AS e GROUP BY k."
+
+
+def is_step(key: Expr) -> bool:
+    """True if a key is a literal that names a field, an entry, or an element counted from the first."""
+    if not isinstance(key, Constant):
+        return False
+    return not (key.value is not None and key.type.numeric and key.value.startswith("-"))
+
+
+def _of_fractions(call: Call) -> Obstacle | None:
+    """Fractions inside nested values: as JSON, Spark and Postgres may write one with other digits."""
+    of_columns = all(isinstance(side, Field) for side in call.arguments)  # whose JSON is of one engine
+    if not call.arguments[0].type.nested or of_columns or not {DOUBLE, FLOAT} & {*inside(call.arguments[0].type)}:
+        return None
+    what = f"{call.function.upper()} of nested values with fractions, above the aggregation"
+    return Obstacle(call.place, what, "Compare the fractions themselves.")
+
+
+def _of_arithmetic(call: Call) -> Obstacle | None:
+    name, kind = call.function, call.type
+    if name in ("negative", "div") or kind.name == "DECIMAL" or kind.integral:
+        return None
+    if kind.name != "FLOAT" and name != "%":
+        return None
+    way_out = "Write CAST(… AS DOUBLE)." if kind.name == "FLOAT" else "Cast both sides to DECIMAL."
+    return Obstacle(call.place, f"{name} of {kind} above the aggregation", way_out)
+
+
+def _of_cast(call: Call) -> Obstacle | None:
+    if is_left_out(call) or cast_template(call) is not None:
+        return None
+    (value,) = call.arguments
+    what = f"CAST of {value.type} to {call.type} above the aggregation differs in Postgres"
+    instead = "Cast it to DOUBLE." if call.type == FLOAT else GROUP_BELOW
+    return Obstacle(call.place, what, _INSTEAD_OF_CASTS.get((value.type, call.type), instead))
+
+
+_INSTEAD_OF_CASTS = {(DOUBLE, STRING): "Cast it to a decimal first: CAST(CAST(x AS DECIMAL(18, 2)) AS STRING)."}
+
+
+def is_left_out(call: Call) -> bool:
+    """True for a cast between numbers that Postgres makes by itself wherever Spark does.
+
+    It does not make a FLOAT next to a DECIMAL a FLOAT, and keeps digits that a common DECIMAL has no room for.
+    """
+    kind, wanted = call.arguments[0].type, call.type
+    narrows = kind.name == wanted.name == "DECIMAL" and wanted.scale < kind.scale
+    return call.implicit and kind.numeric and wanted.numeric and kind != FLOAT and not narrows
+
+
+def cast_template(call: Call) -> str | None:
+    """Postgres' template of a cast, `{0}` for its operand; None if Postgres has none that agrees with Spark."""
+    (value,) = call.arguments
+    if isinstance(value, Constant) and value.type.numeric and call.type == FLOAT:
+        return "{0}::real"  # of anything but a literal, Spark may leave the cast out if the result becomes a DOUBLE
+    return (tried_in_postgres if call.function == "try_cast" else cast_in_postgres)(value.type, call.type)
+
+
+def _of_aggregate(call: Aggregate | Windowed) -> Obstacle | None:
+    name, row = call.function, AGGREGATES[call.function]
+    if isinstance(call, Aggregate):
+        if name in ("min_by", "max_by"):
+            return None
+        if row.rows is not None:
+            return _of_listed(call, row.rows)
+    if row.above is None:
+        way_out = "Take the row by row_number() OVER (PARTITION BY … ORDER BY …) = 1 in a subquery."
+        if row.rows is not None:
+            way_out = "Compute it with GROUP BY in a subquery, and join that."
+        elif row.over is not None:
+            way_out = "Compute it over the records of a source."
+        if isinstance(call, Windowed) and call.order:
+            way_out = _SO_FAR
+        return Obstacle(call.place, f"{name}() above the aggregation", _EXACT.get(name, way_out))
+    if isinstance(call, Aggregate) and call.distinct and not takes_different(call):
+        reason = f"{name}(DISTINCT …) above the aggregation"
+        return Obstacle(call.place, reason, "Take DISTINCT rows in a subquery.")
+    return None
+
+
+_SO_FAR = (
+    "Join each row with those before it: SELECT a.id, f(b.x) AS x FROM s AS a JOIN s AS b ON b.k = a.k AND b.ts <= a.ts"
+    " GROUP BY a.id."
+)
+"""The way out for an aggregate over an order, which has another result for each row."""
+
+_EXACT = {"approx_count_distinct": "Write count(DISTINCT x), which is exact."}
+"""The way out for an estimate."""
+
+
+def _of_listed(call: Aggregate, rows: str) -> Obstacle | None:
+    """An aggregate that lists the values of plain rows."""
+    if call.distinct:
+        reason = f"{call.function}(DISTINCT …) above the aggregation"
+        return Obstacle(call.place, reason, "Take DISTINCT rows in a subquery.")
+    if "DISTINCT" in rows and any(True for _ in sort_keys(call)):
+        way_out = "Take DISTINCT rows in a subquery, and sort_array(collect_list(…)) of them."
+        return Obstacle(call.place, f"{call.function}() of structs above the aggregation", way_out)
+    return None
+
+
+def sort_keys(call: Aggregate) -> Iterator[Expr]:
+    """The scalars that an aggregate over values sorts them by, if that is not the value itself."""
+    for argument in call.arguments[1:]:
+        if not isinstance(argument, Constant):
+            yield from scalars(argument)

@@ -1,0 +1,126 @@
+"""Placement: the parts of a query that must be computed from records, found before any text is written.
+
+The blocks over sources are computed by Spark, record by record; everything above their cells is computed by Postgres.
+A part above the cells that Postgres does not compute as Spark does is an obstacle. So is an order of events that the
+rows of other views do not give. A view with an obstacle reads the records below those views instead (`passes.placed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from view_algebra.language.above import ARITHMETIC, Obstacle, obstacle, obstacle_of_generator
+from view_algebra.language.expressions import (
+    Aggregate,
+    Call,
+    Cells,
+    Combined,
+    Constants,
+    Exploded,
+    Expr,
+    Generator,
+    Hopped,
+    Joined,
+    NeedsRecords,
+    Nested,
+    Query,
+    Read,
+    Relation,
+    Select,
+    Sessions,
+    Stream,
+    Subquery,
+    Windowed,
+)
+from view_algebra.language.walks import children, every_expression, walk
+
+
+def records_needed(query: Query) -> Iterator[Obstacle]:
+    """What a typed query asks for that the rows of other views do not give."""
+    for expression in every_expression(query):
+        for part in walk(expression):
+            if isinstance(part, NeedsRecords):
+                yield Obstacle(part.place, part.reason, part.way_out)
+
+
+def obstacles(query: Query) -> Iterator[Obstacle]:
+    """The obstacles to computing a query over cells and views in Postgres, in the order in which it is written."""
+    if isinstance(query, Combined):
+        yield from obstacles(query.left)
+        yield from obstacles(query.right)
+    else:
+        yield from _in_relation(query.relation)
+        for expression in _clauses(query):
+            yield from _in(expression)
+
+
+def _clauses(block: Select) -> Iterator[Expr]:
+    yield from (output.expression for output in block.outputs)
+    yield from (condition for condition in (block.where,) if condition is not None)
+    yield from block.group or ()
+    yield from (condition for condition in (block.having,) if condition is not None)
+    yield from (key.expression for key in block.order)
+
+
+def _in_relation(relation: Relation | None) -> Iterator[Obstacle]:
+    match relation:
+        case None | Read() | Cells() | Hopped() | Sessions():
+            return
+        case Nested():
+            yield from obstacles(relation.query)
+        case Constants():
+            for row in relation.rows:
+                for value in row:
+                    yield from _in(value)
+        case Joined():
+            yield from _in_relation(relation.right)
+            if relation.condition is not None:
+                yield from _in(relation.condition)
+            yield from _in_relation(relation.left)
+        case Exploded():
+            yield from _in_relation(relation.relation)
+            for generator in relation.generators:
+                yield from _in_generator(generator)
+        case Stream():
+            raise AssertionError("every stream has become cells")
+        case _:
+            assert_never(relation)
+
+
+def _in_generator(generator: Generator) -> Iterator[Obstacle]:
+    if (own := obstacle_of_generator(generator)) is not None:
+        yield own
+    argument = generator.argument
+    if isinstance(argument, Call) and argument.function == "hops":
+        yield from _in(argument.arguments[0])
+    else:
+        yield from _in(argument)
+
+
+def _in(part: Expr) -> Iterator[Obstacle]:
+    """The obstacles in an expression: its own, then those of its arguments."""
+    own = obstacle(part)
+    before, after = _around(part)
+    for inner in before:
+        yield from _in(inner)
+    if own is not None:
+        yield own
+    if isinstance(part, Subquery):
+        yield from obstacles(part.query)
+    for inner in after:
+        yield from _in(inner)
+
+
+def _around(part: Expr) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """The expressions inside one that come before its own obstacle, and those that come after."""
+    match part:
+        case Call() if part.function in ARITHMETIC:
+            return part.arguments, ()
+        case Aggregate():
+            return (() if part.condition is None else (part.condition,)), part.arguments
+        case Windowed():
+            return (*part.partition, *(key.expression for key in part.order)), part.arguments
+        case Subquery():
+            return (), (() if part.operand is None else (part.operand,))
+    return (), children(part)
