@@ -18,7 +18,7 @@ from view_algebra.compiled import Catalog, Check, Column, Source, View, fields_o
 from view_algebra.errors import Refused
 from view_algebra.formats import Decoding
 from view_algebra.formats.interface import DirectColumn
-from view_algebra.language.above import GROUP_BELOW
+from view_algebra.language.above import GROUP_BELOW, Obstacle
 from view_algebra.passes import Known, Split, compile_view, placed, type_of_function
 from view_algebra.refusals import File, HasObstacle, Mistake, Span, Wrong, refuse_all, span, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
@@ -75,7 +75,15 @@ def of_today(source: Source) -> Source | None:
 
 def stages(files: Mapping[str, str]) -> Mapping[str, Split]:
     """What became of each view of a catalog before its texts were written: what it means, and where it is split."""
-    return _compiled(files).splits
+    with _room_for_nesting():
+        return _compiled(files).splits
+
+
+def avoided(catalog: Catalog, view: str) -> Obstacle | None:
+    """The obstacle for which a view reads the records below the views in its FROM; None if it reads their rows."""
+    declared = {name: source.sql for name, source in catalog.sources.items()}
+    declared |= {name: each.sql for name, each in catalog.views.items()}
+    return stages(declared)[view].avoided
 
 
 def named_by(view: View) -> set[str]:

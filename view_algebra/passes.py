@@ -93,13 +93,15 @@ class Typed:
 class Split:
     """What is kept, and what is computed of it when the view is read.
 
-    retained: the output by which rows of long ago leave; empty where all stay.
+    retained: the output by which rows of long ago leave; empty if all stay.
+    avoided: the obstacle for which the records below the views in FROM are read; None if their rows are.
     """
 
     typed: Typed
     leaves: tuple[Leaf, ...]
     above: Query
     retained: str
+    avoided: Obstacle | None = None
 
 
 def compile_view(d: ViewDeclaration, known: Known, readings: Iterable[Reading] = ()) -> View:
@@ -134,7 +136,7 @@ def placed(d: ViewDeclaration, known: Known, readings: Iterable[Reading] = ()) -
         with suppress(Wrong):
             over_records = _split_over(Written(d, reading), known)
             if isinstance(over_records, Split):
-                return over_records
+                return replace(over_records, avoided=over_rows)
     raise HasObstacle(over_rows.place, over_rows.reason, over_rows.way_out)
 
 
@@ -142,7 +144,7 @@ def _split_over(written: Written, known: Known) -> Split | Obstacle:
     typed = with_meaning(written, known)
     if (missing := next(records_needed(typed.query), None)) is not None:
         return missing
-    split = into_blocks(typed, known)
+    split = into_blocks(typed)
     return next(chain(ties(split.above, known.keys), obstacles(split.above)), split)
 
 
@@ -254,7 +256,7 @@ def _with_names(query: Query, d: ViewDeclaration) -> Query:
 # pass 2: blocks over sources, and the query over their cells
 
 
-def into_blocks(typed: Typed, known: Known) -> Split:
+def into_blocks(typed: Typed) -> Split:
     """Splits the query where records become cells.
 
     >>> from view_algebra.compile import stages

@@ -106,6 +106,7 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
     columns and the aggregates that they come from. The view is read from the catalog that --catalog names. Without
     --catalog and a folder of the default name, it is read from the deployed catalog.
     """
+    from view_algebra.compile import avoided
     from view_algebra.explain import cost, explain, kept
 
     compiled, where = chosen_catalog(output, catalog)
@@ -116,8 +117,11 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
             way_out="Name one of these, or name another catalog with --catalog.",
         )
     chosen = compiled.views[view]
+    obstacle = avoided(compiled, view) if chosen.cell_tables else None
+    placement = f"-- placement: over records, because of {obstacle.reason}\n\n" if obstacle else ""
     output.text(
-        explain(chosen),
+        placement + explain(chosen),
+        records_because=obstacle.reason if obstacle else None,
         view=view,
         kind=chosen.kind,
         version=chosen.version,

@@ -134,7 +134,7 @@ _WITHIN_CALENDAR = {
 
 
 def _unguarded(call: Call, reading: Reading) -> tuple[str, int]:
-    form = _FORMS.get(call.function)
+    form = FORMS.get(call.function)
     if form is not None:
         return form(call, reading)
     row = overload(call)
@@ -207,7 +207,7 @@ def _endless(call: Call, reading: Reading) -> tuple[str, int]:
     return f"coalesce({made}, spark.infinite({time})::{call.type.postgres})", ATOM
 
 
-_FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
+FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     **dict.fromkeys(("and", "or"), _logical),
     "not": _not,
     **dict.fromkeys(("is null", "is not null"), _is_null),
