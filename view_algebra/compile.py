@@ -24,7 +24,7 @@ from view_algebra.refusals import File, HasObstacle, Mistake, Span, Wrong, refus
 from view_algebra.texts.duplicates import counted_text, ids_text
 from view_algebra.texts.fields import Reading
 from view_algebra.texts.records import Key, parse_text
-from view_algebra.typed.passing import passed_by_table
+from view_algebra.typed.events import passed_by_table
 from view_algebra.typed.scalars import WITH_RULES_OF_THEIR_OWN
 from view_algebra.written.below import below
 from view_algebra.written.checks import CheckDeclaration, check_declaration

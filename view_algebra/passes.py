@@ -40,12 +40,10 @@ from view_algebra.texts import calendars
 from view_algebra.texts.cells import cell_table, longest_text, version_of
 from view_algebra.texts.indexes import indexes
 from view_algebra.texts.records import OF_TABLES, PSEUDO_COLUMNS
-from view_algebra.typed.determinism import ties, unique_keys
-from view_algebra.typed.names import Columns, Context, Outside, Scope
+from view_algebra.typed.keys import sorting, ties, unique_keys
+from view_algebra.typed.names import Columns, Context, Keys, Outside, Scope, Sorting
 from view_algebra.typed.queries import query
-from view_algebra.typed.rows import Keys, Sorting
 from view_algebra.typed.scalars import expression
-from view_algebra.typed.ties import sorting
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.oracle import select_for_spark
 from view_algebra.written.tables import changing

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
-from view_algebra.language.expressions import PLAINLY, Combined, Expr, Field, Nested, Query, Select
-from view_algebra.language.walks import rewrite, rewritten
+from view_algebra.language.expressions import PLAINLY, Combined, Expr, Field, Nested, Query, Select, Stream
+from view_algebra.language.walks import has_windows, rewrite, rewritten
 
 
 def renamed(query: Query, names: Sequence[str]) -> Query:
@@ -40,3 +41,23 @@ def over_branches(
     plain = replace(block, relation=below, where=None, group=None, keeping=PLAINLY)
     group = tuple(Field(alias, (name,), key.type, place=key.place) for key, name in keys.items())
     return replace(rewritten(plain, read), group=group)
+
+
+def is_of_records(query: Query, windows: bool = True) -> bool:
+    """Is a row of it a record, whatever window functions, where they may be, have computed beside it?"""
+    if not is_of_rows(query, windows):
+        return False
+    below = query.relation
+    return isinstance(below, Stream) or (isinstance(below, Nested) and is_of_records(below.query, windows))
+
+
+def is_of_rows(query: Query, windows: bool = True) -> TypeGuard[Select]:
+    """Is a row of it a row of what it reads?"""
+    if not isinstance(query, Select) or query.group is not None or query.distinct:
+        return False
+    return query.limit is None and query.offset is None and (windows or not has_windows(query))
+
+
+def is_projection(query: Query) -> bool:
+    """A SELECT … WHERE over records, or over such a SELECT, and nothing else: a row is a record."""
+    return is_of_records(query, windows=False)

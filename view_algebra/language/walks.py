@@ -320,3 +320,8 @@ def kept_by(block: Select) -> tuple[Expr, ...]:
     keys = (block.group or ()) if finest is None else finest
     of_rows = (part for key in keys for part in (decided(key) if is_asked(key) else (key,)))
     return tuple(dict.fromkeys((*of_rows, *(() if undecided is None else decided(undecided)))))
+
+
+def has_windows(query: Select) -> bool:
+    """Does a block compute window functions?"""
+    return any(isinstance(part, Windowed) for each in above_group(query) for part in walk(each))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
+from view_algebra.language.blocks import is_projection
 from view_algebra.language.expressions import (
     Aggregate,
     Combined,
@@ -25,7 +26,7 @@ from view_algebra.language.expressions import (
 from view_algebra.language.fields import VARIABLE, member
 from view_algebra.language.relations import with_nested
 from view_algebra.language.time_windows import is_session, window_key
-from view_algebra.language.walks import above_group, decided, is_asked, rewrite, rewritten
+from view_algebra.language.walks import above_group, decided, has_windows, is_asked, rewrite, rewritten
 from view_algebra.split.distinct import over_values
 from view_algebra.split.filters import by_filters
 from view_algebra.split.joins import of_rows
@@ -33,7 +34,6 @@ from view_algebra.split.newest import of_newest
 from view_algebra.split.panes import by_end
 from view_algebra.split.sequences import with_bounded_sequences
 from view_algebra.typed.names import neither
-from view_algebra.typed.passing import has_windows, is_projection
 
 
 def folded(query: Query) -> Query:

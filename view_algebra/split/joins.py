@@ -15,6 +15,7 @@ from functools import reduce
 
 from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import RECORD_KEYS
+from view_algebra.language.blocks import is_of_records
 from view_algebra.language.expressions import (
     Aggregate,
     Beside,
@@ -53,7 +54,6 @@ from view_algebra.language.walks import (
 )
 from view_algebra.refusals import Wrong
 from view_algebra.split.unbounded import bounded
-from view_algebra.typed.passing import is_of_records
 
 MOST_KEYS = 32
 """Columns that Postgres can index together."""

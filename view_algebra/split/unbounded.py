@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import reduce
 
 from view_algebra.compiled import source_of
+from view_algebra.language.blocks import is_of_records
 from view_algebra.language.expressions import (
     Call,
     Expr,
@@ -26,7 +27,6 @@ from view_algebra.language.expressions import (
 from view_algebra.language.relations import aliases_in, inputs_of, relations_in
 from view_algebra.language.walks import every_relation, relations_named
 from view_algebra.refusals import Wrong
-from view_algebra.typed.passing import is_of_records
 
 
 def bounded(block: Select) -> Select:

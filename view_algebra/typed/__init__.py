@@ -1,5 +1,15 @@
-"""What the author means: every name is found, every type is known, every order that decides something is total.
+"""The meaning of a SELECT: every name is resolved, every type is known, and every order that decides something is total.
 
-In come syntax trees, out go the typed queries of `language/expressions.py`. A new clause of SQL is read here: what
-stands in FROM by `relations.py`, a block and its clauses by `queries.py`, a scalar by `scalars.py`.
+Syntax trees come in, and the typed queries of `language/expressions.py` go out. Read it by clause:
+
+    queries         a block clause by clause; SELECT, set operations
+    relations       FROM: joins, USING, LATERAL, AS OF, VALUES
+    grouping        GROUP BY: grouping sets, windows of time, sessions
+    scalars         expressions: operators, CAST, LIKE; sugar: functions that rewrite to others
+    aggregates      aggregates, WITHIN GROUP, OVER; calls: the rules for their arguments
+    subqueries      scalar subqueries, EXISTS, IN, SEMI and ANTI joins
+    names           columns, aliases, fields; natural_names: the names that Spark gives to columns without one
+    nested          structs, maps and lambdas; constants: rows without records
+    keys, events, ties    the order of rows: unique keys, the order of events, ties broken by the rest of a key
+    spark_refuses   SQL that Spark refuses
 """

@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import reduce
 
+from view_algebra.language.blocks import is_projection
 from view_algebra.language.expressions import (
     Aggregate,
     Call,
@@ -43,7 +44,6 @@ from view_algebra.language.types import BIGINT, BOOLEAN, CALENDAR, DATE, INT, ST
 from view_algebra.language.walks import rewrite, walk
 from view_algebra.refusals import Wrong
 from view_algebra.typed.nested import saying_its_type
-from view_algebra.typed.passing import is_projection
 
 Rows = tuple[tuple[Expr, ...], ...]
 

@@ -1,29 +1,55 @@
-"""Names: the columns that a block of SQL can see, and the fields inside them."""
+"""Names: the columns that a block of SQL can see, the fields inside them, and the aliases in its FROM.
+
+A dotted name is a column and the fields inside it, an output, a variable of a lambda, or a column of the block around.
+A name in double quotes is a text to Spark, and is refused if it is the name of a column.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TypeVar
 from typing import cast as typed
 
 from sqlglot import exp
 
+from view_algebra.language import clock
+from view_algebra.language.aggregates import is_aggregate
+from view_algebra.language.blocks import renamed
 from view_algebra.language.expressions import (
+    Call,
+    Cells,
+    Constant,
+    Constants,
+    Exploded,
     Expr,
     Field,
     Generator,
+    Hopped,
+    Joined,
+    Named,
+    Nested,
+    Output,
     Place,
     Query,
+    Read,
     Relation,
+    Select,
+    Sessions,
+    Stream,
     Windowed,
 )
 from view_algebra.language.fields import member
-from view_algebra.language.functions import COLUMNS
-from view_algebra.language.types import Type
-from view_algebra.refusals import Wrong, suggestion
-from view_algebra.typed.rows import Keys, Sorting
+from view_algebra.language.functions import COLUMNS, NON_DETERMINISTIC
+from view_algebra.language.overloads import call
+from view_algebra.language.quoting import words
+from view_algebra.language.types import VOID, Type
+from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
+from view_algebra.written.dialect import in_double_quotes, readable
+from view_algebra.written.oracle import copied, name, put, spell, written
 
 Columns = tuple[tuple[str, Type], ...]
 
@@ -269,13 +295,13 @@ def _column(alias: str, names: list[str], columns: Columns, place: Place) -> tup
 
 def refuse_alike(columns: Columns, place: Place) -> None:
     """Columns of a subquery that have one name, or none."""
-    lower = [name.lower() for name, _ in columns]
-    for name in lower:
-        if not name:
+    lower = [column.lower() for column, _ in columns]
+    for column in lower:
+        if not column:
             raise Wrong(place, "a column without a name", "Write … AS name in the subquery.")
-        if lower.count(name) > 1:
+        if lower.count(column) > 1:
             raise Wrong(
-                place, f"{name} could be each of several columns", "Give the subquery's columns different names."
+                place, f"{column} could be each of several columns", "Give the subquery's columns different names."
             )
 
 
@@ -292,3 +318,284 @@ def neither(column: Field) -> Wrong:
         f"{'.'.join(column.path)} is neither grouped nor aggregated",
         f"Add it to GROUP BY, or aggregate it, for example max({column.path[-1]}).",
     )
+
+
+Keys = frozenset[frozenset[str]]
+"""Unique keys as sets of output names; the empty set is the key of a relation of one row."""
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """A key by which rows come, with the column that shows it, if one does."""
+
+    column: str | None
+    descending: bool
+    nulls_first: bool
+
+
+Sorting = tuple[SortKey, ...]
+
+Sets = list[tuple[Expr, ...]]
+"""The groupings of ROLLUP, CUBE or GROUPING SETS: the keys of each."""
+
+
+def column_named(node: exp.Expr, scope: Scope) -> Expr:
+    """What a dotted name means: variables of lambdas before outputs, where these may be named, before columns."""
+    root = node
+    while isinstance(root, exp.Dot):
+        root = root.this
+    if isinstance(node, exp.Dot) and not isinstance(root, exp.Column):
+        return member(resolved(node.this, scope), node.expression.name, span(node.expression))
+    names = parts_of(node)
+    place = span(node)
+    first = names[0].lower()
+    preferred = first in scope.preferred and (first not in scope.relations or len(names) == 1)
+    if preferred and first not in scope.variables:
+        refuse_unclear(first, scope, place)
+    if first in scope.variables or preferred:
+        found: Expr = scope.variables[first] if first in scope.variables else scope.preferred[first]
+        for name in names[1:]:
+            found = member(found, name, place)
+        return found
+    if first in scope.windows and len(names) <= 2:
+        window = replace(typed(Call, scope.windows[first]), place=place)
+        return member(window, names[1], place) if len(names) == 2 else window
+    once = given_once(names[0], scope, place) if len(names) == 1 else None
+    if once is not None:
+        return once
+    try:
+        return find(names, scope.relations, place)
+    except Wrong as wrong:
+        return _elsewhere(names, node, scope, wrong)
+
+
+def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> Expr:
+    """What is no column of FROM: an output, a function without parentheses, or a column of the block around."""
+    place, alias = span(node), scope.aliases.get(names[0].lower())
+    if alias is None and names[0].lower() in NON_DETERMINISTIC:
+        _refuse_function(names[0], scope, place)
+        return call(names[0], [], place)
+    if alias is None and len(names) == 1 and names[0].lower() in _WITHOUT_PARENTHESES:
+        spell(node, clock.in_spark(names[0]))
+        return clock.told(names[0], place)
+    hidden = len(names) > 1 and is_column(names[:1], scope)  # by a column that is called as the relation
+    if alias is None and scope.outer is not None and is_column(names, scope.outer) and not hidden:
+        return find_outside(names, scope, place)
+    if alias is None:
+        refuse_far(names, scope, place)
+        _refuse_output(names, node)
+        raise wrong
+    refuse_unclear(names[0].lower(), scope, place)
+    spell_in_window(node)
+    return reduce(lambda value, name: member(value, name, place), names[1:], alias)
+
+
+def _refuse_function(name: str, scope: Scope, place: Place) -> None:
+    """A column of the query around that has the name of a function, which Spark calls."""
+    for alias, columns in scope.outer.relations.items() if scope.outer is not None else ():
+        if name.lower() in {column.lower() for column, _ in columns}:
+            raise Wrong(place, f"{name} alone, which to Spark is a function here", f"Write {alias}.{name}.")
+
+
+def _refuse_output(names: list[str], node: exp.Expr) -> None:
+    """An output of the SELECT, which WHERE and ON do not know; what is computed of groups or rows is known later."""
+    block, condition = node.find_ancestor(exp.Select), node.find_ancestor(exp.Select, exp.Where, exp.Join)
+    outputs = block.expressions if block is not None and block is not condition and len(names) == 1 else []
+    found = next((o for o in outputs if isinstance(o, exp.Alias) and o.alias.lower() == names[0].lower()), None)
+    if found is None:
+        return
+    meant = found.this
+    way_out = f"Write {readable(meant if isinstance(meant, (exp.Column, exp.Anonymous)) else exp.Paren(this=meant))}."
+    if meant.find(exp.Window) is not None:
+        way_out = "Write the condition in QUALIFY, which stands behind WHERE, GROUP BY and HAVING."
+    elif any(isinstance(part, exp.Anonymous) and is_aggregate(part.name.lower()) for part in meant.walk()):
+        way_out = "Write the condition in HAVING, which stands behind GROUP BY."
+    raise Wrong(span(node), f"{names[0]} is a column that this SELECT makes, which WHERE and ON do not know", way_out)
+
+
+_WITHOUT_PARENTHESES = ("current_timestamp", "current_date", "localtimestamp")
+"""Functions of the clock that may be called by their name alone, where no column has it."""
+
+
+def refuse_quoted_column(node: exp.Literal, scope: Scope) -> None:
+    """Raises where a text in double quotes has the name of a column, and stands where a text is of no use."""
+    if not in_double_quotes(node) or not _in_the_place_of_a_column(node):
+        return
+    known = {name.lower(): name for columns in scope.relations.values() for name, _ in columns}
+    if (name := known.get(node.name.lower())) is not None:
+        what = f'"{node.name}", which to Spark is a text, where a column has this name'
+        raise Wrong(span(node), what, f"Write `{name}` for the column, or '{node.name}' for the text.")
+
+
+def _in_the_place_of_a_column(node: exp.Expr) -> bool:
+    item = node.parent if isinstance(node.parent, (exp.Alias, exp.Paren)) else node
+    around = item.parent
+    if isinstance(around, (exp.Group, exp.Ordered, exp.Cast, *_ARITHMETIC)):
+        return True
+    if isinstance(around, exp.Select):
+        return item.arg_key == "expressions"
+    if isinstance(around, exp.Window):
+        return item.arg_key == "partition_by"
+    if isinstance(around, exp.Anonymous):
+        return is_aggregate(around.name.lower()) and len(around.expressions) == 1
+    return isinstance(around, _CONDITIONS) and item.arg_key == "this" and not _names_a_column(around)
+
+
+def _names_a_column(condition: exp.Expr) -> bool:
+    return condition.find(exp.Column, exp.Query) is not None
+
+
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+_CONDITIONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.ILike, exp.In, exp.Between, exp.Is)
+
+
+_OUTPUT = "lamina_output"
+"""The entry of a node's `meta` with what its name stands for, where it is that of another output."""
+
+
+def spell_in_window(node: exp.Expr) -> None:
+    """Notes what an output's name stands for in OVER (…) and in aggregates, where Spark knows no such names."""
+    block = node.parent_select
+    for item in block.expressions if block is not None else ():
+        if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
+            node.meta[_OUTPUT] = item.this
+            within = node.find_ancestor(exp.Window, exp.Anonymous)
+            while isinstance(within, exp.Anonymous) and not is_aggregate(within.name.lower()):
+                within = within.find_ancestor(exp.Window, exp.Anonymous)
+            if within is not None:
+                spell(node, written(_without_names(node)))
+
+
+def names_an_output(node: exp.Expr) -> bool:
+    """Does an output name another one, outside of OVER (…)?"""
+    return any(_OUTPUT in part.meta and part.find_ancestor(exp.Window) is None for part in node.walk())
+
+
+def _without_names(node: exp.Expr) -> exp.Expr:
+    """An expression that names no other outputs."""
+    if _OUTPUT in node.meta:
+        return exp.Paren(this=_without_names(node.meta[_OUTPUT]))
+    return node.transform(lambda part: _without_names(part) if _OUTPUT in part.meta else part)
+
+
+def meant_by(item: exp.Expr, node: exp.Select) -> exp.Expr | None:
+    """What a column of GROUP BY is, where a number or an alias stands for it; None where `*` hides that."""
+    named = {each.alias.lower(): each.this for each in node.expressions if isinstance(each, exp.Alias)}
+    if isinstance(item, exp.Literal):
+        columns = [] if any(each.is_star for each in node.expressions) else node.expressions
+        return next((each.unalias() for n, each in enumerate(columns, 1) if item.name == str(n)), None)
+    simple = isinstance(item, exp.Column) and not item.table
+    return named.get(item.name.lower(), item) if simple else item
+
+
+T = TypeVar("T", bound=exp.Expr)
+
+
+def columns_of(relation: Relation, streams: Mapping[str, Columns]) -> Columns:
+    """The columns that a relation of FROM gives."""
+    match relation:
+        case Stream():
+            return streams[relation.source]
+        case Nested():
+            return relation.query.columns
+        case Joined():
+            return columns_of(relation.left, streams) + columns_of(relation.right, streams)
+        case Read() | Cells() | Constants():
+            return relation.columns
+        case Exploded():
+            made = (column for each in relation.generators for column in each.columns)
+            return (*columns_of(relation.relation, streams), *made)
+        case Hopped() | Sessions():
+            raise AssertionError("panes are put together after names are resolved")
+
+
+def right_alias(relation: Relation) -> str:
+    """The alias of a relation that is no join."""
+    assert isinstance(relation, Named)
+    return relation.alias
+
+
+def alias_of(
+    node: exp.Subquery | exp.Values | exp.Lateral | exp.Pivot | exp.Table, scope: Scope
+) -> tuple[str, list[str]]:
+    """The alias of what stands in FROM, its own or a new one, and the names that it gives to the columns."""
+    number = len(scope.relations) + 1
+    around = scope.outside.around
+    while around is not None:
+        number, around = number + len(around.relations), around.outside.around
+    alias = (node.alias or f"q{number}").lower()
+    if not node.alias:  # so that its columns can be named where Spark is told more than the author has written
+        name(node, alias)
+    return alias, column_names(node)
+
+
+def column_names(node: exp.Expr) -> list[str]:
+    """The names that an alias gives to the columns."""
+    alias = node.args.get("alias")
+    return [column.name for column in (alias.args.get("columns") or [])] if alias is not None else []
+
+
+def naming(node: T) -> T:
+    """A CTE or a subquery whose SELECT over rows names its columns itself, and not in a list after it.
+
+    So it may pass on more than these, as the order of events. The node itself where that could mean another.
+
+    >>> from view_algebra.written.dialect import parsed, text_of
+    >>> print(text_of(naming(parsed("SELECT * FROM (SELECT a, b + 1 FROM t) AS s(x, y)").find(exp.Subquery))))
+    (SELECT a AS `x`, b + 1 AS `y` FROM t) AS s
+    """
+    names, select = column_names(node), node.this
+    items = select.expressions if isinstance(select, exp.Select) else []
+    others = node.args.get("joins") or any(value for name, value in select.args.items() if name not in _OF_ROWS)
+    if not names or others or len(items) != len(names) or any(map(_names_several, items)):
+        return node
+    aliases = {item.alias.lower() for item in items if item.alias}
+    for number, item in enumerate(items):  # which may mean an item before it
+        before = aliases.union(name.lower() for name in names[:number])
+        if any(column.parts[0].name.lower() in before for column in item.find_all(exp.Column)):
+            return node
+    made = copied(node)
+    outputs = zip(made.this.expressions, names, strict=True)
+    made.this.set("expressions", [named_item(item, name) for item, name in outputs])
+    made.args["alias"].set("columns", None)
+    put(node, made)
+    return made
+
+
+def named_item(item: exp.Expr, name: str) -> exp.Alias:
+    """An item of a SELECT under another name."""
+    return exp.Alias(this=item.unalias(), alias=exp.to_identifier(name, quoted=True))
+
+
+def _names_several(item: exp.Expr) -> bool:
+    return bool(item.is_star) or isinstance(item, exp.Aliases)
+
+
+_OF_ROWS = words("expressions from_ joins laterals where")
+"""The clauses of a SELECT over rows that see none of its columns' names."""
+
+
+def all_of(read: Read) -> Select:
+    """A SELECT of all columns of a view."""
+    outputs = (Output(name, Field(read.alias, (name,), kind)) for name, kind in read.columns)
+    return Select(tuple(outputs), read, place=read.place)
+
+
+def named_by(query: Query, names: list[str], place: Place) -> Query:
+    """A query whose columns have other names."""
+    refuse_other_number(names, len(query.columns), place)
+    return renamed(query, names)
+
+
+def refuse_other_number(names: list[str], columns: int, place: Place) -> None:
+    """Every column is named, or none."""
+    if len(names) != columns:
+        raise Wrong(place, f"{len(names)} names for {columns} columns", "Name every column.")
+
+
+def untyped(relation: Relation, columns: Columns) -> Columns:
+    """The columns that a relation has; NULL as one of a subquery has no type yet, as it has none in Spark."""
+    if not isinstance(relation, Nested) or not isinstance(relation.query, Select):
+        return columns
+    nulls = [isinstance(o.expression, Constant) and o.expression.value is None for o in relation.query.outputs]
+    return tuple((name, VOID if null else kind) for (name, kind), null in zip(columns, nulls, strict=True))

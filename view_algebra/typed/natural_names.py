@@ -16,8 +16,7 @@ from view_algebra.language.functions import FUNCTIONS
 from view_algebra.language.quoting import words
 from view_algebra.language.time_windows import TIME_WINDOWS
 from view_algebra.language.types import Type
-from view_algebra.typed.names import Scope
-from view_algebra.typed.output_names import names_an_output
+from view_algebra.typed.names import Scope, names_an_output
 from view_algebra.typed.scalars import BINARY
 
 Printed = str | None

@@ -1,16 +1,24 @@
-"""From the author's syntax to typed queries: a block's clauses in the order in which SQL gives them meaning."""
+"""From the author's syntax to typed queries: a block's clauses in the order in which SQL gives them meaning.
+
+SELECT spells out `*` and explode(), and gives each output the name that Spark gives it. UNION, INTERSECT and EXCEPT
+bring their columns to one type.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from typing import cast as typed
 
 from sqlglot import exp
 
+from view_algebra.language.blocks import is_of_records
 from view_algebra.language.expressions import (
     Aggregate,
     Call,
+    Combined,
+    Constant,
     Expr,
     Field,
     Nested,
@@ -21,37 +29,64 @@ from view_algebra.language.expressions import (
     Windowed,
     both,
 )
+from view_algebra.language.fields import member
+from view_algebra.language.lengths import LENGTHS
+from view_algebra.language.meeting import cast, meet
 from view_algebra.language.operators import condition
+from view_algebra.language.quoting import spark_name
 from view_algebra.language.time_windows import is_session
-from view_algebra.language.walks import above_group, rewrite, walk, walk_all
-from view_algebra.refusals import Wrong, span
-from view_algebra.typed.aliases import column_names, named_by, naming
+from view_algebra.language.types import STRING, VOID, WINDOW, Type, inside
+from view_algebra.language.walks import above_group, has_windows, rewrite, walk, walk_all
+from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import in_a_window, refuse_aggregates, refuse_windowed
-from view_algebra.typed.determinism import by_rows
-from view_algebra.typed.events import passed
-from view_algebra.typed.generators import with_generator
-from view_algebra.typed.grouping_keys import groups_of, windows_of, written_keys
-from view_algebra.typed.groupings import SOME, Sets, exploded_groups, over_sets
-from view_algebra.typed.hopping import in_every_window
-from view_algebra.typed.join_keys import refuse_texts_that_meet_numbers
-from view_algebra.typed.names import Outside, Scope
-from view_algebra.typed.nested_keys import by_scalars, by_texts
-from view_algebra.typed.orders import limit_of, refuse_windows_in_order, sort_keys
-from view_algebra.typed.outputs import is_distinct, outputs_of, refuse_outer
-from view_algebra.typed.passing import has_windows, is_in_order, is_of_records, reading_passed, reads_records
-from view_algebra.typed.relations import AS_A_SUBQUERY, from_clause, in_parentheses
+from view_algebra.typed.events import is_in_order, passed, reading_passed, reads_records
+from view_algebra.typed.grouping import (
+    SOME,
+    exploded_groups,
+    groups_of,
+    in_every_window,
+    in_sessions,
+    over_sets,
+    windows_of,
+    written_keys,
+)
+from view_algebra.typed.keys import by_rows
+from view_algebra.typed.names import (
+    Outside,
+    Scope,
+    Sets,
+    column_names,
+    find,
+    given_once,
+    is_kafkas,
+    named_by,
+    naming,
+    parts_of,
+    refuse_alike,
+)
+from view_algebra.typed.natural_names import natural_name
+from view_algebra.typed.nested import by_scalars, by_texts, is_empty
+from view_algebra.typed.relations import (
+    AS_A_SUBQUERY,
+    from_clause,
+    generated,
+    in_parentheses,
+    makes_rows,
+    refuse_texts_that_meet_numbers,
+    with_generator,
+)
 from view_algebra.typed.scalars import expression
-from view_algebra.typed.sessions import in_sessions
-from view_algebra.typed.set_operations import combined, modified
 from view_algebra.typed.spark_refuses import (
+    OVERLAPPING,
     refuse_in_outer_joins,
     refuse_names_of_names,
     spark_refuses,
     spark_refuses_of_groupings,
 )
-from view_algebra.typed.ties import inherited, settled
+from view_algebra.typed.ties import inherited, limit_of, refuse_windows_in_order, settled, settled_set, sort_keys
 from view_algebra.written.dialect import qualifying, without_qualify, write_windows_out
-from view_algebra.written.oracle import put
+from view_algebra.written.oracle import put, spell_columns
+from view_algebra.written.ways_out import one_row_each
 
 
 def query(node: exp.Expr, outside: Outside) -> Query:
@@ -246,3 +281,213 @@ def _settled(block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Exp
     if block.relation is not None:
         block = replace(block, relation=reading_passed(block.relation, scope.passed))
     return settled(block, node, scope.windowed, grouped, scope.context.keys, sets)
+
+
+def outputs_of(node: exp.Select, scope: Scope) -> list[Output]:
+    """The outputs of a SELECT; their names, and what makes rows among them, are known in the scope from then on."""
+    outputs: list[Output] = []
+    for item in node.expressions:
+        star = item if isinstance(item, exp.Star) else None
+        qualifier = ""
+        if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+            star, qualifier = item.this, item.table.lower()
+        if star is not None and qualifier and qualifier not in scope.relations:
+            outputs += _fields(typed(exp.Column, item), scope)
+            continue
+        if star is not None:
+            outputs += _star(star, qualifier, scope)
+            continue
+        inner = item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item
+        if makes_rows(inner):
+            outputs += _exploded(inner, item, scope)
+            continue
+        given = expression(inner, scope)
+        name = item.alias if isinstance(item, exp.Alias) else natural_name(item, scope)
+        if any(kind.length for kind in inside(given.type)) and given.type not in LENGTHS:
+            way_out = "A difference of two times is a column of its own: ts - before AS waited."
+            raise Wrong(span(item), f"a column of type {given.type}", way_out)
+        if given.type == VOID:
+            given = cast(given, STRING, implicit=True)
+        elif VOID in inside(given.type) and any(map(is_empty, walk(given))):
+            way_out = "Write it beside others, for example coalesce(tags, array())."
+            raise Wrong(given.place or span(item), f"{given.type}, of nothing whose type is known", way_out)
+        outputs.append(Output(name, given))
+        if isinstance(item, exp.Alias):
+            scope.unclear |= {name.lower()} & scope.aliases.keys()
+            scope.aliases.setdefault(name.lower(), given)
+    scope.unclear |= _unclear(outputs)
+    return outputs
+
+
+def _exploded(node: exp.Expr, item: exp.Expr, scope: Scope) -> list[Output]:
+    """The columns of `SELECT explode(x) AS element`."""
+    place = span(node)
+    if scope.generators:
+        way_out = "Write LATERAL VIEW explode(tags) t AS tag."
+        raise Wrong(place, f"{node.name.lower()}() among columns, beside another", way_out)
+    names = [each.name for each in item.args["expressions"]] if isinstance(item, exp.Aliases) else []
+    names = [item.alias] if isinstance(item, exp.Alias) else names
+    made = generated(node, names, f"q{len(scope.relations) + 1}", scope)
+    scope.generators.append(made)
+    found = [Output(name, Field(made.alias, (name,), kind, place=place)) for name, kind in made.columns]
+    for output in found if names else ():
+        scope.aliases.setdefault(output.name.lower(), output.expression)
+    return found
+
+
+def _star(star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
+    if not scope.relations:
+        raise Wrong(span(star), "* of nothing", "Name a source or a view in FROM.")
+    left_out = _left_out(star, {name.lower() for columns in scope.relations.values() for name, _ in columns})
+    for alias, columns in scope.relations.items():
+        if not qualifier or alias == qualifier:
+            refuse_alike(columns, span(star))
+    found = [
+        Field(alias, (name,), kind, place=span(star))
+        for alias, columns in scope.relations.items()
+        if not qualifier or alias == qualifier
+        for name, kind in columns
+        if not is_kafkas(alias, name, scope) and name.lower() not in left_out
+    ]
+    names = () if qualifier else [name for name in scope.using if name not in left_out]
+    shared = {name: e for name in names if (e := given_once(name, scope, span(star))) is not None}
+    if not qualifier:
+        found = [field for field in found if (field.relation, field.path[0].lower()) not in scope.merged]
+    own = [f"{spark_name(field.relation)}.{spark_name(field.path[0])}" for field in found]
+    spell_columns(star, [*map(spark_name, shared), *own])
+    once = [Output(next(f.path[0] for f in walk(e) if isinstance(f, Field)), e) for e in shared.values()]
+    nulls = Constant(None, STRING, span(star))
+    return [*once, *(Output(f.path[0], nulls if f.type == VOID else f) for f in found)]
+
+
+def _unclear(outputs: Sequence[Output]) -> set[str]:
+    """The names of several outputs that are not one column of that name, written twice."""
+    meant: dict[str, Expr] = {}
+    found: set[str] = set()
+    for name, given in ((output.name.lower(), output.expression) for output in outputs):
+        own = isinstance(given, Field) and [part.lower() for part in given.path] == [name]
+        if name in meant and not (own and meant[name] == given):
+            found.add(name)
+        meant.setdefault(name, given)
+    return found
+
+
+def refuse_outer(outputs: Sequence[Output]) -> None:
+    """Refuses columns of what stands before LATERAL among the outputs of records or groups."""
+    for part in (part for output in outputs for part in walk(output.expression)):
+        if isinstance(part, Field) and part.outer:
+            way_out = f"Compute with it outside: SELECT {part.relation}.{part.path[0]} + l.x FROM …, LATERAL (…) AS l."
+            raise Wrong(part.place, "a column of what stands before LATERAL, of each record or group", way_out)
+
+
+def _left_out(star: exp.Star, columns: Collection[str]) -> set[str]:
+    """The columns that `* EXCEPT (…)` leaves out."""
+    found: set[str] = set()
+    for column in star.args.get("except_") or star.args.get("except") or []:
+        name = ".".join(parts_of(column)).lower() if isinstance(column, (exp.Column, exp.Dot)) else column.name.lower()
+        if name not in columns or name in found:
+            raise Wrong(span(column), f"EXCEPT ({name}): no column of this name", suggestion(name, [*columns]))
+        found.add(name)
+    return found
+
+
+def _fields(item: exp.Column, scope: Scope) -> list[Output]:
+    """The fields of the struct, or the bounds of the window, of `column.*`."""
+    names, place = [part.name for part in item.parts[:-1]], span(item.parts[-2])
+    if names[0].lower() in scope.windows:
+        raise Wrong(place, f"{names[0]}.*, which Spark does not know", "Write window.start, window.end.")
+    known = {name.lower() for columns in scope.relations.values() for name, _ in columns}
+    known |= {relation.lower() for relation in scope.relations} if len(names) > 1 else set()
+    if names[0].lower() not in known:
+        raise Wrong(place, f"no relation {names[0]}", suggestion(names[0], scope.relations))
+    struct = find(names, scope.relations, place)
+    if not struct.type.fields or item.this.args.get("except_") or item.this.args.get("except"):
+        raise Wrong(place, f"{'.'.join(names)}.* of {struct.type}", "Name the fields.")
+    return [Output(name, member(struct, name, place)) for name, _ in struct.type.fields]
+
+
+def is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
+    """Does it say DISTINCT? Refused where its outputs have no equality that both engines share."""
+    distinct = node.args.get("distinct")
+    if distinct is not None and distinct.args.get("on"):
+        raise Wrong(span(distinct.args["on"]) or span(node), "DISTINCT ON", f"Write {one_row_each(node)}.")
+    kinds = {o.expression: o.expression.type for o in outputs}
+    nested = next((e for e, kind in kinds.items() if kind.nested and kind != WINDOW), None)
+    if distinct is not None and nested is not None:
+        way_out = "Leave it out, or take to_json(…) of it."
+        raise Wrong(nested.place or span(node), f"SELECT DISTINCT of a column of type {nested.type}", way_out)
+    session = next((e for e, kind in kinds.items() if kind.session), None)
+    if distinct is not None and session is not None:
+        way_out = OVERLAPPING
+        if node.args.get("group") is None:
+            way_out = "Write GROUP BY session_window(…), and select session_window.start and session_window.end."
+        raise Wrong(session.place or span(node), "SELECT DISTINCT of sessions", way_out)
+    return distinct is not None
+
+
+def combined(node: exp.SetOperation, outside: Outside) -> Query:
+    """Two queries as one: their columns are brought to one type each, under the names of the first."""
+    left, right = (outside.context.query(side, outside.of_a_part()) for side in (node.this, node.expression))
+    place = span(node.expression)
+    if len(left.columns) != len(right.columns):
+        raise Wrong(
+            place,
+            f"{node.key.upper()} of {len(left.columns)} and {len(right.columns)} columns",
+            "Give both sides the same columns.",
+        )
+    if node.args.get("by_name"):
+        raise Wrong(place, f"{node.key.upper()} BY NAME", "Put the columns in the same order on both sides.")
+    sides = zip(_kinds(left), _kinds(right), strict=True)
+    met = [meet((Constant("", a), Constant("", b)), place, node.key.upper(), texts=True) for a, b in sides]
+    kinds = [column[0].type for column in met]
+    kinds = [STRING if kind == VOID else kind for kind in kinds]
+    left, right = _cast_outputs(left, kinds), _cast_outputs(right, kinds)
+    operator = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}[type(node)]
+    if not node.args.get("distinct", True):
+        operator += " ALL"
+    if not operator.endswith("ALL") and any(kind.nested and kind != WINDOW for kind in kinds):
+        raise Wrong(place, f"{operator} of nested values", f"Take to_json(…) of them, or {operator} ALL.")
+    if not operator.endswith("ALL") and any(kind.session for kind in _kinds(left) + _kinds(right)):
+        raise Wrong(place, f"{operator} of sessions", OVERLAPPING)
+    return modified(Combined(operator, left, right, left.columns, place=span(node)), node, outside)
+
+
+def modified(query: Query, node: exp.Expr, outside: Outside) -> Query:
+    """ORDER BY and LIMIT after a set operation or around a query in parentheses."""
+    if not node.args.get("order") and not node.args.get("limit") and not node.args.get("offset"):
+        return query
+    scope = Scope(outside.alone(), {"": query.columns})
+    order = tuple(sort_keys(node, scope, query.columns))
+    for key in order:
+        way_out = "Put the set operation into a subquery in FROM, and compute and order around it."
+        refuse_aggregates(key.expression, "ORDER BY of a set operation", way_out)
+    limit, offset = limit_of(node)
+    if isinstance(query, Combined):
+        refuse_windows_in_order(order, node)
+    if query.order or query.limit is not None:
+        raise Wrong(span(node), "ORDER BY or LIMIT twice", "Put the inner query into a subquery in FROM.")
+    place = span(node.args.get("limit") or node)
+    query = replace(query, order=order, limit=limit, offset=offset, limit_place=place)
+    return settled_set(query, node) if isinstance(query, Combined) else query
+
+
+def _kinds(query: Query) -> list[Type]:
+    """The types of a query's columns; one of NULLs alone takes any."""
+    if isinstance(query, Combined):
+        sides = zip(_kinds(query.left), _kinds(query.right), strict=True)
+        return [right if left == VOID else left for left, right in sides]
+    columns = [output.expression for output in query.outputs]
+    return [VOID if isinstance(e, Constant) and e.value is None else e.type for e in columns]
+
+
+def _cast_outputs(query: Query, kinds: Sequence[Type]) -> Query:
+    if isinstance(query, Select):
+        outputs = tuple(
+            replace(o, expression=cast(o.expression, kind, implicit=kind != STRING or o.expression.type == VOID))
+            for o, kind in zip(query.outputs, kinds, strict=True)
+        )
+        return replace(query, outputs=outputs)
+    columns = tuple((name, kind) for (name, _), kind in zip(query.columns, kinds, strict=True))
+    return replace(
+        query, left=_cast_outputs(query.left, kinds), right=_cast_outputs(query.right, kinds), columns=columns
+    )

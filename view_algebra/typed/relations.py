@@ -1,42 +1,72 @@
-"""What FROM reads: streams, views, subqueries, VALUES, joins, and LATERAL, with every name found."""
+"""FROM: streams, views, subqueries, VALUES, joins and LATERAL, with every name resolved.
+
+- USING and NATURAL compare columns by name, and give each once.
+- `JOIN users FOR SYSTEM_TIME AS OF o.ts AS u ON …` joins the version of a row that held at a time. A version holds from
+  its time until that of the next version of its key. If both have one time, the first holds never. The joined relation
+  has all versions, each with these two times; a deletion ends the version before it, and is not a version.
+- A text does not meet a number. Spark reads the text as a number, and a text that is not a number meets nothing: a key
+  that is declared with the wrong type would silently give a view without rows. The author writes the cast.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal as Choice
 from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.compiled import changes_of
+from view_algebra.compiled import DELETED, LOG_TIME, SNAPSHOT, SOURCE_TIME, TRUNCATES, changes_of
 from view_algebra.language.endless import finite
 from view_algebra.language.expressions import (
     TRUE,
+    Call,
     Combined,
     Constant,
     Constants,
+    Exploded,
     Expr,
+    Field,
+    Generator,
     Joined,
     Nested,
+    Place,
     Query,
     Read,
     Relation,
+    Select,
     Stream,
     both,
+    conjuncts,
 )
-from view_algebra.language.functions import WINDOWED, instead_of_rows
-from view_algebra.language.guards import within_calendar
+from view_algebra.language.functions import GENERATORS, WINDOWED, instead_of_rows
+from view_algebra.language.guards import clean_json, within_calendar
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import condition
+from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name, words
+from view_algebra.language.relations import relations_in
 from view_algebra.language.times import MOST_ELEMENTS
-from view_algebra.language.types import BIGINT, CALENDAR, INTERVAL
+from view_algebra.language.types import BIGINT, CALENDAR, INT, INTERVAL, STRING, Type
+from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span, suggestion
-from view_algebra.typed.aliases import (
+from view_algebra.typed.calls import refuse_aggregates
+from view_algebra.typed.constants import elements, joined, table
+from view_algebra.typed.events import PASSED, is_in_order, passes_on
+from view_algebra.typed.keys import FROM, HOLDS, UNTIL
+from view_algebra.typed.names import (
+    OWN_ALIASES,
+    Columns,
+    Outside,
+    Scope,
     alias_of,
     all_of,
     column_names,
     columns_of,
+    find,
+    given_once,
+    is_kafkas,
     named_by,
     named_item,
     naming,
@@ -44,19 +74,16 @@ from view_algebra.typed.aliases import (
     right_alias,
     untyped,
 )
-from view_algebra.typed.as_of import A_TIME, HOLDS, versions_of
-from view_algebra.typed.calls import refuse_aggregates
-from view_algebra.typed.constants import elements, joined, table
-from view_algebra.typed.correlated import JOINS, semi_join
-from view_algebra.typed.generators import generated, makes_rows, with_generator
-from view_algebra.typed.names import OWN_ALIASES, Outside, Scope, find
-from view_algebra.typed.passing import PASSED, is_in_order, passes_on
+from view_algebra.typed.nested import is_empty, json_fields, stacked
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
-from view_algebra.typed.using import common_columns, using_condition
+from view_algebra.typed.subqueries import JOINS, semi_join
+from view_algebra.written.declarations import SourceDeclaration
 from view_algebra.written.dialect import parsed
-from view_algebra.written.oracle import guarded, is_edited, put, written
+from view_algebra.written.oracle import guarded, is_edited, put, spell, written
 from view_algebra.written.pivots import pivoted, refuse_counts
+from view_algebra.written.placeholders import is_there
+from view_algebra.written.tables import Changes, changes, first_known
 from view_algebra.written.ways_out import unnested
 
 AS_A_SUBQUERY = "Make it a subquery that names its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."
@@ -415,3 +442,255 @@ def _is_plain(node: exp.Expr, scope: Scope) -> bool:
     if not in_parentheses(node) or node.alias or node.args.get("pivots"):
         return False
     return not (node.this.args.get("pivots") or (scope.relations and node.this.args.get("joins")))
+
+
+def common_columns(left: Mapping[str, Columns], right: str, join: exp.Join, scope: Scope) -> list[exp.Identifier]:
+    """The columns of a NATURAL JOIN; those that Kafka gives are not among them, which Spark is told."""
+    own = {
+        alias: [name for name, _ in columns if not is_kafkas(alias, name, scope)]
+        for alias, columns in {**left, right: scope.relations[right]}.items()
+    }
+    names = {name.lower() for name in own[right]}
+    every = dict.fromkeys(name for alias in left for name in own[alias])
+    common = [exp.to_identifier(name) for name in every if name.lower() in names]
+    if common:
+        told = join.copy()
+        told.set("method", None)
+        told.set("using", [each.copy() for each in common])
+        put(join, told)
+    return common
+
+
+def using_condition(kind: str, names: Sequence[exp.Expr], left: Scope, right: str, scope: Scope) -> Expr | None:
+    """The condition of a join USING columns, each of which `scope` gives once from then on."""
+    on: Expr | None = None
+    once: dict[str, Expr] = {}
+    for column in names:
+        place, key = span(column), column.name.lower()
+        a = given_once(column.name, left, place) or find([column.name], left.relations, place)
+        b = find([right, column.name], scope.relations, place)
+        once[key] = _of_both(kind, a, b, place)
+        scope.merged |= {(e.relation, key) for e in (*walk(a), b) if isinstance(e, Field)}
+        on = both(on, compare("=", a, b, place))
+    scope.using = {**once, **{name: e for name, e in scope.using.items() if name not in once}}
+    return on
+
+
+def _of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:
+    """The column that a join USING it gives once."""
+    match kind:
+        case "RIGHT":
+            return right
+        case "FULL":
+            return call("coalesce", [left, right], place)
+    return left
+
+
+_TIME = "kafka_time"
+"""Stands for the time that the author names."""
+
+_ORDER = "kafka_newness"
+"""The time that says which change of a key is newer."""
+
+
+def versions_of(join: exp.Join, kind: str, scope: Scope) -> tuple[exp.Subquery, exp.Expr] | None:
+    """The versions of the table that a join names as of a time, and the condition on them; None for any other join."""
+    table = join.this
+    version = table.args.get("version") if isinstance(table, exp.Table) else None
+    if version is None:
+        return None
+    name, alias = table.name.lower(), (table.alias or table.name).lower()
+    _refuse_versions(join, kind, name, scope)
+    of = spark_name(alias)
+    holds = f"{_TIME} >= {of}.{FROM} AND ({of}.{UNTIL} IS NULL OR {_TIME} < {of}.{UNTIL})"
+    subquery = parsed(f"SELECT 1 FROM ({_versions(scope.context.tables[name])}) AS {of}").args["from_"].this
+    return subquery, _with_time(parsed(holds), version.expression)
+
+
+def _versions(table: SourceDeclaration) -> str:
+    """The versions of a table's rows, each with the time from which it holds and the one until which it does."""
+    of = _with_order(table, changes(table))
+    keys = ", ".join(map(of.column, table.unique))
+    given = ", ".join(spark_name(name) for name, _ in table.columns)
+    rows = ", ".join(
+        f"{_as_of_change(name, kind, table, of, keys)} AS {spark_name(name)}" for name, kind in table.columns
+    )
+    at, until = first_known(of.valid_from), _until(of, keys)
+    if table.of_changes:
+        until = f"least({until}, {_truncated(table, of)})"
+    every = f"SELECT {rows}, {at} AS {FROM}, {until} AS {UNTIL}, {of.deleted} AS {DELETED} FROM {of.from_}{of.where}"
+    return f"SELECT {given}, {FROM}, {UNTIL} FROM ({every}) AS every_version WHERE NOT {DELETED}"
+
+
+def _with_order(table: SourceDeclaration, of: Changes) -> Changes:
+    """The changes with one time that orders them: a change that follows a snapshot's row in the log is newer than it.
+
+    Versions that hold from the source's time follow each other in this order, too.
+    """
+    if table.newest_by != "source":
+        return of
+    keys = ", ".join(map(of.column, table.unique))
+    read_at = f"CASE WHEN {SNAPSHOT} THEN {SOURCE_TIME} END"
+    in_the_log = f"ORDER BY {', '.join((LOG_TIME, *of.place))} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    order = f"greatest({first_known(of.order)}, max({read_at}) OVER (PARTITION BY {keys} {in_the_log}))"
+    columns = [f"{of.column(name)} AS {spark_name(name)}" for name, _ in table.columns]
+    times = [name for name in of.valid_from if name not in dict(table.columns)]
+    given = ", ".join((*columns, f"{of.deleted} AS {DELETED}", *times, *of.place, f"{order} AS {_ORDER}"))
+    from_ = f"(SELECT {given} FROM {of.from_}{of.where}) AS changes"
+    valid_from = (_ORDER,) if of.valid_from[0] == SOURCE_TIME else of.valid_from
+    return replace(
+        of, from_=from_, where="", deleted=DELETED, moved=frozenset(), order=(_ORDER,), valid_from=valid_from
+    )
+
+
+def _truncated(table: SourceDeclaration, of: Changes) -> str:
+    """When a version was truncated; NULL if it was not."""
+    time = first_known(table.order)
+    truncations = f"FROM {spark_name(changes_of(table.name))} AS truncations WHERE {TRUNCATES}"
+    own = ", ".join(f"changes.{spark_name(each)}" for each in of.order)
+    return f"(SELECT min({first_known(table.valid_from)}) {truncations} AND {time} > coalesce({own}))"
+
+
+def _until(of: Changes, keys: str) -> str:
+    """Until when a version holds: until the next row's time, or until that of a deletion that is newer.
+
+    Rows follow each other by the times from which they hold, be they delivered late. A deletion has another clock, so
+    it ends only what is older by the order of the table: a row that comes back later keeps its own time.
+    """
+    at, order = first_known(of.valid_from), first_known(of.order)
+    if at == order:
+        return f"lead({at}) OVER (PARTITION BY {keys} ORDER BY {at}, {', '.join(of.place)})"
+
+    def least_of_later(times: str, by: Sequence[str]) -> str:
+        later = f"ORDER BY {', '.join(f'{each} DESC' for each in by)} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+        return f"min({times}) OVER (PARTITION BY {keys} {later})"
+
+    next_row = least_of_later(f"CASE WHEN NOT {of.deleted} THEN {at} END", (at, order, *of.place))
+    deletion = least_of_later(f"CASE WHEN {of.deleted} THEN {at} END", (order, *of.place))
+    return f"least({next_row}, {deletion})"
+
+
+def _as_of_change(name: str, kind: Type, table: SourceDeclaration, of: Changes, keys: str) -> str:
+    """A column as of a change: where the change does not tell it, as of the newest one before that does."""
+    there = None if name in table.unique else is_there(name, kind, table.encodings.placeholder)
+    if there is None:
+        return of.column(name)
+    order = ", ".join((first_known(of.order), *of.place))
+    told = f"CASE WHEN {there} THEN struct({spark_name(name)} AS told) END"
+    until_then = f"ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    return f"(last_value({told}) IGNORE NULLS OVER (PARTITION BY {keys} {until_then})).told"
+
+
+def _with_time(holds: exp.Expr, time: exp.Expr) -> exp.Expr:
+    """A condition on the author's time, which alone has a place in the author's file."""
+    for node in holds.walk():
+        node.meta.clear()
+    for column in [each for each in holds.find_all(exp.Column) if each.name == _TIME]:
+        column.replace(exp.paren(time.copy(), copy=False))
+    return holds
+
+
+A_TIME = "Name the time of an event: FOR SYSTEM_TIME AS OF o.ts."
+
+
+def _refuse_versions(join: exp.Join, kind: str, name: str, scope: Scope) -> None:
+    table, context = join.this, scope.context
+    place = span(table)
+    if changes_of(name) not in context.streams:
+        what = "a stream" if name in context.streams else "a view" if name in context.views else "not a table"
+        raise Wrong(place, f"FOR SYSTEM_TIME AS OF: {name} is {what}", "Name a source with a PRIMARY KEY.")
+    if kind not in ("INNER", "LEFT") or join.args.get("using") or join.args.get("on") is None:
+        what = f"{kind} JOIN" if kind not in ("INNER", "LEFT") else "a join without ON"
+        raise Wrong(place, f"FOR SYSTEM_TIME AS OF in {what}", "Write JOIN or LEFT JOIN … ON a.k = b.k.")
+    if str(table.args["version"].args.get("kind")) != "AS OF" or table.args["version"].name == "VERSION":
+        raise Wrong(place, "a version that is not a time", A_TIME)
+
+
+def refuse_texts_that_meet_numbers(block: Select) -> None:
+    """Raises where rows of two relations meet by the equality of a text and a number: in ON, USING or WHERE."""
+    relations = list(relations_in(block.relation))
+    named = {each.alias for each in relations if isinstance(each, (Stream, Read, Nested))}
+    for clause in (*(each.condition for each in relations if isinstance(each, Joined)), block.where):
+        for part in () if clause is None else conjuncts(clause):
+            if isinstance(part, Call) and part.function in ("=", "<=>"):
+                left, right = part.arguments
+                _refuse(part, left, right, named)
+                _refuse(part, right, left, named)
+
+
+def _refuse(equality: Call, text: Expr, number: Expr, named: set[str]) -> None:
+    """Raises where `text` is a text that the equality reads as a number, and each side is of another relation."""
+    if _without_cast(text).type != STRING or not text.type.numeric:
+        return
+    of_text, of_number = (_relations(side) & named for side in (text, number))
+    if of_text and of_number and of_text.isdisjoint(of_number):
+        kind = _without_cast(number).type
+        raise Wrong(
+            equality.place,
+            f"a join of STRING with {kind}",
+            f"Write CAST(… AS {kind}) around the text, where one that is not a number matches nothing; or declare its"
+            f" column as {kind}.",
+        )
+
+
+def _without_cast(side: Expr) -> Expr:
+    """A side as its author wrote it."""
+    return side.arguments[0] if isinstance(side, Call) and side.function == "cast" and side.implicit else side
+
+
+def _relations(expression: Expr) -> set[str]:
+    """The relations of the block whose columns an expression names."""
+    return {part.relation for part in walk(expression) if isinstance(part, Field) and not part.outer}
+
+
+def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Generator:
+    """What a call makes rows of, and the columns that it gives."""
+    place, given = span(node), [expression(each, scope) for each in node.expressions]
+    if node.name.lower() == "stack":
+        given = [stacked(given, place)]
+    if node.name.lower() == "json_tuple":
+        given = [json_fields(given, place)]
+        spell(node.expressions[0], clean_json(written(node.expressions[0])))
+    if len(given) != 1:
+        raise Wrong(place, f"{node.name}() with {len(given)} arguments", f"Write {node.name}(tags).")
+    if is_empty(given[0]):
+        raise Wrong(place, f"{node.name}() of nothing", "Name what it may hold: explode(coalesce(tags, array())).")
+    return _generator(node.name, given[0], names, alias, place)
+
+
+def makes_rows(node: exp.Expr) -> bool:
+    """Is it a call that gives several rows for one?"""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
+
+
+def with_generator(relation: Relation | None, made: Generator) -> Exploded | Constants:
+    """A relation with the rows that a generator makes of each of its own; of none, the elements of a literal."""
+    if relation is None:
+        rows = [[element] for element in elements(made.argument, made.place)]
+        return table(rows, [name for name, _ in made.columns], made.alias, made.place)
+    if isinstance(relation, Exploded):
+        return replace(relation, generators=(*relation.generators, made))
+    return Exploded(relation, (made,), made.place)
+
+
+def _generator(function: str, argument: Expr, names: list[str], alias: str, place: Place) -> Generator:
+    """explode(array) names its element, explode(map) its key and value, posexplode the position before, and inline the
+    fields of its elements, as do stack and json_tuple.
+    """
+    name = function.lower()
+    kind, positions, fields = argument.type, name.startswith("pos"), name.startswith(("inline", "stack", "json"))
+    if kind.name not in ("ARRAY", "MAP") or kind.element is None:
+        raise Wrong(argument.place or place, f"{name}() of {kind}", "It takes an array or a map: split(line, ' ').")
+    if fields and not kind.element.fields:
+        raise Wrong(argument.place or place, f"{name}() of {kind}", "It takes an array of structs.")
+    types = [INT] * positions + ([kind.key] if kind.key is not None else []) + [kind.element]
+    known = [*["pos"] * positions, *(["key", "value"] if kind.name == "MAP" else ["col"])]
+    if fields:
+        known, types = [name for name, _ in kind.element.fields], [of for _, of in kind.element.fields]
+    given = names or known
+    if len(given) != len(types):
+        raise Wrong(
+            place, f"{len(given)} names for the {len(types)} columns of {name}()", "Name each of them after AS."
+        )
+    columns = tuple(zip(given, types, strict=True))
+    return Generator(argument, columns, positions, name.endswith("_outer"), alias, place, fields=fields)

@@ -1,10 +1,16 @@
-"""From the author's syntax to typed scalar expressions."""
+"""From the author's syntax to typed scalar expressions: operators, calls, CAST, LIKE, and guards for Spark.
+
+Spark raises for some values, or gives a value that Postgres cannot hold. Below the aggregation and above it, both are
+NULL, or U+FFFD in a text (`engines/spark.py`, `engines/postgres/`). A guard gives the author's SELECT, which
+`lamina check` runs, the same meaning at the same place.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 from typing import cast as typed
 
@@ -12,35 +18,65 @@ from sqlglot import exp
 
 from view_algebra.language import clock
 from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, is_aggregate
+from view_algebra.language.casts import instead_of, is_untried, tries
 from view_algebra.language.clock import CLOCK
+from view_algebra.language.endless import KEEPS, MOVES, finite, moved
 from view_algebra.language.expressions import NULL, Aggregate, Call, Constant, Expr, Place, Subquery
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, GENERATORS, WINDOW_FUNCTIONS, instead_of_rows
-from view_algebra.language.meeting import compare
+from view_algebra.language.guards import (
+    READS_TIMES,
+    as_text,
+    ended_within_calendar,
+    or_endless,
+    read_json,
+    read_time,
+    refuses_pattern,
+    within_calendar,
+)
+from view_algebra.language.likes import regular
+from view_algebra.language.limits import leaves_calendar, makes_any_text, text_of_bytes
+from view_algebra.language.long_numbers import short_number
+from view_algebra.language.meeting import cast, compare
 from view_algebra.language.operators import BITWISE, bitwise, calculate, case, condition, negative, number
-from view_algebra.language.overloads import call
+from view_algebra.language.overloads import call, overload, text_of
 from view_algebra.language.quoting import spark_text
 from view_algebra.language.time_windows import TIME_WINDOWS, window_key
-from view_algebra.language.times import TIMED, interval, shifted
-from view_algebra.language.types import BIGINT, BOOLEAN, STRING, TINYINT, VOID
+from view_algebra.language.times import TIMED, cast_of, interval, shifted
+from view_algebra.language.types import (
+    BIGINT,
+    BITS,
+    BOOLEAN,
+    CALENDAR,
+    DATE,
+    STRING,
+    TIMES_OF_DAY,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    VOID,
+    Type,
+    instead,
+    unknown,
+)
+from view_algebra.language.types import read as read_type
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed import sugar
+from view_algebra.typed.aggregates import (
+    collected,
+    ignoring_nulls,
+    map_from_entries,
+    sorted_list,
+    window_function,
+    within_group,
+)
 from view_algebra.typed.calls import refuse_aggregates, time_window
-from view_algebra.typed.collected import collected, ignoring_nulls, sorted_list
-from view_algebra.typed.conversions import as_type, cast_to, try_cast_to
-from view_algebra.typed.dotted_names import column_named
-from view_algebra.typed.double_quotes import refuse_quoted_column
-from view_algebra.typed.entries import map_from_entries
-from view_algebra.typed.guards import guard
-from view_algebra.typed.names import Scope
+from view_algebra.typed.names import Scope, column_named, refuse_quoted_column, resolved
 from view_algebra.typed.nested import LAMBDAS, over_elements, structured
-from view_algebra.typed.patterns import escaped_like, like
 from view_algebra.typed.spark_refuses import refuse_order_of_operators, refuse_quantified
 from view_algebra.typed.subqueries import among_values, asked_of_a_query
-from view_algebra.typed.windowed import window_function
-from view_algebra.typed.within_group import within_group
-from view_algebra.written.dialect import is_suffixed
-from view_algebra.written.oracle import spell, written
+from view_algebra.written.dialect import is_suffixed, readable
+from view_algebra.written.oracle import copied, guarded, is_guarded, put, spell, written
 from view_algebra.written.ways_out import ARROWS, json_field
 
 BINARY: dict[type[exp.Expr], str] = {
@@ -326,6 +362,303 @@ def _lambda(node: exp.Lambda, _: Scope) -> Expr:
     raise Wrong(span(node), "a lambda, where none is taken", way_out)
 
 
+WITH_RULES_OF_THEIR_OWN = frozenset(
+    (
+        *("struct", "named_struct", "map", "map_from_entries", "date_part", "datepart", "grouping", "grouping_id"),
+        *(*sugar.MADE, *sugar.CASTS, *sugar.CHARACTERS, *TIMED, *LAMBDAS, *TIME_WINDOWS, *CLOCK),
+    )
+) - {*FOREIGN}
+"""Functions of Spark's that no table of functions has a row for."""
+
+
+def _aggregates(node: exp.Expr) -> bool:
+    """Is it an aggregate, without OVER?"""
+    if isinstance(node, exp.Anonymous):
+        name = node.name.lower()
+        return is_aggregate(name) or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in SYNONYMS
+    return isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls))
+
+
+def _text(node: exp.Expr, value: str) -> Constant:
+    """A literal text; U+0000, which Postgres cannot hold, is U+FFFD."""
+    if "\0" in value:
+        value = value.replace("\0", "\ufffd")
+        spell(node, spark_text(value))
+    return Constant(value, STRING, span(node))
+
+
+def _literal(node: exp.Expr) -> Expr:
+    place = span(node)
+    if isinstance(node, exp.Literal):
+        return _text(node, node.name) if node.is_string else number(node.name, place)
+    return (
+        Constant(None, VOID, place) if isinstance(node, exp.Null) else Constant(str(node.this).lower(), BOOLEAN, place)
+    )
+
+
+def cast_to(node: exp.Cast, scope: Scope) -> Expr:
+    """CAST(x AS type), and `2L`."""
+    kind = read_type(node.args["to"])
+    if kind is None:
+        raise _cast_to_unknown(node, scope)
+    if kind.nested:
+        raise Wrong(span(node), f"CAST to {node.args['to'].sql('spark')}", "Cast to a scalar type of docs/sql.md.")
+    if is_suffixed(node) and kind.integral:
+        return whole_number(node, kind)
+    return as_type(kind, node, node.this, scope)
+
+
+def _cast_to_unknown(node: exp.Cast, scope: Scope) -> Wrong:
+    """The refusal of a cast to a type that Lamina does not know; of a time, the time of its day is a text."""
+    word, known = unknown(node.args["to"])
+    way_out = f"Write {known}." if instead(node.args["to"]) else "Cast to a scalar type of docs/sql.md."
+    if word.upper().partition("(")[0] in TIMES_OF_DAY:
+        value, kept = resolved(node.this, scope), readable(node.this)
+        shown = f"date_format({kept}, 'HH:mm:ss')" if value.type in (TIMESTAMP, TIMESTAMP_NTZ) else kept
+        way_out = f"Write {shown}. Texts such as '09:30:00' have the order of the times."
+    if word.upper() == "INTERVAL" and isinstance(node.this, exp.Literal):
+        way_out = f"Write INTERVAL {readable(node.this)}."
+    return Wrong(span(node), f"CAST to {word}", way_out)
+
+
+def try_cast_to(node: exp.TryCast, scope: Scope) -> Expr:
+    """TRY_CAST, which alone is `safe` to sqlglot."""
+    made, value = cast_to(node, scope), resolved(node.this, scope)
+    if node.args.get("safe") and is_untried(value.type, made.type):
+        what = f"TRY_CAST of {value.type} to {made.type}, which Spark refuses"
+        raise Wrong(span(node), what, f"Write CAST(… AS {made.type}), which raises nothing.")
+    differs = node.args.get("safe") and tries(value.type, made.type)
+    return Call("try_cast", (value,), made.type, place=span(node)) if differs else made
+
+
+def as_type(kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
+    """A value as another type, as the author says."""
+    value = resolved(what, scope)
+    if value.type.length:
+        return cast_of(value, kind, span(node))
+    if (way_out := instead_of(value.type, kind)) is not None:
+        raise Wrong(span(node), f"CAST of {value.type} to {kind}, which Spark refuses", way_out)
+    if value.type.name == "BINARY" and kind == STRING:
+        spell(node, text_of_bytes(written(what)))
+    if value.type == STRING and kind.name == "DECIMAL":
+        spell(node, f"CAST({short_number(written(what))} AS {kind.spark})")
+    if isinstance(value, Constant) and value.type == STRING and kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        literal = cast(value, kind)
+        if isinstance(literal, Call):
+            raise Wrong(
+                span(node),
+                f"{value.value!r} is not a {kind} that both engines read alike",
+                "Write it as '2024-01-31 12:30:00'.",
+            )
+        return literal
+    if (
+        isinstance(value, Constant)
+        and value.type == STRING
+        and kind.numeric
+        and re.fullmatch(r"-?\d+(\.\d+)?", text := value.value or "")
+    ):
+        if kind.integral and not -(2 ** BITS[kind.name]) <= int(text.partition(".")[0]) < 2 ** BITS[kind.name]:
+            return Constant(None, kind, span(node))  # a number would wrap
+        read = number(text)
+        plain = read.type == kind and not kind.integral
+        return read if plain else Call("cast", (read,), kind, place=span(node))
+    if isinstance(value, Constant) and value.type == kind and kind.integral:
+        return Call("cast", (value,), kind, place=span(node))  # no literal, whose digits alone would count
+    return replace(made, place=span(node)) if isinstance(made := cast(value, kind), Call) else made
+
+
+def whole_number(node: exp.Cast, kind: Type) -> Constant:
+    """`2L`, which is a literal; the least one's digits are one more than the greatest's."""
+    digits = node.this.name
+    if not digits.isdigit() or int(digits) > 2 ** BITS[kind.name]:
+        raise Wrong(span(node), f"{digits}, which is not a {kind}", "Write it without a letter, or with another.")
+    return Constant(str(int(digits)), kind, span(node), suffixed=True)
+
+
+def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
+    """LIKE and ILIKE; of several patterns, ANY or ALL of them."""
+    several = node.expression
+    if isinstance(several, (exp.Any, exp.All)):
+        inner = several.this.this if isinstance(several.this, exp.Paren) else several.this
+        patterns = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
+        if not patterns:
+            raise Wrong(span(node), "LIKE of no pattern", "Name one.")
+        # NOT of it is put around it: of NOT LIKE ANY, one that is not like it is enough
+        word = "or" if isinstance(several, exp.Any) != bool(node.args.get("negate")) else "and"
+        each = [like(type(node)(this=node.this, expression=p), scope) for p in patterns]
+        return _all(word, each, span(node))
+    value, wanted = resolved(node.this, scope), resolved(node.expression, scope)
+    value, wanted = text_of(value), text_of(wanted)
+    for side in (value, wanted):
+        if side.type not in (STRING, VOID):
+            raise Wrong(span(node), f"LIKE takes text, this is {side.type}", "Compare one of its fields.")
+    literal = wanted.value or "" if isinstance(wanted, Constant) else ""
+    if re.sub(r"\\[%_\\]", "", literal).count("\\"):  # at which Spark would stop
+        way_out = r"Write \\ for one of the text itself."
+        raise Wrong(wanted.place, "a backslash before what needs no escape", way_out)
+    if isinstance(node, exp.ILike):
+        value, wanted = (_lowered(side, span(node)) for side in (value, wanted))
+    if max(literal, default="") > "\uffff" and isinstance(wanted, Constant):
+        text = exp.Lower(this=copied(node.this)) if isinstance(node, exp.ILike) else copied(node.this)
+        found = exp.Literal.string(regular(wanted.value or ""))
+        put(node, exp.RegexpLike(this=text, expression=found, **_negated(node)))
+    return Call("like", (value, wanted), BOOLEAN, place=span(node))
+
+
+def escaped_like(node: exp.Escape, scope: Scope) -> Expr:
+    """LIKE … ESCAPE '!' is LIKE with the same pattern escaped as always, by a backslash."""
+    like, sign = node.this, node.expression.name
+    wanted = like.expression.name if isinstance(like.expression, exp.Literal) else None
+    if not isinstance(like, (exp.Like, exp.ILike)) or wanted is None or len(sign) != 1:
+        raise Wrong(span(node), "ESCAPE with a pattern that is not a literal", "Write it out.")
+    quoted, plain = re.escape(sign), wanted if sign == "\\" else wanted.replace("\\", "\\\\")
+    if re.sub(rf"{quoted}[%_{quoted}]", "", wanted).count(sign):
+        raise Wrong(span(node), f"{sign} before what needs no escape", f"Put it before %, _ or {sign}.")
+    pattern = re.sub(rf"{quoted}([%_{quoted}])", lambda m: f"\\{m[1]}" if m[1] in "%_\\" else m[1], plain)
+    unescaped = type(like)(this=like.this, expression=exp.Literal.string(pattern), **_negated(like))
+    return resolved(unescaped, scope)
+
+
+def _all(word: str, conditions: Sequence[Expr], place: Place) -> Expr:
+    """Conditions joined by `and` or `or`."""
+    return reduce(lambda a, b: Call(word, (a, b), BOOLEAN, place=place), conditions)
+
+
+def _lowered(text: Expr, place: Place) -> Expr:
+    if isinstance(text, Constant) and (text.value or "").isascii():
+        return replace(text, value=None if text.value is None else text.value.lower())
+    return call("lower", [text], place)
+
+
+def _negated(node: exp.Expr) -> dict[str, bool]:
+    return {"negate": True} if node.args.get("negate") else {}
+
+
+def guard(node: exp.Expr, made: Expr, read: Callable[[exp.Expr], Expr]) -> Expr:
+    """Edits a node, if Spark needs to be told; gives its expression as what the node is an argument of takes it."""
+    known, kept = is_guarded(node), made
+    if isinstance(made, Call) and not isinstance(node, exp.Paren) and _is_call(node, made):
+        if not known and (text := _guarded(node, made)) is not None:
+            guarded(node, text)
+        if (at := _moves(made)) is not None:
+            time, kept = made.arguments[at], moved(made, made.arguments[at])
+            if not known:
+                guarded(node, or_endless(written(node), written(_argument(node, made, at)), time.type, made.type))
+    if kept.type.endless and not isinstance(node, exp.Paren) and not _takes_infinities(node, read):
+        if not known:
+            guarded(node, within_calendar(written(node), kept.type))
+        return finite(kept)
+    return kept
+
+
+def _guarded(node: exp.Expr, made: Call) -> str | None:
+    """The text of a call with its guard; None if Spark does without."""
+    text = None
+    if isinstance(node, (exp.Like, exp.ILike)):
+        text = _like(node)
+    elif isinstance(node, exp.Anonymous):
+        text = _called(node, made)
+    if (size := _length(made)) is not None:
+        return ended_within_calendar(written(node), size)
+    if leaves_calendar(made):
+        return within_calendar(text or written(node), made.type)
+    return as_text(text or written(node)) if makes_any_text(made) else text
+
+
+def _length(made: Call) -> int | None:
+    """The microseconds of a window, if the call is its end."""
+    start = made.arguments[0] if made.function == "window_end" else None
+    of_window = isinstance(start, Call) and start.function == "window_start"
+    size = made.arguments[1] if of_window else None
+    return int(size.value or 0) if isinstance(size, Constant) else None
+
+
+def _moves(made: Call) -> int | None:
+    """Which argument of a call is a time that may be an infinity, and of which the call makes another time."""
+    if made.function not in MOVES and made.function not in ("+ interval", "- interval"):
+        return None
+    return next((n for n, each in enumerate(made.arguments) if each.type.endless), None)
+
+
+def _argument(node: exp.Expr, made: Call, at: int) -> exp.Expr:
+    """The syntax of an argument."""
+    if isinstance(node, exp.Binary):
+        return node.right if isinstance(node.left, exp.Interval) else node.left
+    given: list[exp.Expr] = node.expressions
+    return given[at] if len(given) == len(made.arguments) else given[-1]
+
+
+_TAKE_INFINITIES = (
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In, exp.Is),
+    *(exp.Case, exp.If, exp.Select, exp.Alias, exp.Group, exp.Order, exp.Window, exp.Tuple, exp.Subquery, exp.Where),
+    *(exp.Having, exp.Join, exp.Not, exp.And, exp.Or),
+)
+"""Syntax that compares times, or passes them on."""
+
+
+def _takes_infinities(node: exp.Expr, read: Callable[[exp.Expr], Expr]) -> bool:
+    """True if what a node is an argument of compares times, passes them on, or moves them."""
+    inner, around = node, node.parent
+    while isinstance(around, (exp.Paren, exp.Distinct, exp.Ordered, exp.IgnoreNulls, exp.RespectNulls, exp.Filter)):
+        inner, around = around, around.parent
+    if isinstance(around, exp.Anonymous):
+        name = around.name.lower()
+        return name in KEEPS or name in MOVES
+    if isinstance(around, (exp.Add, exp.Sub)):
+        other = around.right if inner is around.left else around.left
+        return isinstance(other, exp.Interval) or read(other).type.integral
+    if isinstance(around, exp.Cast):
+        kind = read_type(around.args["to"])
+        return kind is not None and kind.name in CALENDAR
+    return around is None or isinstance(around, _TAKE_INFINITIES)
+
+
+def _is_call(node: exp.Expr, made: Call) -> bool:
+    """True unless the node names an output, which is guarded where it is made; a bound of a window is made of it."""
+    if not isinstance(node, (exp.Column, exp.Identifier)):
+        return True
+    bound = isinstance(node, exp.Column) and len(node.parts) > 1 and node.name.lower() in ("start", "end")
+    return bound and made.function.startswith(("window_", "session"))
+
+
+def _like(node: exp.Like | exp.ILike) -> str | None:
+    """A condition of which a record decides the pattern: NULL where Spark would refuse it."""
+    several = node.expression
+    inner = several.this.unnest() if isinstance(several, (exp.Any, exp.All)) else several
+    patterns = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
+    if all(isinstance(pattern, exp.Literal) for pattern in patterns):
+        return None
+    sign = "LIKE" if isinstance(node, exp.Like) else "ILIKE"
+    negated = bool(node.args.get("negate"))
+    each = (_like_one(f"({written(node.this)}) {sign} ({written(pattern)})", pattern) for pattern in patterns)
+    word = " OR " if isinstance(several, exp.Any) != negated else " AND "
+    return f"NOT ({word.join(each)})" if negated else f"({word.join(each)})"
+
+
+def _like_one(text: str, pattern: exp.Expr) -> str:
+    if isinstance(pattern, exp.Literal):
+        return text
+    return f"CASE WHEN NOT ({refuses_pattern(written(pattern))}) THEN {text} END"
+
+
+def _called(node: exp.Anonymous, made: Call) -> str | None:
+    """A function with the guard that it has below the aggregation."""
+    if node.name.lower() != made.function or len(node.expressions) != len(made.arguments):
+        return None
+    texts = [*map(written, node.expressions)]
+    if made.function == "from_json":
+        return read_json(texts[0], texts[1], made.type)
+    if made.function in READS_TIMES and made.arguments[0].type == STRING:
+        return read_time(made.function, [f"({texts[0]})", *texts[1:]])
+    row = overload(made)
+    if row is None or row.below is None:
+        return None
+    pairs = zip(texts, made.arguments, strict=True)
+    # a length that is a literal is a number of seconds or days there
+    told = (a.value if isinstance(a, Constant) and a.type.integral and a.value else f"({text})" for text, a in pairs)
+    return row.below.format(*told)
+
+
 _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expr]] = {
     exp.Paren: lambda node, scope: expression(node.this, scope),
     exp.Column: column_named,
@@ -380,37 +713,3 @@ _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expr]] = {
     exp.Tuple: _tuple,
     exp.Lambda: _lambda,
 }
-
-
-WITH_RULES_OF_THEIR_OWN = frozenset(
-    (
-        *("struct", "named_struct", "map", "map_from_entries", "date_part", "datepart", "grouping", "grouping_id"),
-        *(*sugar.MADE, *sugar.CASTS, *sugar.CHARACTERS, *TIMED, *LAMBDAS, *TIME_WINDOWS, *CLOCK),
-    )
-) - {*FOREIGN}
-"""Functions of Spark's that no table of functions has a row for."""
-
-
-def _aggregates(node: exp.Expr) -> bool:
-    """Is it an aggregate, without OVER?"""
-    if isinstance(node, exp.Anonymous):
-        name = node.name.lower()
-        return is_aggregate(name) or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in SYNONYMS
-    return isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls))
-
-
-def _text(node: exp.Expr, value: str) -> Constant:
-    """A literal text; U+0000, which Postgres cannot hold, is U+FFFD."""
-    if "\0" in value:
-        value = value.replace("\0", "\ufffd")
-        spell(node, spark_text(value))
-    return Constant(value, STRING, span(node))
-
-
-def _literal(node: exp.Expr) -> Expr:
-    place = span(node)
-    if isinstance(node, exp.Literal):
-        return _text(node, node.name) if node.is_string else number(node.name, place)
-    return (
-        Constant(None, VOID, place) if isinstance(node, exp.Null) else Constant(str(node.this).lower(), BOOLEAN, place)
-    )

@@ -34,8 +34,7 @@ from view_algebra.language.relations import nested_in, relations_in
 from view_algebra.language.time_windows import TIME_WINDOWS
 from view_algebra.language.walks import above_group, children, outer_fields, parts, rewrite, walk, walk_all
 from view_algebra.refusals import Wrong, span
-from view_algebra.typed.names import Scope
-from view_algebra.typed.output_names import meant_by, names_an_output
+from view_algebra.typed.names import Scope, meant_by, names_an_output
 from view_algebra.written.dialect import readable
 
 

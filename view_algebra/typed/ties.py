@@ -1,13 +1,13 @@
-"""Where an order leaves ties, the rest of a key breaks them, so that one SELECT has one answer.
+"""ORDER BY, LIMIT and OFFSET: if an order leaves ties, the rest of a key breaks them, and one SELECT has one answer.
 
 `ORDER BY n DESC LIMIT 10` leaves open which of two equal rows is the tenth, and Spark shows either. Here an order that
-decides something goes on with what tells the rows of its block apart: the columns of GROUP BY, those of a key of what
-is read, of records their position in the log. Spark is told the same where it runs the author's SELECT.
+decides something is extended by columns that tell the rows of its block apart: those of GROUP BY, those of a key of the
+relation, or the position of a record in the log. Spark gets the same edit where it runs the author's SELECT.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -20,7 +20,7 @@ from view_algebra.language.expressions import (
     Field,
     Nested,
     Order,
-    Query,
+    Output,
     Read,
     Relation,
     Select,
@@ -30,19 +30,18 @@ from view_algebra.language.quoting import spark_name
 from view_algebra.language.time_windows import bounds, is_session
 from view_algebra.language.types import TINYINT, WINDOW
 from view_algebra.language.walks import outer_fields, rewritten
-from view_algebra.refusals import Wrong
+from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import VALUE_BOUND
-from view_algebra.typed.determinism import (
+from view_algebra.typed.keys import (
     RowKeys,
     lacking_in_limit,
     lacking_in_window,
     relation_keys,
+    sorting_of,
     tells_peers_apart,
 )
-from view_algebra.typed.groupings import Sets
-from view_algebra.typed.passing import has_windows
-from view_algebra.typed.rows import Keys, Sorting, SortKey
-from view_algebra.written.oracle import break_ties, inherit_order, keys_as_columns, whole_conditions
+from view_algebra.typed.names import Columns, Keys, Scope, Sets, Sorting, resolved
+from view_algebra.written.oracle import break_ties, inherit_order, keys_as_columns, spell, whole_conditions
 
 
 def settled(
@@ -87,7 +86,7 @@ def settled(
 
 def inherited(relation: Relation | None, node: exp.Select, views: Mapping[str, Sorting]) -> tuple[Order, ...]:
     """The order of the subquery or view that a block reads, by which LIMIT goes in Spark, too; its syntax says it."""
-    sorting = _sorting_of(relation, views)
+    sorting = sorting_of(relation, views)
     if not isinstance(relation, Nested | Read) or not sorting:
         return ()
     columns = relation.query.columns if isinstance(relation, Nested) else relation.columns
@@ -102,27 +101,6 @@ def inherited(relation: Relation | None, node: exp.Select, views: Mapping[str, S
         order.append(Order(column, key.descending, key.nulls_first))
     inherit_order(node, texts)
     return tuple(order)
-
-
-def sorting(query: Query, views: Mapping[str, Sorting]) -> Sorting:
-    """How the rows of a query are sorted; nothing where they come in any order."""
-    if isinstance(query, Combined):
-        shown: dict[Expr, str] = {Field("", (name,), kind): name for name, kind in query.columns}
-    else:
-        shown = {output.expression: output.name for output in reversed(query.outputs)}
-    if query.order:
-        keys = (key for key in query.order if not key.tie)
-        return tuple(SortKey(shown.get(key.expression), key.descending, key.nulls_first) for key in keys)
-    if isinstance(query, Combined) or query.group is not None or query.distinct or has_windows(query):
-        return ()
-    names = {e.path[0]: name for e, name in shown.items() if isinstance(e, Field) and len(e.path) == 1}
-    return tuple(replace(key, column=names.get(key.column or "")) for key in _sorting_of(query.relation, views))
-
-
-def _sorting_of(relation: Relation | None, views: Mapping[str, Sorting]) -> Sorting:
-    if isinstance(relation, Read):
-        return views.get(relation.view, ())
-    return sorting(relation.query, views) if isinstance(relation, Nested) else ()
 
 
 def _hides_keys(block: Select) -> bool:
@@ -166,3 +144,107 @@ def _more(missing: Sequence[Expr], order: Sequence[Order], texts: Mapping[Expr, 
     descending = records and bool(order) and order[-1].descending
     word = " DESC" if descending else ""
     return [(Order(e, descending, nulls_first=not descending, tie=True), texts[e] + word) for e in missing]
+
+
+def sort_keys(node: exp.Expr, scope: Scope, columns: Columns, outputs: Sequence[Output] = ()) -> list[Order]:
+    """The keys of ORDER BY: a column's number, an output's name, or an expression."""
+    order = node.args.get("order")
+    result: list[Order] = []
+    if order is not None:
+        _number_all(order, scope, len(columns))
+    for item in order.expressions if order is not None else []:
+        expression = item.this
+        in_window = isinstance(node, exp.Window)  # where a number is a value
+        if not in_window and (number := position(expression)) is not None:
+            if not 1 <= number <= len(columns):
+                raise Wrong(span(item), f"ORDER BY {number}: there are {len(columns)} columns", "Count from 1.")
+            name, kind = columns[number - 1]
+            if not outputs and (not name or [n.lower() for n, _ in columns].count(name.lower()) > 1):
+                what = f"ORDER BY {number}, a column without a name of its own"
+                raise Wrong(span(item), what, "Write … AS name in the first SELECT.")
+            key: Expr = outputs[number - 1].expression if outputs else Field("", (name,), kind)
+        else:
+            named = {o.name.lower(): o.expression for o in outputs}
+            with scope.preferring(named):
+                key = resolved(expression, scope)
+            _spell_as_number(expression, key, outputs)
+        result.append(_ordered(key, item))
+    return result
+
+
+def _number_all(order: exp.Order, scope: Scope, count: int) -> None:
+    """Writes ORDER BY ALL as the numbers of all columns."""
+    first = order.expressions[0]
+    if not isinstance(first.this, exp.Var):
+        return
+    if any(name.lower() == "all" for columns in scope.relations.values() for name, _ in columns):
+        place = span(order.parent or order)
+        raise Wrong(place, "ORDER BY ALL, where a column is named all", "Order by their numbers: ORDER BY 1, 2.")
+    every = [first.copy() for _ in range(count)]
+    for number, item in enumerate(every, 1):
+        item.set("this", exp.Literal.number(number))
+    order.set("expressions", every)
+
+
+def _spell_as_number(node: exp.Expr, key: Expr, outputs: Sequence[Output]) -> None:
+    """Notes which output a key of ORDER BY is: beside HAVING, DISTINCT or windows Spark finds it by no other name."""
+    names = [output.name.lower() for output in outputs]
+    if not (isinstance(node, exp.Column) and node.name.lower() in names):
+        number = next((n for n, output in enumerate(outputs, 1) if output.expression == key), None)
+        if number is not None:
+            spell(node, str(number))
+
+
+def _ordered(key: Expr, item: exp.Expr) -> Order:
+    descending = bool(item.args.get("desc"))
+    nulls_first = item.args.get("nulls_first")
+    if key.type.nested and key.type != WINDOW:
+        raise Wrong(span(item), f"ORDER BY {key.type}", "Order by its fields.")
+    return Order(key, descending, bool(nulls_first) if nulls_first is not None else not descending)
+
+
+def position(item: exp.Expr) -> int | None:
+    """The number of a column, where GROUP BY or ORDER BY names it so."""
+    literal = item.this if isinstance(item, exp.Neg) else item
+    if not isinstance(literal, exp.Literal) or literal.is_string or not literal.name.isdigit():
+        return None
+    return -int(literal.name) if literal is not item else int(literal.name)
+
+
+def limit_of(node: exp.Expr) -> tuple[int | None, int | None]:
+    """LIMIT and OFFSET: whole numbers, or what makes one; None where there is none."""
+    numbers: list[int | None] = []
+    for name in ("limit", "offset"):
+        clause = node.args.get(name)
+        value = clause.expression if clause is not None else None
+        if isinstance(value, exp.Var) and value.name.upper() == "ALL" and name == "limit":
+            value = None
+        number = None if value is None else _whole(value)
+        if clause is not None and value is not None and not 0 <= (-1 if number is None else number) < 2**31:
+            raise Wrong(span(clause), f"{name.upper()} takes a number", f"Write {name.upper()} 10.")
+        numbers.append(number)
+    return numbers[0], numbers[1]
+
+
+_COMPUTED: dict[type[exp.Expr], Callable[[int, int], int]] = {
+    exp.Add: int.__add__,
+    exp.Sub: int.__sub__,
+    exp.Mul: int.__mul__,
+}
+
+
+def _whole(node: exp.Expr) -> int | None:
+    """The whole number that is written as one, or as what makes one; None for anything else."""
+    if isinstance(node, exp.Paren):
+        return _whole(node.this)
+    if type(node) in _COMPUTED:
+        left, right = _whole(node.this), _whole(node.expression)
+        return None if left is None or right is None else _COMPUTED[type(node)](left, right)
+    return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
+
+
+def refuse_windows_in_order(order: Sequence[Order], node: exp.Expr) -> None:
+    """Where ORDER BY can name outputs alone, a window has no bounds to go by: above it is a value of JSON."""
+    if any(o.expression.type == WINDOW for o in order):
+        way_out = "Put the query into a subquery in FROM, and order around it."
+        raise Wrong(span(node.args["order"]), "ORDER BY a window after DISTINCT or a set operation", way_out)

@@ -1,12 +1,13 @@
-"""Is the result the same each time it is read? An order that decides something must be total.
+"""Unique keys and orders: the sets of columns that no two rows of a relation share, and the order in which rows come.
 
-Tracked per relation: its unique keys, each a set of columns that no two rows share.
+An order that decides something must be total, so that a result is the same each time it is read.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from view_algebra.compiled import source_of
@@ -42,13 +43,15 @@ from view_algebra.language.expressions import (
 from view_algebra.language.relations import aliases_in, nested_in, relations_in
 from view_algebra.language.time_windows import window_key
 from view_algebra.language.types import Type
-from view_algebra.language.walks import every_relation, relations_named, walk
-from view_algebra.typed.as_of import HOLDS
+from view_algebra.language.walks import every_relation, has_windows, relations_named, walk
 from view_algebra.typed.constants import rows_of, unique, unique_together
-from view_algebra.typed.rows import Keys
+from view_algebra.typed.names import Keys, Sorting, SortKey
 
 _ROW_BY_ROW = ("row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value")
 """Window functions that give equal rows different results; others do where the frame counts rows."""
+
+HOLDS = FROM, UNTIL = "kafka_from", "kafka_until"
+"""When a version begins to hold, and when the next one does: no names of declared columns, unknown to the author."""
 
 _MOST_KEYS = 8
 """More keys than this are forgotten, so that joins of many relations stay quick."""
@@ -339,3 +342,25 @@ def _outer_keys(query: Select, inner: RowKeys) -> Keys:
     if query.limit == 1:
         keys.add(frozenset())
     return frozenset(keys)
+
+
+def sorting(query: Query, views: Mapping[str, Sorting]) -> Sorting:
+    """How the rows of a query are sorted; nothing where they come in any order."""
+    if isinstance(query, Combined):
+        shown: dict[Expr, str] = {Field("", (name,), kind): name for name, kind in query.columns}
+    else:
+        shown = {output.expression: output.name for output in reversed(query.outputs)}
+    if query.order:
+        keys = (key for key in query.order if not key.tie)
+        return tuple(SortKey(shown.get(key.expression), key.descending, key.nulls_first) for key in keys)
+    if isinstance(query, Combined) or query.group is not None or query.distinct or has_windows(query):
+        return ()
+    names = {e.path[0]: name for e, name in shown.items() if isinstance(e, Field) and len(e.path) == 1}
+    return tuple(replace(key, column=names.get(key.column or "")) for key in sorting_of(query.relation, views))
+
+
+def sorting_of(relation: Relation | None, views: Mapping[str, Sorting]) -> Sorting:
+    """The order in which the rows of a relation come; empty if they come in any order."""
+    if isinstance(relation, Read):
+        return views.get(relation.view, ())
+    return sorting(relation.query, views) if isinstance(relation, Nested) else ()

@@ -1,0 +1,650 @@
+"""Calls of aggregates, WITHIN GROUP and OVER. Spark leaves the result of some to the order of rows; here it is fixed.
+
+The order is that of events or of values. Spark's SELECT spells it out:
+
+- `array_agg(x ORDER BY y)` is
+  `transform(sort_array(collect_list(struct(y AS y1, x AS x)) FILTER (WHERE x IS NOT NULL), true), e -> e.x)`.
+  Of two values with the same y, the lesser x is first.
+- `collect_set()` of lists over records keeps their JSON, which tells them apart, and shows them as lists again.
+- An estimate is spelled as the registers of HyperLogLog, or as the buckets of a sketch for percentiles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+
+from sqlglot import exp
+
+from view_algebra.language.aggregates import (
+    ACCURACY,
+    AGGREGATES,
+    BY_BUCKETS,
+    BY_EVENT_ORDER,
+    SYNONYMS,
+    is_aggregate,
+    not_null,
+)
+from view_algebra.language.expressions import (
+    Aggregate,
+    Call,
+    Constant,
+    Expr,
+    NeedsRecords,
+    Order,
+    Place,
+    Subquery,
+    Windowed,
+    both,
+)
+from view_algebra.language.functions import FOREIGN, WINDOW_FUNCTIONS
+from view_algebra.language.guards import far_apart
+from view_algebra.language.meeting import cast, compare
+from view_algebra.language.operators import case, condition, number
+from view_algebra.language.overloads import call
+from view_algebra.language.quoting import spark_name
+from view_algebra.language.structs import by as chosen
+from view_algebra.language.structs import extreme, has_order, is_struct, keys_of, order_of
+from view_algebra.language.times import OF_LENGTHS, aggregated
+from view_algebra.language.types import (
+    BINARY,
+    BOOLEAN,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    WINDOW,
+    Type,
+    not_in_json,
+    of_scalars,
+)
+from view_algebra.language.walks import walk
+from view_algebra.refusals import Wrong, span, suggestion
+from view_algebra.typed.calls import (
+    VALUE_BOUND,
+    aggregate,
+    aggregate_over,
+    call_of,
+    frame,
+    refuse_aggregates,
+    refuse_nulls_left_out,
+    window_arguments,
+)
+from view_algebra.typed.events import event_order, in_the_log, reads_changes
+from view_algebra.typed.names import Scope, resolved
+from view_algebra.typed.nested import is_list_key, text_of
+from view_algebra.typed.spark_refuses import refuse_frame, refuse_partition_by_maps
+from view_algebra.typed.ties import sort_keys
+from view_algebra.written.clauses import is_list_in_order
+from view_algebra.written.dialect import parsed
+from view_algebra.written.oracle import put, spell, written
+from view_algebra.written.tables import IN_THE_LOG
+from view_algebra.written.ways_out import filtered_over
+
+
+def collected(
+    name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None
+) -> Expr | None:
+    """A call of an aggregate, None where it is none; `when`: its FILTER."""
+    if is_list_in_order(node):
+        listed = list_in_order(node, filter_)
+        put(node if filter_ is None else filter_, listed)
+        return resolved(listed, scope)
+    if name == "percentile" and len(node.expressions) == 2 and _is_array(node.expressions[1]):
+        return _shares(node, scope, when)
+    if name == IN_THE_LOG and reads_changes(scope):
+        return _last_in_the_log(node, scope)
+    if name in BY_EVENT_ORDER or name in BY_EVENT_ORDER.values():
+        return _by(name, node, scope, when)
+    if name in BY_BUCKETS:
+        return _of_buckets(name, node, scope, when, filter_)
+    if name == "collect_set" and (of_lists := set_of_lists(node, scope, when, filter_)) is not None:
+        return of_lists
+    if is_aggregate(name):
+        read = partial(resolved, scope=scope)
+        return _in_order(aggregate(name, node, read, when), node, scope, filter_)
+    return None
+
+
+def _in_order(made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Expr:
+    """An aggregate whose result Spark leaves to the order of rows, in the order of their events or their values."""
+    name = made.function
+    if name in OF_LENGTHS and made.arguments[0].type.length:
+        return aggregated(made)
+    if name in ("min", "max"):
+        return _extreme(made)
+    if made.distinct and "session_window" in scope.windows:
+        return _in_a_session(made, node, filter_)
+    if name not in ("mode", "collect_set", "collect_list", "listagg", "approx_count_distinct"):
+        return made
+    if made.distinct:
+        way_out = "Write collect_set(x)." if name == "collect_list" else "Write … WITHIN GROUP (ORDER BY x)."
+        raise Wrong(made.place, f"{name}(DISTINCT …)", way_out)
+    first = node.expressions[0]
+    value = operand(first.expressions[0] if isinstance(first, exp.Distinct) else first)
+    counts = f"{value} IS NOT NULL" + of_filter(filter_)
+    whole: exp.Expr = node if filter_ is None else filter_
+    if name == "approx_count_distinct":
+        spell(whole, estimate(value, counts, int(getattr(made.arguments[1], "value", 0))))
+        return made
+    if name == "mode":
+        spell(node, f"mode({_one_zero(value, made.type)}, true)")
+        return made
+    if name == "collect_set":
+        found = f"collect_set(CASE WHEN {counts} THEN {_one_zero(value, made.arguments[0].type)} END)"
+        if made.arguments[0].type in (DOUBLE, FLOAT):  # where Spark's own set has every NaN
+            found = f"array_distinct({found})"
+        spell(whole, f"sort_array({found})")
+        return _by_itself(made)
+    order, events = event_order(scope, made.place, name, made.arguments[:1])
+    if any(isinstance(part, Subquery) for part in walk(made.arguments[0])):
+        raise Wrong(made.place, f"a subquery in {name}()", "Compute it in a subquery in FROM.")
+    of_maps = made.arguments[0].type.name == "MAP"  # which Spark sorts as their entries alone
+    found = sorted_by(order, f"map_entries({value})" if of_maps else value, counts)
+    listed = in_turn(found, "map_from_entries(s.v)" if of_maps else "s.v")
+    if name == "listagg":
+        listed = joined_texts(found, listed, node.expressions[1:])
+    spell(whole, listed)
+    return replace(made, arguments=(made.arguments[0], *events, *made.arguments[1:]))
+
+
+def _in_a_session(made: Aggregate, node: exp.Anonymous, filter_: exp.Filter | None) -> Aggregate:
+    """DISTINCT in a session, where Spark counts a value once for each piece that it merges to the session."""
+    if made.function != "count":
+        way_out = "Leave DISTINCT out, or group by window(ts, …)."
+        raise Wrong(made.place, f"{made.function}(DISTINCT …) in a session", way_out)
+    values = [operand(e) for e in node.expressions[0].expressions]
+    counts = " AND ".join(f"{value} IS NOT NULL" for value in values) + of_filter(filter_)
+    alike = [_one_zero(value, e.type) for value, e in zip(values, made.arguments, strict=True)]
+    whole = node if filter_ is None else filter_
+    spell(whole, f"CAST(size(collect_set(CASE WHEN {counts} THEN struct({', '.join(alike)}) END)) AS BIGINT)")
+    return made
+
+
+def sorted_list(given: Sequence[exp.Expr], scope: Scope) -> Expr | None:
+    """sort_array(collect_list(x)): the list in the values' own order, of structs, or where events have none."""
+    filter_ = given[0] if given and isinstance(given[0], exp.Filter) else None
+    listed = filter_.this if filter_ is not None else given[0] if given else None
+    upwards = [flag.this for flag in given[1:] if isinstance(flag, exp.Boolean)]
+    if not isinstance(listed, exp.Anonymous) or len(upwards) < len(given) - 1:
+        return None
+    name = SYNONYMS.get(listed.name.lower(), listed.name.lower())
+    if name not in ("collect_list", "collect_set"):
+        return None
+    when = None if filter_ is None else condition(resolved(filter_.expression.this, scope), "FILTER")
+    made = aggregate(name, listed, partial(resolved, scope=scope), when)
+    if made.distinct or not (is_struct(made.arguments[0]) or (scope.above and name == "collect_list")):
+        return None
+    value = made.arguments[0]
+    if value.type.nested and not of_scalars(value.type):
+        way_out = "Leave it unsorted: collect_list() is in the order of the events."
+        what = f"a sorted list of values of type {value.type}, which Postgres sorts differently"
+        raise Wrong(made.place, what, way_out)
+    once = scope.above or name == "collect_set"  # else a value stands there as often as it came
+    events = () if once else event_order(scope, made.place, of=made.arguments[:1])[1]
+    made = replace(made, arguments=(*made.arguments[:1] * 2, *events))
+    return made if all(upwards) else Call("reverse", (made,), made.type, place=made.place)
+
+
+def _shares(node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr:
+    """percentile(x, array(0.5, 0.9)): several percentiles of the same values."""
+    value, shares = node.expressions
+    read = partial(resolved, scope=scope)
+    each = [aggregate("percentile", call_of("percentile", value, share), read, when) for share in shares.expressions]
+    return _listed(each, span(node))
+
+
+def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores_nulls: bool = False) -> Expr:
+    """The value with the least or greatest order, ties and all decided by the order of the events."""
+    place, given = span(node), list(node.expressions)
+    if given and isinstance(given[0], exp.Distinct) and name in BY_EVENT_ORDER:
+        given[:1] = given[0].expressions  # of different values, too, it is the first
+    function = BY_EVENT_ORDER.get(name, name)
+    if name in BY_EVENT_ORDER and len(given) == 2 and isinstance(given[1], exp.Boolean):
+        ignores_nulls = bool(given.pop().this)
+    if len(given) != 1 + (name == function):
+        way_out = f"Write {name}(x, y)." if name == function else f"Write {name}(x)."
+        raise Wrong(place, f"{name}() with {len(given)} arguments", way_out)
+    arguments = [resolved(a, scope) for a in given]
+    for argument in arguments:
+        refuse_aggregates(argument, f"{name}()", "Aggregate in a subquery first.")
+        whole = argument.type == BINARY or (argument.type.nested and not_in_json(argument.type) is None)
+        taken = argument is arguments[0] and whole and argument.type != WINDOW
+        if not (AGGREGATES[function].accepts(argument.type) or taken):
+            way_out = f"Write {name}() of a scalar value, a struct of such, or to_json(…)."
+            raise Wrong(argument.place or place, f"{name}() of {argument.type}", way_out)
+    texts, chosen_by_value = [operand(a) for a in given], scope.above and has_order(arguments[0].type)
+    if chosen_by_value and name == "any_value":
+        spell(node, f"min({texts[0]})")
+        return _extreme(Aggregate("min", (arguments[0],), when, False, arguments[0].type, place))
+    of_rows = name if name in BY_EVENT_ORDER and name != "any_value" else ""
+    by_value: tuple[str, tuple[Expr, ...]] = (texts[0], keys_of(arguments[0]))
+    order, events = (
+        by_value if chosen_by_value and function == name else event_order(scope, place, of_rows, arguments[:1])
+    )
+    struct = f"struct({', '.join([*texts[1:], order])})"
+    for text in [*texts[1:], *texts[: int(ignores_nulls)]]:
+        struct = f"CASE WHEN {text} IS NOT NULL THEN {struct} END"
+    spell(node, f"{function}({texts[0]}, {struct})")
+    if ignores_nulls:
+        when = both(when, Call("is not null", (arguments[0],), BOOLEAN))
+    value, *keys = arguments
+    keys = [key for each in keys for key in order_of(each)]
+    return chosen(function, value, (*keys, *events), both(when, not_null(arguments[1:])), place)
+
+
+def _last_in_the_log(node: exp.Anonymous, scope: Scope) -> Expr:
+    """The value of the last record in the log, of which only a table asks."""
+    value = resolved(node.expressions[0], scope)
+    texts, order = in_the_log(scope, span(node))
+    spell(node, f"max_by({operand(node.expressions[0])}, struct({', '.join(texts)}))")
+    return chosen("max_by", value, order, None, span(node))
+
+
+def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None) -> Expr:
+    """percentile_approx(x, 0.9): of the values' type, as Spark's, and by so much off as the third argument says."""
+    place, given = span(node), node.expressions
+    if not 2 <= len(given) <= 3 or isinstance(given[0], exp.Distinct):
+        raise Wrong(place, f"{name}() of other arguments than a value and a share", f"Write {name}(x, 0.9).")
+    accuracy = resolved(given[2], scope) if len(given) > 2 else Constant(str(ACCURACY), INT)
+    if not (isinstance(accuracy, Constant) and accuracy.type == INT and 10 <= int(accuracy.value or 0) <= 10_000):
+        raise Wrong(place, f"{name}() with another accuracy than 10 to 10000", f"Write {name}(x, 0.9, 100).")
+    value = resolved(given[0], scope)
+    refuse_aggregates(value, f"{name}()", "Aggregate in a subquery first.")
+    kind = value.type
+    if scope.above:
+        result = Type("ARRAY", element=kind) if _is_array(given[1]) else kind
+        return NeedsRecords(
+            f"{name}() above the aggregation", "Write percentile(x, 0.9), which is exact.", result, place
+        )
+    if not kind.numeric or kind == FLOAT:
+        raise Wrong(place, f"{name}() of {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
+    bucket = bucketed(f"({written(given[0])})", kind, 1 / int(accuracy.value or ACCURACY))
+    where = of_filter(filter_, " FILTER (WHERE ", ")")
+    texts, made = [], []
+    for share in given[1].expressions if _is_array(given[1]) else [given[1]]:
+        disc = exp.Anonymous(this="percentile_disc", expressions=[parsed(bucket), share])
+        exact = aggregate("percentile_disc", disc, partial(resolved, scope=scope), when)
+        made.append(cast(replace(exact, place=place), kind))
+        disc_text = f"percentile_disc({written(share)}) WITHIN GROUP (ORDER BY {bucket}){where}"
+        texts.append(f"CAST({disc_text} AS {kind.spark})")
+    several = f"CASE WHEN {texts[0]} IS NOT NULL THEN array({', '.join(texts)}) END"
+    spell(node if filter_ is None else filter_, several if _is_array(given[1]) else texts[0])
+    return _listed(made, place) if _is_array(given[1]) else made[0]
+
+
+def ignoring_nulls(node: exp.IgnoreNulls, scope: Scope) -> Expr:
+    """first_value(x) IGNORE NULLS, and its like."""
+    filter_ = node.this if isinstance(node.this, exp.Filter) else None
+    inner = node.this if filter_ is None else filter_.this
+    if not isinstance(inner, exp.Anonymous) or inner.name.lower() not in BY_EVENT_ORDER:
+        raise Wrong(span(node), "IGNORE NULLS", "It goes after first_value(x) and last_value(x).")
+    when = None if filter_ is None else condition(resolved(filter_.expression.this, scope), "FILTER")
+    result = _by(inner.name.lower(), inner, scope, when, ignores_nulls=True)
+    where = of_filter(filter_, " FILTER (WHERE ", ")")
+    spell(node, f"{written(inner)}{where}")
+    return result
+
+
+def _extreme(made: Aggregate) -> Expr:
+    return extreme(made) if made.type.nested else made
+
+
+def _by_itself(made: Aggregate) -> Aggregate:
+    """A list of structs in their own order, which is not that of their JSON."""
+    return replace(made, arguments=made.arguments[:1] * 2) if is_struct(made.arguments[0]) else made
+
+
+def _is_array(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "array" and bool(node.expressions)
+
+
+def _listed(shares: Sequence[Expr], place: Place) -> Expr:
+    """Several percentiles of the same values as a list."""
+    return Call("shares", tuple(shares), Type("ARRAY", element=shares[0].type), place=place)
+
+
+def _one_zero(value: str, kind: Type) -> str:
+    """A value in Spark SQL; the two zeros of fractions are one value."""
+    return f"CASE WHEN {value} = 0 THEN CAST(0 AS {kind.spark}) ELSE {value} END" if kind in (DOUBLE, FLOAT) else value
+
+
+def within_group(
+    node: exp.WithinGroup, scope: Scope, when: Expr | None = None, filter_: exp.Filter | None = None
+) -> Expr:
+    """percentile_cont(0.5) WITHIN GROUP (ORDER BY x), and its like."""
+    call_, place = node.this, span(node.this)
+    keys = node.expression.expressions if isinstance(node.expression, exp.Order) else []
+    name = SYNONYMS.get(call_.name.lower(), call_.name.lower()) if isinstance(call_, exp.Anonymous) else ""
+    given, read = call_.expressions, partial(resolved, scope=scope)
+    texts = given[0].expressions if given and isinstance(given[0], exp.Distinct) else given
+    if name == "listagg" and texts:
+        return _listed_within(keys, call_, texts, scope, when, node if filter_ is None else filter_)
+    if not name or len(keys) != 1:
+        raise Wrong(place, "WITHIN GROUP of another order than one column", "Write WITHIN GROUP (ORDER BY x).")
+    value = keys[0].this
+    if name in ("mode", "percentile", "percentile_disc"):
+        made = aggregate(name, exp.Anonymous(this=name, expressions=[value, *given]), read, when)
+        made = replace(made, place=place)
+    else:
+        raise Wrong(place, f"{name}() WITHIN GROUP", "It goes with percentile_cont, percentile_disc, mode and listagg.")
+    if keys[0].args.get("desc"):
+        if name != "percentile":
+            raise Wrong(place, f"{name}() in descending order", _FROM_THE_TOP[name])
+        share = Decimal(1) - Decimal(str(getattr(made.arguments[1], "value", 0)))
+        made = replace(made, arguments=(made.arguments[0], number(str(share))))
+    return made
+
+
+_FROM_THE_TOP = {
+    "mode": "Count where x IS NOT NULL, GROUP BY x, and take the first by row_number() OVER (ORDER BY n DESC, x DESC).",
+    "percentile_disc": "Of rows whose x is not NULL, take max(x) WHERE cume_dist() OVER (ORDER BY x DESC) >= 0.25.",
+}
+"""What to write instead of descending order."""
+
+
+def _listed_within(
+    keys: Sequence[exp.Ordered],
+    node: exp.Anonymous,
+    texts: Sequence[exp.Expr],
+    scope: Scope,
+    when: Expr | None,
+    whole: exp.Expr,
+) -> Expr:
+    """listagg(x) WITHIN GROUP (ORDER BY …), by x itself or by something else."""
+    read, (value, *between) = partial(resolved, scope=scope), texts
+    keys = _nulls_as_usual(keys, value)
+    made = aggregate("listagg", node, read, when)
+    if not made.distinct and all(_descends(key) for key in keys):
+        return _listed_downwards(keys, node, scope, when, whole)
+    if (by := [read(key.this) for key in keys]) != [read(value)]:
+        return _listed_by(keys, by, made, node, whole)
+    where = of_filter(whole) if isinstance(whole, exp.Filter) else ""
+    listed = f"CASE WHEN {operand(value)} IS NOT NULL{where} THEN {written(value)} END"
+    found = f"sort_array({'collect_set' if made.distinct else 'collect_list'}({listed}))"
+    if not _descends(keys[0]):
+        spell(whole, joined_texts(found, found, between))
+        return made
+    spell(whole, joined_texts(found, f"reverse({found})", between))
+    return _reversed(aggregate("collect_set", call_of("collect_set", value), read, when), between, scope)
+
+
+def _listed_downwards(
+    keys: Sequence[exp.Ordered], node: exp.Anonymous, scope: Scope, when: Expr | None, whole: exp.Expr
+) -> Expr:
+    """listagg(x) WITHIN GROUP (ORDER BY y DESC): upwards, by y and by x of the same y; then reversed."""
+    read, (value, *between), place = partial(resolved, scope=scope), node.expressions, span(node)
+    text = aggregate("listagg", node, read, when).arguments[0]
+    events = () if scope.above else event_order(scope, place, of=(text,))[1]
+    upwards = aggregate("collect_list", call_of("collect_list", value), read, when)
+    upwards = replace(upwards, arguments=(text, *(read(key.this) for key in keys), text, *events))
+    counts = f"{operand(value)} IS NOT NULL" + (of_filter(whole) if isinstance(whole, exp.Filter) else "")
+    found = sorted_by(", ".join(written(key.this) for key in keys), written(value), counts)
+    spell(whole, joined_texts(found, f"reverse({in_turn(found)})", between))
+    return _reversed(upwards, between, scope)
+
+
+def _reversed(upwards: Aggregate, between: Sequence[exp.Expr], scope: Scope) -> Expr:
+    """The texts of a list from its last to its first as one; of none it is NULL."""
+    place = upwards.place
+    downwards = Call("reverse", (upwards,), upwards.type, place=place)
+    separator = resolved(between[0], scope) if between else Constant("", STRING)
+    joined = call("array_join", [downwards, separator], place)
+    return case([(compare(">", call("size", [upwards], place), number("0"), place), joined)], None, place)
+
+
+def _listed_by(
+    keys: Sequence[exp.Ordered], by: Sequence[Expr], made: Aggregate, node: exp.Anonymous, whole: exp.Expr
+) -> Aggregate:
+    """listagg(x) WITHIN GROUP (ORDER BY y), and by x where several have the same y."""
+    if made.distinct:
+        raise Wrong(
+            made.place, "listagg(DISTINCT …) in another order than its own", "Write … WITHIN GROUP (ORDER BY x)."
+        )
+    for key in keys:
+        if key.args.get("desc"):
+            way_out = "Order by what ascends, or all descends: by -n for n DESC, where n is not NULL."
+            raise Wrong(made.place, "listagg() in mixed order", way_out)
+    value = operand(node.expressions[0])
+    counts = f"{value} IS NOT NULL" + (of_filter(whole) if isinstance(whole, exp.Filter) else "")
+    found = sorted_by(", ".join(written(key.this) for key in keys), value, counts)
+    spell(whole, joined_texts(found, in_turn(found), node.expressions[1:]))
+    text, *between = made.arguments
+    return replace(made, arguments=(text, *by, text, *between))
+
+
+def _nulls_as_usual(keys: Sequence[exp.Ordered], listed: exp.Expr) -> list[exp.Ordered]:
+    """Keys with NULL where Spark has it, before all or after all that descends: where it is not, a key says so."""
+    usual: list[exp.Ordered] = []
+    for key in keys:
+        down = bool(key.args.get("desc"))
+        if down == bool(key.args.get("nulls_first", not down)) and key.this != listed:
+            usual.append(
+                exp.Ordered(this=exp.Is(this=exp.Paren(this=key.this.copy()), expression=exp.Null()), desc=down)
+            )
+        usual.append(exp.Ordered(this=key.this, desc=down, nulls_first=not down))
+    return usual
+
+
+def _descends(key: exp.Ordered) -> bool:
+    return bool(key.args.get("desc"))
+
+
+def map_from_entries(node: exp.Anonymous, scope: Scope, read: Callable[[exp.Expr, Scope], Expr]) -> Expr:
+    """`map_from_entries(collect_list(struct(kind, n)))`: of two entries of one name the last one counts.
+
+    Spark fails at an entry without a name. Such entries are left out, in the author's SELECT, too.
+    """
+    place = span(node)
+    if len(node.expressions) != 1:
+        raise Wrong(place, f"map_from_entries() with {len(node.expressions)} arguments", "Give it one list of structs.")
+    (given,) = node.expressions
+    of_groups = sorted_list([given], scope) if scope.above else None  # which have no order of events
+    listed = read(given, scope) if of_groups is None else of_groups
+    fields = () if listed.type.element is None else listed.type.element.fields
+    if len(fields) != 2 or fields[0][1] != STRING or not_in_json(fields[1][1]) is not None:
+        way_out = "Write map_from_entries(collect_list(struct(name, x))), where the name is a STRING."
+        raise Wrong(place, f"map_from_entries() of {listed.type}", way_out)
+    name = spark_name(fields[0][0])
+    text = written(given) if of_groups is None else f"sort_array({written(given)})"
+    spell(node, f"map_from_entries(filter({text}, e -> e.{name} IS NOT NULL))")
+    return Call("map_from_entries", (listed,), Type("MAP", key=STRING, element=fields[1][1]), place=place)
+
+
+def set_of_lists(node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None) -> Expr | None:
+    """`collect_set(tags)` in the order of the lists' JSON; None where it is of something else."""
+    if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Distinct):
+        return None
+    value = resolved(node.expressions[0], scope)
+    if not is_list_key(value.type):
+        return None
+    refuse_aggregates(value, "collect_set()", "Aggregate in a subquery first.")
+    listed = Type("ARRAY", element=value.type)
+    texts = Aggregate("collect_set", (text_of(value),), when, False, Type("ARRAY", element=STRING), span(node))
+    of = written(node.expressions[0])
+    where = f"{of} IS NOT NULL" + ("" if filter_ is None else f" AND ({written(filter_.expression.this)})")
+    pairs = f"collect_set(CASE WHEN {where} THEN struct(to_json({of}) AS text, {of} AS list) END)"
+    spell(node if filter_ is None else filter_, f"transform(sort_array({pairs}), pair -> pair.list)")
+    return Call("from_texts", (texts,), listed, place=span(node))
+
+
+def estimate(value: str, counts: str, registers: int) -> str:
+    """The estimate over all values for which `counts` holds, of as many registers.
+
+    A register is the hash's remainder; it keeps the greatest position of a highest bit among its values, which comes
+    last of its positions in order and replaces those before. Where few are taken, as many are empty as chance leaves
+    empty of so many values (Flajolet, Fusy, Gandouet, Meunier, 2007).
+    """
+    bits = registers.bit_length() - 1
+    hashed = f"xxhash64({value})"
+    position = f"{65 - bits} - length(bin(shiftrightunsigned({hashed}, {bits})))"
+    kept = f"array_sort(collect_set(CASE WHEN {counts} THEN pmod({hashed}, {registers}L) * 64 + {position} END))"
+    same, gone = "e DIV 64 = a.last DIV 64", "pow(2D, -(a.last % 64))"
+    added = (
+        f"(a, e) -> named_struct('z', a.z + pow(2D, -(e % 64)) - CASE WHEN {same} THEN {gone} ELSE 0D END,"
+        f" 'n', a.n + CASE WHEN {same} THEN 0 ELSE 1 END, 'last', e)"
+    )
+    raw = f"{_alpha(registers) * registers * registers!r}D / (a.z + {registers} - a.n)"
+    few = f"a.n < {registers} AND {raw} <= {2.5 * registers!r}D"
+    linear = f"{registers}D * ln({registers}D / ({registers} - a.n))"
+    rounded = f"a -> CAST(floor(CASE WHEN {few} THEN {linear} ELSE {raw} END + 0.5D) AS BIGINT)"
+    return f"aggregate({kept}, named_struct('z', 0D, 'n', 0, 'last', -64L), {added}, {rounded})"
+
+
+def _alpha(registers: int) -> float:
+    return 0.7213 / (1 + 1.079 / registers)
+
+
+def bucketed(value: str, kind: Type, error: float) -> str:
+    """The value that stands for all in its bucket, none of which is further from it than `error`, relative to itself.
+
+    Buckets grow by a factor from 0 on (DDSketch; Masson, Rim, Lee, 2019). A greater value is never in a smaller bucket,
+    so the percentile of what stands for the values stands for their percentile.
+    """
+    growth = (1 + error) / (1 - error)
+    x = f"CAST({value} AS DOUBLE)"
+    bucket = f"pow({growth!r}D, ceil(ln(abs({x})) / {math.log(growth)!r}D))"
+    stands = f"sign({x}) * {2 / (1 + growth)!r}D * {bucket}"
+    if not (kind.integral or kind.name == "DECIMAL"):
+        own = f"isnan({x}) OR abs({x}) = CAST('Infinity' AS DOUBLE)"
+        return f"CASE WHEN {x} = 0 THEN 0D WHEN {own} THEN {x} ELSE {stands} END"
+    rounded = f"CAST(round({stands}, {kind.scale if kind.name == 'DECIMAL' else 0}) AS {kind.spark})"
+    return f"CASE WHEN {x} = 0 THEN {value} ELSE coalesce({rounded}, {value}) END"
+
+
+def list_in_order(node: exp.Anonymous, filter_: exp.Filter | None) -> exp.Expr:
+    """The call in Spark's SQL, with its FILTER."""
+    order, name = node.expressions[0], node.name.lower()
+    value, keys, place = order.this, order.expressions, span(node)
+    if isinstance(value, exp.Distinct):
+        raise Wrong(place, f"{name}(DISTINCT … ORDER BY …)", "Write sort_array(collect_set(x)).")
+    falls = {bool(key.args.get("desc")) for key in keys}
+    if len(falls) > 1 or any(bool(key.args.get("nulls_first")) == bool(key.args.get("desc")) for key in keys):
+        way_out = (
+            "Sort by columns that all ascend with NULL first, or all descend with NULL last, which are the defaults."
+        )
+        raise Wrong(place, f"{name}() by an order that no sort_array() has", way_out)
+    named = [(f"y{number}", key.this) for number, key in enumerate(keys, 1)] + [("x", value)]
+    fields = [exp.alias_(each.copy(), alias) for alias, each in named]
+    kept: exp.Expr = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
+    if filter_ is not None:
+        kept = exp.And(this=exp.Paren(this=filter_.expression.this.copy()), expression=kept)
+    listed = exp.Filter(this=_call("collect_list", _call("struct", *fields)), expression=exp.Where(this=kept))
+    element = exp.Dot(this=exp.to_identifier("e"), expression=exp.to_identifier("x"))
+    only_x = exp.Lambda(this=element, expressions=[exp.to_identifier("e")])
+    return _call("transform", _call("sort_array", listed, exp.Boolean(this=falls == {False})), only_x)
+
+
+def _call(name: str, *given: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=[*given])
+
+
+def operand(node: exp.Expr) -> str:
+    """What stands before IS NOT NULL, in Spark SQL."""
+    alone = isinstance(node, (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren))
+    return written(node) if alone else f"({written(node)})"
+
+
+def of_filter(filter_: exp.Filter | None, before: str = " AND (", after: str = ")") -> str:
+    """The condition of a FILTER in Spark SQL, empty where there is none."""
+    return "" if filter_ is None else f"{before}{written(filter_.expression.this)}{after}"
+
+
+def sorted_by(order: str, value: str, counts: str) -> str:
+    """The values for which `counts` holds, in Spark SQL, each with what it is ordered by."""
+    return f"array_sort(collect_list(CASE WHEN {counts} THEN struct({order}, {value} AS v) END))"
+
+
+def in_turn(found: str, value: str = "s.v") -> str:
+    """The values of what `sorted_by` gives, one after the other."""
+    return f"transform({found}, s -> {value})"
+
+
+def joined_texts(found: str, texts: str, between: Sequence[exp.Expr]) -> str:
+    """Texts as one, in Spark SQL; of none that were found it is NULL, as with listagg()."""
+    separator = written(between[0]) if between else "''"
+    return f"CASE WHEN size({found}) > 0 THEN array_join({texts}, {separator}) END"
+
+
+_NAMED_OVER = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
+"""What functions of the order of events are called where OVER says the order."""
+
+
+def window_function(node: exp.Window, scope: Scope) -> Expr:
+    """f(x) OVER (…)."""
+    place = span(node.this)
+    if isinstance(node.args.get("alias"), exp.Identifier) or node.args.get("over") is None:
+        raise Wrong(
+            place,
+            "OVER with a window that is not named in this block, or with more than its name",
+            "Write it out: OVER (ORDER BY …).",
+        )
+    inner: exp.Expr = node.this
+    ignores_nulls = isinstance(inner, exp.IgnoreNulls)
+    if isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls)):
+        inner = inner.this
+    if isinstance(inner, exp.Filter):
+        raise Wrong(place, "FILTER before OVER, which Spark does not run", f"Write {filtered_over(node)}.")
+    if isinstance(inner, exp.WithinGroup):
+        inner = _share_of(inner, place)
+    if not isinstance(inner, exp.Anonymous):
+        raise Wrong(place, "OVER after something that is not a function", "Write f(x) OVER (…).")
+    name = SYNONYMS.get(inner.name.lower(), inner.name.lower())
+    name, given = _NAMED_OVER.get(name, name), inner.expressions
+    if name in ("first_value", "last_value") and len(given) == 2 and isinstance(given[1], exp.Boolean):
+        ignores_nulls, given = ignores_nulls or bool(given[1].this), given[:1]
+    arguments, kind = _arguments(name, inner, given, scope)
+    partition = tuple(resolved(e, scope) for e in node.args.get("partition_by") or [])
+    order = tuple(sort_keys(node, scope, ()))
+    if name in WINDOW_FUNCTIONS and name not in ("first_value", "last_value") and not order:
+        raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
+    refuse_partition_by_maps(partition, place)
+    _refuse_inside(arguments, partition, order, place)
+    if ignores_nulls:
+        refuse_nulls_left_out(name, arguments, place)
+    rows = frame(node, order)
+    _spell_infinities(node, rows, order)
+    refuse_frame(name, rows, order, place, of_all=name == "median" or isinstance(node.this, exp.WithinGroup))
+    call_ = Windowed(name, arguments, partition, order, rows, kind, place, ignores_nulls)
+    scope.windowed.append((call_, node))
+    return call_
+
+
+def _spell_infinities(node: exp.Window, rows: str, order: Sequence[Order]) -> None:
+    """Puts Spark's infinities where no frame reaches them from a time of the calendar, nor such a time from them."""
+    if VALUE_BOUND.search(rows) and (kind := order[0].expression.type).endless:
+        (key,) = node.args["order"].expressions
+        far = key.copy()
+        far.set("this", parsed(far_apart(written(key.this), kind)))
+        put(key, far)
+
+
+def _arguments(
+    name: str, node: exp.Anonymous, given: Sequence[exp.Expr], scope: Scope
+) -> tuple[tuple[Expr, ...], Type]:
+    """What a function OVER rows takes, and the type that it gives."""
+    if name in AGGREGATES:
+        folded = aggregate_over(name, node, partial(resolved, scope=scope))
+        return folded.arguments, folded.type
+    if name in WINDOW_FUNCTIONS:
+        return window_arguments(name, tuple(resolved(a, scope) for a in given), span(node))
+    way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES])
+    raise Wrong(span(node), f"{name}() OVER (…)", way_out)
+
+
+def _refuse_inside(arguments: Sequence[Expr], partition: Sequence[Expr], order: Sequence[Order], place: Place) -> None:
+    """Refuses what Spark computes in two steps, and Postgres not at all."""
+    inside = (*arguments, *partition, *(key.expression for key in order))
+    if any(isinstance(part, Windowed) for each in inside for part in walk(each)):
+        raise Wrong(place, "a window function inside another", "Compute the inner one in a subquery in FROM.")
+
+
+def _share_of(node: exp.WithinGroup, place: Place) -> exp.Expr:
+    """percentile_cont(0.9) WITHIN GROUP (ORDER BY x) as percentile(x, 0.9)."""
+    key, *more = node.expression.expressions
+    if more or key.args.get("desc") or node.this.name.lower() != "percentile_cont":
+        raise Wrong(place, "WITHIN GROUP before OVER", "Compute it with GROUP BY in a subquery, and join that.")
+    return exp.Anonymous(this="percentile", expressions=[key.this, *node.this.expressions])

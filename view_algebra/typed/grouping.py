@@ -1,0 +1,438 @@
+"""GROUP BY: its keys, its grouping sets, and the windows of time among them, hopping windows and sessions.
+
+A block with several groupings is read as one grouping after the other. `SELECT a, b, grouping(b), sum(x) FROM s
+GROUP BY ROLLUP(a, b)` is
+
+    SELECT a, b, no_b, sum_x FROM (
+      SELECT a, b, 0 AS no_b, sum(x) AS sum_x FROM s GROUP BY a, b
+      UNION ALL
+      SELECT a, NULL, 1, sum(x) FROM s GROUP BY a
+      UNION ALL
+      SELECT NULL, NULL, 1, sum(x) FROM s HAVING count(*) > 0)
+
+and every grouping over a stream merges the cells of (a, b).
+
+Hopping windows and sessions of records are made of panes. Rows of a join, a UNION, a table or groups have none: each row
+stands once for every hopping window that it is in, and a session is found by a window function. `SELECT k,
+session_window(t, '5 minutes').start, sum(x) FROM r GROUP BY k, session_window(t, '5 minutes')` is
+
+    SELECT k, session, sum(x) FROM (
+      SELECT *, max(begins) OVER (PARTITION BY k ORDER BY t) AS session FROM (
+        SELECT *, CASE WHEN t <= max(t) OVER (PARTITION BY k ORDER BY t, of the rows before) + INTERVAL 5 MINUTES
+                       THEN NULL ELSE t END AS begins FROM r WHERE t IS NOT NULL))
+    GROUP BY k, session
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import combinations, product
+from typing import cast as typed
+
+from sqlglot import exp
+
+from view_algebra.language.blocks import union_all
+from view_algebra.language.expressions import (
+    Aggregate,
+    Call,
+    Constant,
+    Exploded,
+    Expr,
+    Field,
+    Generator,
+    Keeping,
+    Nested,
+    Order,
+    Output,
+    Select,
+    Subquery,
+    Windowed,
+)
+from view_algebra.language.fields import VARIABLE, member
+from view_algebra.language.meeting import compare
+from view_algebra.language.operators import case
+from view_algebra.language.structs import scalars
+from view_algebra.language.time_windows import (
+    SESSION_END,
+    SESSION_START,
+    TIME_WINDOWS,
+    bounds,
+    hops,
+    is_session,
+    window_key,
+)
+from view_algebra.language.types import BIGINT, BOOLEAN, TIMESTAMP, TINYINT, WINDOW, Type
+from view_algebra.language.walks import above_group, rewrite, rewritten, walk
+from view_algebra.refusals import Wrong, span
+from view_algebra.typed.calls import refuse_aggregates
+from view_algebra.typed.events import reads_records
+from view_algebra.typed.names import Scope, Sets, meant_by, neither
+from view_algebra.typed.nested import in_spark, is_key, is_list_key, text_of
+from view_algebra.typed.relations import with_generator
+from view_algebra.typed.scalars import expression
+from view_algebra.typed.spark_refuses import OVERLAPPING
+from view_algebra.typed.ties import position
+from view_algebra.written.oracle import written
+
+
+def groups_of(node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[tuple[Expr, ...], Sets | None]:
+    """The columns of GROUP BY, and its groupings where it has several."""
+    every = node.args.get("all")
+    if every is False or (every and node.expressions):
+        raise Wrong(span(node), "GROUP BY DISTINCT, or ALL beside columns", "Write GROUP BY a, b.")
+    key = partial(_key, scope=scope, outputs=outputs)
+    sets = sets_of(node, key)
+    nested = None if sets is None else next((k for k in keys_of(node, key) if _is_nested_key(k.type)), None)
+    if nested is not None:
+        way_out = "Group by its fields." if is_key(nested.type) else "Group by to_json(…) of it."
+        raise Wrong(nested.place or span(node), f"{nested.type} among several groupings", way_out)
+    return (_group(node, scope, outputs) if sets is None else keys_of(node, key)), sets
+
+
+def _group(node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[Expr, ...]:
+    if node.args.get("all"):
+        if any(name.lower() == "all" for columns in scope.relations.values() for name, _ in columns):
+            raise Wrong(span(node), "GROUP BY ALL, where a column is named all", "Write GROUP BY `all`, or name them.")
+        every = [
+            window_key(o.expression) for o in outputs if not any(isinstance(e, Aggregate) for e in walk(o.expression))
+        ]
+        return tuple(dict.fromkeys(every))
+    keys = [key for item in node.expressions if (key := _key(item, scope, outputs)) is not None]
+    return tuple(dict.fromkeys(keys))
+
+
+def _key(item: exp.Expr, scope: Scope, outputs: list[Output]) -> Expr | None:
+    """A column of GROUP BY; None for one that is the same for every row."""
+    if (number := position(item)) is not None:
+        if not 1 <= number <= len(outputs):
+            raise Wrong(span(item), f"GROUP BY {number}: there are {len(outputs)} columns", "Count from 1.")
+        key = window_key(outputs[number - 1].expression)
+    elif isinstance(item, exp.Tuple):
+        raise _no_column(item)
+    else:
+        key = window_key(expression(item, scope))
+    if key.type == WINDOW and isinstance(key, Field) and not scope.above:
+        key = member(key, "start", key.place)
+    refuse_aggregates(key, "GROUP BY", "Aggregate in a subquery, and group its result.")
+    if key.type.nested and not _is_nested_key(key.type) and not (key.type == WINDOW and scope.above):
+        way_out = "Group by its fields, or by to_json(…)." if key.type.fields else "Group by to_json(…) of it."
+        raise Wrong(span(item), f"a group key of type {key.type}", way_out)
+    if key.type.session:
+        raise Wrong(span(item), "GROUP BY the sessions of a subquery", OVERLAPPING)
+    if key.type.name == "BINARY":
+        raise Wrong(span(item), "a group key of type BINARY", "Group by hex(…), or by decode(…, 'UTF-8') of a text.")
+    return None if isinstance(key, Constant) else key
+
+
+def _is_nested_key(kind: Type) -> bool:
+    return is_key(kind) or is_list_key(kind)
+
+
+def written_keys(node: exp.Select, scope: Scope, outputs: list[Output]) -> dict[Expr, str]:
+    """How Spark SQL has the columns of GROUP BY elsewhere in the block."""
+    found: dict[Expr, str] = {}
+    for item in leaves_of(typed(exp.Group, node.args["group"])):
+        key, meant = _key(item, scope, outputs), meant_by(item, node)
+        if key is not None and (window := _time_window(meant)) is not None:
+            found[bounds(key)[0] if is_session(key) else key] = f"{window.name.lower()}.start"
+        elif isinstance(key, Field) and is_key(key.type) and meant is not None:
+            found |= {part: in_spark(part, key, written(meant)) for part in scalars(key)}
+        elif key is not None and is_list_key(key.type) and meant is not None and not scope.above:
+            found[text_of(key)] = f"to_json({written(meant)})"
+        elif key is not None and meant is not None:
+            found[key] = written(meant)
+    return found
+
+
+def windows_of(node: exp.Select, scope: Scope) -> dict[str, Expr]:
+    """The window that GROUP BY names, which `window.start` means in the same block."""
+    group = node.args.get("group")
+    items = [] if group is None else [*group.expressions, *group.find_all(exp.Anonymous)]
+    windows = [window for item in items if (window := _time_window(meant_by(item, node))) is not None]
+    found = {expression(window, scope): window for window in windows}
+    if len(found) > 1:
+        raise Wrong(span([*found.values()][-1]), "two windows in one GROUP BY", "Group by one of them.")
+    return {window.name.lower(): key for key, window in found.items()}
+
+
+def _no_column(item: exp.Tuple) -> Wrong:
+    """The refusal of columns of GROUP BY in parentheses, or of none."""
+    if item.expressions:
+        return Wrong(span(item), "columns of GROUP BY in parentheses", "Write them without: GROUP BY a, b.")
+    alone = len(typed(exp.Group, item.find_ancestor(exp.Group)).expressions) == 1
+    place = span(item.find_ancestor(exp.Select) or item)
+    return Wrong(place, "GROUP BY ()", "Leave GROUP BY out." if alone else "Leave () out.")
+
+
+def _time_window(node: exp.Expr | None) -> exp.Anonymous | None:
+    """The call of window() or session_window() that an expression is, or is a bound of."""
+    call_ = node.this if isinstance(node, exp.Dot) else node
+    return call_ if isinstance(call_, exp.Anonymous) and call_.name.lower() in TIME_WINDOWS else None
+
+
+_GROUPED = "grouped"
+"""Alias of the groupings together."""
+
+_UNITED = "Leave it out, or write each grouping as a SELECT of a UNION ALL."
+
+MOST_SETS = 64
+"""Groupings of one query: a cube of six columns."""
+
+SOME = Call(">", (Aggregate("count", (), None, False, BIGINT), Constant("0", BIGINT)), BOOLEAN)
+"""The condition that there are records at all: of none, a grouping by nothing gives no row, as one by a constant."""
+
+Key = Callable[[exp.Expr], Expr | None]
+"""Resolves a column of GROUP BY; None for what is constant."""
+
+
+def sets_of(node: exp.Group, key: Key) -> Sets | None:
+    """The groupings that GROUP BY asks for; None where it has a single one."""
+    plain = [item for item in node.expressions if not _nests(item)]
+    lists = [item for item in node.expressions if _nests(item)]
+    trailing = _trailing(node)
+    if not lists and not trailing:
+        return None
+    if trailing:  # GROUP BY a, b WITH ROLLUP, and GROUP BY a, b GROUPING SETS (…)
+        clause = trailing[0]
+        groupings = _sets(clause, key) if clause.expressions else _sets(type(clause)(expressions=plain), key)
+    else:
+        fixed = _columns(plain, key)
+        groupings = [
+            tuple(dict.fromkeys([*fixed, *(k for part in parts for k in part)]))
+            for parts in product(*(_sets(item, key) for item in lists))
+        ]
+    if len(groupings) > MOST_SETS:
+        raise Wrong(span(node), f"{len(groupings)} groupings", f"Name up to {MOST_SETS} of them with GROUPING SETS.")
+    return groupings
+
+
+def _sets(node: exp.Expr, key: Key) -> Sets:
+    if not isinstance(node, exp.GroupingSets) and any(
+        isinstance(i, exp.Tuple) and not i.expressions for i in node.expressions
+    ):
+        raise Wrong(span(node), f"() in {node.key.upper()}", "Leave it out: one of its groupings is by nothing anyhow.")
+    items = [
+        _columns(i.expressions if isinstance(i, exp.Tuple) else [i], key, in_sets=True)
+        for i in node.expressions
+        if not _nests(i)
+    ]
+    match node:
+        case exp.Rollup():
+            chosen = [items[:count] for count in range(len(items), -1, -1)]
+        case exp.Cube():
+            chosen = [list(some) for count in range(len(items), -1, -1) for some in combinations(items, count)]
+        case _:
+            inner = [grouping for item in node.expressions if _nests(item) for grouping in _sets(item, key)]
+            return [*(tuple(item) for item in items), *inner]
+    return [tuple(dict.fromkeys(k for item in some for k in item)) for some in chosen]
+
+
+def keys_of(node: exp.Group, key: Key) -> tuple[Expr, ...]:
+    """All columns of GROUP BY, in the order in which they are written: that of the bits of grouping_id()."""
+    return tuple(dict.fromkeys(k for k in map(key, leaves_of(node)) if k is not None))
+
+
+def leaves_of(node: exp.Group) -> list[exp.Expr]:
+    """The columns of GROUP BY as they are written, those of its groupings among them."""
+
+    def leaves(item: exp.Expr) -> list[exp.Expr]:
+        if _nests(item) or isinstance(item, exp.Tuple):
+            return [leaf for inner in item.expressions for leaf in leaves(inner)]
+        return [item.this if isinstance(item, exp.Paren) else item]
+
+    return [leaf for item in (*node.expressions, *_trailing(node)) for leaf in leaves(item)]
+
+
+def _trailing(node: exp.Group) -> list[exp.Expr]:
+    """The clauses behind the columns, as WITH ROLLUP."""
+    return [clause for name in ("rollup", "cube", "grouping_sets") for clause in node.args.get(name) or []]
+
+
+def _nests(node: exp.Expr) -> bool:
+    return isinstance(node, (exp.Rollup, exp.Cube, exp.GroupingSets))
+
+
+def _columns(items: Sequence[exp.Expr], key: Key, in_sets: bool = False) -> list[Expr]:
+    found = [key(item.this if isinstance(item, exp.Paren) else item) for item in items]
+    if in_sets and None in found:  # to Spark its own value, wherever it stands, is NULL in the other groupings
+        raise Wrong(span(items[found.index(None)]), "a constant among groupings", _UNITED)
+    return [k for k in found if k is not None]
+
+
+def over_sets(block: Select, sets: Sets) -> Select:
+    """A block over each of its groupings, one after the other; `block` is grouped by all of their columns."""
+    keys = tuple(block.group or ())
+    shown = {of_key: key for key in keys for of_key in (bounds(key) if is_session(key) else (key,))}
+    names = {of_key: f"key_{n}" for n, of_key in enumerate(shown)}
+    found = [e for x in above_group(block) for e in walk(x)]
+    aggregates = {
+        a: f"aggregate_{n}" for n, a in enumerate(dict.fromkeys(e for e in found if isinstance(e, Aggregate)))
+    }
+    left_out = {key: f"without_{n}" for n, key in enumerate(keys)}
+
+    def branch(grouping: tuple[Expr, ...]) -> Select:
+        outputs = [
+            Output(names[of_key], of_key if key in grouping else Constant(None, of_key.type))
+            for of_key, key in shown.items()
+        ]
+        outputs += [Output(name, Constant(str(int(key not in grouping)), TINYINT)) for key, name in left_out.items()]
+        outputs += [Output(name, a) for a, name in aggregates.items()]
+        having = None if grouping else SOME
+        keeping = Keeping(finest=keys)
+        return Select(tuple(outputs), block.relation, block.where, grouping, having, place=block.place, keeping=keeping)
+
+    def read(expression: Expr, name: str) -> Field:
+        return Field(_GROUPED, (name,), expression.type, place=expression.place)
+
+    def change(expression: Expr) -> Expr | None:
+        if expression in names:
+            return read(expression, names[expression])
+        if isinstance(expression, Aggregate):
+            return read(expression, aggregates[expression])
+        if isinstance(expression, Call) and expression.function in ("grouping", "grouping_id"):
+            return _bits(expression, left_out)
+        if isinstance(expression, Field) and expression.relation != VARIABLE:
+            raise neither(expression)
+        return None
+
+    below = Nested(union_all([branch(grouping) for grouping in sets]), _GROUPED, block.place)
+    above = rewritten(replace(block, relation=None, where=block.having, group=None, having=None), change)
+    return replace(above, relation=below)
+
+
+def _bits(call: Call, left_out: dict[Expr, str]) -> Expr:
+    """Which of the columns a row is not grouped by: a bit for each, the last column's the lowest."""
+    wanted = call.arguments or tuple(left_out)
+    if call.function == "grouping_id" and wanted != tuple(left_out):
+        raise Wrong(call.place, "grouping_id() of other columns than those of GROUP BY", "Write grouping_id().")
+    result: Expr | None = None
+    for column in wanted:
+        if column not in left_out:
+            raise Wrong(
+                column.place or call.place,
+                f"{call.function}() of a column that is not in GROUP BY",
+                "Name one that is.",
+            )
+        bit: Expr = Field(_GROUPED, (left_out[column],), TINYINT, bound=1)
+        if call.function == "grouping_id":
+            bit = Call("cast", (bit,), BIGINT)
+        doubled = None if result is None else Call("*", (result, Constant("2", BIGINT)), BIGINT)
+        result = bit if doubled is None else Call("+", (doubled, bit), BIGINT)
+    assert result is not None
+    return result
+
+
+def exploded_groups(block: Select, made: Generator) -> Select:
+    """`SELECT k, explode(collect_set(x)) AS y FROM s GROUP BY k` makes rows of the groups, which are made before."""
+    of_groups = block.group or any(isinstance(e, Aggregate) for e in walk(made.argument))
+    if not of_groups or any(_is_made(e, made) for key in block.group or () for e in walk(key)):
+        way_out = "Write FROM … LATERAL VIEW explode(tags) t AS tag, and GROUP BY tag."
+        raise Wrong(made.place, "explode() of records among columns of groups", way_out)
+    if block.having is not None:
+        way_out = "Group in a subquery in FROM, and explode around it."
+        raise Wrong(made.place, "explode() among columns beside HAVING, which Spark refuses", way_out)
+    own = (o.expression for o in block.outputs if not _is_made(o.expression, made))
+    names = {e: f"column_{n}" for n, e in enumerate(dict.fromkeys([*own, made.argument]))}
+    outputs = tuple(Output(name, e) for e, name in names.items())
+    groups = replace(block, outputs=outputs, distinct=False, order=(), limit=None, offset=None, syntax=None)
+
+    def read(part: Expr) -> Expr | None:
+        if part in names:
+            return Field(_GROUPED, (names[part],), part.type, place=part.place)
+        if isinstance(part, (Aggregate, Field)) and not _is_made(part, made):
+            way_out = "Group in a subquery in FROM, and order around it."
+            raise Wrong(part.place or block.place, "ORDER BY something that is not a column, beside explode()", way_out)
+        return None
+
+    rows = rewritten(replace(block, relation=None, where=None, group=None, having=None), read)
+    generator = replace(made, argument=Field(_GROUPED, (names[made.argument],), made.argument.type))
+    return replace(rows, relation=Exploded(Nested(groups, _GROUPED, block.place), (generator,), made.place))
+
+
+def _is_made(part: Expr, made: Generator) -> bool:
+    return isinstance(part, Field) and part.relation == made.alias
+
+
+_ROWS, _BEGINS, _TOLD, _SESSION = "rows", "begins", "in sessions", "session"
+"""The rows, and the time of each that begins a session; the rows again, each with when its session begins."""
+
+_BEFORE = "RANGE BETWEEN UNBOUNDED PRECEDING AND interval '0.000001 seconds' PRECEDING"
+"""The rows of an earlier time: those of one time are in one session."""
+
+
+def in_sessions(block: Select) -> Select:
+    """A block that groups rows by the sessions that they are in; one that groups records stays what it is."""
+    sessions = [key for key in block.group or () if is_session(key)]
+    if len(sessions) != 1 or block.relation is None or reads_records(block.relation):
+        return block
+    (session,) = sessions
+    assert isinstance(session, Call)
+    time, gap = session.arguments
+    every = [part for e in (*above_group(block), *(block.group or ())) for part in walk(e)]
+    if not isinstance(gap, Constant) or any(isinstance(part, Subquery) for part in every):
+        return block
+    fields = dict.fromkeys(part for part in every if isinstance(part, Field) and part.relation and not part.outer)
+    names: dict[Expr, str] = {part: f"value {number}" for number, part in enumerate(fields)}
+    within = tuple(key for key in block.group or () if key != session)
+
+    before = Windowed("max", (time,), within, (Order(time, False, True),), _BEFORE, TIMESTAMP)
+    goes_on = compare("<=", time, Call("window_end", (before, gap), TIMESTAMP), block.place)
+    begins = case([(goes_on, Constant(None, TIMESTAMP))], time)
+    values = tuple(Output(name, part) for part, name in names.items())
+    rows = Select((*values, Output(_BEGINS, begins)), block.relation, where=block.where, place=block.place)
+
+    row = _columns_of_session(names, _ROWS)
+    keys, order = tuple(rewrite(key, row) for key in within), (Order(rewrite(time, row), False, True),)
+    so_far = Windowed("max", (Field(_ROWS, (_BEGINS,), TIMESTAMP),), keys, order, "", TIMESTAMP)
+    values = tuple(Output(name, Field(_ROWS, (name,), part.type)) for part, name in names.items())
+    told = Select((*values, Output(_SESSION, so_far)), Nested(rows, _ROWS, block.place), place=block.place)
+
+    column = _columns_of_session(names, _TOLD)
+    last = Aggregate("max", (rewrite(time, column),), None, False, TIMESTAMP)
+
+    def bound(part: Expr) -> Expr | None:
+        if part in (session, Call(SESSION_START, (session,), TIMESTAMP)):
+            return Field(_TOLD, (_SESSION,), TIMESTAMP, place=part.place)
+        if part == Call(SESSION_END, (session,), TIMESTAMP):
+            return Call("window_end", (replace(last, place=part.place), gap), TIMESTAMP, place=part.place)
+        return column(part)
+
+    grouped = rewritten(replace(block, where=None, relation=None), bound)
+    return replace(grouped, relation=Nested(told, _TOLD, block.place))
+
+
+def _columns_of_session(names: Mapping[Expr, str], alias: str) -> Callable[[Expr], Expr | None]:
+    """Finds columns, under these names, in a subquery of this alias."""
+
+    def column(part: Expr) -> Expr | None:
+        name = names.get(part)
+        return None if name is None else Field(alias, (name,), part.type, place=part.place)
+
+    return column
+
+
+def in_every_window(block: Select) -> Select:
+    """A row once for each hopping window that it is in, unless a block groups records."""
+    asked = (*above_group(block), *(block.group or ()))
+    found = dict.fromkeys(e for x in asked for e in walk(x) if isinstance(e, Call) and hops(e))
+    grouped = block.group is not None or block.distinct
+    if not found or block.relation is None or (grouped and reads_records(block.relation)):
+        return block
+    window, *more = found
+    if more:
+        raise Wrong(more[0].place, "two hopping windows of one record", "Select one of them.")
+    starts = Call("hops", window.arguments, Type("ARRAY", element=TIMESTAMP), place=window.place)
+    made = Generator(starts, (("start", TIMESTAMP),), False, False, _EVERY_WINDOW, window.place)
+
+    def start(expression: Expr) -> Expr | None:
+        return Field(_EVERY_WINDOW, ("start",), TIMESTAMP, place=expression.place) if expression == window else None
+
+    return replace(
+        rewritten(replace(block, where=None), start), relation=with_generator(block.relation, made), where=block.where
+    )
+
+
+_EVERY_WINDOW = "every window"
+"""An alias that no author can give."""
