@@ -9,7 +9,7 @@ from typing import assert_never
 
 from view_algebra.compiled import Lineage, source_of
 from view_algebra.engines.spark import spark
-from view_algebra.language.aggregates import EVENT_ORDER, IN_EVENT_ORDER
+from view_algebra.language.aggregates import AGGREGATES, EVENT_ORDER
 from view_algebra.language.expressions import (
     Aggregate,
     Call,
@@ -125,7 +125,7 @@ def _as_written(expression: Expr) -> Expr:
         if not isinstance(part, Aggregate):
             return None
         ends = [n for n, e in enumerate(part.arguments) if isinstance(e, Field) and e.path == (EVENT_ORDER[-1],)]
-        if part.function not in IN_EVENT_ORDER:
+        if not AGGREGATES[part.function].in_order:
             return None
         given = part.arguments
         if ends:

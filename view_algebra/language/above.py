@@ -196,7 +196,7 @@ def _of_aggregate(call: Aggregate | Windowed) -> Obstacle | None:
             way_out = "Compute it over the records of a source."
         if isinstance(call, Windowed) and call.order:
             way_out = _SO_FAR
-        return Obstacle(call.place, f"{name}() above the aggregation", _EXACT.get(name, way_out))
+        return Obstacle(call.place, f"{name}() above the aggregation", row.exactly or way_out)
     if isinstance(call, Aggregate) and call.distinct and not takes_different(call):
         reason = f"{name}(DISTINCT …) above the aggregation"
         return Obstacle(call.place, reason, "Take DISTINCT rows in a subquery.")
@@ -208,9 +208,6 @@ _SO_FAR = (
     " GROUP BY a.id."
 )
 """The way out for an aggregate over an order, which has another result for each row."""
-
-_EXACT = {"approx_count_distinct": "Write count(DISTINCT x), which is exact."}
-"""The way out for an estimate."""
 
 
 def _of_listed(call: Aggregate, rows: str) -> Obstacle | None:

@@ -87,6 +87,13 @@ class AggregateFunction:
     repeated: the same, where `over` has no `{n}` and a value may have come more than once, as explode() makes it.
     sub_key: what is kept in the place of a value, and what the greatest of is kept in the place of how often it came.
     rows: of an aggregate over values, Postgres' expression over plain rows.
+    synonyms: Spark's other names for it.
+    zero: the result over no records is 0, and not NULL or an empty list.
+    deviates: the result may be nothing but the rounding of the numbers themselves.
+    in_order: it is given the order of events besides its own arguments.
+    lengths: it takes intervals as it takes numbers.
+    lambdas: Spark computes it with lambdas, which take no subquery.
+    exactly: the way out, if it is an estimate.
     """
 
     name: str
@@ -101,6 +108,13 @@ class AggregateFunction:
     repeated: str | None = None
     sub_key: Callable[[Sequence[Expr]], tuple[Expr, Expr]] | None = None
     rows: str | None = None
+    synonyms: tuple[str, ...] = ()
+    zero: bool = False
+    deviates: bool = False
+    in_order: bool = False
+    lengths: bool = False
+    lambdas: bool = False
+    exactly: str = ""
 
 
 def only(when: Expr | None, value: Expr) -> Expr:
@@ -241,6 +255,7 @@ def _by(name: Choice["min_by", "max_by"], merge: Choice["first", "last"]) -> Agg
         final=lambda parts, _: parts[merge],
         above=None,
         once=True,
+        in_order=True,
     )
 
 
@@ -343,6 +358,7 @@ def _moments(
     *,
     two: bool = False,
     power: int = 2,
+    synonyms: tuple[str, ...] = (),
 ) -> AggregateFunction:
     """An aggregate of deviations from means; of two columns the first is y, as in `regr_slope(y, x)`.
 
@@ -356,6 +372,8 @@ def _moments(
         parts=partial(_deviations, power, two),
         final=lambda parts, _: final(parts),
         above=None if above is None else lambda _: above,
+        deviates=True,
+        synonyms=synonyms,
     )
 
 
@@ -542,9 +560,14 @@ def _avg_above(types: Sequence[Type]) -> str:
 
 _OF_MOMENTS = (
     _moments("var_pop", _over("c_xx"), _per(_DEVIATIONS, _COUNT)),
-    _moments("var_samp", _over("c_xx", 1), _per(_DEVIATIONS, f"{_COUNT} - 1")),
+    _moments("var_samp", _over("c_xx", 1), _per(_DEVIATIONS, f"{_COUNT} - 1"), synonyms=("variance",)),
     _moments("stddev_pop", _root(_over("c_xx")), f"spark.sqrt({_per(_DEVIATIONS, _COUNT)})"),
-    _moments("stddev_samp", _root(_over("c_xx", 1)), f"spark.sqrt({_per(_DEVIATIONS, f'{_COUNT} - 1')})"),
+    _moments(
+        "stddev_samp",
+        _root(_over("c_xx", 1)),
+        f"spark.sqrt({_per(_DEVIATIONS, f'{_COUNT} - 1')})",
+        synonyms=("std", "stddev"),
+    ),
     _moments("skewness", _skewness, _SKEWNESS, power=3),
     _moments("kurtosis", _kurtosis, _KURTOSIS, power=4),
     _moments("covar_pop", _over("c_xy"), _per(_products(_X, _Y), _PAIRS), two=True),
@@ -567,6 +590,7 @@ _TABLE = (
         parts=_count,
         final=lambda parts, _: parts["count"],
         above=lambda types: "count({0})@" if types else "count(*)@",
+        zero=True,
     ),
     AggregateFunction(
         "sum",
@@ -576,6 +600,7 @@ _TABLE = (
         parts=_sum,
         final=_sum_final,
         above=_sum_above,
+        lengths=True,
     ),
     _extreme("min"),
     _extreme("max"),
@@ -587,6 +612,8 @@ _TABLE = (
         parts=_avg,
         final=_avg_final,
         above=_avg_above,
+        synonyms=("mean",),
+        lengths=True,
     ),
     AggregateFunction(
         "count_if",
@@ -596,17 +623,21 @@ _TABLE = (
         parts=lambda arguments, when: _count((), both(when, arguments[0])),
         final=lambda parts, _: parts["count"],
         above=lambda _: "count(CASE WHEN {0} THEN 1 END)@",
+        zero=True,
     ),
-    _of_booleans("bool_or", "max"),
-    _of_booleans("bool_and", "min"),
+    replace(_of_booleans("bool_or", "max"), synonyms=("any", "some")),
+    replace(_of_booleans("bool_and", "min"), synonyms=("every",)),
     _of_bits("bit_and"),
     _of_bits("bit_or"),
     _of_bits("bit_xor"),
     _by("min_by", "first"),
     _by("max_by", "last"),
     *_OF_MOMENTS,
-    _of_pairs(
-        "regr_count", lambda _: BIGINT, _count, lambda parts, _: parts["count"], lambda _: f"coalesce({_PAIRS}, 0)"
+    replace(
+        _of_pairs(
+            "regr_count", lambda _: BIGINT, _count, lambda parts, _: parts["count"], lambda _: f"coalesce({_PAIRS}, 0)"
+        ),
+        zero=True,
     ),
     _average_of_pairs("regr_avgy", 0),
     _average_of_pairs("regr_avgx", 1),
@@ -620,9 +651,12 @@ _TABLE = (
             "spark.hyperloglog(array_agg({n}) FILTER (WHERE {0} IS NOT NULL), {1})",
         ),
         sub_key=_register,
+        zero=True,
+        lambdas=True,
+        exactly="Write count(DISTINCT x), which is exact.",
     ),
-    _percentile("median", "percentile", (1, 1)),
-    _percentile("percentile", "percentile", (2, 2)),
+    replace(_percentile("median", "percentile", (1, 1)), lengths=True),
+    replace(_percentile("percentile", "percentile", (2, 2)), synonyms=("percentile_cont",), lengths=True),
     _percentile("percentile_disc", "percentile_disc", (2, 2)),
     _of_values(
         "collect_set",
@@ -638,8 +672,15 @@ _TABLE = (
             "collect_list", (1, 1), _in_a_list, lambda types: Type("ARRAY", element=types[0]), _LIST, rows=_LIST
         ),
         repeated=_REPEATED,
+        synonyms=("array_agg",),
+        in_order=True,
     ),
-    _of_values("listagg", (1, 2), lambda kind: kind == STRING, lambda _: STRING, _TEXTS, rows=_TEXTS),
+    replace(
+        _of_values("listagg", (1, 2), lambda kind: kind == STRING, lambda _: STRING, _TEXTS, rows=_TEXTS),
+        synonyms=("string_agg",),
+        in_order=True,
+        lambdas=True,
+    ),
 )
 
 AGGREGATES: dict[str, AggregateFunction] = {row.name: row for row in _TABLE}
@@ -671,18 +712,8 @@ def _of_rows(call: Aggregate) -> str:
     return above(types[:1] if len(types) > 1 and AGGREGATES[call.function].arguments[0] < 2 else types)
 
 
-SYNONYMS = {
-    "mean": "avg",
-    "any": "bool_or",
-    "some": "bool_or",
-    "every": "bool_and",
-    "array_agg": "collect_list",
-    "string_agg": "listagg",
-    "percentile_cont": "percentile",
-    "variance": "var_samp",
-    "std": "stddev_samp",
-    "stddev": "stddev_samp",
-}
+SYNONYMS = {other: row.name for row in _TABLE for other in row.synonyms}
+"""Spark's other names for aggregates, and the names of the rows."""
 
 _LATER = words("histogram_numeric product approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg max_min")
 """Spark's other aggregates: named, so that their refusal says what they are."""
@@ -697,9 +728,8 @@ REWRITES = {
 NO_PARTIAL = "docs/sql.md lists the aggregates that are served."
 
 
-MOMENTS = {row.name for row in _OF_MOMENTS}
-MOMENTS |= {other for other, name in SYNONYMS.items() if name in MOMENTS}
-"""Aggregates of deviations, which may be nothing but the rounding of the numbers themselves."""
+MOMENTS = {name for row in _TABLE if row.deviates for name in (row.name, *row.synonyms)}
+"""Aggregates of deviations, under all their names."""
 
 BY_EVENT_ORDER = {
     "first": "min_by",
@@ -716,11 +746,8 @@ BY_BUCKETS = ("percentile_approx", "approx_percentile")
 ACCURACY = 100
 """By 1 / accuracy of itself a value may be off, at the most."""
 
-COUNTS = words("count count_if regr_count approx_count_distinct")
-"""The aggregates that are 0 of no records; of those of scalars, the others are NULL."""
-
-IN_EVENT_ORDER = ("min_by", "max_by", "collect_list", "listagg")
-"""The aggregates that are given the order of events, beside their own arguments."""
+COUNTS = {row.name for row in _TABLE if row.zero}
+"""The aggregates that are 0 over no records. Of the others, those that give a scalar are NULL."""
 
 
 def is_aggregate(name: str) -> bool:

@@ -168,10 +168,6 @@ def field_of(of: Expr, field: str, place: Place) -> Expr:
     return cast(Call("div", (rest, Constant(str(MICROSECONDS[unit]), BIGINT)), BIGINT, place=place), kind)
 
 
-OF_LENGTHS = ("sum", "avg", "median", "percentile")
-"""Aggregates of numbers that take lengths, too."""
-
-
 def aggregated(made: Aggregate) -> Expr:
     """An aggregate of lengths, by their numbers."""
     value, *more = made.arguments

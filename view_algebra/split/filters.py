@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from view_algebra.language.aggregates import COUNTS, WIDE
+from view_algebra.language.aggregates import AGGREGATES, COUNTS, WIDE
 from view_algebra.language.blocks import over_branches
 from view_algebra.language.expressions import TRUE, Aggregate, Call, Case, Constant, Expr, Field, Output, Select, both
 from view_algebra.language.meeting import cast
@@ -29,10 +29,6 @@ from view_algebra.typed.names import neither
 
 _APART = "apart"
 """Alias of what is read in the place of the stream."""
-
-
-_IN_LAMBDAS = ("approx_count_distinct", "listagg")
-"""Aggregates that Spark is told to compute with lambdas, in which it takes no subquery."""
 
 
 def by_filters(block: Select, kept: Callable[[Select], Select]) -> Select:
@@ -87,7 +83,7 @@ def _refuse(block: Select, found: list[Aggregate]) -> None:
             raise Wrong(
                 aggregate.place, f"{what} an aggregate beside a list", "Put the condition into WHERE of another view."
             )
-        if _asked(aggregate.condition) and aggregate.function in _IN_LAMBDAS:
+        if _asked(aggregate.condition) and AGGREGATES[aggregate.function].lambdas:
             place = aggregate.place
             raise Wrong(place, f"{what} {aggregate.function}()", "Put the condition into WHERE of another view.")
 

@@ -1,4 +1,4 @@
-"""The meaning of a SELECT: every name is resolved, every type is known, and every order that decides something is total.
+"""The meaning of a SELECT: every name is resolved, every type known, and every order that decides something total.
 
 Syntax trees come in, and the typed queries of `language/expressions.py` go out. Read it by clause:
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 
@@ -48,7 +48,7 @@ from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.structs import by as chosen
 from view_algebra.language.structs import extreme, has_order, is_struct, keys_of, order_of
-from view_algebra.language.times import OF_LENGTHS, aggregated
+from view_algebra.language.times import aggregated
 from view_algebra.language.types import (
     BINARY,
     BOOLEAN,
@@ -112,43 +112,84 @@ def collected(
 def _in_order(made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Expr:
     """An aggregate whose result Spark leaves to the order of rows, in the order of their events or their values."""
     name = made.function
-    if name in OF_LENGTHS and made.arguments[0].type.length:
+    if AGGREGATES[name].lengths and made.arguments[0].type.length:
         return aggregated(made)
     if name in ("min", "max"):
         return _extreme(made)
     if made.distinct and "session_window" in scope.windows:
         return _in_a_session(made, node, filter_)
-    if name not in ("mode", "collect_set", "collect_list", "listagg", "approx_count_distinct"):
+    if (spelled := _SPELLED.get(name)) is None:
         return made
     if made.distinct:
         way_out = "Write collect_set(x)." if name == "collect_list" else "Write … WITHIN GROUP (ORDER BY x)."
         raise Wrong(made.place, f"{name}(DISTINCT …)", way_out)
     first = node.expressions[0]
     value = operand(first.expressions[0] if isinstance(first, exp.Distinct) else first)
-    counts = f"{value} IS NOT NULL" + of_filter(filter_)
-    whole: exp.Expr = node if filter_ is None else filter_
-    if name == "approx_count_distinct":
-        spell(whole, estimate(value, counts, int(getattr(made.arguments[1], "value", 0))))
-        return made
-    if name == "mode":
-        spell(node, f"mode({_one_zero(value, made.type)}, true)")
-        return made
-    if name == "collect_set":
-        found = f"collect_set(CASE WHEN {counts} THEN {_one_zero(value, made.arguments[0].type)} END)"
-        if made.arguments[0].type in (DOUBLE, FLOAT):  # where Spark's own set has every NaN
-            found = f"array_distinct({found})"
-        spell(whole, f"sort_array({found})")
-        return _by_itself(made)
+    return spelled(made, _Written(value, node, filter_), scope)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """An aggregate as its author wrote it: its first argument as Spark SQL, the call, and the FILTER around the call."""
+
+    value: str
+    node: exp.Anonymous
+    filter: exp.Filter | None
+
+    @property
+    def whole(self) -> exp.Expr:
+        """The call with its FILTER."""
+        return self.node if self.filter is None else self.filter
+
+    @property
+    def counts(self) -> str:
+        """The condition that a value counts."""
+        return f"{self.value} IS NOT NULL" + of_filter(self.filter)
+
+
+def _spelled_estimate(made: Aggregate, written_: _Written, _scope: Scope) -> Aggregate:
+    registers = int(getattr(made.arguments[1], "value", 0))
+    spell(written_.whole, estimate(written_.value, written_.counts, registers))
+    return made
+
+
+def _spelled_mode(made: Aggregate, written_: _Written, _scope: Scope) -> Aggregate:
+    spell(written_.node, f"mode({_one_zero(written_.value, made.type)}, true)")
+    return made
+
+
+def _spelled_set(made: Aggregate, written_: _Written, _scope: Scope) -> Aggregate:
+    kind = made.arguments[0].type
+    values = f"collect_set(CASE WHEN {written_.counts} THEN {_one_zero(written_.value, kind)} END)"
+    if kind in (DOUBLE, FLOAT):  # Spark's own set has every NaN
+        values = f"array_distinct({values})"
+    spell(written_.whole, f"sort_array({values})")
+    return _by_itself(made)
+
+
+def _spelled_list(made: Aggregate, written_: _Written, scope: Scope) -> Aggregate:
+    """A list, or a text of several, in the order of the events."""
+    name, value = made.function, written_.value
     order, events = event_order(scope, made.place, name, made.arguments[:1])
     if any(isinstance(part, Subquery) for part in walk(made.arguments[0])):
         raise Wrong(made.place, f"a subquery in {name}()", "Compute it in a subquery in FROM.")
     of_maps = made.arguments[0].type.name == "MAP"  # which Spark sorts as their entries alone
-    found = sorted_by(order, f"map_entries({value})" if of_maps else value, counts)
-    listed = in_turn(found, "map_from_entries(s.v)" if of_maps else "s.v")
-    if name == "listagg":
-        listed = joined_texts(found, listed, node.expressions[1:])
-    spell(whole, listed)
+    in_order = sorted_by(order, f"map_entries({value})" if of_maps else value, written_.counts)
+    values = in_turn(in_order, "map_from_entries(s.v)" if of_maps else "s.v")
+    spell(
+        written_.whole, joined_texts(in_order, values, written_.node.expressions[1:]) if name == "listagg" else values
+    )
     return replace(made, arguments=(made.arguments[0], *events, *made.arguments[1:]))
+
+
+_SPELLED: dict[str, Callable[[Aggregate, _Written, Scope], Aggregate]] = {
+    "approx_count_distinct": _spelled_estimate,
+    "mode": _spelled_mode,
+    "collect_set": _spelled_set,
+    "collect_list": _spelled_list,
+    "listagg": _spelled_list,
+}
+"""Aggregates whose result Spark leaves open, and the edit that settles it in the SELECT of `lamina check`."""
 
 
 def _in_a_session(made: Aggregate, node: exp.Anonymous, filter_: exp.Filter | None) -> Aggregate:

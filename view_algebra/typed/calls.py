@@ -30,7 +30,7 @@ from view_algebra.language.lengths import LENGTHS
 from view_algebra.language.literals import folded
 from view_algebra.language.meeting import cast, meet
 from view_algebra.language.time_windows import bounds
-from view_algebra.language.times import OF_LENGTHS, interval, microseconds
+from view_algebra.language.times import interval, microseconds
 from view_algebra.language.types import (
     BIGINT,
     BITS,
@@ -112,7 +112,7 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place, called
         raise Wrong(place, "an aggregate inside an aggregate", "Aggregate in a subquery first.")
     if any(isinstance(e, Windowed) for e in walk(argument)):
         raise Wrong(place, "a window function inside an aggregate", "Compute it in a subquery first.")
-    if not row.accepts(argument.type) and not (row.name in OF_LENGTHS and argument.type in LENGTHS):
+    if not row.accepts(argument.type) and not (row.lengths and argument.type in LENGTHS):
         way_out = f"Write {row.name}(CAST(… AS …)) with a type that it takes."
         if row.name in ("collect_list", "collect_set", "mode") and argument.type != VOID:
             way_out = f"Write {row.name}(to_json(…)) over records."

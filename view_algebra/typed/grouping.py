@@ -12,8 +12,8 @@ GROUP BY ROLLUP(a, b)` is
 
 and every grouping over a stream merges the cells of (a, b).
 
-Hopping windows and sessions of records are made of panes. Rows of a join, a UNION, a table or groups have none: each row
-stands once for every hopping window that it is in, and a session is found by a window function. `SELECT k,
+Hopping windows and sessions of records are made of panes. Rows of a join, a UNION, a table or groups have no panes:
+each row stands once for every hopping window that it is in, and a session is found by a window function. `SELECT k,
 session_window(t, '5 minutes').start, sum(x) FROM r GROUP BY k, session_window(t, '5 minutes')` is
 
     SELECT k, session, sum(x) FROM (

@@ -1,4 +1,4 @@
-"""Subqueries as values and conditions: scalar ones, EXISTS, and IN; and those about one row, SEMI and ANTI joins included.
+"""Subqueries as values and conditions: scalar ones, EXISTS, IN, and those about one row, as SEMI and ANTI joins are.
 
 `SELECT k FROM v WHERE EXISTS (SELECT 1 FROM w WHERE w.k = v.k)` names a column of the block around the subquery. To
 that block the column is a part of the expression, as an argument of a call is (`walks.children`). So whatever is
