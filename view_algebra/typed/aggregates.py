@@ -130,7 +130,7 @@ def _in_order(made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.F
 
 @dataclass(frozen=True)
 class _Written:
-    """An aggregate as its author wrote it: its first argument as Spark SQL, the call, and the FILTER around the call."""
+    """An aggregate as written: its first argument as Spark SQL, the call, and the FILTER around the call."""
 
     value: str
     node: exp.Anonymous
