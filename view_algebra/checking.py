@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from view_algebra.compiled import Check, View
 from view_algebra.language.quoting import postgres_name
@@ -13,6 +14,8 @@ from view_algebra.refusals import Wrong
 from view_algebra.written.checks import CLOCK, PUBLISHED, CheckDeclaration, published
 from view_algebra.written.clauses import refuse_unread
 from view_algebra.written.declarations import ViewDeclaration
+
+T = TypeVar("T")
 
 _NOW = "(SELECT now() AS now, CAST(now() AT TIME ZONE 'UTC' AS date) AS today)"
 
@@ -51,8 +54,8 @@ def with_checks(views: Mapping[str, View], checks: Mapping[tuple[str, str], Chec
 def _with_published(known: Known) -> Known:
     """What a check may read beside the views: the same as readers read them now, and the clock."""
 
-    def also(given: Mapping[str, object]) -> dict[str, object]:
-        return {**given, **{published(name): each for name, each in given.items()}}
+    def also(views: Mapping[str, T]) -> dict[str, T]:
+        return {**views, **{published(name): fact for name, fact in views.items()}}
 
     types = also(known.types) | {CLOCK: (("now", TIMESTAMP), ("today", DATE))}
-    return replace(known, types=types, keys=also(known.keys), sortings=also(known.sortings))  # type: ignore[arg-type]
+    return replace(known, types=types, keys=also(known.keys), sortings=also(known.sortings))

@@ -62,7 +62,7 @@ def compile_catalog(files: Mapping[str, str], deployed: Mapping[str, Source] | N
     """
     with _room_for_nesting():
         known = _compiled(files, deployed or {})
-    return Catalog(sources=dict(known.sources), views=known.views)
+    return Catalog(sources=dict(known.sources), views=dict(known.views))
 
 
 def of_today(source: Source) -> Source | None:
@@ -128,8 +128,8 @@ def _compiled(files: Mapping[str, str], deployed: Mapping[str, Source] = Mapping
         work.read(file, statements)
     work.check_names()
     sources = {name: _as_deployed(_source(d), deployed.get(name)) for name, d in sorted(work.sources.items())}
-    known = work.compile_views(sources)
-    known = replace(known, views=with_checks(known.views, work.compile_checks(known)))
+    work.compile_views(sources)
+    known = replace(work.known, views=with_checks(work.known.views, work.compile_checks()))
     if work.mistakes:
         raise refuse_all(work.mistakes)
     return known
@@ -201,6 +201,7 @@ class _Work:
     wrong_functions: set[str] = field(default_factory=set)
     mistakes: list[Mistake] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
+    known: Known = field(default_factory=lambda: Known({}, {}))
 
     def wrong(self, file: File, subject: str, wrong: Wrong) -> None:
         self.mistakes.append(Mistake(file, wrong.span, subject, wrong.reason, wrong.way_out))
@@ -322,26 +323,25 @@ class _Work:
 
     # pass 2: views, each after those that it reads
 
-    def compile_views(self, sources: Mapping[str, Source]) -> Known:
-        known = Known(self.sources, sources)
+    def compile_views(self, sources: Mapping[str, Source]) -> None:
+        self.known = Known(self.sources, sources)
         for table in (source for source in self.sources.values() if source.kind == "table"):
             if any(mistake.subject == table.name for mistake in self.mistakes):
                 self.broken.add(table.name)
             else:
-                self._table(table, known)
+                self._table(table)
         for name in sorted(self.views):
-            self._view(name, known, ())
-        return known
+            self._view(name, ())
 
-    def _table(self, d: SourceDeclaration, known: Known) -> None:
+    def _table(self, d: SourceDeclaration) -> None:
         try:
-            compile_view(as_view(d), known)
+            self.known = compile_view(as_view(d), self.known)
         except Wrong as wrong:
             self.broken.add(d.name)
             self.wrong(d.file, d.name, Wrong(d.place, wrong.reason, wrong.way_out))
 
-    def _view(self, name: str, known: Known, above: tuple[str, ...]) -> None:
-        if name in known.views or name in self.broken:
+    def _view(self, name: str, above: tuple[str, ...]) -> None:
+        if name in self.known.views or name in self.broken:
             return
         d = self.views[name]
         if name in above:
@@ -351,14 +351,14 @@ class _Work:
             return
         for other in _tables_named(d.select):
             if other in self.views:
-                self._view(other, known, (*above, name))
+                self._view(other, (*above, name))
         if name in self.broken:
             return
         if any(other in self.broken for other in _tables_named(d.select)):
             self.broken.add(name)  # its own mistakes can only be seen when what it reads is right
             return
         try:
-            self._compile(d, known)
+            self._compile(d)
         except Wrong as wrong:
             self.broken.add(name)
             self.wrong(d.file, name, Wrong(wrong.span or d.place, wrong.reason, wrong.way_out))
@@ -366,7 +366,7 @@ class _Work:
             self.broken.add(name)
             self.wrong(d.file, name, _too_deep(d.place))
 
-    def _compile(self, d: ViewDeclaration, known: Known) -> None:
+    def _compile(self, d: ViewDeclaration) -> None:
         """Compiles a view over the rows of others or, where these do not tell what it asks, over their records; of a
         table, over where its newest ones are, too, where that is asked. A view that retains has not the rows of all.
         """
@@ -376,9 +376,9 @@ class _Work:
         whole = {name: view for name, view in self.views.items() if "retain" not in view.properties}
         readings = ({**whole, **self._tables(in_order=in_order)} for in_order in (False, True))
         try:
-            compile_view(d, known, readings)
+            self.known = compile_view(d, self.known, readings)
         except HasObstacle as over_rows:
-            raise _put_below(d, over_rows, known) from None
+            raise _put_below(d, over_rows, self.known) from None
 
     def _refuse_changes(self, select: exp.Expr) -> None:
         """Raises where a query reads the changes of a table by the name that only the table itself reads them by."""
@@ -395,18 +395,18 @@ class _Work:
 
     # pass 3: checks of views
 
-    def compile_checks(self, known: Known) -> dict[tuple[str, str], Check]:
+    def compile_checks(self) -> dict[tuple[str, str], Check]:
         """The checks by view and name; one of a view that has mistakes of its own waits for those."""
         found = {}
         for key, each in self.checks.items():
             if {each.view, *_tables_named(each.select)} & self.broken:
                 continue
             try:
-                if each.view not in known.views:
+                if each.view not in self.known.views:
                     raise Wrong(
-                        each.place, f"{each.view} is not a view", _no_view(each.view, self.sources, known.views)
+                        each.place, f"{each.view} is not a view", _no_view(each.view, self.sources, self.known.views)
                     )
-                found[key] = compile_check(each, known)
+                found[key] = compile_check(each, self.known)
             except Wrong as wrong:
                 self.wrong(each.file, each.view, Wrong(wrong.span or each.place, wrong.reason, wrong.way_out))
         return found

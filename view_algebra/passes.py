@@ -51,19 +51,24 @@ from view_algebra.written.tables import changing
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of the other declarations while a view is compiled; of views, those that it may read.
+    """The sources of a catalog, and those of its views that are compiled, by name.
 
-    declared: the sources as they are declared; sources: as they are compiled. views: compiled; splits: their stage
-    before. keys, sortings, types: what tells the rows of a view apart, how they come, and its columns.
+    declared: the declarations of sources.
+    sources: the same, compiled.
+    views: compiled views.
+    splits: the stage before.
+    keys: the sets of columns that no two rows of a view share.
+    sortings: the order in which the rows of a view come.
+    types: the columns of a view.
     """
 
     declared: Mapping[str, SourceDeclaration]
     sources: Mapping[str, Source]
-    views: dict[str, View] = field(default_factory=dict)
-    keys: dict[str, Keys] = field(default_factory=dict)
-    sortings: dict[str, Sorting] = field(default_factory=dict)
-    types: dict[str, Columns] = field(default_factory=dict)
-    splits: dict[str, Split] = field(default_factory=dict)
+    views: Mapping[str, View] = field(default_factory=dict)
+    splits: Mapping[str, Split] = field(default_factory=dict)
+    keys: Mapping[str, Keys] = field(default_factory=dict)
+    sortings: Mapping[str, Sorting] = field(default_factory=dict)
+    types: Mapping[str, Columns] = field(default_factory=dict)
 
 
 Reading = Mapping[str, ViewDeclaration]
@@ -102,8 +107,8 @@ class Split:
     avoided: Obstacle | None = None
 
 
-def compile_view(d: ViewDeclaration, known: Known, readings: Iterable[Reading] = ()) -> View:
-    """All passes. What other views need of this one is known from then on.
+def compile_view(d: ViewDeclaration, known: Known, readings: Iterable[Reading] = ()) -> Known:
+    """All passes: the same catalog, with one more view compiled.
 
     with_meaning: Written -> Typed. into_blocks: Typed -> Split. placed: the Split that leaves no obstacle.
     as_texts: Split -> View.
@@ -116,11 +121,15 @@ def compile_view(d: ViewDeclaration, known: Known, readings: Iterable[Reading] =
         never_null=tuple(_aggregates(typed.query, COUNTS)),
         additive=tuple(_additive(typed.query)),
     )
-    known.views[view.name], known.splits[view.name] = view, split
-    known.keys[view.name] = keys
-    known.sortings[view.name] = sorting(typed.query, known.sortings)
-    known.types[view.name] = tuple((name, without(kind)) for name, kind in typed.query.columns)
-    return view
+    columns = tuple((name, without(kind)) for name, kind in typed.query.columns)
+    return replace(
+        known,
+        views={**known.views, view.name: view},
+        splits={**known.splits, view.name: split},
+        keys={**known.keys, view.name: keys},
+        sortings={**known.sortings, view.name: sorting(typed.query, known.sortings)},
+        types={**known.types, view.name: columns},
+    )
 
 
 def placed(d: ViewDeclaration, known: Known, readings: Iterable[Reading] = ()) -> Split:
