@@ -106,7 +106,7 @@ def go_live(output: Output, id: int | None) -> None:
 def prove(output: Output, views: Sequence[str], id: int | None) -> None:
     """Compare every new cell with the one that is served.
 
-    Without VIEWS, all views are compared.
+    Without VIEWS, all views are compared. `lamina step check` runs their checks.
     """
     with deployment(output) as opened:
         _proofs(output, opened.batch.prove(_running(opened, id), views))
