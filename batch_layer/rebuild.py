@@ -120,20 +120,21 @@ class BatchLayer:
         if interrupted:
             self.give_up()
 
-        def step(connection: Connection) -> Rebuild:
+        def step(connection: Connection) -> tuple[Rebuild, bool]:
             run = rebuilds.get(connection, id)
-            if not run.is_resumable or not (interrupted or _is_in_the_way(error)):
+            stays = run.is_resumable and (interrupted or _is_in_the_way(error))
+            if not stays:
                 rebuilds.fail(connection, id, error)
                 registry.retire_the_dead(connection)
             elif interrupted:
                 rebuilds.interrupt(connection, id)
-            return run
+            return run, stays
 
         with suppress(PostgresAway, PostgresError):
-            run = self.database.retrying(step)
+            run, stays = self.database.retrying(step)
             if interrupted:
                 self.tell(_after_interrupt(run))
-            if not run.is_resumable:
+            if not stays:
                 dropping.drop_unused(self.database)
 
     def compute_all(self, id: int) -> LaminaError | None:
@@ -276,8 +277,9 @@ class BatchLayer:
         """
         run = self._expect(id)
         indexes.renew(self.database)
-        if not run.leap:
+        if run.is_resumable:  # only an apply or a preview may read new sources
             new_sources.gather(self, id)
+        if not run.leap:
             ids = [each.id for each in self.generations(id)]
             for each in ids:
                 generations.absorb(self.database, each)

@@ -8,6 +8,7 @@ import pytest
 
 from serving_layer.catalog import lookup
 from serving_layer.change.checks import Verdict
+from serving_layer.promise.rebuilds import Scheduler
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one
 from view_algebra.errors import Blocked
@@ -164,17 +165,21 @@ def test_what_was_checked_together_is_held_back_together(deployed: Deployed) -> 
     assert {view for view in after if after[view] == before[view]} == {"hourly", "clicks"}
 
 
-def test_a_generation_that_was_not_checked_is_not_handed_over(deployed: Deployed) -> None:
+def test_a_generation_that_was_proven_and_not_checked_is_not_handed_over(
+    deployed: Deployed, quick_lamina: CommandLine
+) -> None:
     deployed.apply(events=EVENTS, hourly=HOURLY, totals=TOTALS, checks=HOURLY_CHECKS)
-    batch, id = deployed.deployment.batch, 0
-    id = batch.seal()
+    batch = deployed.deployment.batch
+    id = batch.seal(by=Scheduler())
     batch.archive(id)
     for each in batch.generations(id):
         batch.compute(id, each.view)
     batch.go_live(id)
-    batch.prove(id)
+    quick_lamina("step", "prove")
     assert batch.hand_over(id) == ["hourly"]
-    batch.abandon(id)
+    quick_lamina("step", "check")
+    assert batch.hand_over(id) == []
+    batch.retire(id)
 
 
 def test_a_leap_that_fails_a_check_does_not_land(deployed: Deployed) -> None:
