@@ -502,7 +502,7 @@ def _left(connection: Connection, newest: Rebuild) -> str | None:
         return None if alive or newest.stopped else "died"
     idle = func.extract("epoch", func.clock_timestamp() - newest.lease_until) + rebuilds.LEASE.total_seconds()
     seconds = float(connection.execute(select(idle)).scalar_one())
-    return f"was abandoned {age(seconds)} ago" if seconds > LEFT_AFTER else None
+    return f"was left {age(seconds)} ago" if seconds > LEFT_AFTER else None
 
 
 def lag(end: Offsets, reached: Offsets) -> int:

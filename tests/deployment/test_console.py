@@ -422,7 +422,7 @@ INSERT INTO lamina.bad_count (source, topic, error, records) VALUES ('full', 'fu
     ),
     "failed rebuild": (
         "INSERT INTO lamina.rebuild (views, step, state, error) VALUES ('{of_dead}', 'seal', 'failed', 'no memory')",
-        r"rebuild \d+ failed after step seal : no memory \( lamina rebuild begins anew\)",
+        r"rebuild \d+ failed after step seal : no memory \( lamina rebuild begins again\)",
     ),
     "lagging archive": (
         f"UPDATE lamina.query SET created_at = {AGO} '5 days', caught_up_at = now() WHERE name = 'archive'",
