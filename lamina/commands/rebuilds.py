@@ -152,7 +152,7 @@ def hand_over(output: Output, views: Sequence[str], id: int | None, anyway: bool
 @command(parent=step)
 @with_rebuild
 def retire(output: Output, id: int | None) -> None:
-    """End the rebuild: retire generations that nobody reads or may roll back to."""
+    """End the rebuild, and retire generations that nobody needs."""
     with deployment(output) as opened:
         opened.batch.retire(_running(opened, id))
 
