@@ -1,10 +1,10 @@
-// Says when the console itself is gone, leaves alone what a person has marked to copy, and listens only while it is seen.
+// Reports a console that is gone, keeps text that a person has selected, and listens only while the page is visible.
 "use strict";
 
-const SILENCE = 5000; // milliseconds; a reading comes every second
+const SILENCE = 5000; // milliseconds (a reading comes every second)
 
-const ALARMS = ["gone", "state", "attention"]; // shown whatever is marked
-const HIDDEN = 60000; // milliseconds that a page listens when nobody sees it
+const ALARMS = ["gone", "state", "attention"]; // updated even while text is selected
+const HIDDEN = 60000; // milliseconds for which a hidden page listens
 
 let heard = Date.now();
 const away = document.getElementById("away");
