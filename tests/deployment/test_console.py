@@ -207,7 +207,7 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
     assert len(rows) == 2
     [hostile] = [texts(page) for page in rows if HOSTILE in unescape(page)]
     assert f"lamina blame pages {shlex.quote('page=' + HOSTILE)}" in hostile
-    assert re.search(r"rebuild 1, generation \d+ is read from now on: 2 cells compared, 0 differ", hostile)
+    assert re.search(r"rebuild 1, generation \d+ is published: 2 cells compared, 0 differ", hostile)
     assert "micro-batch of clicks 0:0-3" in hostile
     assert "2024-03-02 00:00:00Z 1" in texts(day)
     assert "never' is not a value of day" in texts(wrong)
