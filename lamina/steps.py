@@ -28,9 +28,7 @@ def seal(opened: Deployment, views: Sequence[str], *, leap: bool, by: Scheduler)
 
 
 def hand_over(opened: Deployment, id: int, names: Sequence[str] = (), *, anyway: bool) -> list[str]:
-    """Publishes the new generations. Returns the views that are held back because of a difference, except `names` if
-    `anyway`.
-    """
+    """Publishes the new generations. Returns the views that are held back. `anyway` publishes `names` all the same."""
     held = opened.batch.hand_over(id, names, anyway=anyway)
     runs = _begun(opened, id)
     if runs.started:
