@@ -11,12 +11,17 @@ from pyspark.sql import SparkSession
 from tests.fix_services import Databases
 from tests.laws.engines import Engines
 
+OF_QUERIES = {"test_joins", "test_newest", "test_tables"}
+"""Laws for which Spark reads its plans, as for a small micro-batch. For the others, which are about functions and
+values, it makes code, as for a large one: that takes four times as long.
+"""
+
 
 @pytest.fixture(scope="module")
-def engines(spark_of_run: SparkSession, databases: Databases) -> Iterator[Engines]:
+def engines(spark_of_run: SparkSession, databases: Databases, request: pytest.FixtureRequest) -> Iterator[Engines]:
     """Spark and Postgres with the schemas that the texts name."""
     connection = psycopg2.connect(databases())
-    both = Engines(spark_of_run.newSession(), connection)
+    both = Engines(spark_of_run.newSession(), connection, compiling=request.path.stem not in OF_QUERIES)
     both.prepare()
     yield both
     connection.close()

@@ -21,7 +21,7 @@ SOURCE = """CREATE TABLE events (
 VIEWS = (Path(__file__).parent / "views.sql").read_text(encoding="utf-8")
 
 
-COMPILED = 8
+COMPILED = 16
 """Code takes four times as long to be made as a plan to be read; functions have laws that make code of each."""
 
 
