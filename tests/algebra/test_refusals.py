@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import doctest
 import os
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.algebra import refused
 from tests.algebra.refused import BASE, SUBJECTS, Refusal, printed_sql, refusals
 from view_algebra import Refused, compile_catalog
 
@@ -16,9 +18,9 @@ UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"
 
 @cache
 def error(refusal: Refusal) -> Refused:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Refused) as raised:
         compile_catalog({"catalog/base.sql": BASE, "catalog/v.sql": refusal.sql})
-    return refused.value
+    return raised.value
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda path: path.stem)
@@ -39,3 +41,7 @@ def test_the_way_out_compiles_with_the_sql_that_the_error_prints(refusal: Refusa
 def test_no_two_refusals_have_one_name() -> None:
     names = [refusal.name for refusal in ALL]
     assert sorted(set(names)) == sorted(names)
+
+
+def test_the_examples_of_printed_sql_are_true() -> None:
+    assert doctest.testmod(refused).failed == 0
