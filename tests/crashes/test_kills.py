@@ -159,7 +159,7 @@ def _session_nice(pid: int) -> int | None:
     return int(autogroup.read_text().rpartition("nice ")[2]) if autogroup.exists() else None
 
 
-@pytest.mark.parametrize("step", ["seal", "archive", "compute clicks"])
+@pytest.mark.parametrize("step", ["seal", "compute clicks"])
 def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
     deployed: Deployed, lamina: CommandLine, step: str
 ) -> None:
