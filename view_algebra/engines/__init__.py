@@ -1,1 +1,1 @@
-"""Typed expressions as SQL of the two engines, with one meaning: Spark below the aggregation, Postgres above it."""
+"""Writes typed expressions as SQL with the same meaning in Spark, below the aggregation, and Postgres, above it."""

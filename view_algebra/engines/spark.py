@@ -1,4 +1,4 @@
-"""Typed expressions as Spark SQL: what runs below the aggregation."""
+"""Writes typed expressions as Spark SQL, which runs below the aggregation."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _ATOM = 9
 
 
 def spark(expression: Expr, least: int = 0) -> str:
-    """An expression as Spark SQL text; in parentheses if it binds less than `least`.
+    """An expression as Spark SQL, in parentheses if it binds less tightly than `least`.
 
     >>> from view_algebra.language.types import BIGINT
     >>> a, b = Field("", ("a",), BIGINT), Field("", ("payload", "user-id"), BIGINT)
@@ -98,11 +98,11 @@ def _written(expression: Expr) -> tuple[str, int]:
 
 
 _HEADERS = "transform(kafka_headers, h -> struct(replace(h.key, chr(0), '\ufffd') AS key, h.value AS value))"
-"""The headers of a record, with keys that Postgres can hold."""
+"""A record's headers, with keys that Postgres can store."""
 
 
 def _call(call: Call) -> tuple[str, int]:
-    """A call whose value Postgres can hold: NULL for a time outside of the calendar, U+FFFD for what no text holds."""
+    """A call whose value Postgres can store: NULL for a time outside of the calendar, U+FFFD for invalid characters."""
     text, binds = _unguarded(call)
     if leaves_calendar(call):
         return within_calendar(text, call.type), _ATOM
@@ -123,14 +123,14 @@ def _unguarded(call: Call) -> tuple[str, int]:
         text = form(call)
         return text, _COMPARISON if text.endswith("IS NOT NULL") else binds
     if binds < _ATOM:
-        # a - (b - c) and a / (b * c) keep their parentheses: only the left side may bind equally, and of no comparison
+        # a - (b - c) and a / (b * c) keep their parentheses: only a left side may bind equally, except in a comparison
         left = spark(arguments[0], binds + (binds == _COMPARISON))
         return f"{left} {name.upper()} {spark(arguments[1], binds + 1)}", binds
     row = overload(call)
     if row is not None and row.above_only:
-        raise without_bound(call, *(spark(each, _ATOM) for each in arguments))
+        raise without_bound(call, *(spark(argument, _ATOM) for argument in arguments))
     if row is not None and row.below is not None:
-        return row.below.format(*(spark(each, _ATOM) for each in arguments)), _ATOM
+        return row.below.format(*(spark(argument, _ATOM) for argument in arguments)), _ATOM
     return f"{name}({', '.join(map(spark, arguments))})", _ATOM
 
 
@@ -141,15 +141,15 @@ _ABOVE = (
 
 
 def _bounded_sequence(call: Call) -> str:
-    """A sequence that conditions bound, in the guard of every sequence: their sums may have wrapped around."""
+    """A sequence that conditions bound, still in the guard of sequences, because its bounds may have wrapped around."""
     row = overload(replace(call, function="sequence"))
     assert row is not None, call
     assert row.below is not None, row
-    return row.below.format(*(spark(each, _ATOM) for each in call.arguments))
+    return row.below.format(*(spark(argument, _ATOM) for argument in call.arguments))
 
 
 def storable(expression: Expr) -> str:
-    """An expression as Postgres stores it: of a nested value the text of its JSON, of bytes what it reads as bytea."""
+    """An expression in the form that Postgres stores: JSON for a nested value, text of a bytea for bytes."""
     text = spark(expression)
     if expression.type.name == "BINARY":
         return f"concat('\\\\x', hex({text}))"
@@ -157,14 +157,14 @@ def storable(expression: Expr) -> str:
 
 
 BEGINNING = 100
-"""Characters of a long text that are kept; with the digest that is at least `SHORTEST` bytes."""
+"""Characters kept of a long text; with the digest, this makes at least `SHORTEST` bytes."""
 
 SHORTEST = len(SHORTENED.encode()) + 64
-"""Bytes that a text has at least, where it is shortened."""
+"""Least bytes of a shortened text."""
 
 
 def shortened(text: str, longest: int) -> str:
-    """A text, or, for one of more than `longest` bytes, its beginning and its SHA-256: equal texts stay equal.
+    """A text or, if it has more than `longest` bytes, its beginning and its SHA-256; equal texts stay equal.
 
     So that no two texts become one, a text that looks shortened is shortened, too. The rare case is in a lambda, which
     Spark keeps out of the code that it generates.
@@ -179,7 +179,7 @@ def shortened(text: str, longest: int) -> str:
 
 
 def _unsigned(value: Expr) -> str:
-    """What stands after a sign: two of them would begin a comment."""
+    """The operand of a sign, in parentheses if it is negative: two signs would begin a comment."""
     text = spark(value, _ATOM)
     return f"({text})" if text.startswith("-") else text
 
@@ -192,7 +192,7 @@ def _not(call: Call) -> str:
 
 
 def _window_start(call: Call) -> str:
-    """The start of a tumbling window, as Spark's own window() computes it: right before 1970, too."""
+    """The start of a tumbling window, as in Spark's own window(), also before 1970."""
     if len(call.arguments) > 3:
         raise _only_grouped(call, "window(…, …, …)")
     time, size, offset = call.arguments
@@ -201,7 +201,7 @@ def _window_start(call: Call) -> str:
 
 
 def _pane_start(call: Call) -> str:
-    """The start of a tumbling window; the calendar's first microsecond in the one that begins before it."""
+    """The start of a tumbling window, but not before the calendar's first microsecond."""
     time, size, offset = call.arguments
     at = f"unix_micros({spark(time)})"
     moved = "" if offset == Constant("0", offset.type) else f" - {spark(offset)}"
@@ -218,7 +218,7 @@ def _hops(call: Call) -> str:
 
 
 def hops_of_a_time(time: str, size: str, offset: str, slide: str) -> tuple[str, str]:
-    """When the first and the last hopping window begin that hold a time: microseconds, in Spark SQL as all of it."""
+    """Spark SQL of the starts, in microseconds, of the first and the last hopping window that contain a time."""
     at, before = f"unix_micros({time})", f"unix_micros({time}) - {size}"
     first, last = (f"{t} - pmod({t} - {offset}, {slide})" for t in (before, at))
     return f"{first} + {slide}", last
@@ -236,12 +236,12 @@ def _bitwise(operator: str, call: Call) -> str:
 
 
 def _pane_bits(call: Call) -> str:
-    """The bit of a record's pane among those of its block; NULL where it is in another 64 of them."""
+    """The bit of a record's pane in its block; NULL if it belongs to another word of 64 bits."""
     time = spark(call.arguments[0])
     pane, offset, panes, word = (int(str(getattr(a, "value", 0))) for a in call.arguments[1:])
     moved = f" - {offset}L" if offset else ""
     number = f"pmod(unix_micros({time}){moved}, {pane * panes}L) div {pane}L"
-    bit = f"shiftleft(1L, CAST({number} AS INT))"  # of a number of 64 and more, Java takes what is over
+    bit = f"shiftleft(1L, CAST({number} AS INT))"  # Java shifts modulo 64
     return bit if panes <= 64 else f"CASE ({number}) div 64 WHEN {word} THEN {bit} END"
 
 
@@ -258,7 +258,7 @@ def _session(call: Call) -> str:
 def _window(call: Call) -> str:
     start, end = call.arguments
     assert isinstance(end, Call)
-    return f"named_struct('start', {spark(start)}, 'end', {_unguarded(end)[0]})"  # a window is whole
+    return f"named_struct('start', {spark(start)}, 'end', {_unguarded(end)[0]})"  # a whole window
 
 
 def _months_apart(call: Call) -> str:
@@ -299,7 +299,7 @@ def _shifted(call: Call) -> str:
 
 
 def _from_entries(call: Call) -> str:
-    """Spark fails at an entry without a name."""
+    """map_from_entries() without entries that lack a name, at which Spark fails."""
     (listed,) = call.arguments
     assert listed.type.element is not None
     name = spark_name(listed.type.element.fields[0][0])
@@ -346,7 +346,7 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     "window_end": lambda c: f"timestamp_micros(unix_micros({spark(c.arguments[0])}) + {spark(c.arguments[1])})",
     "hops": _hops,
     "lambda": _lambda,
-    **{each: partial(_bitwise, each) for each in BITWISE},
+    **{operator: partial(_bitwise, operator) for operator in BITWISE},
     "~": lambda c: f"(~{spark(c.arguments[0], _ATOM)})",
     "pane_bits": _pane_bits,
     "window": _window,
@@ -357,11 +357,11 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     ".": lambda c: f"{spark(c.arguments[0], _ATOM)}.{spark_name(str(getattr(c.arguments[1], 'value', '')))}",
     "[]": lambda c: f"{spark(c.arguments[0], _ATOM)}[{spark(c.arguments[1])}]",
 }
-"""What is not written as name(arguments) or left OPERATOR right."""
+"""Calls that are not written as name(arguments) or left OPERATOR right."""
 
 
 def constant(literal: Constant) -> str:
-    r"""A literal in Spark's syntax, of exactly its type.
+    r"""A literal in Spark's syntax, with exactly its type.
 
     >>> print(constant(Constant("it's", STRING)))
     'it\'s'

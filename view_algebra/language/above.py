@@ -43,7 +43,7 @@ GROUP_BELOW = (
     "Compute it of each record, in the subquery in FROM that reads the source, as in FROM (SELECT *, f(x) AS y FROM s),"
     " and use y here, in GROUP BY, too; or leave it to the reader of the view."
 )
-"""The way out if Postgres has no equal."""
+"""The way out if Postgres has no equivalent."""
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 ARITHMETIC = ("+", "-", "*", "/", "%", "div", "negative")
@@ -133,8 +133,8 @@ def is_step(key: Expr) -> bool:
 
 
 def _of_fractions(call: Call) -> Obstacle | None:
-    """Fractions inside nested values: as JSON, Spark and Postgres may write one with other digits."""
-    of_columns = all(isinstance(side, Field) for side in call.arguments)  # whose JSON is of one engine
+    """Fractions inside nested values: Spark's and Postgres' JSON may show different digits of one."""
+    of_columns = all(isinstance(side, Field) for side in call.arguments)  # one engine wrote their JSON
     if not call.arguments[0].type.nested or of_columns or not {DOUBLE, FLOAT} & {*inside(call.arguments[0].type)}:
         return None
     what = f"{call.function.upper()} of nested values with fractions, above the aggregation"
@@ -177,7 +177,7 @@ def cast_template(call: Call) -> str | None:
     """Postgres' template of a cast, `{0}` for its operand; None if Postgres has none that agrees with Spark."""
     (value,) = call.arguments
     if isinstance(value, Constant) and value.type.numeric and call.type == FLOAT:
-        return "{0}::real"  # of anything but a literal, Spark may leave the cast out if the result becomes a DOUBLE
+        return "{0}::real"  # Spark may omit the cast of a non-literal if the result becomes a DOUBLE
     return (tried_in_postgres if call.function == "try_cast" else cast_in_postgres)(value.type, call.type)
 
 
@@ -207,7 +207,7 @@ _SO_FAR = (
     "Join each row with those before it: SELECT a.id, f(b.x) AS x FROM s AS a JOIN s AS b ON b.k = a.k AND b.ts <= a.ts"
     " GROUP BY a.id."
 )
-"""The way out for an aggregate over an order, which has another result for each row."""
+"""The way out for an ordered aggregate, whose result differs from row to row."""
 
 
 def _of_listed(call: Aggregate, rows: str) -> Obstacle | None:

@@ -1,5 +1,5 @@
-"""Where a view is split: its innermost blocks over sources become leaves, which are tables of cells to be.
+"""Splits a view: its innermost blocks over sources become leaves, the cell tables in the making.
 
-In comes a typed query, out come the same query over tables of cells, and the leaves. Versions of a
-table and joins as of a time are SQL over records by then, so that every leaf reads the records of one stream.
+A typed query becomes the same query over cell tables, and the leaves. By then, versions of a table and joins as of a
+time are SQL over records, so every leaf reads the records of one stream.
 """

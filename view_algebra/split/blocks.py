@@ -1,4 +1,4 @@
-"""Where a query is split: its innermost blocks over sources become tables of cells, everything above reads them."""
+"""Splits a query: its innermost blocks over sources become cell tables, and everything above reads these."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Block = Callable[[Select], Select]
 
 
 def split(query: Query) -> tuple[Query, tuple[Leaf, ...]]:
-    """The query with tables of cells in place of its innermost blocks, and what those tables keep."""
+    """The query with cell tables in place of its innermost blocks, and the leaves of these tables."""
     query = folded(query)
     wanted: dict[Identity, list[Expr | Part]] = {}
     readers: dict[Identity, list[Select]] = {}
@@ -41,7 +41,7 @@ def split(query: Query) -> tuple[Query, tuple[Leaf, ...]]:
 
 
 def _with_blocks(query: Query, block: _Block) -> Query:
-    """The query with `block` applied to every block over a stream, wherever it stands."""
+    """Applies `block` to every block over a stream, at any depth of the query."""
     if isinstance(query, Combined):
         return replace(query, left=_with_blocks(query.left, block), right=_with_blocks(query.right, block))
 
@@ -58,11 +58,11 @@ def _with_blocks(query: Query, block: _Block) -> Query:
 
 
 def _blocks(query: Query) -> Iterator[Select]:
-    found: list[Select] = []
+    blocks: list[Select] = []
 
     def note(block: Select) -> Select:
-        found.append(block)
+        blocks.append(block)
         return block
 
     _with_blocks(query, note)
-    yield from found
+    yield from blocks

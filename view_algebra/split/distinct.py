@@ -1,6 +1,6 @@
-"""Aggregates over DISTINCT values: a finer table of cells keeps each value of a group once, as a further key.
+"""Computes aggregates over DISTINCT values from a finer cell table, which has the value as a further key.
 
-`SELECT k, count(DISTINCT x), sum(y) FROM s GROUP BY k` is kept, and read, as
+`SELECT k, count(DISTINCT x), sum(y) FROM s GROUP BY k` is kept and read as
 
     SELECT k, count(x), max(sum_y) FROM (
       SELECT k, sum(y) AS sum_y, NULL AS x FROM s GROUP BY k
@@ -8,9 +8,9 @@
       SELECT k, NULL, x FROM s GROUP BY k, x)
     GROUP BY k
 
-so that what merges is a set of keys, which is a union, and no number that could not be added up. The same with a count
-of each value serves what needs them all: the median, the mode, a list. A text may be longer than a key can be, and is
-shortened as one: where values are shown, a long one is kept beside its key, whole.
+so that sets of keys merge by union, in place of numbers that could not be added. With a count of each value, the same
+table serves aggregates over all values: the median, the mode, a list. A text that is too long for a key is shortened.
+If values are shown, the cell keeps the whole long text next to its key.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ from view_algebra.typed.names import neither
 _COUNT = Aggregate("count", (), None, False, BIGINT)
 
 _FINER = "finer"
-"""Alias of what is read in the place of the stream."""
+"""Alias of the subquery in place of the stream."""
 
 
 def over_values(block: Select) -> Select:
-    """A block over a stream, with its aggregates over values taken from finer groups; others as they are."""
-    found = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
-    if block.group is None or not any(_of_values(a) for a in found):
+    """A block over a stream whose aggregates over values read finer groups; any other block unchanged."""
+    aggregates = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
+    if block.group is None or not any(_of_values(a) for a in aggregates):
         return block
     repeats = isinstance(block.relation, Stream) and bool(block.relation.generators)
-    finer = _Finer.of(block.group, found, repeats=repeats)
+    finer = _Finer.of(block.group, aggregates, repeats=repeats)
     return over_branches(block, finer.branches(block), _FINER, finer.keys, finer.read)
 
 
 @dataclass(frozen=True)
 class _Finer:
-    """The columns of a block's groups and of its finer groups, by what they are.
+    """Names of the columns of a block's groups and finer groups, by their expressions.
 
-    keys: of a session, its start; of a hopping window, its listed bound and what tells apart those without one.
-    until: the end of a session, which the last of its records sets, whatever their values.
-    values: the columns of each finer group. beside: what is kept beside its values, and the columns of it.
-    repeats: True if a record may come more than once, as explode() repeats it.
+    keys: for a session, its start; for a hopping window, its listed bound and the column for windows without one.
+    until: the end of a session, which its last record sets, whatever its value.
+    values: the columns of each finer group. beside: aggregates kept next to the values, with their columns.
+    repeats: True if a record may occur several times because explode() repeats it.
     """
 
     keys: dict[Expr, str]
@@ -75,10 +75,10 @@ class _Finer:
     repeats: bool
 
     @staticmethod
-    def of(group: Sequence[Expr], found: Sequence[Aggregate], *, repeats: bool) -> _Finer:
-        plain = dict.fromkeys(a for a in found if not _of_values(a))
+    def of(group: Sequence[Expr], aggregates: Sequence[Aggregate], *, repeats: bool) -> _Finer:
+        plain = dict.fromkeys(a for a in aggregates if not _of_values(a))
         finer: dict[tuple[Expr, ...], dict[Aggregate, None]] = {}
-        for a in filter(_of_values, found):
+        for a in filter(_of_values, aggregates):
             finer.setdefault(_values(a), {}).update(dict.fromkeys(_beside(a)))
         session = {key: bounds(key) for key in group if is_session(key)}
         keys = [session[key][0] if key in session else key for key in dict.fromkeys(group)]
@@ -96,19 +96,19 @@ class _Finer:
         )
 
     def branches(self, block: Select) -> list[Select]:
-        """The block's groups with the aggregates that need no values, and each finer group; all of the same columns."""
+        """The block's groups with the other aggregates, and every finer group, all with the same columns."""
         columns: list[tuple[Expr, str]] = [*self.keys.items(), *self.until.items(), *self.plain.items()]
         columns += [pair for values, names in self.values.items() for pair in zip(values, names, strict=True)]
         columns += [pair for kept in self.beside.values() for pair in kept.items()]
         keys = tuple(block.group or ())
-        sessions_of = keys if any(map(is_session, keys)) else None  # the sessions of a value are those of its group
+        sessions_of = keys if any(map(is_session, keys)) else None  # a value shares its group's sessions
 
-        def branch(given: dict[str, Expr], values: tuple[Expr, ...]) -> Select:
+        def branch(columns_of: dict[str, Expr], values: tuple[Expr, ...]) -> Select:
             sub_keys = tuple(dict.fromkeys(v for v in values if v not in keys))
             group = (*dict.fromkeys(keys), *sub_keys)
-            outputs = tuple(Output(name, given.get(name, Constant(None, e.type))) for e, name in columns)
+            outputs = tuple(Output(name, columns_of.get(name, Constant(None, e.type))) for e, name in columns)
             finest, beside = block.keeping.finest, block.keeping.beside
-            more = group if beside is None else values  # whose groups name what the cells are joined with
+            more = group if beside is None else values  # beside a join, the keys already name the joined columns
             keeping = Keeping(
                 finest=None if finest is None else tuple(dict.fromkeys((*finest, *more))),
                 sessions_of=sessions_of,
@@ -119,14 +119,14 @@ class _Finer:
             return Select(outputs, block.relation, block.where, group, place=block.place, keeping=keeping)
 
         coarse: dict[str, Expr] = {name: key for key, name in (self.keys | self.until).items()}
-        found = [branch(coarse | {name: a for a, name in self.plain.items()}, ())] if self.plain else []
+        branches = [branch(coarse | {name: a for a, name in self.plain.items()}, ())] if self.plain else []
         for values, names in self.values.items():
             beside = {name: kept for kept, name in self.beside[values].items()}
-            found.append(branch(coarse | dict(zip(names, values, strict=True)) | beside, values))
-        return found
+            branches.append(branch(coarse | dict(zip(names, values, strict=True)) | beside, values))
+        return branches
 
     def read(self, expression: Expr) -> Expr | None:
-        """What the block computes, over the columns of the branches."""
+        """The expression of the block over the columns of the branches."""
         if expression in self.keys:
             return _field(expression, self.keys[expression])
         if isinstance(expression, Aggregate) and _of_values(expression):
@@ -153,7 +153,7 @@ class _Finer:
             value, *more = _filtered(aggregate)
             order = [shown[part] for e in more if not isinstance(e, Constant) for part in scalars(e)]
             here = rebuilt(value, shown.__getitem__)
-            if is_struct(value):  # which is none where its fields are those of another branch
+            if is_struct(value):  # in rows of other branches, its fields are NULL
                 here = only(Call("is not null", (often,), BOOLEAN), here)
             in_turn = AGGREGATES[aggregate.function].repeated is not None
             times = often if self.repeats or not in_turn else ONE
@@ -168,7 +168,7 @@ def _field(expression: Expr, name: str) -> Field:
 
 
 def most_values(sub_key: Expr) -> int | None:
-    """How many values a sub-key has at most, NULL with them; None where there is no end to them."""
+    """The most values that a sub-key may have, including NULL; None if they are unbounded."""
     if isinstance(sub_key, Case) and sub_key.otherwise is None and len(sub_key.branches) == 1:
         return most_values(sub_key.branches[0][1])
     if isinstance(sub_key, Call) and sub_key.function == "pmod" and isinstance(sub_key.arguments[1], Constant):
@@ -181,13 +181,13 @@ def _of_values(aggregate: Aggregate) -> bool:
 
 
 def _beside(aggregate: Aggregate) -> tuple[Aggregate, ...]:
-    """What is kept beside the values of an aggregate."""
+    """The aggregates that are kept next to the values of an aggregate."""
     times = _times(aggregate)
     return (*([] if times is None else [times]), *_wholes(aggregate).values())
 
 
 def _times(aggregate: Aggregate) -> Aggregate | None:
-    """How often a value came, where that or whether it did matters, or what is kept in its place."""
+    """The count of a value, or the aggregate in place of it, if the aggregate needs one."""
     row = AGGREGATES[aggregate.function]
     if row.sub_key is not None:
         return _greatest(row.sub_key(_filtered(aggregate))[1])
@@ -196,9 +196,9 @@ def _times(aggregate: Aggregate) -> Aggregate | None:
 
 
 def _wholes(aggregate: Aggregate) -> dict[Expr, Aggregate]:
-    """What is kept beside the keys of a value, as it is no key itself, or not whole; all of one key are the same.
+    """The parts of a value that its key cannot hold, or holds shortened; equal keys have equal parts.
 
-    A text may be shortened as a key. A list is none: it is told from others of its group by the order of events.
+    A text may be shortened as a key. A list cannot be a key: the order of events identifies it within its group.
     """
     row = AGGREGATES[aggregate.function]
     if aggregate.distinct or row.over is None or row.sub_key is not None:
@@ -221,15 +221,15 @@ def _or(whole: Expr, key: Expr) -> Expr:
 
 
 def _values(aggregate: Aggregate) -> tuple[Expr, ...]:
-    """What a finer group is of: the arguments where FILTER holds, and NULL, which no aggregate counts, elsewhere."""
-    row, given = AGGREGATES[aggregate.function], _filtered(aggregate)
+    """The further keys of a finer group: the arguments where FILTER holds, elsewhere NULL, which aggregates ignore."""
+    row, arguments = AGGREGATES[aggregate.function], _filtered(aggregate)
     if row.sub_key is not None:
-        return (row.sub_key(given)[0],)
-    return given if row.over is None else tuple(part for part in _scalars(aggregate) if not part.type.nested)
+        return (row.sub_key(arguments)[0],)
+    return arguments if row.over is None else tuple(part for part in _scalars(aggregate) if not part.type.nested)
 
 
 def _scalars(aggregate: Aggregate) -> tuple[Expr, ...]:
-    """The parts of the value of an aggregate, and of what it goes by: scalars, and lists."""
+    """The scalars and lists in an aggregate's value and in its order."""
     value, *more = _filtered(aggregate)
     return tuple(part for e in (value, *(e for e in more if not isinstance(e, Constant))) for part in scalars(e))
 

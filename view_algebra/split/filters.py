@@ -1,4 +1,4 @@
-"""Aggregates of the records for which others answer a condition: FILTER (WHERE u IN (SELECT …)), and CASE inside them.
+"""Aggregates with conditions on other records: FILTER (WHERE u IN (SELECT …)), and CASE inside an aggregate.
 
 `SELECT k, count(*), sum(x) FILTER (WHERE u IN (SELECT …)) FROM s GROUP BY k` is read as
 
@@ -8,7 +8,7 @@
       SELECT k, NULL, sum(x) FROM s WHERE u IN (SELECT …) GROUP BY k)
     GROUP BY k
 
-so that the condition is one of WHERE, which is asked of cells.
+so that the condition is part of WHERE, which cells can answer.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from view_algebra.refusals import Wrong
 from view_algebra.typed.names import neither
 
 _APART = "apart"
-"""Alias of what is read in the place of the stream."""
+"""Alias of the subquery in place of the stream."""
 
 
 def by_filters(block: Select, kept: Callable[[Select], Select]) -> Select:
-    """A block over a stream as `kept` has it, each condition that other records answer in a block of its own."""
+    """Splits a block over a stream into one per condition on other records, and applies `kept` to all of them."""
     block = rewritten(block, _as_filter)
-    found = list(dict.fromkeys(e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)))
-    conditions = dict.fromkeys(a.condition for a in found if _asked(a.condition))
+    aggregates = list(dict.fromkeys(e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)))
+    conditions = dict.fromkeys(a.condition for a in aggregates if _asked(a.condition))
     if block.group is None or not conditions:
         return kept(block)
-    _refuse(block, found)
+    _refuse(block, aggregates)
     keys = {key: f"key_{n}" for n, key in enumerate(dict.fromkeys(block.group))}
-    names = {aggregate: f"aggregate_{n}" for n, aggregate in enumerate(found)}
+    names = {aggregate: f"aggregate_{n}" for n, aggregate in enumerate(aggregates)}
 
     def branch(condition: Expr | None) -> Select:
-        own = {a for a in found if (a.condition if _asked(a.condition) else None) == condition}
+        own = {a for a in aggregates if (a.condition if _asked(a.condition) else None) == condition}
         outputs = [Output(name, key) for key, name in keys.items()]
         for aggregate, name in names.items():
             alone = aggregate if condition is None else replace(aggregate, condition=None)
@@ -65,7 +65,7 @@ def by_filters(block: Select, kept: Callable[[Select], Select]) -> Select:
             raise neither(expression)
         return None
 
-    plain = [None] if block.group or any(not _asked(a.condition) for a in found) else []
+    plain = [None] if block.group or any(not _asked(a.condition) for a in aggregates) else []
     return over_branches(block, [branch(condition) for condition in (*plain, *conditions)], _APART, keys, read)
 
 
@@ -73,12 +73,12 @@ def _asked(condition: Expr | None) -> bool:
     return condition is not None and any(map(asks, walk(condition)))
 
 
-def _refuse(block: Select, found: list[Aggregate]) -> None:
+def _refuse(block: Select, aggregates: list[Aggregate]) -> None:
     what = "a condition that other records answer, in"
     if any(map(is_session, block.group or ())):
         way_out = "Put conditions on the records alone there, or filter the sessions in a view over this one."
         raise Wrong(block.place, f"{what} an aggregate of sessions", way_out)
-    for aggregate in found:
+    for aggregate in aggregates:
         if aggregate.type.nested:
             raise Wrong(
                 aggregate.place, f"{what} an aggregate beside a list", "Put the condition into WHERE of another view."
@@ -89,7 +89,7 @@ def _refuse(block: Select, found: list[Aggregate]) -> None:
 
 
 def _as_filter(part: Expr) -> Expr | None:
-    """An aggregate of what CASE leaves, over the records that it leaves; None for any other."""
+    """The aggregate with its CASE as a FILTER; None if it has no such CASE."""
     if not isinstance(part, Aggregate) or not part.arguments:
         return None
     value, *more = part.arguments

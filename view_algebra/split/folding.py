@@ -1,4 +1,4 @@
-"""Projections over a stream, folded into the block that reads them: below an aggregation stands a stream alone."""
+"""Folds projections over a stream into the block that reads them, so that aggregations read streams directly."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from view_algebra.typed.names import neither
 
 
 def folded(query: Query) -> Query:
-    """The same rows, read from streams by as few blocks as can be; each of these names the stream's own columns."""
+    """The same rows, read from streams by as few blocks as possible, each of which names the stream's own columns."""
     if isinstance(query, Combined):
         sides = [query.left, query.right]
         if not query.operator.endswith("ALL"):
@@ -79,7 +79,7 @@ def folded(query: Query) -> Query:
 
 
 def _refuse_ungrouped(block: Select, group: Sequence[Expr]) -> None:
-    """A column that the groups of a block above the aggregation do not decide, as `neither` has it of a stream's."""
+    """Raises `Wrong` for a column that the groups of a block above the aggregation do not decide."""
     grouped = {(key.relation, key.path) for key in group if isinstance(key, Field)}
 
     def known(part: Expr) -> Expr | None:
@@ -96,28 +96,28 @@ def _refuse_ungrouped(block: Select, group: Sequence[Expr]) -> None:
 
 
 def _row_key(output: Expr) -> Expr:
-    """What different rows are told apart by; sessions are put together of groups alone."""
+    """The key that distinguishes rows; a session itself, because sessions are assembled only from groups."""
     key = window_key(output)
     return output if is_session(key) else key
 
 
 def _with_undecided(block: Select) -> Select:
-    """A block that asks of its cells what no record alone can answer, as whether a user is one of those of a query."""
-    known: list[Expr] = []
+    """Moves the conditions that no single record answers, such as `u IN (SELECT …)`, to the reading of cells."""
+    of_records: list[Expr] = []
     asked: list[Expr] = []
     for part in conjuncts(block.where):
-        (asked if is_asked(part) else known).append(part)
+        (asked if is_asked(part) else of_records).append(part)
     keeping = replace(block.keeping, undecided=reduce(both, asked, None))
-    return replace(block, where=reduce(both, known, None), keeping=keeping)
+    return replace(block, where=reduce(both, of_records, None), keeping=keeping)
 
 
 def _once(query: Query) -> Query:
-    """A query for which it does not matter how often a row comes: of records it keeps the groups."""
+    """The query as distinct rows, if duplicates do not matter, so that it keeps groups and not records."""
     if not isinstance(query, Select) or query.limit is not None or query.offset is not None:
         return query
     asked = [part for condition in conjuncts(query.where) if is_asked(condition) for part in decided(condition)]
     if query.group is None and not query.distinct and any(part.type.nested for part in asked):
-        return replace(query, order=())  # of a list there are no groups
+        return replace(query, order=())  # a list cannot be a key
     return replace(query, distinct=query.distinct or query.group is None, order=())
 
 
@@ -134,13 +134,13 @@ def _inlined(query: Select, alias: str, below: Select, generators: tuple[Generat
 
     query = rewritten(query, substitute)
     assert isinstance(below.relation, Stream)
-    more = tuple(replace(each, argument=rewrite(each.argument, substitute)) for each in generators)
+    more = tuple(replace(generator, argument=rewrite(generator.argument, substitute)) for generator in generators)
     stream = replace(below.relation, generators=(*below.relation.generators, *more))
     return replace(query, relation=stream, where=both(both(below.where, below.undecided), query.where))
 
 
 def _own_columns(query: Select, stream: Stream) -> Select:
-    """Columns of the block's stream and its generators lose the author's aliases, so that equal blocks are equal."""
+    """Removes the author's aliases from the columns of stream and generators, so that equal blocks compare equal."""
     own: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def strip(expression: Expr) -> Expr | None:
@@ -153,18 +153,18 @@ def _own_columns(query: Select, stream: Stream) -> Select:
         return None
 
     generators = []
-    for number, each in enumerate(stream.generators, 1):
-        argument, element = rewrite(each.argument, strip), each.argument.type.element
-        given = ("key", "value") if argument.type.name == "MAP" else ("element",)
-        names = [f"position {number}"] * each.positions + [f"{name} {number}" for name in given]
-        columns = tuple((name, kind) for name, (_, kind) in zip(names, each.columns, strict=False))
-        if each.fields and element is not None:
-            pairs = zip(each.columns, element.fields, strict=True)
-            own |= {(each.alias, name): (names[0], field) for (name, _), (field, _) in pairs}
+    for number, generator in enumerate(stream.generators, 1):
+        argument, element = rewrite(generator.argument, strip), generator.argument.type.element
+        elements = ("key", "value") if argument.type.name == "MAP" else ("element",)
+        names = [f"position {number}"] * generator.positions + [f"{name} {number}" for name in elements]
+        columns = tuple((name, kind) for name, (_, kind) in zip(names, generator.columns, strict=False))
+        if generator.fields and element is not None:
+            pairs = zip(generator.columns, element.fields, strict=True)
+            own |= {(generator.alias, name): (names[0], field) for (name, _), (field, _) in pairs}
             columns = ((names[0], element),)
-        elif each.alias:
-            own |= {(each.alias, old): (new,) for (old, _), new in zip(each.columns, names, strict=True)}
-        generators.append(replace(each, argument=argument, columns=columns, alias="", fields=False))
+        elif generator.alias:
+            own |= {(generator.alias, old): (new,) for (old, _), new in zip(generator.columns, names, strict=True)}
+        generators.append(replace(generator, argument=argument, columns=columns, alias="", fields=False))
     kept = stream.retained and replace(stream.retained, time=rewrite(stream.retained.time, strip))
     own_stream = replace(stream, alias=stream.source, generators=tuple(generators), retained=kept)
     return replace(rewritten(query, strip), relation=own_stream)

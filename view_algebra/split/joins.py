@@ -1,10 +1,10 @@
-"""Joins of records: of each stream in a join, what the join asks for, kept in cells.
+"""Joins of records: every stream of a join keeps cells with the columns that the join needs.
 
-A stream of which all aggregates are is kept in cells by the columns that the join and the groups name; of any other, a
-cell per record.
+If every aggregate reads one stream, that stream is kept as cells keyed by the join and group columns. The other streams
+keep one cell per record.
 
-The join itself is asked when the view is read, of all that has come by then: so no side waits for another, and none is
-late. What one side decides alone, conditions and expressions, is computed below, of the record.
+The join itself runs when the view is read, over everything that has arrived by then, so no side waits for another or is
+late. Conditions and expressions of one side alone are computed from its records, below the join.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ from view_algebra.refusals import Wrong
 from view_algebra.split.unbounded import bounded
 
 MOST_KEYS = 32
-"""Columns that Postgres can index together."""
+"""Most columns that Postgres can index together."""
 
 
 @dataclass
 class _Rows:
-    """A stream of a join: the condition on its records, and the columns of its rows, by what they hold.
+    """A stream of a join: the condition on its records, and the columns of its rows by expression.
 
-    nullable: may the join show a row of NULLs in its place? windows: those that hop, each of which has a record once.
+    nullable: the join may show a row of NULLs in its place. windows: hopping windows, which repeat a record.
     """
 
     stream: Stream
@@ -80,7 +80,7 @@ class _Rows:
         return Field(self.stream.alias, (name,), value.type, place=value.place)
 
     def relation(self) -> Nested:
-        """The rows, as what FROM reads; they tell which records they are."""
+        """The rows as a subquery for FROM, including the columns that identify their records."""
         alias, place = self.stream.alias, self.stream.place
         for name, kind in RECORD_KEYS:
             self.column(Field(alias, (name,), kind))
@@ -89,12 +89,12 @@ class _Rows:
         return Nested(Select(outputs, records, self.where, place=place), alias, place)
 
     def decides(self, expression: Expr) -> bool:
-        """Is an expression one of columns of this stream alone, so that a record answers it?"""
-        return of_one_row(expression, {self.stream.alias, *(each.alias for each in self.windows)})
+        """True if a record of this stream alone decides the expression."""
+        return of_one_row(expression, {self.stream.alias, *(window.alias for window in self.windows)})
 
 
 def of_one_row(expression: Expr, own: set[str]) -> bool:
-    """Is an expression made of the columns of these relations alone, and of one row of them?"""
+    """True if one row of these relations decides the expression."""
     inside = list(walk(expression))
     named = relations_named(expression)
     several = any(isinstance(part, (Aggregate, Windowed)) or hops(part) or is_session(part) for part in inside)
@@ -104,20 +104,20 @@ def of_one_row(expression: Expr, own: set[str]) -> bool:
 
 @dataclass
 class _Condition:
-    """One of the conditions that must all hold; `taken`: the rows of a stream meet it already."""
+    """One of several conditions that must all hold; `taken`: a stream's rows already meet it."""
 
     expression: Expr
     taken: bool = False
 
 
 def of_rows(block: Select) -> Select:
-    """A block with the streams that it joins as subqueries of their rows; any other block as it is."""
+    """The block with its joined streams as subqueries of their rows; any other block unchanged."""
     if not has_joins(block.relation):
         return block
     assert block.relation is not None
     block = _pruned(block)
     assert block.relation is not None
-    streams = {each.stream.alias: each for each in _streams(block.relation, nullable=False)}
+    streams = {rows.stream.alias: rows for rows in _streams(block.relation, nullable=False)}
     if not streams:
         return block
     block = bounded(block)
@@ -131,7 +131,7 @@ def of_rows(block: Select) -> Select:
 
     def below(part: Expr) -> Expr | None:
         if part not in groups and not groups.isdisjoint(walk(part)):
-            return None  # it is computed of the group
+            return None  # computed from the group
         rows = _decides(part, streams, compared=part in compared)
         return None if rows is None else rows.column(part)
 
@@ -147,7 +147,7 @@ def of_rows(block: Select) -> Select:
 
 
 def _pruned(block: Select) -> Select:
-    """A block whose subqueries of records give no column that it does not ask for: each would be kept."""
+    """Removes unused columns from a block's subqueries of records, since every column would be kept in cells."""
     asked = {
         (part.relation, part.path[0].lower())
         for expression in expressions_of(block)
@@ -155,7 +155,7 @@ def _pruned(block: Select) -> Select:
         if isinstance(part, Field)
     }
     nested = list(nested_in(block.relation))
-    if any(each.lateral for each in nested):
+    if any(inner.lateral for inner in nested):
         return block
 
     def pruned(of: Nested) -> Nested:
@@ -181,67 +181,68 @@ def _streams(relation: Relation, *, nullable: bool) -> Iterator[_Rows]:
                 yield from _streams(inner, nullable=nullable)
 
 
-def _filtered(relation: Relation, known: Sequence[_Condition], streams: Mapping[str, _Rows]) -> Relation:
-    """A relation, each of its streams with those of the conditions that it decides alone.
+def _filtered(relation: Relation, required: Sequence[_Condition], streams: Mapping[str, _Rows]) -> Relation:
+    """Moves the conditions that a stream decides alone from a relation to its streams.
 
-    known: conditions that the rows of the relation have to meet, whatever it is joined with.
+    required: conditions that the rows of the relation have to meet, whatever it is joined with.
     """
     match relation:
         case Stream(alias=alias):
             rows = streams[alias]
-            for condition in known:
+            for condition in required:
                 if rows.decides(condition.expression):
                     condition.taken, rows.where = True, both(rows.where, condition.expression)
             return relation
         case Joined(left=left, right=right, kind=kind):
             own = list(map(_Condition, conjuncts(relation.condition)))
-            of_left = [*(() if kind in NULLABLE_LEFT else known), *(own if kind in MATCHED_LEFT else ())]
-            of_right = [*(() if kind in NULLABLE_RIGHT else known), *(own if kind in MATCHED_RIGHT else ())]
+            of_left = [*(() if kind in NULLABLE_LEFT else required), *(own if kind in MATCHED_LEFT else ())]
+            of_right = [*(() if kind in NULLABLE_RIGHT else required), *(own if kind in MATCHED_RIGHT else ())]
             left, right = _filtered(left, of_left, streams), _filtered(right, of_right, streams)
             rest = _left(own)
             kind = "CROSS" if kind == "INNER" and rest is None else kind
             return replace(relation, left=left, right=right, condition=rest, kind=kind)
         case _:
-            return over_inputs(relation, lambda below: _filtered(below, known, streams))
+            return over_inputs(relation, lambda below: _filtered(below, required, streams))
 
 
 MATCHED_LEFT, MATCHED_RIGHT = ("INNER", "CROSS", "RIGHT"), ("INNER", "CROSS", "LEFT")
-"""The joins of which a side shows only rows that meet the condition."""
+"""Kinds of joins in which a side's row appears only if it meets the condition."""
 
 
 NULLABLE_LEFT, NULLABLE_RIGHT = ("RIGHT", "FULL"), ("LEFT", "FULL")
-"""The joins that show a row of NULLs in the place of a side."""
+"""Kinds of joins that may show a row of NULLs in place of a side."""
 
 
 def _left(conditions: Sequence[_Condition]) -> Expr | None:
-    return reduce(both, (each.expression for each in conditions if not each.taken), None)
+    return reduce(both, (condition.expression for condition in conditions if not condition.taken), None)
 
 
 def conditions(block: Select) -> Iterator[Expr]:
-    """What rows have to meet, of each side and of both."""
+    """The conditions of WHERE and of the joins."""
     if block.where is not None:
         yield block.where
-    for each in relations_in(block.relation):
-        if isinstance(each, Joined) and each.condition is not None:
-            yield each.condition
+    for joined in relations_in(block.relation):
+        if isinstance(joined, Joined) and joined.condition is not None:
+            yield joined.condition
 
 
 def _decides(part: Expr, streams: Mapping[str, _Rows], *, compared: bool) -> _Rows | None:
-    """The stream whose rows have this as a column: a column of it; of one that is never NULL, what is made of these."""
+    """The stream that provides an expression: its column or, unless rows of NULLs replace it, a computed one."""
     for rows in streams.values():
-        made = isinstance(part, (Call, Case)) and not rows.nullable and _is_kept(part, compared=compared)
-        if (made or (isinstance(part, Field) and not part.outer)) and rows.decides(part):
+        computed = isinstance(part, (Call, Case)) and not rows.nullable and _is_kept(part, compared=compared)
+        if (computed or (isinstance(part, Field) and not part.outer)) and rows.decides(part):
             return rows
     return None
 
 
 def _is_kept(part: Expr, *, compared: bool) -> bool:
-    """Can it be a column of cells, and is it worth one? A time outside of the calendar is NULL there, as it is shown;
-    it is compared as what it is.
+    """True if the expression can be a column of cells, and is worth one.
+
+    Cells have NULL for a time outside of the calendar, but a comparison needs the time itself.
     """
     if isinstance(part, Call) and part.implicit:
         return False
-    times = (each for each in walk(part) if not _is_window(each))
+    times = (inner for inner in walk(part) if not _is_window(inner))
     if compared and part.type.name in CALENDAR and any(map(leaves_calendar, times)):
         return False
     return not (part.type.nested or part.type.length or part.type.name in ("BINARY", "VOID"))
@@ -252,21 +253,21 @@ def _is_window(part: Expr) -> bool:
 
 
 def _with_windows(relation: Relation, streams: Mapping[str, _Rows]) -> Relation:
-    """A relation without the generators of hopping windows that are of one stream, which are that stream's."""
+    """Moves generators of hopping windows of one stream from a relation to that stream."""
     if not isinstance(relation, Exploded):
         return relation
     rest = []
-    for each in relation.generators:
-        of = next((rows for rows in streams.values() if not rows.nullable and rows.decides(each.argument)), None)
-        if of is not None and isinstance(each.argument, Call) and each.argument.function == "hops":
-            of.windows = (*of.windows, each)
+    for generator in relation.generators:
+        of = next((rows for rows in streams.values() if not rows.nullable and rows.decides(generator.argument)), None)
+        if of is not None and isinstance(generator.argument, Call) and generator.argument.function == "hops":
+            of.windows = (*of.windows, generator)
         else:
-            rest.append(each)
+            rest.append(generator)
     return replace(relation, generators=tuple(rest)) if rest else relation.relation
 
 
 def _with_rows(block: Select, streams: Mapping[str, _Rows], but: str = "") -> Select:
-    """A block with each stream's rows in its place, but that of one alias."""
+    """The block with each stream replaced by its rows, except the stream with alias `but`."""
 
     def rows(relation: Relation) -> Relation:
         if isinstance(relation, Stream):
@@ -278,14 +279,14 @@ def _with_rows(block: Select, streams: Mapping[str, _Rows], but: str = "") -> Se
 
 
 def _of_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
-    """A block whose aggregates are all of one stream, kept in cells by the columns that the join and its groups name.
+    """The block with the only stream of its aggregates kept as cells keyed by the join and group columns, or None.
 
-    A cell is merged once for each row that it is joined with, as its records would be counted (eager aggregation: Yan
-    and Larson, "Eager aggregation and lazy aggregation", VLDB 1995). None where there is no such stream.
+    A cell is merged once for each row that it joins, just as its records would be counted (eager aggregation: Yan and
+    Larson, "Eager aggregation and lazy aggregation", VLDB 1995).
     """
     aggregates = dict.fromkeys(e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate))
-    in_a_list = any(each.function == "collect_list" for each in aggregates)  # a cell of values has each once
-    if block.group is None or in_a_list or any(each.lateral for each in nested_in(block.relation)):
+    in_a_list = any(aggregate.function == "collect_list" for aggregate in aggregates)  # cells hold each value once
+    if block.group is None or in_a_list or any(inner.lateral for inner in nested_in(block.relation)):
         return None
     asked = [part for aggregate in aggregates for part in children(aggregate)]
     wanted = (*(() if block.where is None else (block.where,)), *expressions_in(block.relation))
@@ -294,7 +295,7 @@ def _of_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
         named = set().union(*map(relations_named, asked))
         values = {name: value for value, name in rows.columns.items()}
         named_beside = _named_beside(block, aggregates, alias)
-        # by what they are, so that blocks that differ in what they show of a join share their cells
+        # sorted by expression, so that blocks that show different columns of a join share their cells
         keys = tuple(sorted(named_beside, key=lambda key: spark(values[key.path[0]])))
         kept = 0 < len(keys) <= MOST_KEYS and all(_may_be_key(values[key.path[0]]) for key in keys)
         kept = kept and searched.isdisjoint(keys)
@@ -308,28 +309,28 @@ def _of_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
 
 
 def _may_be_key(value: Expr) -> bool:
-    """Can cells be kept by it, so that what is computed of the key is what is computed of the value?"""
-    return not (value.type.nested or value.type.name in ("BINARY", "FLOAT", "DOUBLE"))  # as -0.0, which is 0.0
+    """True if it may be a key of cells, so that an expression over the key equals one over the value."""
+    return not (value.type.nested or value.type.name in ("BINARY", "FLOAT", "DOUBLE"))  # -0.0 and 0.0 are one key
 
 
 def _searched(condition: Expr, *, whole: bool = False) -> set[Expr]:
-    """The texts of which a condition asks more than whether they are equal: a key has the beginning of a long one."""
+    """The texts that a condition does not just compare for equality: a key only has the beginning of a long text."""
     if isinstance(condition, Field):
         return {condition} if condition.type == STRING and not whole else set()
     whole = isinstance(condition, Call) and condition.function in ("=", "<>", "<=>", "in", "is null", "is not null")
-    return set[Expr]().union(*(_searched(each, whole=whole) for each in children(condition)))
+    return set[Expr]().union(*(_searched(child, whole=whole) for child in children(condition)))
 
 
 def _named_beside(block: Select, aggregates: Container[Expr], alias: str) -> set[Field]:
-    """The columns of a relation that a block names other than in its aggregates."""
-    found: set[Field] = set()
+    """The columns of a relation that a block names outside of its aggregates."""
+    fields: set[Field] = set()
 
     def note(part: Expr) -> Expr | None:
         if part in aggregates:
             return part
         if isinstance(part, Field) and part.relation == alias:
-            found.add(part)
+            fields.add(part)
         return None
 
     rewritten(block, note)
-    return found
+    return fields

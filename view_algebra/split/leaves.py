@@ -1,4 +1,4 @@
-"""Leaves: what a block over a source keeps, as a table of cells. Blocks that keep cells of the same records share one.
+"""Leaves: the cell tables that blocks over a source keep. Blocks that keep cells of the same records share one.
 
 A block is one SELECT over one stream. With aggregates it keeps a cell per group; without, a cell per record.
 """
@@ -35,7 +35,7 @@ from view_algebra.split.naming import Names, part_name, slug
 
 @dataclass(frozen=True)
 class Kept:
-    """A column of cells that is no key: its name, and what it keeps. `part` is None for a column of a row view."""
+    """A column of cells other than a key, with its expression. `part` is None for a column of a row view."""
 
     name: str
     expression: Expr
@@ -44,9 +44,9 @@ class Kept:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A table of cells to be: what it keeps of which records of one stream.
+    """A cell table in the making: its records of one stream, its keys and its columns.
 
-    retained: the column by which cells of long ago leave, and how many microseconds later than others they do.
+    retained: the column by which old cells leave, and the microseconds by which they leave later than others.
     """
 
     source: str
@@ -60,7 +60,7 @@ class Leaf:
 
     @property
     def hops(self) -> Hops | None:
-        """The hopping windows that this table lists, each that holds a record; None for any other table."""
+        """The hopping windows that this table lists if they hold a record; None for any other table."""
         return hops(self.keys[0][1]) if self.keys else None
 
 
@@ -69,12 +69,12 @@ Identity = tuple[Stream, Choice["aggregate", "row"], Expr | None, tuple[Expr, ..
 
 
 def is_aggregated(block: Select) -> bool:
-    """Does a block keep a cell per group, and not one per record?"""
+    """True if a block keeps a cell per group, not one per record."""
     return block.group is not None
 
 
 def identity_of(block: Select) -> Identity:
-    """The table of cells that a block over a stream reads."""
+    """The identity of the cell table that a block over a stream reads."""
     assert isinstance(block.relation, Stream)
     where = block.where
     if is_aggregated(block):
@@ -92,17 +92,17 @@ def identity_of(block: Select) -> Identity:
 
 
 def _only_groups(block: Select) -> bool:
-    """Does a block ask which groups there are, and nothing else of them?"""
+    """True if a block only needs the existence of its groups."""
     return not any(isinstance(e, Aggregate) for x in above_group(block) for e in walk(x))
 
 
 def pane_of(window: Call, block: Select) -> Expr:
-    """The key that stands in cells for a window: its panes, or blocks of them where a block asks for groups alone."""
+    """The key of a window in cells: its panes, or blocks of panes if the block only needs the groups."""
     return block_of(window) if hops(window) and _only_groups(block) else pane(window)
 
 
 def hopping_of(block: Select) -> Identity | None:
-    """The table that lists the hopping windows of a block."""
+    """The identity of the table that lists a block's hopping windows, or None."""
     window = put_together(kept_by(block))
     if window is None or hops(window) is None:
         return None
@@ -111,13 +111,13 @@ def hopping_of(block: Select) -> Identity | None:
 
 
 def kept_of(block: Select) -> Iterator[Expr | Part]:
-    """The partials of a block's aggregates, or the values that it takes of every record."""
+    """The partials of a block's aggregates, or the values that it keeps of every record."""
     window = put_together(kept_by(block))
     if window is not None and is_session(window):
         yield from ends(window)
     elif window is not None and _only_groups(block):
         yield from seen(window)
-    if block.undecided is not None and block.group == ():  # so that there is something to merge to one row
+    if block.undecided is not None and block.group == ():  # one row needs at least one partial to merge
         yield from parts_of(Aggregate("count", (), None, False, BIGINT))
     for expression in above_group(block):
         if is_aggregated(block):
@@ -131,7 +131,7 @@ def kept_of(block: Select) -> Iterator[Expr | Part]:
 
 
 def leaf_of(identity: Identity, kept: Sequence[Expr | Part]) -> Leaf:
-    """The table of cells of some blocks, which keeps what any of them does."""
+    """The cell table of several blocks, which keeps the columns of all of them."""
     stream, kind, where, group = identity
     if kind == "row":
         leaf = _of_records(stream, where, [e for e in kept if not isinstance(e, Part)])
@@ -179,12 +179,12 @@ def _of_groups(stream: Stream, where: Expr | None, group: tuple[Expr, ...], kept
 
 
 def priced(leaf: Leaf, readers: Sequence[Select]) -> Leaf:
-    """A leaf with its cost: a sub-key is none for a block that groups by it."""
+    """A leaf with its cost. A key that a block groups by is not a sub-key."""
     sub_keys = [(n, e) for n, e in leaf.keys if all(e in _sub_keys(block) for block in readers)]
-    known = [n for _, e in sub_keys if (n := most_values(e)) is not None]
+    sizes = [n for _, e in sub_keys if (n := most_values(e)) is not None]
     windows = [window for block in readers if (window := put_together(kept_by(block))) is not None]
     panes = max((cells_per_window(w, leaf.keys[0][1]) for w in windows), default=1)
-    at_most = math.prod(known) if known and len(known) == len(sub_keys) else None
+    at_most = math.prod(sizes) if sizes and len(sizes) == len(sub_keys) else None
     return replace(leaf, cost=Cost(tuple(n for n, _ in sub_keys), at_most, panes))
 
 
@@ -193,17 +193,17 @@ def _sub_keys(block: Select) -> set[Expr]:
         *filter(is_asked, block.group or ()),
         *([] if block.undecided is None else [block.undecided]),
     ]
-    undecided = (part for each in asked for part in decided(each))
+    undecided = (part for expression in asked for part in decided(expression))
     return {*block.keeping.sub_keys, *undecided} - set(block.group or ()).difference(block.keeping.sub_keys)
 
 
 def _in_order(part: Part) -> tuple[str, ...]:
-    """Where a part stands among the columns: it depends on nothing but what it is."""
+    """The sort key of a part among the columns, which depends only on the part."""
     return (part.name, *(spark(e) for e in (part.input, *part.order, part.other, part.when) if e is not None))
 
 
 def _with_position(generator: Generator) -> Generator:
-    """A row view needs the position of an element: together with its record it identifies a row."""
+    """The generator with positions: in a row view, the record and the element's position identify a row."""
     if generator.positions:
         return generator
     name = "position " + generator.columns[0][0].split(" ")[-1]

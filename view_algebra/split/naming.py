@@ -1,6 +1,6 @@
-"""Names of the columns of cells: readable, no two alike.
+"""Readable and unique names for the columns of cells.
 
-They are made of what a column holds, and nothing else: a column that its author renames changes no cells.
+A name depends only on the column's content, so an author may rename a column without changing cells.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from view_algebra.language.types import SYSTEM_COLUMNS
 
 
 class Names:
-    """The names given so far, and those that are taken by the columns that every table of cells has."""
+    """The names in use, including those of the columns that every cell table has."""
 
     def __init__(self) -> None:
         self._taken = {"touched", "only_one", SESSION_START, SESSION_END, BEGINS, BEYOND, *SYSTEM_COLUMNS}
 
     def give(self, wanted: str) -> str:
-        """The wanted name, with a number if it is taken."""
+        """Reserves the wanted name, with a number if it is in use, and returns it."""
         name, number = wanted, 1
         while name in self._taken:
             number += 1
@@ -49,7 +49,7 @@ def slug(expression: Expr) -> str:
         when, then = expression.branches[0]
         return _cut(f"{slug(then)}_{slug(when)}")
     words = re.sub(r"[^a-z0-9]+", "_", spark(expression).lower()).strip("_")
-    if words == "window_end":  # a column of this name is not to be taken for the end of a hopping window
+    if words == "window_end":  # must differ from the end of a hopping window
         return "column_window_end"
     return _cut(words) or "value"
 
@@ -70,7 +70,7 @@ def part_name(part: Part) -> str:
 
 
 def _conditions(expression: Expr) -> Iterator[Expr]:
-    """The conditions that a count counts, `x IS NOT NULL` as x."""
+    """The conditions of a count, with `x` in place of `x IS NOT NULL`."""
     if isinstance(expression, Call) and expression.function == "and":
         for argument in expression.arguments:
             yield from _conditions(argument)

@@ -1,7 +1,7 @@
-"""What a block asks of the rows of a table and Postgres does not compute, computed of the table's records.
+"""Computes a block's expressions over a table's rows from the table's records.
 
-`to_date(s)` of a key's newest record is the newest record's `to_date(s)`. So a table that stands in a block as the
-SELECT that it is gives one more column for each such expression.
+Postgres cannot compute some of these expressions. `to_date(s)` of a key's newest record is the newest record's
+`to_date(s)`, so the table's SELECT in the block gets a further column for each such expression.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT, of_one_row
 
 @dataclass
 class _Table:
-    """A table in a block, as the SELECT of its newest records, and the columns that it is to give besides."""
+    """A table in a block, as the SELECT of its newest records, and the further columns for it to compute."""
 
     nested: Nested
     block: Select
@@ -45,59 +45,59 @@ class _Table:
     columns: dict[Expr, str] = field(default_factory=dict)
 
     def column(self, value: Expr) -> Field:
-        """A value made of a row, as a column of it."""
+        """A value computed from a row, as a column of the table."""
         name = self.columns.setdefault(value, f"computed {len(self.columns)}")
         return Field(self.nested.alias, (name,), value.type, place=value.place)
 
-    def given(self) -> Nested:
-        """The SELECT with those columns."""
+    def with_columns(self) -> Nested:
+        """The SELECT with the further columns."""
         more = tuple(Output(name, self._newest(value)) for value, name in self.columns.items())
         return replace(self.nested, query=replace(self.block, outputs=(*self.block.outputs, *more), syntax=None))
 
     def _newest(self, value: Expr) -> Expr:
-        """The value of the newest record that tells the columns in it; if no record does, the value of NULLs."""
+        """The value for the newest record that has its columns; if no record has them, the value for NULLs."""
         of_row = _newest_of(_ANY, self._of_row)
         of_columns = next(iter(self._told_by(value)), of_row)
         newest = _newest_of(rewrite(value, self._of_record), of_columns, value.place)
         if of_columns == of_row or all(map(_passes_null_on, walk(value))):
             return newest
-        told = reduce(lambda one, other: Call("or", (one, other), BOOLEAN), map(_is_told, _each_newest(of_columns)))
+        is_told = reduce(lambda one, other: Call("or", (one, other), BOOLEAN), map(_is_told, _each_newest(of_columns)))
         of_nulls = _newest_of(rewrite(value, self._of_untold), of_row, value.place)
-        return Case(((told, newest),), of_nulls, value.type, place=value.place)
+        return Case(((is_told, newest),), of_nulls, value.type, place=value.place)
 
     def _of_record(self, part: Expr) -> Expr | None:
-        """A column of the table, of one record."""
+        """A column of the table in a single record."""
         if not isinstance(part, Field) or part.relation != self.alias:
             return None
         column = self._outputs[part.path[0].lower()]
-        of_one = next((each.arguments[0] for each in _each_newest(column)), column)
+        of_one = next((aggregate.arguments[0] for aggregate in _each_newest(column)), column)
         return reduce(lambda of, name: member(of, name, part.place), part.path[1:], replace(of_one, place=part.place))
 
     def _of_untold(self, part: Expr) -> Expr | None:
-        """A column of the table, of records that do not tell it."""
+        """A column of the table in records that lack it."""
         if self._told_by(part) and isinstance(part, Field):
             return Call("cast", (NULL,), part.type, place=part.place)
         return self._of_record(part)
 
     @property
     def _outputs(self) -> dict[str, Expr]:
-        """What its columns are, by their names in small letters."""
+        """The expressions of the columns, by their names in lower case."""
         return {o.name.lower(): _whole(o.expression) for o in self.block.outputs}
 
     @property
     def _of_row(self) -> Expr:
-        """What says whether the newest record takes the row away, which every record tells."""
+        """The aggregate that says if the newest record deletes the row, which every record states."""
         assert self.block.having is not None
         return next(part for part in walk(self.block.having) if any(_each_newest(part)))
 
     def _told_by(self, value: Expr) -> set[Expr]:
-        """How the columns in a value choose the newest of their records, keys aside: some records do not tell all."""
+        """The choices of the newest record for the columns in a value, except keys: some records lack columns."""
         named = {e.path[0].lower() for e in walk(value) if isinstance(e, Field) and e.relation == self.nested.alias}
         chosen = (self._outputs[name] for name in named)
-        return {_newest_of(_ANY, each) for each in chosen if any(_each_newest(each))}
+        return {_newest_of(_ANY, column) for column in chosen if any(_each_newest(column))}
 
     def decides(self, part: Expr) -> bool:
-        """Is it made of one row of the table alone, and of a value that its cells can keep?"""
+        """True if one row of the table decides the expression, and cells can store its value."""
         if not of_one_row(part, {self.alias}) or len(self._told_by(part)) > 1:
             return False
         if self.nullable and not all(map(_passes_null_on, walk(part))):
@@ -107,18 +107,18 @@ class _Table:
 
     @property
     def alias(self) -> str:
-        """What the block calls it."""
+        """The table's alias in the block."""
         return self.nested.alias
 
 
 _ANY = Constant("", STRING)
-"""Stands for a value of a record."""
+"""A placeholder for a record's value."""
 
 
 def _whole(column: Expr) -> Expr:
-    """A column as it is declared: that of a struct as one aggregate, which those of its fields begin with.
+    """A column in its declared form: a struct as one aggregate, not as the aggregates of its fields.
 
-    The first of them says whether the struct is there (`by` in `language/structs.py`).
+    The first of these says if the struct is present (`by` in `language/structs.py`).
     """
     if not isinstance(column, Case) or column.type.name != "STRUCT":
         return column
@@ -131,7 +131,7 @@ def _whole(column: Expr) -> Expr:
 
 
 def _each_newest(column: Expr) -> Iterator[Aggregate]:
-    """The aggregates that give a column of a table, one of which its CASE takes; none for a column of the key."""
+    """The aggregates of a table's column, one of which its CASE selects; none for a column of the key."""
     if isinstance(column, Aggregate):
         yield column
     elif isinstance(column, Case):
@@ -141,15 +141,15 @@ def _each_newest(column: Expr) -> Iterator[Aggregate]:
 
 
 def _is_told(by: Aggregate) -> Expr:
-    """The condition that an aggregate has a record."""
+    """The condition that an aggregate has at least one record."""
     count = Aggregate("count", (), by.condition, distinct=False, type=BIGINT)
     return Call(">", (count, Constant("0", BIGINT)), BOOLEAN)
 
 
 def _newest_of(value: Expr, column: Expr, place: Place = None) -> Expr:
-    """A value of the record from which a table has one of its columns."""
+    """A value of the record that provides one of the table's columns."""
     if isinstance(column, Case):
-        branches = tuple((when, _newest_of(value, each, place)) for when, each in column.branches)
+        branches = tuple((when, _newest_of(value, inner, place)) for when, inner in column.branches)
         otherwise = None if column.otherwise is None else _newest_of(value, column.otherwise, place)
         return replace(column, branches=branches, otherwise=otherwise, type=value.type, place=place)
     assert isinstance(column, Aggregate)
@@ -157,7 +157,7 @@ def _newest_of(value: Expr, column: Expr, place: Place = None) -> Expr:
 
 
 def _passes_null_on(part: Expr) -> bool:
-    """Is it NULL where one of its arguments is? So it is in a row of NULLs that stands for none of the table's."""
+    """True if it is NULL whenever an argument is, so also in an outer join's row of NULLs."""
     return isinstance(part, (Field, Constant)) or (isinstance(part, Call) and part.function in _NULL_OF_NULL)
 
 
@@ -171,32 +171,32 @@ _NULL_OF_NULL = words(
 
 
 def of_newest(block: Select) -> Select:
-    """A block with columns of tables in the place of what it makes of their rows."""
+    """The block with columns of tables in place of its expressions over their rows."""
     if block.relation is None:
         return block
-    tables = {each.alias: each for each in _tables(block.relation, nullable=False)}
+    tables = {table.alias: table for table in _tables(block.relation, nullable=False)}
     if not tables:
         return block
 
     def column(part: Expr) -> Expr | None:
         if not isinstance(part, (Call, Case)) or (isinstance(part, Call) and part.implicit):
             return None
-        of = next((each for each in tables.values() if each.decides(part)), None)
+        of = next((table for table in tables.values() if table.decides(part)), None)
         return None if of is None else of.column(part)
 
     block = rewritten(block, column)
-    return with_nested(block, lambda nested: tables[nested.alias].given() if nested.alias in tables else nested)
+    return with_nested(block, lambda nested: tables[nested.alias].with_columns() if nested.alias in tables else nested)
 
 
 def _tables(relation: Relation, *, nullable: bool) -> Iterator[_Table]:
-    """The tables that stand in a FROM as the SELECTs of their newest records."""
+    """The tables in a FROM, as the SELECTs of their newest records."""
     if isinstance(relation, Joined):
         yield from _tables(relation.left, nullable=nullable or relation.kind in NULLABLE_LEFT)
         yield from _tables(relation.right, nullable=nullable or relation.kind in NULLABLE_RIGHT)
         return
     if isinstance(relation, Nested) and isinstance(relation.query, Select) and relation.query.having is not None:
-        streams = [each for each in relations_in(relation.query.relation) if isinstance(each, Stream)]
-        if any(each.source == changes_of(source_of(each.source)) for each in streams):
+        streams = [stream for stream in relations_in(relation.query.relation) if isinstance(stream, Stream)]
+        if any(stream.source == changes_of(source_of(stream.source)) for stream in streams):
             yield _Table(relation, relation.query, nullable)
         return
     for inner in inputs_of(relation):

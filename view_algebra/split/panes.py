@@ -1,16 +1,15 @@
-"""Windows that are put together when they are read, of panes that hold each record once.
+"""Assembles windows, when they are read, from panes that hold each record once.
 
-A hopping window is made of tumbling panes, gcd(size, slide) long: `window(ts, '1 hour', '5 seconds')` keeps a cell per
-5 seconds, not 720 for each record. Which windows there are is a table of cells of its own, so that a reader who wants
-one finds it, and its panes, by index.
+A hopping window consists of tumbling panes of gcd(size, slide): `window(ts, '1 hour', '5 seconds')` keeps a cell per
+5 seconds, not 720 per record. A separate cell table lists the windows, so that a reader finds a window and its panes by
+index.
 
-Of a value that is only to be there or not, as those of count(DISTINCT), a cell per pane would say little: it keeps one
-for a block of panes, as many as a window has, with a bit for each that it came in. A window is then read of two blocks.
+For a value that is either present or not, as in count(DISTINCT), a cell per pane would be wasteful. It gets one cell
+per block of as many panes as a window has, with a bit for each pane. A window is then read from two blocks.
 
-A session is made of panes as long as its gap: two records of one pane are never further apart than that, so a pane is
-never in two sessions. A pane keeps the times of its first and its last record; panes whose records are no further apart
-than the gap are one session, also where a late record comes between two. Where every record says how long the gap after
-it is, a pane is an instant.
+A session consists of panes as long as its gap: two records of one pane are never further apart, so a pane is never in
+two sessions. A pane keeps the times of its first and last record. Panes whose records are no further apart than the gap
+form one session, even if a late record closes a gap between two. If every record has its own gap, a pane is an instant.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ from view_algebra.language.walks import above_group, kept_by, rewrite, rewritten
 
 
 def by_end(block: Select) -> Select:
-    """A block whose hopping windows are shown by their ends alone groups by these: what is shown is found by index."""
+    """Groups by the ends of hopping windows if the block only shows these, so that readers find them by index."""
     window = put_together(kept_by(block))
     if window is None or hops(window) is None:
         return block
@@ -73,24 +72,24 @@ def by_end(block: Select) -> Select:
 
 
 def with_bounds(query: Query) -> Query:
-    """The query, where a bound of a window that a subquery gives is a column of the subquery: it is found by index.
+    """Makes a bound of a subquery's window a column of the subquery, so that it is found by index.
 
-    `SELECT w.start FROM (SELECT window AS w, …)` reads a start, and no start of a value that was made of one.
+    `SELECT w.start FROM (SELECT window AS w, …)` then reads the start directly, not from a struct.
     """
     if isinstance(query, Combined):
         return replace(query, left=with_bounds(query.left), right=with_bounds(query.right))
     relation, whole = query.relation, set(query.group or ())
-    found: dict[tuple[str, str], Output] = {}
+    bounds_of: dict[tuple[str, str], Output] = {}
 
     def change(part: Expr) -> Expr | None:
         if not isinstance(part, Field) or part.of != WINDOW or len(part.path) != 2 or part.outer:
             return None
-        given, bound = part.path
-        below = _given_by(relation, part.relation, given)
-        if below is None or Field(part.relation, (given,), WINDOW) in whole:
+        window_, bound = part.path
+        below = _expression_of(relation, part.relation, window_)
+        if below is None or Field(part.relation, (window_,), WINDOW) in whole:
             return None
-        name = f"{bound} of {given}"
-        found[part.relation, name] = Output(name, member(below, bound, part.place))
+        name = f"{bound} of {window_}"
+        bounds_of[part.relation, name] = Output(name, member(below, bound, part.place))
         return replace(part, path=(name,), of=None)
 
     query = rewritten(replace(query, order=by_bounds(query.order)), change)
@@ -98,24 +97,24 @@ def with_bounds(query: Query) -> Query:
     def more(nested: Nested) -> Nested:
         below = nested.query
         if isinstance(below, Select):
-            bounds_ = tuple(output for (alias, _), output in found.items() if alias == nested.alias)
+            bounds_ = tuple(output for (alias, _), output in bounds_of.items() if alias == nested.alias)
             below = replace(below, outputs=(*below.outputs, *bounds_))
         return replace(nested, query=with_bounds(below))
 
     return with_nested(query, more)
 
 
-def _given_by(relation: Relation | None, alias: str, column: str) -> Expr | None:
-    """What a column of a subquery in FROM is; None where that is no SELECT."""
+def _expression_of(relation: Relation | None, alias: str, column: str) -> Expr | None:
+    """The expression of a column of a subquery in FROM; None if the subquery is not a SELECT."""
     below = next((nested.query for nested in nested_in(relation) if nested.alias == alias), None)
     outputs = below.outputs if isinstance(below, Select) else ()
     return next((o.expression for o in outputs if o.name.lower() == column.lower()), None)
 
 
 def coarser(relation: Relation, cells: str, keys: Sequence[Output], parts: Parts, where: Expr | None) -> Select:
-    """The cells of groups of fewer keys, or of what is computed with them, of those of finer ones.
+    """Merges finer cells to groups by fewer keys, or by expressions over the keys.
 
-    cells: their alias in the relation, which may join them: a cell is then merged once for each row it is joined with.
+    cells: the cells' alias in the relation. If this joins them, a cell is merged once for each row that it joins.
     """
     return replace(_merged(keys, parts, relation, cells), where=where)
 
@@ -129,10 +128,10 @@ def hopped(
     parts: Parts,
     where: Expr | None = None,
 ) -> Query:
-    """The cells of hopping windows, of those of their panes; `start` is the column of when these, or a block, begin.
+    """Merges panes to hopping windows; `start`: the column with the start of a pane or of a block.
 
-    A window that is not all in the calendar has NULL for its start, or its end, and is told apart by the column beyond.
-    Such windows are rows of their own, so that the others are found by index.
+    A window partly outside of the calendar has NULL for its start or end, and the column BEYOND identifies it. Such
+    windows are separate rows, so that the others are found by index.
     """
     types, bits = dict(panes.columns), tuple(seen(window))
     outputs = [Output(windows.keys[0], Field(HOP, windows.keys, TIMESTAMP))]
@@ -152,7 +151,7 @@ def hopped(
 
 
 def _readable(listed: Expr, window: Hops) -> Expr:
-    """True of windows whose start, or end, by which they are listed, is shown."""
+    """The condition that the start or end by which a window is listed is within the calendar."""
 
     def compared(sign: str, time: str) -> Expr:
         return Call(sign, (listed, Constant(time, TIMESTAMP)), BOOLEAN)
@@ -164,7 +163,7 @@ def _readable(listed: Expr, window: Hops) -> Expr:
 
 
 def sessions(panes: Cells, keys: Sequence[str], within: Sequence[str], session: Call, parts: Parts) -> Select:
-    """The cells of sessions, of those of their panes; a group's sessions are those of `within`, which is some of it."""
+    """Merges panes to sessions; `within`: the keys whose groups have separate sessions, a part of all keys."""
     types = dict(panes.columns)
     first, last = (next(name for name, part in parts if part == end) for end in ends(session))
     gap = session.arguments[1]
@@ -184,4 +183,4 @@ def _merged(keys: Sequence[Output], parts: Parts, relation: Relation, alias: str
 
 
 Parts = Sequence[tuple[str, Part]]
-"""Columns of cells, with what they keep."""
+"""Columns of cells with their partials."""

@@ -1,4 +1,4 @@
-"""A block over its cells: the same SELECT, its aggregates and columns read from the table of cells that it keeps."""
+"""Rewrites a block to read its aggregates and columns from its cell table."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from view_algebra.split.panes import coarser, hopped, sessions
 from view_algebra.typed.names import CELL, neither
 
 MOST_RECORDS = 2**48
-"""No count of records is greater: 281 million million."""
+"""Upper bound of any count of records: 281 million million."""
 
 
 def cells_of(leaf: Leaf, table: int) -> Cells:
-    """The table of cells that a leaf becomes, as a relation."""
+    """A leaf's cell table as a relation."""
     columns = tuple((name, e.type) for name, e in leaf.keys) + tuple(
         (k.name, k.part.type if k.part else k.expression.type) for k in leaf.kept
     )
@@ -50,7 +50,7 @@ def over_cells(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -
     """The block over the cells of its leaf; `windows`: the table that lists its hopping windows."""
     relation, window = _put_together(block, leaf, cells, windows)
     several = block.undecided is not None or block.keeping.beside is not None
-    # the keys that only its undecided conditions, or a join, name, and what it asks and groups by
+    # keys that only undecided conditions, joins or subqueries in GROUP BY name are merged away
     merged_away = is_aggregated(block) and (several or any(map(is_asked, block.group or ())))
     named = [(name, e) for name, e in leaf.keys if not merged_away or e in (block.group or ())]
     keys: dict[Expr, Expr] = {e: Field(CELL, (name,), e.type) for name, e in named} | window
@@ -70,12 +70,12 @@ def over_cells(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -
 
 
 def _read_from_cells(leaf: Leaf, keys: Mapping[Expr, Expr], block: Select, one: bool) -> Callable[[Expr], Expr | None]:
-    """What an expression of a block is among the columns of its cells; `one`: there is one group, cells or none."""
+    """Returns the rewriting of expressions to columns of cells; `one`: one group exists even without cells."""
     merged: dict[Part | Expr, Field] = {
         (k.part or k.expression): Field(CELL, (k.name,), k.part.type if k.part else k.expression.type)
         for k in leaf.kept
     }
-    at_most = MOST_RECORDS if block.keeping.beside is None else None  # a join may repeat a cell at will
+    at_most = MOST_RECORDS if block.keeping.beside is None else None  # a join may repeat a cell any number of times
 
     def change(expression: Expr) -> Expr | None:
         if expression in keys:
@@ -95,7 +95,7 @@ def _read_from_cells(leaf: Leaf, keys: Mapping[Expr, Expr], block: Select, one: 
 def _put_together(
     block: Select, leaf: Leaf, cells: Cells, windows: Cells | None
 ) -> tuple[Cells | Nested, dict[Expr, Expr]]:
-    """The cells of a block's groups, and what its window is among their columns."""
+    """The cells of a block's groups, and the columns that replace its window."""
     group, window = tuple(dict.fromkeys(block.group or ())), put_together(kept_by(block))
     undecided = block.undecided is not None or block.keeping.beside is not None
     if not is_aggregated(block) or (window is None and not undecided and group == kept_by(block)):
@@ -123,7 +123,7 @@ def _put_together(
 def _in_groups(
     block: Select, group: Sequence[Expr], cells: Cells, names: Mapping[Expr, str], parts: Sequence[tuple[str, Part]]
 ) -> tuple[Nested, dict[Expr, Expr]]:
-    """Cells of finer keys merged to groups, and which columns the answers are that it groups by."""
+    """Cells of finer keys merged to groups, and the columns that replace subqueries in GROUP BY."""
     beside = block.keeping.beside
     asked = {key: f"asked_{n}" for n, key in enumerate(key for key in group if key not in names)}
     over = [Output(asked.get(key) or names[key], _asked_of_cells(key, names, CELL)) for key in group]
@@ -135,7 +135,7 @@ def _in_groups(
 
 
 def _refuse_in_windows(block: Select, group: Sequence[Expr], window: Call) -> None:
-    """What cannot be asked of cells that are put together to windows."""
+    """Raises `Wrong` for subqueries and conditions that cells of windows cannot answer."""
     asked = next(filter(is_asked, group), None)
     if asked is not None:
         way_out = "Group by the columns that it names in a subquery in FROM, and ask around it."
@@ -155,22 +155,22 @@ def _refuse_in_windows(block: Select, group: Sequence[Expr], window: Call) -> No
 
 
 def _beside_cells(relation: Relation, cells: Cells, names: Mapping[Expr, str]) -> Relation:
-    """What a block's cells are joined with, the cells in the place of their source."""
-    for each in relations_in(relation):
-        named = each.generators if isinstance(each, Exploded) else (each,)
+    """The relations that a block's cells are joined with, with the cells in place of their source."""
+    for joined in relations_in(relation):
+        named = joined.generators if isinstance(joined, Exploded) else (joined,)
         for other in named:
             if isinstance(other, (Read, Constants, Nested, Generator)) and other.alias == CELL:
                 what = "a relation named cell, as the cells are that it is joined with"
                 raise Wrong(other.place, what, "Give it another alias: … AS c.")
 
-    def placed(each: Relation) -> Relation:
-        return cells if isinstance(each, Stream) else over_inputs(each, placed)
+    def placed(below: Relation) -> Relation:
+        return cells if isinstance(below, Stream) else over_inputs(below, placed)
 
     return placed(rewritten_in(relation, _cells_column(names, CELL)))
 
 
 def _asked_of_cells(expression: Expr, names: Mapping[Expr, str], alias: str) -> Expr:
-    """What is asked of records, over the columns of their cells."""
+    """An expression over records, rewritten over the columns of their cells."""
     return rewrite(expression, _cells_column(names, alias))
 
 
@@ -183,7 +183,7 @@ def _cells_column(names: Mapping[Expr, str], alias: str) -> Callable[[Expr], Exp
 
 
 def _counted(field: Field, part: Part, one: bool, at_most: int | None) -> Expr:
-    """A merged part; a count over no records at all is 0, where the only group has no cell yet."""
+    """A merged part; a count is 0 if the only group has no cell yet."""
     if part.counts:
         field = replace(field, bound=at_most)
     if part.counts and one:

@@ -1,14 +1,13 @@
-"""`retain`: of which records of a stream cells are kept, where groups of long ago leave.
+"""`retain`: keeps cells only for the records that the view's recent groups need.
 
-A view that retains equals `SELECT * FROM (its SELECT) WHERE time >= since`. So each row of it must be kept or left out
-as a whole, by a time that every row has of one stream:
+A view that retains equals `SELECT * FROM (its SELECT) WHERE time >= since`. So every row must be kept or dropped as a
+whole, by a time of one stream that every row has:
 
     SELECT date_trunc('day', o.ts) AS day, … FROM orders o LEFT JOIN payments p
     ON p.order_id = o.id AND p.ts >= o.ts - INTERVAL 15 MINUTES GROUP BY 1
 
-Of `orders` those are kept whose day is not before `since`. A payment that is met by one of them is at most 15 minutes
-older than it, so of `payments` those are kept that are not before `since` minus 15 minutes. What no condition bounds so
-is kept whole.
+Orders are kept if their day is not before `since`. A payment that joins one of them is at most 15 minutes older, so
+payments are kept from `since` minus 15 minutes on. A stream without such a bound is kept completely.
 """
 
 from __future__ import annotations
@@ -44,32 +43,33 @@ from view_algebra.split.joins import MATCHED_LEFT, MATCHED_RIGHT, NULLABLE_LEFT,
 from view_algebra.split.unbounded import gives_records
 
 LONGEST = 36_500 * MICROSECONDS["day"]
-"""A bound that is longer is none: `since` minus it would leave the calendar."""
+"""Longest bound in microseconds: `since` minus a longer one would leave the calendar."""
 
 
 def retaining(query: Query, place: Place) -> tuple[str, Query]:
-    """The output by which rows of long ago leave, and the query with what its streams retain; `place`: of the view."""
-    found = _time(query) if isinstance(query, Select) else None
-    if found is None:
+    """The output by which old rows leave, and the query with the retention of its streams; `place`: of the view."""
+    by = _time(query) if isinstance(query, Select) else None
+    if by is None:
         way_out = (
             "Select one, and GROUP BY it, for example date_trunc('day', ts) or window(ts, '1 hour').start; or leave it"
             " out."
         )
         raise Wrong(place, "retain without one time to go by, of a stream that has a record in every row", way_out)
     assert isinstance(query, Select)
-    shown, time, alias = found
+    shown, time, alias = by
     _refuse_other_rows(query, time, place)
     return shown, _with_retained(query, time, alias)
 
 
 def _time(query: Select) -> tuple[str, Expr, str] | None:
-    """The one time that a query groups by and shows, or of rows shows, if every row has it of one stream: under which
-    name it is shown, the time, and the alias of the stream.
+    """The output's name, the time and the stream's alias of the only time that a query groups by and shows.
+
+    Without GROUP BY, showing it is enough. Every row must have it from one stream; otherwise the result is None.
     """
     shown = {output.expression: output.name for output in query.outputs}
     candidates = shown if query.group is None else dict.fromkeys(query.group)
-    of_times = (each for each in candidates if each.type.name in CALENDAR and pane(each) == each)
-    times = [(each, alias) for each in of_times if (alias := _stream_of(query, each)) is not None]
+    of_times = (time for time in candidates if time.type.name in CALENDAR and pane(time) == time)
+    times = [(time, alias) for time in of_times if (alias := _stream_of(query, time)) is not None]
     if len(times) != 1 or times[0][0] not in shown:
         return None
     [(time, alias)] = times
@@ -77,7 +77,7 @@ def _time(query: Select) -> tuple[str, Expr, str] | None:
 
 
 def _stream_of(query: Select, time: Expr) -> str | None:
-    """The alias of the stream of whose columns a time is, if every row has a record of it."""
+    """The alias of the stream of a time's columns, if every row has a record of this stream."""
     relation = query.relation.relation if isinstance(query.relation, Exploded) else query.relation
     named = relations_named(time)
     if relation is None or not named:
@@ -100,9 +100,9 @@ def _is_always_there(alias: str, relation: Relation) -> bool:
 
 
 def _refuse_other_rows(query: Select, time: Expr, place: Place) -> None:
-    """What a row shows must not be decided by rows of long ago, which are not there."""
+    """Raises `Wrong` if old rows, which have left, could decide the values of a row."""
     hopping = next((key for key in query.group or () if hops(key)), None)
-    if hopping is not None:  # which windows there are is a table of its own
+    if hopping is not None:  # a separate table lists the windows
         raise Wrong(
             hopping.place,
             "retain beside a hopping window",
@@ -121,7 +121,7 @@ def _refuse_other_rows(query: Select, time: Expr, place: Place) -> None:
 
 
 def _with_retained(query: Select, time: Expr, alias: str) -> Select:
-    """The query, whose streams say what they retain: the one of this alias by the time."""
+    """The query with the retention of its streams; the stream with this alias retains by the time."""
     begins = _not_before(time)
     kept = ({} if begins is None else _bounded(query, begins)) | {alias: Retained(time, 0)}
 
@@ -135,18 +135,18 @@ def _with_retained(query: Select, time: Expr, alias: str) -> Select:
 
 
 def _bounded(query: Select, begins: Field) -> dict[str, Retained]:
-    """The streams that conditions bound by a column of another, each by the narrowest bound."""
+    """The retention of streams that conditions bound by another stream's column, each with its narrowest bound."""
     bounds: dict[str, Retained] = {}
     for condition, aliases in _met(query.relation, query.where):
         for column, longer in _bounds(condition, begins):
-            known = bounds.get(column.relation)
-            if column.relation in aliases and (known is None or longer < known.longer):
+            narrowest = bounds.get(column.relation)
+            if column.relation in aliases and (narrowest is None or longer < narrowest.longer):
                 bounds[column.relation] = Retained(column, longer)
     return bounds
 
 
 def _not_before(time: Expr) -> Field | None:
-    """The column of whose value a time is the beginning of the day, of the hour, or is itself; None of any other."""
+    """The column that a time is, or truncates to the beginning of a day, hour or window; None for other times."""
     match time:
         case Field():
             return time if time.type == TIMESTAMP else None
@@ -161,9 +161,9 @@ def _not_before(time: Expr) -> Field | None:
 
 
 def _met(relation: Relation | None, where: Expr | None) -> Iterator[tuple[Expr, set[str]]]:
-    """Conditions, and the aliases of the relations of which no row is of any use that does not meet them.
+    """Conditions, each with the aliases of the relations whose rows are useless unless they meet it.
 
-    Each is a comparison, which no row of NULLs meets that stands in the place of a partner.
+    A condition is a comparison, so a row of NULLs in place of a missing partner never meets it.
     """
     if relation is None:
         return
@@ -176,9 +176,9 @@ def _met(relation: Relation | None, where: Expr | None) -> Iterator[tuple[Expr, 
 
 
 def _bounds(condition: Expr, begins: Field) -> Iterator[tuple[Field, int]]:
-    """The columns of other relations that are at most so many microseconds before one, where a condition is met.
+    """Columns of other relations, with the most microseconds that they precede `begins` under a condition.
 
-    `p.ts >= o.ts - INTERVAL 15 MINUTES` says so of `p.ts`, and so does `o.ts <= p.ts + INTERVAL 15 MINUTES`.
+    `p.ts >= o.ts - INTERVAL 15 MINUTES` and `o.ts <= p.ts + INTERVAL 15 MINUTES` both bound `p.ts`.
     """
     if not isinstance(condition, Call) or condition.function not in (">=", ">", "<=", "<", "="):
         return
@@ -193,7 +193,7 @@ def _bounds(condition: Expr, begins: Field) -> Iterator[tuple[Field, int]]:
 
 
 def _shifted(side: Expr) -> tuple[Field, int] | None:
-    """A column, and how many microseconds are added to it."""
+    """A column and the microseconds added to it."""
     match side:
         case Field(type=kind) if kind == TIMESTAMP:
             return side, 0

@@ -1,7 +1,7 @@
-"""Sequences that a record decides: how long one may be follows from the conditions that hold where it is computed.
+"""Bounds the length of a record's sequences by the conditions under which they are computed.
 
-A record whose times lie a thousand years apart would make millions of rows. So Spark computes `sequence(a, b)` of a
-record only where `b - a` is bounded: by WHERE, by the CASE around it, or by what `b` is (`a + INTERVAL 1 DAY`).
+A record whose times lie a thousand years apart would make millions of rows. So Spark computes a record's
+`sequence(a, b)` only if `b - a` is bounded by WHERE, by an enclosing CASE, or by `b` itself (`a + INTERVAL 1 DAY`).
 """
 
 from __future__ import annotations
@@ -20,35 +20,39 @@ from view_algebra.language.walks import mapped, rewritten
 
 
 def with_bounded_sequences(block: Select) -> Select:
-    """A block over a stream, its sequences marked that its conditions bound."""
-    known = list(conjuncts(block.where))
-    change = partial(_bounded, known=known)
+    """The block over a stream with a mark on the sequences that its conditions bound."""
+    conditions = list(conjuncts(block.where))
+    change = partial(_bounded, conditions=conditions)
     block = rewritten(block, change)
     relation = block.relation
     if isinstance(relation, (Stream, Exploded)):
-        made = tuple(replace(each, argument=change(each.argument)) for each in relation.generators)
-        block = replace(block, relation=replace(relation, generators=made))
+        generators = tuple(replace(generator, argument=change(generator.argument)) for generator in relation.generators)
+        block = replace(block, relation=replace(relation, generators=generators))
     return block
 
 
-def _bounded(expression: Expr, known: Sequence[Expr]) -> Expr:
+def _bounded(expression: Expr, conditions: Sequence[Expr]) -> Expr:
     if isinstance(expression, Case):
         branches = []
         for when, then in expression.branches:
-            branches.append((_bounded(when, known), _bounded(then, [*known, *conjuncts(when)])))
-        otherwise = None if expression.otherwise is None else _bounded(expression.otherwise, known)
+            branches.append((_bounded(when, conditions), _bounded(then, [*conditions, *conjuncts(when)])))
+        otherwise = None if expression.otherwise is None else _bounded(expression.otherwise, conditions)
         return replace(expression, branches=tuple(branches), otherwise=otherwise)
     if isinstance(expression, Call) and expression.function == "if":
         when, then, otherwise = expression.arguments
         return replace(
             expression,
-            arguments=(_bounded(when, known), _bounded(then, [*known, *conjuncts(when)]), _bounded(otherwise, known)),
+            arguments=(
+                _bounded(when, conditions),
+                _bounded(then, [*conditions, *conjuncts(when)]),
+                _bounded(otherwise, conditions),
+            ),
         )
     if isinstance(expression, Call) and expression.function == "sequence" and _may_be_long(expression):
-        most = _most_elements(expression, known)
+        most = _most_elements(expression, conditions)
         if most is not None and most <= MOST_ELEMENTS:
             return replace(expression, function=BOUNDED)
-    return mapped(expression, lambda part: _bounded(part, known))
+    return mapped(expression, lambda part: _bounded(part, conditions))
 
 
 def _may_be_long(call: Call) -> bool:
@@ -56,31 +60,31 @@ def _may_be_long(call: Call) -> bool:
     return row is not None and row.above_only
 
 
-def _most_elements(call: Call, known: Sequence[Expr]) -> Fraction | None:
-    """How many elements a sequence has at most, as far as it is known."""
+def _most_elements(call: Call, conditions: Sequence[Expr]) -> Fraction | None:
+    """The most elements that a sequence may have, or None if it is unknown."""
     first, last, *steps = call.arguments
     step = Fraction(str(getattr(steps[0], "value", 1))) if steps else Fraction(1)
     unit = Fraction(MICROSECONDS["second"]) if first.type == TIMESTAMP else Fraction(1)
-    upwards = _greatest(last, first, known) if step > 0 else _greatest(first, last, known)
-    downwards = None if steps else _greatest(first, last, known)  # without a step it goes down, too
+    upwards = _greatest(last, first, conditions) if step > 0 else _greatest(first, last, conditions)
+    downwards = None if steps else _greatest(first, last, conditions)  # without a step, it may also go down
     if upwards is None or (not steps and downwards is None):
         return None
     return max(upwards, downwards or Fraction(0)) / (abs(step) * unit) + 1
 
 
-def _greatest(high: Expr, low: Expr, known: Sequence[Expr]) -> Fraction | None:
-    """The greatest difference of two values, times in microseconds, where conditions hold; None if there is none."""
-    found = [
+def _greatest(high: Expr, low: Expr, conditions: Sequence[Expr]) -> Fraction | None:
+    """The greatest difference of two values (times in microseconds) under the conditions; None if it is unbounded."""
+    bounds = [
         bound
         for a in _one_of(high, "least")
         for b in _one_of(low, "greatest")
-        if (bound := _within(_range(a).minus(_range(b)), known)) is not None
+        if (bound := _within(_range(a).minus(_range(b)), conditions)) is not None
     ]
-    return min(found, default=None)
+    return min(bounds, default=None)
 
 
 def _one_of(value: Expr, function: str) -> Iterator[Expr]:
-    """The values of which the least is no more than each, or the greatest no less."""
+    """The arguments of nested `least` or `greatest`, which bound the value from above or below."""
     if isinstance(value, Call) and value.function == function:
         for argument in value.arguments:
             yield from _one_of(argument, function)
@@ -88,22 +92,22 @@ def _one_of(value: Expr, function: str) -> Iterator[Expr]:
         yield value
 
 
-def _within(wanted: _Range, known: Sequence[Expr]) -> Fraction | None:
-    """The most that a value is: by itself, or as conditions say of the same sum of parts, or of a multiple."""
+def _within(wanted: _Range, conditions: Sequence[Expr]) -> Fraction | None:
+    """The greatest value, by itself or by a condition on the same sum of parts or a multiple of it."""
     if not wanted.parts:
         return wanted.most
     bounds = []
-    for below, above in (pair for condition in known for pair in _comparisons(condition)):
-        told = _range(below).minus(_range(above))  # which is not above 0
-        if told.parts.keys() == wanted.parts.keys():
-            times, *others = {wanted.parts[part] / told.parts[part] for part in wanted.parts}
+    for below, above in (pair for condition in conditions for pair in _comparisons(condition)):
+        at_most = _range(below).minus(_range(above))  # at most 0
+        if at_most.parts.keys() == wanted.parts.keys():
+            times, *others = {wanted.parts[part] / at_most.parts[part] for part in wanted.parts}
             if not others and times > 0:
-                bounds.append(wanted.most - told.least * times)
+                bounds.append(wanted.most - at_most.least * times)
     return min(bounds, default=None)
 
 
 def _comparisons(condition: Expr) -> Iterator[tuple[Expr, Expr]]:
-    """The pairs of values of which a condition says that the first is no greater than the second."""
+    """The pairs of values whose first is at most the second if the condition holds."""
     if not isinstance(condition, Call):
         return
     if condition.function in ("<", "<=", "="):
@@ -114,7 +118,7 @@ def _comparisons(condition: Expr) -> Iterator[tuple[Expr, Expr]]:
 
 @dataclass(frozen=True)
 class _Range:
-    """A value as a sum of parts, each so many times, and of something from `least` to `most`."""
+    """A value as a sum of multiples of parts, plus a number from `least` to `most`."""
 
     parts: Mapping[Expr, Fraction]
     least: Fraction
@@ -137,52 +141,52 @@ class _Range:
 
 
 def _range(value: Expr) -> _Range:
-    """What a value is at least and at most; times are counted in microseconds, and days as their beginnings."""
+    """The range of a value; times are in microseconds, and a day counts as its beginning."""
     if isinstance(value, Constant) and value.value is not None and (value.type.numeric or value.type.name == "DECIMAL"):
         number = Fraction(value.value)
         return _Range({}, number, number)
     if isinstance(value, Call):
-        found = _range_of_call(value)
-        if found is not None:
-            return found
+        size = _range_of_call(value)
+        if size is not None:
+            return size
     return _Range({value: Fraction(1)}, Fraction(0), Fraction(0))
 
 
 def _range_of_call(call: Call) -> _Range | None:
-    name, given = call.function, call.arguments
+    name, arguments = call.function, call.arguments
     second, day = MICROSECONDS["second"], MICROSECONDS["day"]
     if name in ("+", "-"):
-        left, right = map(_range, given)
+        left, right = map(_range, arguments)
         return left.plus(right) if name == "+" else left.minus(right)
-    if name in ("*", "div", "/") and isinstance(given[1], Constant) and given[1].value not in (None, "0"):
-        factor = Fraction(given[1].value or 1)
+    if name in ("*", "div", "/") and isinstance(arguments[1], Constant) and arguments[1].value not in (None, "0"):
+        factor = Fraction(arguments[1].value or 1)
         if name == "*":
-            return _range(given[0]).times(factor)
-        return _range(given[0]).times(1 / factor).rounded(-1, 1)
+            return _range(arguments[0]).times(factor)
+        return _range(arguments[0]).times(1 / factor).rounded(-1, 1)
     if name in ("+ interval", "- interval"):
-        length = _length(given[1])
+        length = _length(arguments[1])
         moved = _Range({}, length, length) if length is not None else None
-        return moved and _range(given[0]).plus(moved.times(Fraction(1 if name[0] == "+" else -1)))
-    if name == "date_trunc" and isinstance(given[0], Constant):
-        longest = MICROSECONDS.get(given[0].value or "", _LONGEST.get(given[0].value or "", 0))
-        return _range(given[1]).rounded(-longest, 0) if longest else None
+        return moved and _range(arguments[0]).plus(moved.times(Fraction(1 if name[0] == "+" else -1)))
+    if name == "date_trunc" and isinstance(arguments[0], Constant):
+        longest = MICROSECONDS.get(arguments[0].value or "", _LONGEST.get(arguments[0].value or "", 0))
+        return _range(arguments[1]).rounded(-longest, 0) if longest else None
     if name in ("cast", "to_date"):
         return _range_of_cast(call, day)
     if name == "datediff":
-        return _range(given[0]).minus(_range(given[1])).times(Fraction(1, day)).rounded(-1, 1)
+        return _range(arguments[0]).minus(_range(arguments[1])).times(Fraction(1, day)).rounded(-1, 1)
     if name in (
         "unix_micros",
         "negative",
         "finite",
         "endless",
     ):  # these two are the time, or NULL: then nothing is made
-        return _range(given[0]).times(Fraction(-1 if name == "negative" else 1))
-    if name in ("unix_timestamp", "unix_seconds") and given[0].type in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
-        return _range(given[0]).times(Fraction(1, second)).rounded(-1, 1)
+        return _range(arguments[0]).times(Fraction(-1 if name == "negative" else 1))
+    if name in ("unix_timestamp", "unix_seconds") and arguments[0].type in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
+        return _range(arguments[0]).times(Fraction(1, second)).rounded(-1, 1)
     if name == "unix_millis":
-        return _range(given[0]).times(Fraction(1, 1000)).rounded(-1, 1)
+        return _range(arguments[0]).times(Fraction(1, 1000)).rounded(-1, 1)
     if name == "date_add":
-        return _range(given[0]).plus(_range(given[1]).times(Fraction(day)))
+        return _range(arguments[0]).plus(_range(arguments[1]).times(Fraction(day)))
     return None
 
 

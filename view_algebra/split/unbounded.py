@@ -1,7 +1,7 @@
-"""Joins of records with records: of what is not bounded by an equality, the cost is without bound, too.
+"""Joins of records with records need an equality, because otherwise their cost is unbounded.
 
-An author may list relations in any order, as FROM a, b, c WHERE a.k = c.k AND b.n = c.n. Where two neighbours have no
-equality, they are put in an order in which each has one with a relation before it.
+An author may list relations in any order, as in FROM a, b, c WHERE a.k = c.k AND b.n = c.n. If two neighbours have no
+equality, the relations are reordered so that each has an equality with an earlier one.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from view_algebra.refusals import Wrong
 
 
 def bounded(block: Select) -> Select:
-    """A block, each of whose joins of records with records has an equality; raises where no order of them has."""
-    found = _unbounded(block)
-    if found is None:
+    """The block, reordered if necessary, with an equality in each join of records. Raises if no order has them."""
+    joined = _unbounded(block)
+    if joined is None:
         return block
     ordered = _in_order(block)
     if _unbounded(ordered) is None:
         return ordered
     way_out = "Add an equality, for example ON a.k = b.k AND …; or aggregate one side in a subquery, and join that."
-    if any(isinstance(part, Call) and part.function == "or" for part in conjuncts(found.condition)):
+    if any(isinstance(part, Call) and part.function == "or" for part in conjuncts(joined.condition)):
         way_out = "Write a SELECT for each side of OR, and UNION between them; or add an equality to both."
-    raise Wrong(found.place, "a join of records with records without an equality", way_out)
+    raise Wrong(joined.place, "a join of records with records without an equality", way_out)
 
 
 def _unbounded(block: Select) -> Joined | None:
     return None if block.relation is None else _without_equality(block.relation, list(conjuncts(block.where)))
 
 
-def _without_equality(relation: Relation, known: Sequence[Expr]) -> Joined | None:
-    """The first join for which no equality tells which records to look at; `known` conditions hold of its rows."""
+def _without_equality(relation: Relation, conditions: Sequence[Expr]) -> Joined | None:
+    """The first join of records without an equality; `conditions`: those that its rows have to meet."""
     if not isinstance(relation, Joined):
-        found = (_without_equality(below, known) for below in inputs_of(relation))
-        return next((each for each in found if each is not None), None)
-    own = [*conjuncts(relation.condition), *(known if relation.kind in ("INNER", "CROSS") else ())]
+        joins = (_without_equality(below, conditions) for below in inputs_of(relation))
+        return next((joined for joined in joins if joined is not None), None)
+    own = [*conjuncts(relation.condition), *(conditions if relation.kind in ("INNER", "CROSS") else ())]
     sides = (relation.left, relation.right)
     of_records = all(any(map(gives_records, relations_in(side))) for side in sides)
     if of_records and not _meet(own, *map(aliases_in, sides)):
@@ -62,22 +62,22 @@ def _without_equality(relation: Relation, known: Sequence[Expr]) -> Joined | Non
 
 
 def _in_order(block: Select) -> Select:
-    """A block whose inner joins are in an order in which each relation has an equality with one before it, if any."""
+    """The block with its inner joins ordered so that each relation has an equality with an earlier one, if possible."""
     conditions = list(conjuncts(block.where))
     relations = list(_inner(block.relation, conditions)) if block.relation is not None else []
-    if any(not isinstance(each, Named) or (isinstance(each, Nested) and each.lateral) for each in relations):
-        return block  # which depends on the order
+    if any(not isinstance(side, Named) or (isinstance(side, Nested) and side.lateral) for side in relations):
+        return block  # its rows depend on the order
     left, ordered = relations[1:], relations[:1]
     while left:
-        known = set().union(*map(aliases_in, ordered))
-        number = next((n for n, each in enumerate(left) if _meet(conditions, known, aliases_in(each))), 0)
+        before = set().union(*map(aliases_in, ordered))
+        number = next((n for n, neighbour in enumerate(left) if _meet(conditions, before, aliases_in(neighbour))), 0)
         ordered.append(left.pop(number))
     joined = reduce(lambda one, other: Joined(one, other, "CROSS", None, place=block.place), ordered)
     return replace(block, relation=joined, where=reduce(both, conditions, None))
 
 
 def _inner(relation: Relation, conditions: list[Expr]) -> Iterator[Relation]:
-    """The relations that inner joins put together; their conditions are added to those in WHERE."""
+    """The relations of nested inner joins; adds the conditions of the joins to `conditions`."""
     if isinstance(relation, Joined) and relation.kind in ("INNER", "CROSS"):
         yield from _inner(relation.left, conditions)
         yield from _inner(relation.right, conditions)
@@ -87,7 +87,7 @@ def _inner(relation: Relation, conditions: list[Expr]) -> Iterator[Relation]:
 
 
 def gives_records(relation: Relation) -> bool:
-    """Does it give a row for each record of a stream? A table, and its versions, may be small."""
+    """True if the relation has a row per record of a stream. Tables, which may be small, do not count."""
     if isinstance(relation, Nested):
         below = every_relation(relation.query) if not relation.lateral and is_of_records(relation.query) else ()
         return any(map(gives_records, below))
@@ -95,14 +95,14 @@ def gives_records(relation: Relation) -> bool:
 
 
 def _meet(conditions: Sequence[Expr], left: set[str], right: set[str]) -> bool:
-    """Does an equality of something of the left side and something of the right follow from these conditions?"""
-    return any(_is_equality(each, left, right) for condition in conditions for each in _implied(condition))
+    """True if the conditions imply an equality between the left and the right side."""
+    return any(_is_equality(part, left, right) for condition in conditions for part in _implied(condition))
 
 
 def _implied(condition: Expr) -> set[Expr]:
-    """What must hold where a condition does: of (a AND b) OR (a AND c), it is a."""
+    """The conditions that a condition implies: (a AND b) OR (a AND c) implies a."""
     if isinstance(condition, Call) and condition.function == "or":
-        branches = ({each for part in conjuncts(branch) for each in _implied(part)} for branch in condition.arguments)
+        branches = ({term for part in conjuncts(branch) for term in _implied(part)} for branch in condition.arguments)
         return set.intersection(*branches)
     return {condition}
 

@@ -1,5 +1,5 @@
-"""Typed queries as Postgres SQL: what runs above the aggregation, with Spark's meaning.
+"""Writes typed queries as Postgres SQL with Spark's meaning, which runs above the aggregation.
 
-`queries` writes a query, `expressions` what stands in it, each by its kind: `numbers`, `times`, `nested`, `aggregates`,
-and by their `templates` the functions of the table. They call each other through a `writing.Reading`.
+`queries` writes queries, and `expressions` the expressions in them: `numbers`, `times`, `nested` values, `aggregates`,
+and functions by the `templates` of their table. These modules call each other through a `writing.Reading`.
 """

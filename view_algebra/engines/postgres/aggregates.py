@@ -1,4 +1,4 @@
-"""Aggregates above the aggregation in Postgres' SQL: over rows, over values, of partials, and OVER windows of rows."""
+"""Aggregates above the aggregation, in Postgres' SQL: over rows, values, partials, and windows of rows."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from view_algebra.language.types import COLLATED, INT, STRING
 
 
 def filter_of(condition: Expr | None, reading: Reading) -> str:
-    """The FILTER of an aggregate, empty where it has none."""
+    """The FILTER of an aggregate; empty without a condition."""
     return "" if condition is None else f" FILTER (WHERE {reading.text(condition)})"
 
 
 def over_values(call: OverValues, reading: Reading) -> str:
-    """An aggregate over values that are kept one by one, each so many times."""
+    """An aggregate over values that cells keep one by one, with their counts."""
     row = AGGREGATES[call.function]
     over = row.over if call.times == ONE else row.repeated or row.over
     assert over is not None
@@ -45,12 +45,12 @@ def over_values(call: OverValues, reading: Reading) -> str:
 
 
 def _listed(value: str, call: OverValues | Aggregate) -> str:
-    """A value as the aggregate over values has it: in JSON, if it makes a list of them."""
+    """A value in the form that the aggregate takes: JSON, if it makes a list."""
     return value if call.type.element is None else in_json(value, call.type.element)
 
 
 def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
-    """An aggregate over values, of plain rows."""
+    """An aggregate over values, computed from plain rows."""
     value = typed_text(only(call.condition, call.arguments[0]), reading)
     value = f"({value} {COLLATED})" if call.arguments[0].type == STRING else _listed(value, call)
     by = [ordering(Order(key, descending=False, nulls_first=True), reading) for key in sort_keys(call)]
@@ -61,7 +61,7 @@ def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
 
 
 def _by_value(call: Aggregate, reading: Reading) -> str:
-    """max_by and min_by of plain rows: of those with the same order, the greatest or the least value's."""
+    """max_by and min_by of plain rows; in a tie, the greatest or the least value."""
     value, *by = call.arguments
     last = call.function == "max_by"
     keys = ", ".join(ordering(Order(e, descending=last, nulls_first=not last), reading) for e in by)
@@ -69,7 +69,7 @@ def _by_value(call: Aggregate, reading: Reading) -> str:
 
 
 def merged(value: Merged, reading: Reading) -> tuple[str, int]:
-    """The partials of several cells as one."""
+    """Merges the partials of several cells."""
     above = MERGES[value.merge].above
     if above is not None:
         return above([reading.text(each) for each in value.columns]), ATOM
@@ -77,7 +77,7 @@ def merged(value: Merged, reading: Reading) -> tuple[str, int]:
 
 
 def aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tuple[str, int]:
-    """An aggregate over rows; `suffix`: its FILTER, or its OVER."""
+    """An aggregate over rows; `suffix`: its FILTER or OVER."""
     if isinstance(call, Aggregate) and (text := _without_suffix(call, reading)) is not None:
         return text, ATOM
     row = AGGREGATES[call.function]
@@ -95,7 +95,7 @@ def aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tupl
 
 
 def _without_suffix(call: Aggregate, reading: Reading) -> str | None:
-    """An aggregate that has its FILTER in its arguments, and is no window function; None for others."""
+    """An aggregate whose FILTER is part of its arguments, and which is not a window function; None for others."""
     match call.function:
         case "min_by" | "max_by":
             return _by_value(call, reading)
@@ -116,8 +116,9 @@ def windowed(call: Windowed, reading: Reading) -> tuple[str, int]:
 
 
 def _ignoring_nulls(call: Windowed, reading: Reading) -> str:
-    """IGNORE NULLS, which Postgres has not: an aggregate over the frame. The row after is the last of those before in
-    the other direction, so that each frame goes on from the one before.
+    """IGNORE NULLS, which Postgres lacks, as an aggregate over the frame.
+
+    lead() is lag() in the opposite direction, so that each frame extends the previous one.
     """
     value, *more = call.arguments
     first = "first" if call.function == "first_value" else "last"
@@ -131,7 +132,7 @@ def _ignoring_nulls(call: Windowed, reading: Reading) -> str:
 
 
 def _over(call: Windowed, reading: Reading) -> str:
-    """Its OVER."""
+    """The OVER of a window function."""
     parts = []
     if call.partition:
         parts.append("PARTITION BY " + ", ".join(reading.text(e) for e in call.partition))

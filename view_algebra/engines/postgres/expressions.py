@@ -1,6 +1,6 @@
-"""Expressions: each by its kind, or by the template that the table of functions has for it.
+"""Writes expressions by their kind, or by the template in the table of functions.
 
-What is plain in both engines stays plain; the rest goes through the functions of `spark_functions.sql`, or is refused.
+An operation with the same meaning in both engines stays plain. Others use `spark_functions.sql`, or are refused.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from view_algebra.language.types import STRING
 
 
 def expression(value: Expr, reading: Reading, least: int = 0) -> str:
-    """An expression as Postgres text; in parentheses if it binds less than `least`."""
+    """An expression as Postgres SQL, in parentheses if it binds less tightly than `least`."""
     text, binds = _written(value, reading)
     return f"({text})" if binds < least else text
 
@@ -130,7 +130,7 @@ _WITHIN_CALENDAR = {
     *("+ interval", "- interval"),
     *words("window_start window_end date_add dateadd date_sub add_months last_day next_day make_date"),
 }
-"""Calls of which the text is NULL outside of the calendar by itself."""
+"""Calls whose text already returns NULL outside of the calendar."""
 
 
 def _unguarded(call: Call, reading: Reading) -> tuple[str, int]:
@@ -202,7 +202,7 @@ def _bounded_sequence(call: Call, reading: Reading) -> tuple[str, int]:
 
 
 def _endless(call: Call, reading: Reading) -> tuple[str, int]:
-    """What is made of a time; of an infinity the same infinity."""
+    """A value computed from a time, or the same infinity for an infinite time."""
     made, time = (reading.text(each) for each in call.arguments)
     return f"coalesce({made}, spark.infinite({time})::{call.type.postgres})", ATOM
 
@@ -238,4 +238,4 @@ FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     **{each: partial(bitwise, "#" if each == "^" else each) for each in BITWISE},
     "~": lambda call, reading: (f"(~{reading.text(call.arguments[0], ATOM)})", ATOM),
 }
-"""What is not a function of the table."""
+"""Calls that the table of functions does not have."""

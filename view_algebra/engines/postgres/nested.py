@@ -1,4 +1,4 @@
-"""Nested values in Postgres' SQL, where they are JSON: structs, maps, lists, and what is inside them."""
+"""Structs, maps and lists in Postgres' SQL, which stores them as JSON."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _ELEMENTS, _ELEMENT, _NTH = '"->"', '"-> element"', '"-> place"'
 
 
 def shares(call: Call, reading: Reading) -> tuple[str, int]:
-    """Several percentiles as a list; of no values, NULL."""
+    """Several percentiles as a list; NULL without values."""
     each = [reading.text(a) for a in call.arguments]
     return f"CASE WHEN {each[0]} IS NOT NULL THEN jsonb_build_array({', '.join(each)}) END", ATOM
 
 
 def window_as_json(call: Call, reading: Reading) -> tuple[str, int]:
-    """A window as Spark writes it; a grouping that leaves it out has none."""
+    """A window in Spark's JSON; NULL in a grouping without it."""
     start, end = call.arguments
-    # a window is whole: its end may be the first instant after the calendar
+    # the end of a window may be the first instant after the calendar
     after = whole_end(end, reading) if isinstance(end, Call) and end.function == "window_end" else reading.text(end)
     pairs = f"'start', {inside(start, reading)}, 'end', {in_json(after, end.type)}"
     known = reading.text(call.arguments[0], OTHER)
@@ -28,7 +28,7 @@ def window_as_json(call: Call, reading: Reading) -> tuple[str, int]:
 
 
 def member(of: str, step: str, kind: Type) -> tuple[str, int]:
-    """A value inside a nested one, which is kept as JSON."""
+    """A value inside a nested one, which is stored as JSON."""
     if kind.nested:
         return f"nullif({of} -> {step}, 'null')", ATOM
     if kind == STRING:
@@ -39,14 +39,14 @@ def member(of: str, step: str, kind: Type) -> tuple[str, int]:
 
 
 def structured(call: Call, reading: Reading) -> tuple[str, int]:
-    """A struct or a map: the JSON that Spark makes of it, which has no fields that are NULL, but such entries."""
+    """Spark's JSON of a struct or a map, which omits NULL fields but keeps NULL entries."""
     pairs = zip(call.arguments[::2], call.arguments[1::2], strict=True)
     built = f"jsonb_build_object({', '.join(f'{reading.text(n)}, {inside(v, reading)}' for n, v in pairs)})"
     return (built if call.function == "map" else f"spark.struct({built})"), ATOM
 
 
 def inside(value: Expr, reading: Reading) -> str:
-    """A value as it stands in a nested one."""
+    """A value in its form inside a nested one."""
     if value.type.name == "DECIMAL" or (value.type.name in ("DOUBLE", "FLOAT") and bare_value(value) is not value):
         return f"{reading.text(value, CAST)}::{value.type.postgres}"
     return in_json(reading.text(value), value.type)
@@ -60,12 +60,12 @@ def nested(call: Call, reading: Reading) -> tuple[str, int]:
 
 
 def _elements(array: str) -> str:
-    """The elements of a list as rows, each with its place."""
+    """The elements of a list as rows, with their positions."""
     return f"jsonb_array_elements({array}) WITH ORDINALITY AS {_ELEMENTS} ({_ELEMENT}, {_NTH})"
 
 
 def from_entries(call: Call, reading: Reading) -> tuple[str, int]:
-    """A map of the structs in a list; of two of one name the last one counts, and one without a name does not."""
+    """A map of the structs in a list: the last of several with one name wins, and nameless structs are dropped."""
     (listed,) = call.arguments
     assert listed.type.element is not None
     name, value = (constant(Constant(field, STRING)) for field, _ in listed.type.element.fields)
@@ -76,7 +76,7 @@ def from_entries(call: Call, reading: Reading) -> tuple[str, int]:
 
 
 def from_texts(call: Call, reading: Reading) -> tuple[str, int]:
-    """A list of the values whose JSON is in a list, which there is for each group."""
+    """A list of values from a list of their JSON texts, which every group has."""
     array = reading.text(call.arguments[0], OTHER)
     values = f"coalesce(jsonb_agg(({_ELEMENT} #>> '{{}}')::jsonb ORDER BY {_NTH}), '[]')"
     return f"(SELECT {values} FROM {_elements(array)})", ATOM
@@ -88,11 +88,11 @@ OF_ELEMENTS = {
     "exists": "CASE WHEN bool_or({0}) THEN true WHEN bool_or(({0}) IS NULL) THEN NULL ELSE false END",
     "forall": "CASE WHEN bool_or(NOT ({0})) THEN false WHEN bool_or(({0}) IS NULL) THEN NULL ELSE true END",
 }
-"""What a function is of the elements of a list, with the body of its lambda."""
+"""Functions of a list's elements in SQL, with the body of their lambda in place of {0}."""
 
 
 def over_elements(call: Call, reading: Reading) -> tuple[str, int]:
-    """A function that takes a lambda: a query of the elements of a list, with the variables as its columns."""
+    """A function with a lambda, as a query over the list's elements whose columns are the lambda's variables."""
     listed, made = call.arguments
     assert isinstance(made, Call)
     (element, *index), body = made.arguments[:-1], made.arguments[-1]
@@ -108,19 +108,19 @@ def over_elements(call: Call, reading: Reading) -> tuple[str, int]:
 
 
 def _field_of_each(variable: Expr, body: Expr) -> str | None:
-    """The path to a field, where `s -> s.kind` is all that a lambda says."""
+    """The path of the field if the lambda is just `s -> s.kind`; None otherwise."""
     if not (isinstance(body, Field) and isinstance(variable, Field) and body.path[:1] == variable.path):
         return None
     return f"ARRAY[{', '.join(constant(Constant(name, STRING)) for name in body.path[1:])}]::text[]"
 
 
 def in_json(value: str, kind: Type) -> str:
-    """A value of JSON; a time as Spark is told to write it, whatever a reader's time zone."""
+    """A value as JSON; a time in the form that Spark is configured to write, in any reader's time zone."""
     return f"spark.json({value})" if kind in (TIMESTAMP, TIMESTAMP_NTZ) else value
 
 
 def from_json(value: str, kind: Type) -> str:
-    """A value of JSON as one of its type."""
+    """A JSON value converted to its type."""
     if kind.nested:
         return f"nullif({value}, 'null')"
     text = f"({value} #>> '{{}}')"

@@ -1,4 +1,4 @@
-"""Arithmetic in Postgres' SQL: numbers that wrap, or become NULL or Infinity, as Spark's do."""
+"""Arithmetic in Postgres' SQL that wraps or returns NULL or Infinity as Spark's does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXACT = 2**63
 
 
 def average(call: Call, reading: Reading) -> tuple[str, int]:
-    """A sum by a count, with the digits that Spark gives an average."""
+    """A sum divided by a count, with the digits of Spark's average."""
     total, count = call.arguments
     if call.type == DOUBLE:
         return f"{reading.text(total, MULTIPLY)} / {reading.text(count, CAST)}", MULTIPLY
@@ -20,19 +20,19 @@ def average(call: Call, reading: Reading) -> tuple[str, int]:
 
 
 def wide_sum(call: Call, reading: Reading) -> tuple[str, int]:
-    """A sum that is kept as two, since a decimal of Spark's has 38 digits."""
+    """A sum stored in two parts, because Spark's decimals have at most 38 digits."""
     high, low, unit = (reading.text(a, MULTIPLY) for a in call.arguments)
     return f"spark.decimal({high} * {unit} + {low}, {call.type.precision}, {call.type.scale})", ATOM
 
 
 def bitwise(operator: str, call: Call, reading: Reading) -> tuple[str, int]:
-    """An operator on bits, in parentheses: Postgres binds them all alike."""
+    """A bitwise operator, in parentheses because Postgres gives all of them one precedence."""
     left, right = (reading.text(a, ATOM) for a in call.arguments)
     return f"({left} {operator} {right})", ATOM
 
 
 def arithmetic(call: Call, reading: Reading) -> tuple[str, int]:
-    """Numbers that wrap, or become NULL or Infinity, as Spark's do; plain operators where neither can happen."""
+    """Arithmetic that wraps or returns NULL or Infinity as Spark's does; plain operators where neither can happen."""
     name, kind = call.function, call.type
     operands = [reading.text(a) for a in call.arguments]
     if name == "negative":
@@ -108,7 +108,7 @@ def _double(value: Expr, text: str) -> str:
 
 
 def magnitude(value: Expr) -> int | None:
-    """The greatest absolute value that a whole number can take, where known: counts, and what is made of them."""
+    """The greatest absolute value of a whole number, if known: of counts and of expressions over counts."""
     match value:
         case Field():
             return value.bound

@@ -1,4 +1,4 @@
-"""Typed queries as Postgres SQL, a clause per line: what is read of cells and views."""
+"""Writes typed queries over cells and views as Postgres SQL, a clause per line."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ from view_algebra.refusals import Wrong
 
 
 def reading_of(tables: Sequence[str]) -> Reading:
-    """How a query over these tables of cells is written."""
+    """The reading of a query over these cell tables."""
     return Reading(tables, query, expression)
 
 
 def query(value: Query, reading: Reading) -> str:
-    """A query as Postgres text, a clause per line."""
+    """A query as Postgres SQL, a clause per line."""
     if isinstance(value, Combined):
         return _combined(value, reading)
     if value.distinct and not {o.expression for o in value.order} <= {o.expression for o in value.outputs}:
@@ -93,7 +93,7 @@ def query(value: Query, reading: Reading) -> str:
     numbered = [*enumerate(value.outputs, 1)]
     named = {o.expression: _name(o, n) for n, o in reversed(numbered) if not isinstance(o.expression, Constant)}
     shown = {o.name for o in value.outputs}
-    # A number alone would be the number of a column.
+    # A bare number would be the position of a column.
     order = [key for key in by_bounds(value.order) if not isinstance(bare_value(key.expression), Constant)]
     names = [named[e] if (e := o.expression) in named else _hidden(e, reading, shown) for o in order]
     keys = [ordering(o, reading, name) for o, name in zip(order, names, strict=True)]
@@ -101,7 +101,7 @@ def query(value: Query, reading: Reading) -> str:
 
 
 def _ordered_around(value: Select) -> Select:
-    """DISTINCT rows in an order that is computed of them: Postgres orders them by their columns alone."""
+    """DISTINCT rows ordered by an expression, in a subquery: Postgres orders DISTINCT rows only by their columns."""
     outputs = tuple(Output(o.name or f"column_{n}", o.expression) for n, o in enumerate(value.outputs, 1))
     fields = {o.expression: Field("", (o.name,), o.expression.type) for o in outputs}
     order = tuple(replace(o, expression=rewrite(o.expression, fields.get)) for o in value.order)
@@ -114,18 +114,18 @@ def _ordered_around(value: Select) -> Select:
 
 
 def _hidden(column: Expr, reading: Reading, shown: set[str]) -> str | None:
-    """A column that an output hides by its name, which a bare name in ORDER BY would mean; None for any other."""
+    """The text of a column that an output of the same name would hide in ORDER BY; None for any other column."""
     hides = isinstance(column, Field) and not column.relation and column.path in {(name,) for name in shown}
     return f"coalesce({reading.text(column)})" if hides else None
 
 
 def _bare(value: Select, alias: str) -> tuple[Select, Expr | None]:
-    """A block over one relation names its columns without an alias."""
+    """A block over one relation, whose columns need no alias."""
 
     def strip(part: Expr) -> Expr | None:
         if isinstance(part, Field) and part.relation == alias and not part.outer:
             return replace(part, relation="")
-        if isinstance(part, Subquery) and part.correlated:  # in which the alias tells what is of this block
+        if isinstance(part, Subquery) and part.correlated:  # inside, the alias marks this block's columns
             return replace(part, operand=None if part.operand is None else rewrite(part.operand, strip))
         return None
 
@@ -145,7 +145,7 @@ def _ending(keys: list[str], limit: int | None, offset: int | None) -> list[str]
 
 
 def _combined(value: Combined, reading: Reading) -> str:
-    if not all(isinstance(o.expression, Field) for o in value.order):  # Postgres orders it by its columns alone
+    if not all(isinstance(o.expression, Field) for o in value.order):  # Postgres orders it only by its columns
         rows = Nested(replace(value, order=(), limit=None, offset=None), "rows")
         outputs = tuple(Output(name, Field("", (name,), kind)) for name, kind in value.columns)
         return query(Select(outputs, rows, order=value.order, limit=value.limit, offset=value.offset), reading)
@@ -160,7 +160,7 @@ def _combined(value: Combined, reading: Reading) -> str:
 
 
 def output(value: Output, reading: Reading, number: int = 1) -> str:
-    """A column of a SELECT, of exactly Spark's type, and text that compares by its bytes."""
+    """A column of a SELECT with exactly Spark's type; text compares by its bytes."""
     name, text = _name(value, number), _exactly(value.expression, reading)
     return text if isinstance(value.expression, Field) and text == name else f"{text} AS {name}"
 
@@ -179,7 +179,7 @@ def _exactly(value: Expr, reading: Reading) -> str:
 
 
 def _is_exact(value: Expr) -> bool:
-    """Does Postgres give the expression exactly its type without being told?"""
+    """True if Postgres' own type of the expression is exactly its type."""
     kind = value.type
     if kind in (BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ):
         return not isinstance(value, Constant) or value.value is not None
@@ -236,14 +236,14 @@ def _relation(relation: Relation, reading: Reading) -> str:
             return "\n".join(
                 [_relation(relation.relation, reading), *(_exploded(g, reading) for g in relation.generators)]
             )
-        case Cells():  # beside what they are joined with
+        case Cells():  # as a side of a join
             return f"cells.{postgres_name(reading.tables[relation.table])} AS {reading.alias(relation.alias)}"
         case Stream():
             raise AssertionError("every stream has become cells")
 
 
 def _exploded(made: Generator, reading: Reading) -> str:
-    """A row for each element of an array, or entry of a map: both are JSON."""
+    """A row for each element of an array or entry of a map, which are both JSON."""
     if isinstance(made.argument, Call) and made.argument.function == "hops":
         ((start, _),) = made.columns
         series = hops(made.argument, reading)
@@ -296,8 +296,10 @@ def _sessions(relation: Sessions, reading: Reading) -> str:
 
 
 def _on(join: Joined, reading: Reading) -> str:
-    """The condition of a join. For FULL JOIN, Postgres wants an equality of both sides, of which `IS NOT DISTINCT FROM`
-    is none: arrays of one element are equal where the elements are, NULL or not, and are all of one length.
+    """The condition of a join.
+
+    Postgres needs an equality for FULL JOIN, and `IS NOT DISTINCT FROM` is not one. Arrays of one element are equal if
+    the elements are, even if they are NULL, and their lengths are always equal.
     """
     assert join.condition is not None
     if join.kind != "FULL":
@@ -320,7 +322,7 @@ def _met(part: Expr, reading: Reading) -> str:
 
 
 def _meet(part: Expr, sides: Sequence[Sequence[Field]]) -> bool:
-    """Is a condition an equality of columns of the one side of a join and columns of the other?"""
+    """True if the condition is an equality between columns of the two sides of a join."""
     if not (isinstance(part, Call) and part.function in ("=", "<=>")):
         return False
     named = [{e.relation for e in walk(a) if isinstance(e, Field)} for a in part.arguments]

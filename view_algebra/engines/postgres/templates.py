@@ -1,4 +1,4 @@
-"""Templates of the table of functions, their arguments put in."""
+"""Fills the templates of the table of functions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SPELLED: dict[str, Callable[[str], str | None]] = {
     "unambiguous": finds,
     "replacement": replacement,
 }
-"""Kinds of literals that Postgres has in other words."""
+"""Kinds of literals that Postgres writes differently."""
 
 _SLOT = re.compile(r"(?P<before>\(|, )?\{(?P<name>[a-z0-9]+)(?::(?P<default>[^}]*))?\}(?=(?P<after>[,)])?)")
 
 
 def filled(template: str, call: Call, reading: Reading) -> tuple[str, int]:
-    """A template of the function table with its arguments put in."""
+    """The template of the function table, filled with the call's arguments."""
     arguments = call.arguments
     collated = call.function in ("greatest", "least") and call.type == STRING
 
@@ -60,13 +60,13 @@ def filled(template: str, call: Call, reading: Reading) -> tuple[str, int]:
 
 
 def _kind_of(call: Call, position: int) -> str:
-    """What the table of functions says that a call takes there."""
+    """The kind of the argument at this position in the table of functions."""
     row = overload(call)
     return row.takes[position].rstrip("?") if row is not None and position < len(row.takes) else ""
 
 
 def _balanced(text: str) -> bool:
-    """Does the first parenthesis close at the very end?"""
+    """True if the first parenthesis closes at the very end."""
     depth = 0
     for position, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")

@@ -1,4 +1,4 @@
-"""Times in Postgres' SQL: moved by a length, apart from each other, and the windows that they are in."""
+"""Times in Postgres' SQL: shifts, differences, and the windows that contain them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from view_algebra.language.types import DAYS, DURATION, Type
 
 
 def months_apart(call: Call, reading: Reading) -> tuple[str, int]:
-    """Whole months, quarters or years between two times."""
+    """The number of whole months, quarters or years between two times."""
     unit, *times = call.arguments
     begin, end = (reading.text(each, CAST) for each in times)
     whole = f"spark.months_apart({begin} AT TIME ZONE 'UTC', {end} AT TIME ZONE 'UTC')"
@@ -21,13 +21,13 @@ def months_apart(call: Call, reading: Reading) -> tuple[str, int]:
 
 
 def window_start(call: Call, reading: Reading) -> tuple[str, int]:
-    """The start of the tumbling window that a time is in."""
+    """The start of the tumbling window that contains a time."""
     size, offset = (int(str(getattr(a, "value", 0))) for a in call.arguments[1:])
     return f"spark.shown(date_bin({length(size)}, {reading.text(call.arguments[0])}, {origin(offset)}))", ATOM
 
 
 def hops(window: Call, reading: Reading) -> str:
-    """The starts of the hopping windows that a time is in, as rows; NULL is in none."""
+    """The starts of the hopping windows that contain a time, as rows; no rows for NULL."""
     size, offset, slide = (int(str(getattr(a, "value", 0))) for a in window.arguments[1:])
     time, step = reading.text(window.arguments[0]), length(slide)
     last = f"date_bin({step}, {time}, {origin(offset)})"
@@ -36,7 +36,7 @@ def hops(window: Call, reading: Reading) -> str:
 
 
 def origin(offset: int) -> str:
-    """When windows are counted from."""
+    """The time from which windows are counted."""
     return "timestamptz '1970-01-01 00:00:00+00'" + (f" + {length(offset)}" if offset else "")
 
 
@@ -47,25 +47,25 @@ def window_end(call: Call, reading: Reading) -> tuple[str, int]:
 
 
 def whole_end(end: Call, reading: Reading) -> str:
-    """The end of a window, after the calendar, too."""
+    """The end of a window, even after the end of the calendar."""
     return f"{reading.text(end.arguments[0], ADD)} + {length(int(str(getattr(end.arguments[1], 'value', 0))))}"
 
 
 def shifted(call: Call, reading: Reading) -> tuple[str, int]:
-    """A time moved by an INTERVAL, NULL outside of the calendar; days and months are those of UTC."""
+    """A time shifted by an INTERVAL, with days and months in UTC; NULL outside of the calendar."""
     time, by = call.arguments
     sign = "-" if call.function[0] == "-" else ""
     return f"spark.shifted({reading.text(time)}, {sign}{reading.text(by)})", ATOM
 
 
 def length(microseconds: int) -> str:
-    """A length of time as an interval of seconds."""
+    """A duration as an interval of seconds."""
     whole, rest = divmod(microseconds, 1_000_000)
     return f"interval '{whole}.{rest:06d} seconds'" if rest else f"interval '{whole} seconds'"
 
 
 def counted(call: Call, reading: Reading) -> tuple[str, int]:
-    """The days of an interval that another view shows, or its microseconds."""
+    """The number of days, or of microseconds, of an interval of another view."""
     interval = reading.text(call.arguments[0])
     if call.arguments[0].type == DAYS:
         return f"extract(day FROM {interval})::bigint", CAST
@@ -76,11 +76,11 @@ _INTERVALS = {
     DAYS: "CASE WHEN abs({0}) <= 106751991 THEN make_interval(days => {0}::integer) END",
     DURATION: "make_interval(days => ({0} / 86400000000)::integer, secs => {0} % 86400000000 / 1000000.0)",
 }
-"""A number as the length that it is: of days within Spark's own bound, 2^63 microseconds; or of microseconds."""
+"""Numbers as intervals: days, within Spark's bound of 2^63 microseconds, or microseconds."""
 
 
 def with_lengths(final: str, columns: Sequence[tuple[str, Type]]) -> str:
-    """The text of a view, its numbers that are lengths of time as Postgres' intervals."""
+    """The text of a view, with Postgres' intervals in place of numbers that are durations."""
     if not any(kind in _INTERVALS for _, kind in columns):
         return final
     named = ((postgres_name(name), _INTERVALS.get(kind)) for name, kind in columns)

@@ -1,4 +1,4 @@
-"""What all of Postgres' SQL is written with: how tightly operators bind, literals, and how tables of cells are read."""
+"""Shared parts of the Postgres writer: operator precedence, literals, and the reading of cell tables."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from view_algebra.language.types import COLLATED, DATE, STRING, TIMESTAMP, TIMES
 from view_algebra.typed.names import CELL
 
 OR, AND, NOT, IS, COMPARE, IN, OTHER, ADD, MULTIPLY, CAST, ATOM = range(1, 12)
-"""How tightly Postgres binds, loosest first."""
+"""Precedence of Postgres' operators, loosest first."""
 
 _INTERVAL = {"quarter": "month"}
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a query reads its tables of cells: their names, and how expressions and queries inside it are written.
+    """The context of a query: the names of its cell tables, and the writers of nested queries and expressions.
 
-    expression: as text, in parentheses if it binds less than the number says. grouped: the keys of the block that is
-    written, which stand in its columns as in GROUP BY. depth: the subqueries around it. Each has cells of its own,
-    which those inside it and around it are told apart from.
+    expression: takes the least precedence that needs no parentheses. grouped: the GROUP BY keys of the current block,
+    which its columns repeat. depth: the number of enclosing subqueries, which distinguishes the aliases of their cells.
     """
 
     tables: Sequence[str]
@@ -32,11 +31,11 @@ class Reading:
     depth: int = 0
 
     def text(self, value: Expr, least: int = 0) -> str:
-        """An expression inside the one that is written; in parentheses if it binds less than `least`."""
+        """An inner expression, in parentheses if it binds less tightly than `least`."""
         return self.expression(value, self, least)
 
     def alias(self, name: str, *, outer: bool = False) -> str:
-        """What a relation is called here; `outer`: one of the query around this one."""
+        """The alias of a relation here; `outer`: of the enclosing query."""
         depth = self.depth - outer
         return postgres_name(f"{name}_{depth + 1}" if name == CELL and depth > 0 else name)
 
@@ -62,36 +61,36 @@ def constant(literal: Constant) -> str:
 
 
 def as_text(argument: Expr, reading: Reading) -> str:
-    """An argument; NULL alone has no type in Postgres, and is a text."""
+    """An argument as text; a bare NULL, which has no type in Postgres, gets the type text."""
     text = reading.text(argument, ADD)
     return f"{text}::text" if argument.type.name == "VOID" else text
 
 
 def is_column(value: Expr) -> bool:
-    """Is it a column, and no field of one?"""
+    """True if the expression is a column, not a field of one."""
     return isinstance(value, Field) and len(value.path) == 1
 
 
 def by_bytes(value: Expr, text: str) -> str:
-    """Text that compares by its bytes; every column of text in Lamina's tables and views does already."""
+    """Text that compares by its bytes, as every text column in Lamina's tables and views already does."""
     return text if is_column(value) else f"{text} {COLLATED}"
 
 
 def bare_value(value: Expr) -> Expr:
-    """What is inside the casts that Postgres makes itself."""
+    """The value inside casts that Postgres makes implicitly."""
     while isinstance(value, Call) and value.function == "cast" and value.implicit:
         value = value.arguments[0]
     return value
 
 
 def typed_text(value: Expr, reading: Reading) -> str:
-    """A value for an aggregate of any type, which a literal text alone does not have."""
+    """A value for a polymorphic aggregate; a bare text literal gets its type."""
     text = reading.text(value, CAST)
     return f"{text}::text" if isinstance(value, Constant) and value.type == STRING else text
 
 
 def ordering(order: Order, reading: Reading, name: str | None = None) -> str:
-    """A key of ORDER BY; NULLs stand where Spark puts them."""
+    """A key of ORDER BY, with NULLs where Spark puts them."""
     text = name or reading.text(order.expression)
     if name is None and order.expression.type == STRING:
         text = by_bytes(order.expression, reading.text(order.expression, CAST))
@@ -101,5 +100,5 @@ def ordering(order: Order, reading: Reading, name: str | None = None) -> str:
 
 
 def indented(text: str) -> str:
-    """A text inside another."""
+    """The text, indented for use inside another."""
     return "\n".join(f"  {line}" for line in text.split("\n"))
