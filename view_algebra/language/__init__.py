@@ -1,4 +1,4 @@
-"""The language: types, typed expressions and queries, functions, aggregates and merges. It knows no view and no engine.
+"""The language: types, typed expressions and queries, functions, aggregates and merges. It knows no views or engines.
 
-A new function is a row of `functions.py`, a new aggregate one of `aggregates.py`, a new merge one of `merges.py`.
+Add a function as a row of `functions.py`, an aggregate in `aggregates.py`, and a merge in `merges.py`.
 """

@@ -1,7 +1,7 @@
-"""The aggregates: one row each, as data. A row says which mergeable partials it keeps and how they give the result.
+"""The aggregates, one row each, as data. A row has the mergeable partials of an aggregate and its result over them.
 
-For disjoint sets of records A and B: `final(merge(partial(A), partial(B))) = SELECT(A ∪ B)`. Adding an aggregate adds a
-row; the laws are tested for every row there is.
+For disjoint sets of records A and B: `final(merge(partial(A), partial(B))) = SELECT(A ∪ B)`. A new aggregate is a new
+row; the laws are tested for every row.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from view_algebra.language.types import (
 )
 
 WIDE = 28
-"""Digits up to which ten thousand million decimals add up without leaving DECIMAL(38): Spark adds ten digits."""
+"""Most digits of a decimal whose sums fit DECIMAL(38) for 10^10 values: Spark adds ten digits."""
 
 HALF = 19
-"""Digits of the lower of two decimals that a wide one is split into, so that neither sum overflows."""
+"""Digits of the lower part of a wide decimal, which is split in two so that neither sum overflows."""
 
 
 @dataclass(frozen=True)
 class Part:
     """A mergeable column of cells: `merge` over `input` in Spark, the same merge again in Postgres.
 
-    Parts that differ in `name` alone are one column: the order of `last(offset)` by `offset` keeps the offset already.
+    Parts that only differ in `name` share a column: the order of `last(offset)` by `offset` already keeps the offset.
 
     counts: `input` is a condition, and the part is the number of records for which it holds (never NULL).
-    type: of the column, in Spark. about: what the column is named after.
-    order: what `first` and `last` go by, no two records alike; `when`: the condition on a record to count for them.
+    type: the column's type in Spark. about: the expression that names the column.
+    order: the sort keys of `first` and `last`, different for all records; `when`: the condition for a record to count.
     beside: the parts that `mean` (a count) and `comoment` (a count and two means) merge by. other: the second argument.
     """
 
@@ -65,7 +65,7 @@ class Part:
 
     @property
     def by(self) -> tuple[Part, ...]:
-        """The parts that this one merges by: those that keep its order, or those beside it."""
+        """The parts that this part merges by: those of its order, or those in `beside`."""
         return self.beside or tuple(
             replace(self, name=f"{self.merge}_by", input=e, type=e.type, about=None) for e in self.order
         )
@@ -75,24 +75,24 @@ class Part:
 class AggregateFunction:
     """One aggregate.
 
-    accepts: the types of argument it takes, as a predicate; arguments: fewest and most.
-    parts: what it keeps, given its arguments and its FILTER.
+    accepts: a predicate on argument types; arguments: fewest and most.
+    parts: its partials, from its arguments and its FILTER.
     final: its result over the merged parts, by their names.
     gives: the type of the result.
-    above: Postgres' expression over plain rows, for aggregates of aggregates; `@` stands where FILTER and OVER go. None
-        where there is no order among rows that are no records.
-    once: a value that comes twice changes nothing, and so DISTINCT does not.
+    above: Postgres' expression over plain rows, for aggregates of aggregates; `@` marks the place of FILTER and OVER.
+        None if the aggregate needs an order, which rows that are not records lack.
+    once: a repeated value changes nothing, so DISTINCT does not matter.
     over: for an aggregate that needs every value of a group, Postgres' expression over its values: `{0}` is the value,
-        `{n}` how often it came, `{1}` the next argument, `{o}` the order asked for; `parts` is empty then.
-    repeated: the same, where `over` has no `{n}` and a value may have come more than once, as explode() makes it.
-    sub_key: what is kept in the place of a value, and what the greatest of is kept in the place of how often it came.
-    rows: of an aggregate over values, Postgres' expression over plain rows.
+        `{n}` its count, `{1}` the next argument, `{o}` the requested order; `parts` is then empty.
+    repeated: `over` for values that may be repeated by explode(), if `over` itself has no `{n}`.
+    sub_key: the key in place of a value, and the expression whose maximum is kept in place of the count.
+    rows: for an aggregate over values, Postgres' expression over plain rows.
     synonyms: Spark's other names for it.
-    zero: the result over no records is 0, and not NULL or an empty list.
-    deviates: the result may be nothing but the rounding of the numbers themselves.
-    in_order: it is given the order of events besides its own arguments.
-    lengths: it takes intervals as it takes numbers.
-    lambdas: Spark computes it with lambdas, which take no subquery.
+    zero: the result without records is 0, not NULL or an empty list.
+    deviates: the result may consist of rounding errors alone.
+    in_order: it takes the order of events in addition to its own arguments.
+    lengths: it also accepts intervals.
+    lambdas: Spark computes it with lambdas, which may not contain a subquery.
     exactly: the way out, if it is an estimate.
     """
 
@@ -118,12 +118,12 @@ class AggregateFunction:
 
 
 def only(when: Expr | None, value: Expr) -> Expr:
-    """The value where the FILTER holds, NULL elsewhere: what sum, min and max leave out."""
+    """The value if the FILTER holds, otherwise NULL, which sum, min and max ignore."""
     return value if when is None else Case(((when, value),), None, value.type)
 
 
 def not_null(arguments: Sequence[Expr]) -> Expr | None:
-    """The condition that none of them is NULL; None where that always holds."""
+    """The condition that no argument is NULL; None if that always holds."""
     condition: Expr | None = None
     for argument in arguments:
         if not isinstance(argument, Constant):
@@ -157,7 +157,7 @@ def _sum(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
 
 
 def _wide(value: Expr, when: Expr | None) -> tuple[Part, ...]:
-    """A wide decimal as a multiple of a unit and the rest, each with room for all sums."""
+    """The parts of a wide decimal: a multiple of a unit and the rest, both with room for all sums."""
     scale = value.type.scale
     unit = wide_unit(scale)
     low = cast(calculate("%", value, unit), decimal(max(HALF, scale), scale))
@@ -169,7 +169,7 @@ def _wide(value: Expr, when: Expr | None) -> tuple[Part, ...]:
 
 
 def wide_unit(scale: int) -> Constant:
-    """The unit in which the upper part of a wide decimal counts."""
+    """The unit of a wide decimal's upper part."""
     digits = "0." + "0" * (scale - HALF - 1) + "1" if scale > HALF else "1" + "0" * (HALF - scale)
     return Constant(
         digits, decimal(max(1, scale - HALF), scale - HALF) if scale > HALF else decimal(HALF - scale + 1, 0)
@@ -192,7 +192,7 @@ def _avg(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
 
 
 def _avg_final(parts: Mapping[str, Expr], kind: Type) -> Expr:
-    if "total" in parts:  # of whole numbers, so that the quotient cannot underflow
+    if "total" in parts:  # a sum of whole numbers, whose quotient cannot underflow
         return Call("average", (parts["total"], parts["count"]), kind)
     if kind == DOUBLE:
         return calculate("/", parts["sum"], parts["count"])
@@ -201,7 +201,7 @@ def _avg_final(parts: Mapping[str, Expr], kind: Type) -> Expr:
 
 
 def _is_ordered(kind: Type) -> bool:
-    """Is one of two values the greater, in both engines alike?"""
+    """True if both engines order values of the type alike."""
     return not kind.nested and kind.name not in ("BINARY", "INTERVAL", "VOID")
 
 
@@ -216,14 +216,14 @@ def _extreme(name: Choice["min", "max"]) -> AggregateFunction:
         above=lambda types: {
             "BOOLEAN": ("bool_and" if name == "min" else "bool_or") + "({0})@",
             "STRING": f"{name}({{0}} {COLLATED})@",
-            **dict.fromkeys(("ARRAY", "MAP", "STRUCT"), "any_value({0})@"),  # of one, which stands beside NULLs
+            **dict.fromkeys(("ARRAY", "MAP", "STRUCT"), "any_value({0})@"),  # a single value among NULLs
         }.get(types[0].name, name + "({0})@"),
         once=True,
     )
 
 
 def _of_booleans(name: str, extreme: Choice["min", "max"]) -> AggregateFunction:
-    """True is the greater of the two."""
+    """The row of an extreme of booleans: true is greater than false."""
     return replace(_extreme(extreme), name=name, accepts=lambda kind: kind == BOOLEAN)
 
 
@@ -268,7 +268,7 @@ def _of_values(
     once: bool = False,
     rows: str | None = None,
 ) -> AggregateFunction:
-    """An aggregate that nothing smaller than its values can merge to: a cell for each value of a group."""
+    """The row of an aggregate that needs all values: a cell for each value of a group."""
     return AggregateFunction(
         name,
         arguments,
@@ -285,16 +285,16 @@ def _of_values(
 
 def _percentile(name: str, function: str, arguments: tuple[int, int]) -> AggregateFunction:
     share = "0.5" if arguments == (1, 1) else "{1}"
-    known = "FILTER (WHERE {0} IS NOT NULL)"
-    values = "array_agg({0}::double precision ORDER BY {0}) " + known
-    over = f"spark.{function}({values}, array_agg({{n}} ORDER BY {{0}}) {known}, {share})"
+    nonnull = "FILTER (WHERE {0} IS NOT NULL)"
+    values = "array_agg({0}::double precision ORDER BY {0}) " + nonnull
+    over = f"spark.{function}({values}, array_agg({{n}} ORDER BY {{0}}) {nonnull}, {share})"
     row = _of_values(name, arguments, lambda kind: kind.numeric, lambda _: DOUBLE, over, rows=over)
-    of_a_window = f"spark.percentile(array_agg({{0}}::double precision) {known}@, {share})"
+    of_a_window = f"spark.percentile(array_agg({{0}}::double precision) {nonnull}@, {share})"
     return row if name == "percentile_disc" else replace(row, above=lambda _: of_a_window)
 
 
 def _register(arguments: Sequence[Expr]) -> tuple[Expr, Expr]:
-    """HyperLogLog: the register that a value is for, and the position of the highest bit in the rest of its hash."""
+    """HyperLogLog: the register of a value, and the position of the highest bit in the rest of its hash."""
     value, registers = arguments
     assert isinstance(registers, Constant)
     bits = int(registers.value or 0).bit_length() - 1
@@ -306,7 +306,7 @@ def _register(arguments: Sequence[Expr]) -> tuple[Expr, Expr]:
 
 
 def registers_for(error: float) -> int:
-    """Registers of HyperLogLog, whose relative standard error is 1.04 / sqrt(registers).
+    """The number of HyperLogLog registers for a relative standard error, which is 1.04 / sqrt(registers).
 
     >>> registers_for(0.033), registers_for(0.01)
     (1024, 16384)
@@ -315,12 +315,12 @@ def registers_for(error: float) -> int:
 
 
 DEFAULT_REGISTERS = 4096
-"""A relative standard error of 1.6 %, and up to 3 % around twice as many values: nothing corrects the bias there."""
+"""Gives a relative standard error of 1.6 %, or up to 3 % around twice as many values, where the bias is uncorrected."""
 
 FEWEST_REGISTERS, MOST_REGISTERS = 128, 65_536
 
 GREATEST_ERROR = 0.39
-"""Of approx_count_distinct, as in Spark."""
+"""Greatest relative standard error of approx_count_distinct, as in Spark."""
 
 _MODE = "(array_agg({0} ORDER BY {n} DESC, {0}) FILTER (WHERE {0} IS NOT NULL))[1]"
 _SET = "coalesce(jsonb_agg({0} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL), '[]')"
@@ -333,18 +333,18 @@ _TEXTS = "string_agg({0} || repeat({1} || {0}, {n}::integer - 1), {1} ORDER BY {
 
 
 def _in_json(kind: Type) -> bool:
-    """Can a value stand in a list, which is read as JSON? Bytes cannot."""
+    """True if JSON can hold the value in a list, which excludes bytes."""
     return kind.name not in ("BINARY", "VOID", "INTERVAL") and (not kind.nested or of_scalars(kind))
 
 
 def _in_a_list(kind: Type) -> bool:
-    """Lists and maps may stand in one, too, but no maps inside them: Spark sorts none, not even by what comes first."""
+    """True if Spark can sort a list of the values: lists and maps are allowed, but not maps inside them."""
     values = kind.element if kind.name == "MAP" and kind.element is not None else kind
     return _in_json(kind) or (kind.nested and comparable(values) and not_in_json(kind) is None)
 
 
 def _in_a_set(kind: Type) -> bool:
-    """Can it be told from others there, as structs of fractions, which have two zeros, cannot?"""
+    """True if equal values have equal JSON, which excludes structs of fractions because of their two zeros."""
     return _in_json(kind) and not (kind.nested and {DOUBLE, FLOAT} & {*inside(kind)})
 
 
@@ -360,9 +360,9 @@ def _moments(
     power: int = 2,
     synonyms: tuple[str, ...] = (),
 ) -> AggregateFunction:
-    """An aggregate of deviations from means; of two columns the first is y, as in `regr_slope(y, x)`.
+    """The row of an aggregate of deviations from means; with two columns, y comes first, as in `regr_slope(y, x)`.
 
-    power: the highest of the deviations that it adds up.
+    power: the highest power of deviations that it sums.
     """
     return AggregateFunction(
         name,
@@ -378,7 +378,7 @@ def _moments(
 
 
 def _deviations(power: int, two: bool, arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
-    """The count and the means, and beside them the sums of products, or of powers, of deviations from these."""
+    """The count, the means, and the sums of products or powers of the deviations from them."""
     condition = both(when, not_null(arguments))
     y, x = (cast(a, DOUBLE) for a in (arguments[0], arguments[-1]))
     count = Part("count", "sum", condition or TRUE, BIGINT, counts=True)
@@ -398,7 +398,7 @@ def _deviations(power: int, two: bool, arguments: Sequence[Expr], when: Expr | N
             lower += (Part(merge, merge, only(condition, x), DOUBLE, about=x, beside=lower),)
         return lower
     every = ((x, x_mean, x, x_mean, "xx"), (x, x_mean, y, y_mean, "xy"), (y, y_mean, y, y_mean, "yy"))
-    return (count, x_mean, y_mean, *(comoment(*each) for each in every))
+    return (count, x_mean, y_mean, *(comoment(*pair) for pair in every))
 
 
 def _of_pairs(
@@ -408,7 +408,7 @@ def _of_pairs(
     final: Callable[[Mapping[str, Expr], Type], Expr],
     above: Callable[[Sequence[Type]], str],
 ) -> AggregateFunction:
-    """An aggregate over the pairs of which neither side is NULL."""
+    """The row of an aggregate over the pairs without NULLs."""
     return AggregateFunction(
         name,
         (2, 2),
@@ -431,7 +431,7 @@ def _average_of_pairs(name: str, of: int) -> AggregateFunction:
 
 
 def _over(part: str, less: int = 0) -> Callable[[Mapping[str, Expr]], Expr]:
-    """A sum of products of deviations, by the number of records or one less."""
+    """A sum of products of deviations, divided by the number of records minus `less`."""
 
     def final(parts: Mapping[str, Expr]) -> Expr:
         count = parts["count"] if not less else calculate("-", parts["count"], Constant(str(less), BIGINT))
@@ -469,9 +469,9 @@ def _intercept(parts: Mapping[str, Expr]) -> Expr:
 
 
 def _determination(parts: Mapping[str, Expr]) -> Expr:
-    """NULL where y does not vary, 1 where x alone does not: so says Spark from 4.1 on, and SQL the other way round."""
+    """NULL if y is constant, 1 if only x is: the rule of Spark since 4.1, and the opposite of SQL's."""
     zero, one = Constant("0", DOUBLE), Constant("1", DOUBLE)
-    flat, level = (Call("=", (parts[each], zero), BOOLEAN) for each in ("c_yy", "c_xx"))
+    flat, level = (Call("=", (parts[name], zero), BOOLEAN) for name in ("c_yy", "c_xx"))
     square = calculate("*", _correlation(parts), _correlation(parts))
     return Case(((flat, Constant(None, DOUBLE)), (level, one)), square, DOUBLE)
 
@@ -480,7 +480,7 @@ _X = "{0}::double precision"
 _Y = "{1}::double precision"
 _COUNT = "count({0})@"
 _DEVIATIONS = f"spark.comoment(({{0}} IS NOT NULL)::integer, {_X}, {_X}, 0)@"
-"""Over plain rows, each a set of one number. Postgres' own leave some rounding where all numbers are equal."""
+"""Deviations over plain rows, as sets of one number. Postgres' own are not exactly 0 for equal numbers."""
 
 _ONE = f"({{0}} IS NOT NULL)::integer, {_X}, 0"
 _SQUARE = f"spark.times({_DEVIATIONS}, {_DEVIATIONS})"
@@ -519,11 +519,11 @@ _DETERMINATION = (
 )
 
 EVENT_ORDER = ("time", "kafka_partition", "kafka_offset")
-"""What puts the records of a topic in one order: the event's time, and where it is written."""
+"""The order of a topic's records: the event's time, then the position in Kafka."""
 
 
 RECORD_KEYS = (("kafka_partition", INT), ("kafka_offset", BIGINT))
-"""What identifies a record within its topic: the keys of a row view's cells."""
+"""The identity of a record within its topic, and the keys of a row view's cells."""
 
 
 def _sum_above(types: Sequence[Type]) -> str:
@@ -538,14 +538,14 @@ def _sum_above(types: Sequence[Type]) -> str:
 
 
 def _sum_of_doubles(value: str) -> str:
-    """Postgres' sum raises where a double is too large; those that could make it so are added up by themselves."""
+    """A sum of doubles that never raises in Postgres: values that could overflow are added separately."""
     large = f"abs({value}) > {_LARGE}"
     small_ones, large_ones = (f"CASE WHEN {which}{large} THEN {value} END" for which in ("NOT ", ""))
     return f"spark.total(sum({small_ones})@, spark.sum({large_ones})@)"
 
 
 _LARGE = "1e290"
-"""Of doubles up to this, so many that no table holds them do not add up to Infinity. NaN is greater."""
+"""Doubles up to this never add up to Infinity in a table of any size. NaN is greater."""
 
 
 def _avg_above(types: Sequence[Type]) -> str:
@@ -716,7 +716,7 @@ SYNONYMS = {other: row.name for row in _TABLE for other in row.synonyms}
 """Spark's other names for aggregates, and the names of the rows."""
 
 _LATER = words("histogram_numeric product approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg max_min")
-"""Spark's other aggregates: named, so that their refusal says what they are."""
+"""Spark's other aggregates, so that their refusal recognizes them."""
 
 REWRITES = {
     "try_sum": "Write sum(x). On overflow, a sum of whole numbers wraps, and one of decimals is NULL.",
@@ -738,30 +738,30 @@ BY_EVENT_ORDER = {
     "last": "max_by",
     "last_value": "max_by",
 }
-"""Spark leaves their order open; here it is that of the events."""
+"""Aggregates with an order that Spark leaves open; here it is the order of events."""
 
 BY_BUCKETS = ("percentile_approx", "approx_percentile")
-"""The percentile of what stands for the values, of which there are fewer; see `estimates.bucketed`."""
+"""Percentiles over buckets in place of values; see `estimates.bucketed`."""
 
 ACCURACY = 100
-"""By 1 / accuracy of itself a value may be off, at the most."""
+"""The greatest relative error of a value is 1 / accuracy."""
 
 COUNTS = {row.name for row in _TABLE if row.zero}
-"""The aggregates that are 0 over no records. Of the others, those that give a scalar are NULL."""
+"""Aggregates that are 0 without records. Other aggregates of scalars are NULL."""
 
 
 def is_aggregate(name: str) -> bool:
-    """Is it an aggregate in Spark, served here or not?"""
+    """True if it is an aggregate in Spark, whether or not it is supported here."""
     return name in AGGREGATES or name in SYNONYMS or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in _LATER
 
 
 def merged(part: Part, columns: Mapping[Part, Expr]) -> Merged:
-    """A part of a coarser group, of the columns that keep the parts of finer ones."""
-    return Merged(part.merge, tuple(columns[each] for each in (*part.by, part)), part.type)
+    """A part of a coarser group, merged from the columns of finer ones."""
+    return Merged(part.merge, tuple(columns[column] for column in (*part.by, part)), part.type)
 
 
 def parts_of(aggregate: Aggregate) -> tuple[Part, ...]:
-    """What an aggregate keeps per group."""
+    """The parts that an aggregate keeps per group."""
     return AGGREGATES[aggregate.function].parts(aggregate.arguments, aggregate.condition)
 
 

@@ -1,8 +1,7 @@
-"""Whether every text has one way through a regular expression, by Glushkov's automaton: its positions, and which of
-them may follow which.
+"""Tests if every text has at most one path through a regular expression, by Glushkov's automaton of its positions.
 
-It has where no two positions compete for a character: the expression is strongly one-unambiguous (Brüggemann-Klein and
-Wood, One-Unambiguous Regular Languages, 1998).
+This holds if no two positions compete for a character: the expression is then strongly one-unambiguous
+(Brüggemann-Klein and Wood, One-Unambiguous Regular Languages, 1998).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from view_algebra.language.java_regexes import END, START, Edge, Group, Letter, 
 
 @dataclass(frozen=True)
 class _Ways:
-    """The ways through a part: may it be empty, and at which positions does it begin and end?"""
+    """The paths through a part: True if it may be empty, and the positions at which it may begin and end."""
 
     empty: bool
     first: tuple[int, ...] = ()
@@ -24,7 +23,7 @@ class _Ways:
 
 
 def has_one_way(whole: Group) -> bool:
-    """Has every text one way through the expression at most? An empty one is found at the beginning only."""
+    """True if every text has at most one path through the expression. An empty match occurs only at the beginning."""
     automaton = _Automaton()
     try:
         ways = automaton.ways(_within_edges(whole))
@@ -44,14 +43,14 @@ def _within_edges(whole: Group) -> Group:
 
 
 class _Automaton:
-    """The positions of an expression, and which may follow which (Glushkov's automaton)."""
+    """Glushkov's automaton: the positions of an expression, and the positions that may follow each of them."""
 
     def __init__(self) -> None:
         self.letters: list[Ranges] = []
         self.follow: list[tuple[int, ...]] = []
 
     def apart(self, positions: tuple[int, ...]) -> bool:
-        """Do no two of these positions take the same character?"""
+        """True if no two of these positions accept the same character."""
         return all(
             a[1] < b[0] or b[1] < a[0]
             for one, other in combinations(positions, 2)
@@ -60,7 +59,7 @@ class _Automaton:
         )
 
     def ways(self, part: Part) -> _Ways:
-        """The ways through a part, whose positions are added."""
+        """Adds the positions of a part and returns the paths through it."""
         if isinstance(part, Letter):
             self.letters.append(part.ranges)
             self.follow.append(())
@@ -70,11 +69,11 @@ class _Automaton:
             raise Untranslated
         if isinstance(part, Repeated):
             return self._repeated(part)
-        found = [self._in_turn(map(self.ways, parts)) for parts in part.options]
+        options = [self._in_turn(map(self.ways, parts)) for parts in part.options]
         return _Ways(
-            any(ways.empty for ways in found),
-            tuple(position for ways in found for position in ways.first),
-            tuple(position for ways in found for position in ways.last),
+            any(ways.empty for ways in options),
+            tuple(position for ways in options for position in ways.first),
+            tuple(position for ways in options for position in ways.last),
         )
 
     def _in_turn(self, parts: Iterable[_Ways]) -> _Ways:
@@ -91,7 +90,7 @@ class _Automaton:
             self.follow[position] += after
 
     def _repeated(self, node: Repeated) -> _Ways:
-        """x{2,4} as xx(x(x)?)?, and x{2,} as xx+."""
+        """Expands a counted repetition: x{2,} becomes xx+. Optional rounds nest, as in xx(x(x)?)? for x{2,4}."""
         if node.most != 1 and (_captures_inside(node.part) or self._may_be_empty(node.part)):
             raise Untranslated
         if node.most is None:
@@ -103,7 +102,7 @@ class _Automaton:
         return self._in_turn([*(self.ways(node.part) for _ in range(node.least)), rest])
 
     def _again(self, node: Repeated) -> _Ways:
-        """x*, or x+."""
+        """Adds the positions of x* or x+."""
         ways = self.ways(node.part)
         self._join(ways.last, ways.first)
         return _Ways(node.least == 0, ways.first, ways.last)
@@ -114,7 +113,7 @@ class _Automaton:
 
 
 def _captures_inside(part: Part) -> bool:
-    """Is there a group in what is repeated, other than the whole of it? It may be of an earlier round, to Java."""
+    """True if the repeated part contains a group other than itself, which Java may keep from an earlier round."""
     if isinstance(part, Repeated):
         return _captures(part.part)
     return isinstance(part, Group) and any(map(_captures, chain.from_iterable(part.options)))

@@ -1,10 +1,10 @@
-r"""Which regular expressions Java could run for ever, or recurse in until its stack ends.
+r"""Finds regular expressions on which Java could take exponential time or overflow its stack.
 
-Java recurses once for every round of a group that it may have to leave in another way, so that a long enough text ends
-the stack of any size; and where a group can match the same text in several ways, it tries them all. A round that gives
-nothing back (`*+`, possessive) does neither, nor does a class of characters.
+Java recurses once for every round of a group that it may have to match differently, so a long text overflows a stack of
+any size. If a group can match the same text in several ways, Java tries them all. A possessive repetition (`*+`) does
+neither, nor does a character class.
 
-What remains is a power of the text's length: `.*a.*b` may look at every pair of positions of a text.
+The remaining cost is polynomial in the text's length: `.*a.*b` may look at every pair of positions of a text.
 
 Source: OpenJDK 17 and 21, java.util.regex.Pattern (Loop, GroupCurly, CharPropertyGreedy).
 """
@@ -18,16 +18,16 @@ from math import prod
 from view_algebra.language.regexes import one_way
 
 _ROUNDS = 1_000
-"""Rounds of a group up to which Java may recurse: they take a twentieth of a thread's stack."""
+"""Most rounds of a group in which Java may recurse: they take a twentieth of a thread's stack."""
 _WAYS = 1_000_000
-"""Ways through the rounds of a group that may be tried at one position of a text."""
+"""Most paths through the rounds of a group that may be tried at one position of a text."""
 _LONG = 1_000
-"""Rounds that stand for any number of them, where ways are counted."""
+"""Rounds that represent any number of them when paths are counted."""
 
 
 @dataclass(frozen=True)
 class _Letter:
-    """One character, or a position between two. Is it in one unit of UTF-16, whatever it is?"""
+    """One character, or a position between two; the flag is True if every such character is one unit of UTF-16."""
 
     plain: bool
 
@@ -46,7 +46,7 @@ class _Repeated:
 class _Group:
     options: tuple[tuple[_Part, ...], ...]
     atomic: bool
-    """Does it give nothing back once it is left?"""
+    """True if it never backtracks after it has matched."""
 
 
 _Part = _Letter | _Repeated | _Group
@@ -54,14 +54,14 @@ _Part = _Letter | _Repeated | _Group
 
 @dataclass(frozen=True)
 class Endless:
-    """A repetition that is refused, and what to write in its place."""
+    """A refused repetition, and its replacement."""
 
     text: str
     instead: str
 
 
 def endless(java: str) -> Endless | None:
-    r"""The first repetition in a regular expression that some text makes endless; None where there is none.
+    r"""The first repetition that some text makes endless; None if there is none.
 
     >>> endless(r"^(a|b)*$")
     Endless(text='(a|b)*', instead='[ab]*')
@@ -74,7 +74,7 @@ def endless(java: str) -> Endless | None:
 
 
 def _of_options(options: tuple[tuple[_Part, ...], ...]) -> Endless | None:
-    return next((found for parts in options for part in parts if (found := _of_part(part))), None)
+    return next((first for parts in options for part in parts if (first := _of_part(part))), None)
 
 
 def _of_part(part: _Part) -> Endless | None:
@@ -87,7 +87,7 @@ def _of_part(part: _Part) -> Endless | None:
 
 
 def _ends(repeated: _Repeated) -> bool:
-    """Does Java go through all rounds in a loop, or recurse and try ways within bounds?"""
+    """True if Java runs all rounds in a loop, or recurses and backtracks within bounds."""
     if repeated.possessive or repeated.most in (0, 1) or isinstance(repeated.part, _Letter):
         return True
     if repeated.most is None:
@@ -96,7 +96,7 @@ def _ends(repeated: _Repeated) -> bool:
 
 
 def _is_plain(part: _Part) -> bool:
-    """Is it of one width, with one way through it?"""
+    """True if it has one width and one path."""
     match part:
         case _Letter():
             return part.plain
@@ -106,7 +106,7 @@ def _is_plain(part: _Part) -> bool:
 
 
 def _rounds(part: _Part) -> int:
-    """How deep Java recurses in it, about: a character is no round."""
+    """Java's approximate depth of recursion in a part; a character does not count."""
     match part:
         case _Group():
             return max((sum(map(_rounds, parts)) for parts in part.options), default=0)
@@ -116,7 +116,7 @@ def _rounds(part: _Part) -> int:
 
 
 def _ways(part: _Part) -> int:
-    """In how many ways it may match, about and at most."""
+    """An approximate upper bound of the paths through a part."""
     match part:
         case _Group():
             return 1 if part.atomic else sum(prod(map(_ways, parts)) for parts in part.options)
@@ -129,43 +129,43 @@ def _ways(part: _Part) -> int:
 
 
 def _instead(repeated: _Repeated) -> str:
-    """The same with a class of characters, or giving nothing back."""
+    """The repetition with a character class, or made possessive."""
     bare = repeated.text.removesuffix(repeated.sign)
     if letters := _ONE_OF.fullmatch(bare):
-        return f"[{''.join(each.strip('[]') for each in letters[1].split('|'))}]{repeated.sign}"
+        return f"[{''.join(letter.strip('[]') for letter in letters[1].split('|'))}]{repeated.sign}"
     return bare + repeated.sign.rstrip("?") + "+"
 
 
 _OPTION = r"(?:[\w ,;:/@#%&=~<>\"'!-]|\\[dws.tnrf\\|(){}*+?$^-]|\[[^\]\[^\\&][^\]\[\\&|]*\])"
 _ONE_OF = re.compile(rf"\((?:\?:)?({_OPTION}(?:\|{_OPTION})*)\)")
-"""A group of options, each of which is one character, or a class of them."""
+"""A group of options that are all one character or a character class."""
 
 _OPENS = re.compile(r"\((?:\?(?:<?[=!]|>|<[a-zA-Z][a-zA-Z0-9]*>|[a-zA-Z-]*:))?")
 _SWITCH = re.compile(r"\(\?[a-zA-Z-]+\)")
 _COUNT = re.compile(r"(?:\{(\d+)(,(\d*))?\}|([*+?]))([?+]?)", re.ASCII)
 _OFTEN: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _WIDE = frozenset(r".") | {rf"\{sign}" for sign in "DSWHVNPRXX"}
-"""Signs for characters that UTF-16 has in one unit, or in two."""
+"""Signs whose characters take one or two units of UTF-16."""
 
 
 class _Reader:
-    """Reads the structure of an expression that Java and Python take; what stands between its signs is left alone."""
+    """Reads the structure of an expression that Java and Python accept, and ignores everything else in it."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
 
     def options(self) -> tuple[tuple[_Part, ...], ...]:
-        """What stands between | up to the end of a group."""
-        found: list[tuple[_Part, ...]] = []
+        """Reads the options between | up to the end of a group."""
+        options: list[tuple[_Part, ...]] = []
         parts: list[_Part] = []
         while self.at < len(self.text) and self.text[self.at] != ")":
             if self.text[self.at] == "|":
                 self.at += 1
-                found, parts = [*found, tuple(parts)], []
+                options, parts = [*options, tuple(parts)], []
             else:
                 start = self.at
                 parts.append(self._repeated(self._part(), start))
-        return (*found, tuple(parts))
+        return (*options, tuple(parts))
 
     def _part(self) -> _Part:
         if switch := _SWITCH.match(self.text, self.at):
@@ -183,7 +183,7 @@ class _Reader:
         return _Letter(plain=sign not in _WIDE and max(sign) < "\U00010000")
 
     def _class(self) -> _Letter:
-        """A class; one in it, which Java reads, ends it as Python does."""
+        """Reads a class; a nested class, which only Java knows, ends it as in Python."""
         start = self.at
         self.at += 2 if self.text.startswith("[^", self.at) else 1
         self.at += self.text.startswith("]", self.at)

@@ -1,4 +1,4 @@
-"""Blocks made of blocks: under other names, one after the other, and over the rows of others."""
+"""Builds blocks from blocks: renamed, concatenated, or over the rows of others."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from view_algebra.language.walks import has_windows, rewrite, rewritten
 
 
 def renamed(query: Query, names: Sequence[str]) -> Query:
-    """The rows of a query, its columns under other names."""
+    """The rows of a query, with its columns renamed."""
     if isinstance(query, Select):
         outputs = tuple(replace(o, name=name) for o, name in zip(query.outputs, names, strict=True))
-        return replace(query, outputs=outputs, syntax=None)  # which would give other names
+        return replace(query, outputs=outputs, syntax=None)  # the syntax has the old names
     to = {old: new for (old, _), new in zip(query.columns, names, strict=True)}
 
     def change(part: Expr) -> Expr | None:
@@ -26,7 +26,7 @@ def renamed(query: Query, names: Sequence[str]) -> Query:
 
 
 def union_all(queries: Sequence[Query]) -> Query:
-    """The rows of several queries of the same columns, one after the other."""
+    """The concatenated rows of several queries with the same columns."""
     union = queries[0]
     for query in queries[1:]:
         union = Combined("UNION ALL", union, query, union.columns)
@@ -36,7 +36,7 @@ def union_all(queries: Sequence[Query]) -> Query:
 def over_branches(
     block: Select, branches: Sequence[Query], alias: str, keys: Mapping[Expr, str], read: Callable[[Expr], Expr | None]
 ) -> Select:
-    """A block over the rows of several others: `keys` are its keys among their columns, `read` is what it reads."""
+    """A block over the rows of several others; `keys`: its keys in their columns; `read`: rewrites its expressions."""
     below = Nested(union_all(branches), alias, block.place)
     plain = replace(block, relation=below, where=None, group=None, keeping=PLAINLY)
     group = tuple(Field(alias, (name,), key.type, place=key.place) for key, name in keys.items())

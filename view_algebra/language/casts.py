@@ -1,6 +1,6 @@
-"""Casts: which Spark takes, and how Postgres makes them.
+"""Casts that Spark accepts, with their templates in Postgres.
 
-In Postgres they mean what Spark's mean with ANSI mode off: overflow wraps or is NULL, nothing raises.
+The templates have the meaning of Spark's casts with ANSI mode off: overflow wraps or is NULL, and nothing raises.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _LIMITED: dict[str, tuple[Collection[str], Collection[str] | None, str]] = {
     "TIMESTAMP_NTZ": (_TIMES, _TIMES, "Cast to TIMESTAMP first."),
     "DATE": (_TIMES, None, "Write date_add(DATE '1970-01-01', days)."),
 }
-"""Types that not every type can be cast to, or from: from which, to which (None: to any), and what to write else."""
+"""Types with limited casts: the types to cast from, the types to cast to (None: any), and the way out."""
 
 
 def instead_of(from_: Type, to: Type) -> str | None:
-    """What to write instead of a cast that Spark refuses whatever the value is; None where it takes it.
+    """The way out for a cast that Spark always refuses; None if it accepts it.
 
     >>> from view_algebra.language.types import BIGINT, BINARY
     >>> instead_of(BIGINT, BINARY), instead_of(BINARY, BIGINT)
@@ -29,9 +29,7 @@ def instead_of(from_: Type, to: Type) -> str | None:
     """
     if to.name == "STRING":
         return None
-    if (
-        from_.name == "BOOLEAN" and to.name == "DECIMAL" and to.precision == to.scale
-    ):  # at which Spark's optimizer fails
+    if from_.name == "BOOLEAN" and to.name == "DECIMAL" and to.precision == to.scale:  # Spark's optimizer fails at it
         return "Cast to INT, which is 1 or 0."
     for name, (from_these, to_these, instead) in _LIMITED.items():
         if from_.name == name == "BINARY" and to.name != name:
@@ -43,7 +41,7 @@ def instead_of(from_: Type, to: Type) -> str | None:
 
 
 def tries(from_: Type, to: Type) -> bool:
-    """Is TRY_CAST, which is NULL where ANSI mode would raise, another than CAST, which wraps, or cuts a fraction off?
+    """True if TRY_CAST, which is NULL where ANSI mode would raise, may differ from CAST, which wraps or truncates.
 
     >>> from view_algebra.language.types import BIGINT, INT, STRING
     >>> tries(STRING, INT), tries(BIGINT, INT), tries(INT, BIGINT), tries(BIGINT, STRING)
@@ -58,7 +56,7 @@ def tries(from_: Type, to: Type) -> bool:
 
 
 def is_untried(from_: Type, to: Type) -> bool:
-    """Does Spark refuse TRY_CAST, though it takes CAST?
+    """True if Spark refuses TRY_CAST although it accepts CAST.
 
     >>> from view_algebra.language.types import BIGINT, DATE
     >>> is_untried(DATE, BIGINT), is_untried(BIGINT, DATE)
@@ -69,7 +67,7 @@ def is_untried(from_: Type, to: Type) -> bool:
 
 
 def tried_in_postgres(from_: Type, to: Type) -> str | None:
-    """The template of such a TRY_CAST, None where Postgres has none that agrees."""
+    """The template of a TRY_CAST; None if Postgres has none that agrees."""
     exact = from_.integral or from_.name == "DECIMAL"
     return f"spark.within(trunc({{0}}::numeric), {2 ** BITS[to.name]}::numeric)::{to.postgres}" if exact else None
 
@@ -102,14 +100,14 @@ _CASTS: dict[tuple[str, str], str] = {
     ("TIMESTAMP", "BIGINT"): "floor(extract(epoch FROM {0}))::bigint",
     ("TIMESTAMP", "DOUBLE"): "extract(epoch FROM {0})::double precision",
 }
-"""By the types from and to. What is missing here is refused above the aggregation."""
+"""Templates by source and target type. A missing cast is refused above the aggregation."""
 
 PLAIN_TEXT = 6
-"""Digits after the point up to which Spark writes a decimal without an exponent."""
+"""Most digits after the point of a decimal that Spark writes without an exponent."""
 
 
 def cast_in_postgres(from_: Type, to: Type) -> str | None:
-    """The template of a cast, None where Postgres has none that agrees."""
+    """The template of a cast; None if Postgres has none that agrees."""
     if from_ == to:
         return "{0}"
     if from_.name == "VOID":

@@ -1,7 +1,7 @@
-"""The clock: `now()` and its like are the moment at which a view is read, which no record decides.
+"""The clock: `now()` and similar functions are the moment at which a view is read, which no record decides.
 
-They stand in what Postgres computes when a view is read. There it is the time of the reader's transaction; dates and
-wall clocks are those of UTC, as in Spark's session.
+Postgres computes them when a view is read, as the time of the reader's transaction. Dates and local times are in UTC,
+as in Spark's session.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ CLOCK: dict[str, Type] = {
     "current_date": DATE,
     "curdate": DATE,
 }
-"""Functions that tell the time, each with its type."""
+"""Functions that return the current time, with their types."""
 
 NOW_IN_SPARK = "system.session.lamina_now"
 """A variable of Spark's session: the time of the snapshot that the oracle is compared with."""
 
 
 def told(name: str, place: Place) -> Expr:
-    """What a function of the clock gives."""
+    """The expression of a function of the clock."""
     return cast(Call(NOW, (), TIMESTAMP, place=place), CLOCK[name.lower()])
 
 
 def in_spark(name: str) -> str:
-    """The same in the SELECT that Spark runs."""
+    """The function in the SELECT that Spark runs."""
     kind = CLOCK[name.lower()]
     return NOW_IN_SPARK if kind == TIMESTAMP else f"CAST({NOW_IN_SPARK} AS {kind.spark})"

@@ -1,4 +1,4 @@
-"""How a source's JSON writes times, decimals and bytes, as far as its declaration says: JSON has types for none."""
+"""Declared encodings of times, decimals and bytes in a source's JSON, which has no types for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEMANTIC = {
     "io.debezium.time.NanoTimestamp": UNITS["ns"],
     **dict.fromkeys(DAYS, DAY),
 }
-"""Microseconds for which 1 stands, by the names of the schemas of Debezium and Kafka Connect; `DAYS` are dates."""
+"""Microseconds of a unit, by the schema names of Debezium and Kafka Connect; `DAYS` are dates."""
 
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 """The name of the schema of a decimal, whose bytes are its unscaled number."""
@@ -39,28 +39,27 @@ DECIMAL_MODES = ("precise", "string", "double")
 """Values of Debezium's `decimal.handling.mode`: base64 of the unscaled number, a text, a number."""
 
 SCHEMAS = ("true", "false")
-"""Values of `schemas.enable` of Kafka Connect's JSON converter: is a record beside its schema?"""
+"""Values of `schemas.enable` of Kafka Connect's JSON converter; true if a record is next to its schema."""
 
 FRAMES = ("registry",)
-"""What may stand before the JSON of a value: the five bytes with the id that a schema registry has for its schema."""
+"""Frames before the JSON of a value: five bytes with the schema's id in a registry."""
 
 BINARY_MODES = ("bytes", "base64", "base64-url-safe", "hex")
 """Values of Debezium's `binary.handling.mode`; `bytes` are base64 in JSON."""
 
 PLACEHOLDER = "__debezium_unavailable_value"
-"""Debezium's default for `unavailable.value.placeholder`: a long value that a change left as it was."""
+"""Debezium's default for `unavailable.value.placeholder`, which replaces a long value that a change left unchanged."""
 
 
 @dataclass(frozen=True)
 class Encodings:
-    """How the JSON of a source writes what JSON has no type for. None: the declaration does not say.
+    """The encodings of a source's values for which JSON has no type. None: the declaration does not say.
 
-    changes: a record is a change event of Debezium, whose schema, if it has one, goes before what is said here.
+    changes: a record is a Debezium change event, whose schema, if it has one, takes precedence.
     envelope: its columns are those of the envelope (`op`, `after`, …), not of the row.
-    epoch: the unit of numbers. times, decimals, binaries: the modes of the connector. placeholder: what a table's
-    records have for a value that a change left as it was. schemas: a record may be the `payload` beside its `schema`,
-    as Kafka Connect writes it by default; the schema goes before what is said here. framed: before each value stands
-    the frame of a schema registry.
+    epoch: the unit of numbers. times, decimals, binaries: the connector's modes. placeholder: the text in place of a
+    value that a change left unchanged. schemas: a record may be the `payload` next to its `schema`, Kafka Connect's
+    default; the schema takes precedence. framed: each value follows the frame of a schema registry.
     """
 
     changes: bool = False
@@ -89,13 +88,13 @@ class Encodings:
         return self.epoch or TIME_MODES.get(self.times or "adaptive")
 
     def microseconds(self, kind: Type) -> str | None:
-        """Microseconds for which 1 stands in a column of this type; None if nothing says so."""
+        """Microseconds of a unit in a column of this type; None if it is not declared."""
         if kind.name == "DATE" and self.of_connector:
             return DAY
         return UNITS[self.unit] if self.unit else None
 
     def decodes(self, kind: Type) -> bool:
-        """True if values of this scalar type are read as JSON first, and then made what they stand for."""
+        """True if values of this scalar type are first read as JSON and then decoded."""
         match kind.name:
             case "DECIMAL":
                 return self.has_schema or self.decimals is not None
@@ -104,9 +103,9 @@ class Encodings:
         return kind.name in CALENDAR and (self.of_connector or self.epoch is not None)
 
     def decodes_in(self, kind: Type) -> bool:
-        """True if it decodes the type, or one inside it."""
+        """True if the type or a type inside it is decoded."""
         inner = (*(field for _, field in kind.fields), kind.key, kind.element)
-        return self.decodes(kind) or any(self.decodes_in(each) for each in inner if each is not None)
+        return self.decodes(kind) or any(self.decodes_in(part) for part in inner if part is not None)
 
 
 PLAIN = Encodings()
@@ -114,7 +113,7 @@ PLAIN = Encodings()
 
 
 def as_json(kind: Type) -> Type:
-    """The type as which a value is read that is decoded afterwards.
+    """The type that a value is read as before it is decoded.
 
     >>> from view_algebra.language.types import DATE
     >>> as_json(DATE).spark

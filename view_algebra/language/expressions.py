@@ -1,6 +1,6 @@
-"""Typed expressions and queries: what the author's SQL is once every name is found and every type is known.
+"""Typed expressions and queries: the author's SQL with every name resolved and every type known.
 
-Two expressions are equal when they mean the same over the same columns; where they stand in the file does not count.
+Two expressions are equal if they mean the same over the same columns; their places in the file do not matter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Place = Span | None
 
 @dataclass(frozen=True)
 class Constant:
-    """A literal; `value` is its text, None is NULL. `suffixed`: does the author say its type, as in `2L`?"""
+    """A literal; `value` is its text, None is NULL. `suffixed`: the author states its type, as in `2L`."""
 
     value: str | None
     type: Type
@@ -32,8 +32,8 @@ class Constant:
 class Field:
     """A column of a relation in FROM, or a field inside a nested column of it.
 
-    bound: the greatest absolute value it can take, where known; a count of records stays far below 2^63.
-    outer: is it a column of the block around the subquery that it stands in? of: the type that has it as a field.
+    bound: the greatest absolute value that it can take, if known; a count of records stays far below 2^63.
+    outer: it is a column of the block that encloses its subquery. of: the type that has it as a field.
     """
 
     relation: str
@@ -47,9 +47,9 @@ class Field:
 
 @dataclass(frozen=True)
 class Call:
-    """A scalar function or operator over typed arguments; `cast` has its target as type.
+    """A scalar function or operator over typed arguments; the type of a `cast` is its target.
 
-    implicit: Spark inserts this cast itself, so that the Spark text need not show it.
+    implicit: Spark inserts this cast itself, so the Spark text does not need it.
     """
 
     function: str
@@ -83,7 +83,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Order:
-    """A key of ORDER BY, its default spelled out; `tie`: it breaks the ties that its author's keys leave."""
+    """A key of ORDER BY, with its default spelled out; `tie`: it breaks the ties of the author's keys."""
 
     expression: Expr
     descending: bool
@@ -93,7 +93,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Windowed:
-    """A function over a window of rows; `ignore_nulls`: as IGNORE NULLS says."""
+    """A function over a window of rows; `ignore_nulls`: it has IGNORE NULLS."""
 
     function: str
     arguments: tuple[Expr, ...]
@@ -109,7 +109,7 @@ class Windowed:
 class Subquery:
     """A query used as a value, or in EXISTS or IN.
 
-    correlated: does it name columns of the block around it? To that block they are parts of the expression.
+    correlated: it names columns of the enclosing block, which are parts of the expression to that block.
     """
 
     kind: Choice["scalar", "exists", "in"]
@@ -122,9 +122,9 @@ class Subquery:
 
 @dataclass(frozen=True)
 class OverValues:
-    """An aggregate over the values of a group that are kept one by one; `times` says how often each came.
+    """An aggregate over the values of a group that cells keep one by one; `times`: the count of each value.
 
-    order: what they are put in order by, where that is not the value itself. literals: the further arguments.
+    order: their sort keys, if these are not the value itself. literals: the further arguments.
     """
 
     function: str
@@ -138,7 +138,7 @@ class OverValues:
 
 @dataclass(frozen=True)
 class Merged:
-    """The partials of several cells as one, of the columns that they are merged by and, last, their own."""
+    """The merge of several cells' partials, over the columns that they merge by and, last, their own."""
 
     merge: Merge
     columns: tuple[Expr, ...]
@@ -161,7 +161,7 @@ Expr = Constant | Field | Call | Case | Aggregate | Windowed | Subquery | OverVa
 
 @dataclass(frozen=True)
 class Output:
-    """A column that a query gives."""
+    """A column in the result of a query."""
 
     name: str
     expression: Expr
@@ -171,8 +171,8 @@ class Output:
 class Generator:
     """LATERAL VIEW [OUTER] explode(…): a row for each element of an array or entry of a map.
 
-    columns: what it gives: the position, if `positions`, then the element, or key and value.
-    fields: does it give the fields of its elements, as inline() does?
+    columns: the position, if `positions`, then the element, or key and value.
+    fields: the columns are the fields of its elements, as in inline().
     """
 
     argument: Expr
@@ -186,9 +186,9 @@ class Generator:
 
 @dataclass(frozen=True)
 class Retained:
-    """Of which records cells are kept, where a view retains: of those whose `time` is not before a certain time.
+    """The retention of a stream in a view that retains: records whose `time` is not before a certain time keep cells.
 
-    longer: for how many microseconds they are kept beyond that.
+    longer: the microseconds for which they are kept beyond that.
     """
 
     time: Expr
@@ -197,7 +197,7 @@ class Retained:
 
 @dataclass(frozen=True)
 class Stream:
-    """The records of a source, each as often as the generators say; `retained`: None where cells of all are kept."""
+    """The records of a source, repeated by the generators; `retained`: None if all of them keep cells."""
 
     source: str
     alias: str
@@ -218,7 +218,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Constants:
-    """VALUES: rows of as many values as there are columns, each of its column's type."""
+    """VALUES: rows with a value for each column, of the column's type."""
 
     rows: tuple[tuple[Expr, ...], ...]
     alias: str
@@ -228,7 +228,7 @@ class Constants:
 
 @dataclass(frozen=True)
 class Nested:
-    """A subquery or a CTE in FROM. `lateral`: it may name columns of what stands before it."""
+    """A subquery or a CTE in FROM. `lateral`: it may name columns of earlier relations."""
 
     query: Query
     alias: str
@@ -238,7 +238,7 @@ class Nested:
 
 @dataclass(frozen=True)
 class Cells:
-    """A table of cells, in the place of the block whose cells it holds. `one`: it gives one row even when empty."""
+    """A cell table, in place of the block whose cells it holds. `one`: it has one row even when empty."""
 
     table: int
     alias: str
@@ -249,7 +249,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Exploded:
-    """The rows of a relation, each as often as the generators say."""
+    """The rows of a relation, repeated by the generators."""
 
     relation: Relation
     generators: tuple[Generator, ...]
@@ -258,7 +258,7 @@ class Exploded:
 
 @dataclass(frozen=True)
 class Joined:
-    """Two relations joined; `kind` as SQL writes it."""
+    """Two joined relations; `kind` is SQL's word for the join."""
 
     left: Relation
     right: Relation
@@ -269,9 +269,9 @@ class Joined:
 
 @dataclass(frozen=True)
 class Hopped:
-    """Panes, each once for every window that it lies in; `pane` is the column of their start.
+    """Panes, once for every window that contains them; `pane` is the column of their start.
 
-    words: the columns that say in which panes of a block a group was seen, where the cells are of blocks.
+    words: for cells of blocks, the columns with bits for the panes in which a group has records.
     """
 
     panes: Cells
@@ -283,7 +283,7 @@ class Hopped:
 
 @dataclass(frozen=True)
 class Sessions:
-    """Panes with the start of the session that each is in.
+    """Panes with the start of their session.
 
     within: the columns of the group. first, last: the columns with the times of a pane's first record and of its last,
     or of the end that this sets; `gap`: µs from `last` to the end.
@@ -304,9 +304,9 @@ Relation = Named | Exploded | Joined | Hopped | Sessions
 
 @dataclass(frozen=True)
 class Beside:
-    """What the cells of a block over a source are joined with when they are read, before they are merged to its groups.
+    """The join of a block's cells when they are read, before they are merged to its groups.
 
-    relation: the join, with the source in its place. where: the condition on what is joined.
+    relation: the join, including the source. where: the condition on the joined rows.
     """
 
     relation: Relation
@@ -315,11 +315,11 @@ class Beside:
 
 @dataclass(frozen=True)
 class Keeping:
-    """How cells of a block over a source are kept, beside what it groups by; the split decides it.
+    """The split's decisions about the cells of a block over a source, besides its GROUP BY.
 
-    finest: the keys of its cells, where they are finer than its groups. sessions_of: of a block by sessions, what these
-    are sessions of, where it groups by more. sub_keys: of finer groups, the keys that tell those of one group apart.
-    undecided: the conditions of its WHERE that a record alone does not decide. beside: what it joins.
+    finest: the keys of its cells, if they are finer than its groups. sessions_of: the keys that have separate sessions,
+    if the block groups by more keys. sub_keys: the keys that distinguish finer groups within a group.
+    undecided: the conditions of its WHERE that a record alone does not decide. beside: its join.
     """
 
     finest: tuple[Expr, ...] | None = None
@@ -330,16 +330,16 @@ class Keeping:
 
 
 PLAINLY = Keeping()
-"""A cell per group."""
+"""The default: a cell per group."""
 
 
 @dataclass(frozen=True)
 class Select:
     """One SELECT block. `group` is None where nothing is grouped, () for one group of everything.
 
-    relation: what FROM reads; None where there is no FROM, which gives one row.
-    keeping: how cells of it are kept, where it is a block over a source.
-    syntax: what it was read from.
+    relation: the FROM; None without one, which makes one row.
+    keeping: the decisions about its cells, if it is a block over a source.
+    syntax: the syntax tree that it was read from.
     """
 
     outputs: tuple[Output, ...]
@@ -358,7 +358,7 @@ class Select:
 
     @property
     def columns(self) -> tuple[tuple[str, Type], ...]:
-        """Names and types of what it gives."""
+        """Names and types of the result's columns."""
         return tuple((o.name, o.expression.type) for o in self.outputs)
 
     @property
@@ -395,7 +395,7 @@ ONE = Constant("1", BIGINT)
 
 
 NOW = "now"
-"""The call of a function that tells the time, which is that of the reader's transaction."""
+"""The call for the current time, which is the time of the reader's transaction."""
 
 
 def conjuncts(condition: Expr | None) -> Iterator[Expr]:

@@ -1,4 +1,4 @@
-"""Fields inside nested values: of a struct, of each struct of a list, the bounds of a window."""
+"""Fields inside nested values: of a struct or of all structs in a list, and the bounds of a window."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from view_algebra.language.types import STRING, Type
 from view_algebra.refusals import Wrong, suggestion
 
 VARIABLE = "->"
-"""What stands for a relation in the variable of a lambda."""
+"""The relation of a lambda's variable."""
 
 
 def member(value: Expr, name: str, place: Place) -> Expr:
-    """A field of a struct, or of each struct of an array, or an end of a window."""
+    """A field of a struct or of all structs in an array, or a bound of a window."""
     fields = dict(value.type.fields)
     if value.type.key == STRING and value.type.element is not None:
         fields = {name: value.type.element}
     exact = next((f for f in fields if f.lower() == name.lower()), None)
     if exact is None and value.type.name == "ARRAY" and value.type.element is not None and value.type.element.fields:
-        each = Field(VARIABLE, ("each 0",), value.type.element, place=place)
-        inner = member(each, name, place)
-        made = Call("lambda", (each, inner), inner.type)
-        return Call("transform", (value, made), Type("ARRAY", element=inner.type), place=place)
+        element = Field(VARIABLE, ("each 0",), value.type.element, place=place)
+        inner = member(element, name, place)
+        function = Call("lambda", (element, inner), inner.type)
+        return Call("transform", (value, function), Type("ARRAY", element=inner.type), place=place)
     if exact is None:
         way_out = suggestion(name, fields)
         if value.type == STRING:

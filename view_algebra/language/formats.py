@@ -1,4 +1,4 @@
-"""What printf() and format_string() may be told: Java raises at a format that its arguments do not fit."""
+"""Checks formats of printf() and format_string(): Java raises at a format that does not fit its arguments."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ _HOW = {
     "e": rf"\+?{_WIDTH}(\.\d{{1,2}})?",
     "%": "",
 }
-"""What may stand between % and the letter of a conversion."""
+"""The characters allowed between % and the letter of a conversion."""
 
 
 def _takes(letter: str, kind: Type) -> bool:
-    """Does Java take a value as Spark hands it over? Of a DECIMAL it does not know what it is."""
+    """True if Java accepts the value that Spark passes; it does not know Spark's DECIMAL."""
     if letter == "s":
         return kind.integral or kind.name in ("STRING", "BOOLEAN", "DOUBLE", "FLOAT", "VOID")
     return kind.integral if letter in "dx" else kind.name in ("DOUBLE", "FLOAT")
 
 
-def refuse_format(name: str, given: Sequence[Expr], place: Place) -> None:
-    """Refuses a format that could raise: no record may stop a stream."""
-    text = given[0].value or "" if isinstance(given[0], Constant) else ""
-    place, values = given[0].place or place, list(given[1:])
-    for found in _CONVERSION.finditer(text):
-        letter = found["letter"]
-        if letter not in _HOW or re.fullmatch(_HOW[letter], found["how"]) is None:
+def refuse_format(name: str, arguments: Sequence[Expr], place: Place) -> None:
+    """Raises `Wrong` for a format that could raise, because no record may stop a stream."""
+    text = arguments[0].value or "" if isinstance(arguments[0], Constant) else ""
+    place, values = arguments[0].place or place, list(arguments[1:])
+    for conversion in _CONVERSION.finditer(text):
+        letter = conversion["letter"]
+        if letter not in _HOW or re.fullmatch(_HOW[letter], conversion["how"]) is None:
             way_out = "There are %s, %d, %x, %f and %e, as in '%05d' and '%.2f', and %% for %."
-            raise Wrong(place, f"{name}() with {found[0]!r}", way_out)
+            raise Wrong(place, f"{name}() with {conversion[0]!r}", way_out)
         if letter == "%":
             continue
         if not values:
             raise Wrong(
-                place, f"{name}() with {found[0]!r} and no value for it", "Give as many values as it has signs."
+                place, f"{name}() with {conversion[0]!r} and no value for it", "Give as many values as it has signs."
             )
         value = values.pop(0)
         if not _takes(letter, value.type):
             wanted = {"s": STRING, "d": "BIGINT", "x": "BIGINT"}.get(letter, "DOUBLE")
             raise Wrong(
-                value.place or place, f"{name}() with {found[0]!r} of {value.type}", f"Write CAST(… AS {wanted})."
+                value.place or place, f"{name}() with {conversion[0]!r} of {value.type}", f"Write CAST(… AS {wanted})."
             )

@@ -1,8 +1,8 @@
 """The scalar functions: one row each, as data.
 
-A row says what a function takes and gives (Spark's rules), and how Postgres says the same above the aggregation. Below
-the aggregation a call runs in Spark under its own name. Where the two engines differ and no translation agrees, the row
-says why; the function then works below only. A name without a row is refused.
+A row has a function's argument and result types (Spark's rules), and its Postgres expression above the aggregation.
+Below the aggregation, a call runs in Spark under its own name. If the engines differ and no translation agrees, the row
+states the reason, and the function only works below. A name without a row is refused.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ KINDS = {
     "path": "a literal path such as `$.a[0].b`",
     "schema": "a literal schema of texts, numbers and booleans",
 }
-"""The kinds of arguments that are no type's name. Literals are checked, since Spark raises at a bad one."""
+"""Kinds of arguments besides the names of types. Literals are checked, because Spark raises at a bad one."""
 
 LONGEST_SEQUENCE = 1_000_000
-"""Elements of a sequence of numbers or times: a longer one is NULL, which neither engine's memory has to hold."""
+"""Most elements of a sequence of numbers or times: a longer one is NULL, to spare both engines' memory."""
 
 Gives = Type | str | Callable[[Sequence[Type], Sequence[str | None]], Type]
 """A fixed type, `first` (the type of the first argument), `common` (of all), or computed from types and literals."""
@@ -93,15 +93,15 @@ Gives = Type | str | Callable[[Sequence[Type], Sequence[str | None]], Type]
 class Function:
     """One overload of a function.
 
-    takes: a kind per argument, of KINDS or a type's name in small letters. A last kind ending in `*` repeats, from zero
-        times; ending in `?` may be missing.
+    takes: a kind per argument, from KINDS or a type's name in lower case. A last kind that ends in `*` repeats any
+        number of times; one that ends in `?` may be missing.
     above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments, `{inside}` for them
         as parts of a nested value, `{element}` for the type of the first one's elements. None: below the aggregation
         only.
-    why: for the author, why it works below only.
+    why: the reason, for the author, that it only works below.
     below: Spark's expression where calling the function itself could raise: no value may stop a stream, or end the
         SELECT that `lamina check` runs.
-    above_only: does it work above only, since a record could ask for too much?
+    above_only: it only works above, because a record could ask for too much.
     """
 
     name: str
@@ -114,13 +114,13 @@ class Function:
 
 
 def _whole(types: Sequence[Type], _: Sequence[str | None]) -> Type:
-    """Floor and ceil: a whole number of as many digits."""
+    """The type of floor and ceil: a whole number with as many digits."""
     kind = types[0]
     return adjusted(kind.precision - kind.scale + (1 if kind.scale else 0), 0) if kind.name == "DECIMAL" else BIGINT
 
 
 def _rounded(types: Sequence[Type], literals: Sequence[str | None]) -> Type:
-    """round(x, d): Spark keeps one more whole digit, since 9.9 rounds to 10."""
+    """The type of round(x, d): Spark adds a whole digit, because 9.9 rounds to 10."""
     kind = types[0]
     if kind.name != "DECIMAL":
         return kind
@@ -167,7 +167,7 @@ _STEPS_OF_SECONDS = (
 
 
 _AT_A_PATH = r"CASE WHEN NOT {1} RLIKE '\\[0*[1-9][0-9]{{18}}' THEN get_json_object({0}, {1}) END"
-"""Spark raises where a path has a larger number of an element than a list has elements."""
+"""get_json_object() without the paths at which Spark raises: those with too large an index."""
 
 
 def _f(
@@ -185,18 +185,18 @@ def _f(
 
 
 def _since_1970(name: str, per_second: int) -> str:
-    """A time of a number of units since 1970, in Spark: NULL outside the years 1 to 9999, or an infinity."""
+    """Spark SQL of the time of a number since 1970; NULL outside of the years 1 to 9999, except for infinities."""
     first, end = -62_135_596_800 * per_second, 253_402_300_800 * per_second
     infinities = _infinities(per_second, "L", "TIMESTAMP '0000-12-31 00:00:00'", "TIMESTAMP '10000-01-01 00:00:00'")
     return f"CASE WHEN {{0}} BETWEEN {first}L AND {end - 1}L THEN {name}({{0}}){infinities} END"
 
 
 _ENDLESS_MICROS = {"before": 9223372036832400000, "after": 9223372036825200000}
-"""What Debezium writes of Postgres' infinite timestamps: microseconds, the first ones negative."""
+"""Debezium's microseconds for Postgres' infinite timestamps; the first is negated."""
 
 
 def _infinities(per_second: int, suffix: str, before: str, after: str) -> str:
-    """The branches for the two infinities: the number of microseconds, and the same in another unit."""
+    """The branches for the two infinities, as a number of microseconds or in another unit."""
     written = {
         side: ", ".join(
             f"{'-' if side == 'before' else ''}{number}{suffix}" for number in sorted({n, n * per_second // 10**6})
@@ -207,19 +207,19 @@ def _infinities(per_second: int, suffix: str, before: str, after: str) -> str:
 
 
 def _sequence(takes: str, of: Type) -> Function:
-    """sequence() of numbers that a record may decide."""
+    """The row of sequence() for bounds that a record may decide."""
     arguments, below = ("{0}, {1}, {2}", _STEPS) if takes.endswith("nonzero") else ("{0}, {1}", _NUMBERS)
     return _f("sequence", takes, _array_of(of), f"spark.sequence({arguments})", below=below, above_only=True)
 
 
 def _of_lists(name: str, others: str, gives: Gives, above: str) -> list[Function]:
-    """A function of lists, which Postgres has where equal values have equal JSON; maps are not equal in Spark."""
+    """The rows of a function of lists, for values that are equal if their JSON is; Spark's maps are never equal."""
     kind = "array" if name in ("array_append", "array_prepend", "array_compact") else "comparable"
     return [_f(name, f"plain {others}", gives, above), _f(name, f"{kind} {others}", gives, why=_NESTED)]
 
 
 def _sorting(kind: str, upwards: str) -> list[Function]:
-    """What takes a list in order, by a function that puts NULL at its end, or at its beginning."""
+    """The rows of a function that sorts a list, with NULLs at its end or beginning."""
     nulls_first = f"{upwards}({{0}}, nulls_first => true)"
     return [
         _f("array_max", kind, _element, f"({nulls_first} ->> -1)::{{element}}"),
@@ -236,7 +236,7 @@ def _sorting(kind: str, upwards: str) -> list[Function]:
 
 
 def _time_field(name: str, expression: str) -> list[Function]:
-    """A field of a time, in UTC, of each of the three types of time."""
+    """The rows of a field of a time, in UTC, for the three types of time."""
     return [
         _f(name, "date", INT, expression.replace("@", "{0}::timestamp")),
         _f(name, "timestamp_ntz", INT, expression.replace("@", "{0}")),
@@ -245,7 +245,7 @@ def _time_field(name: str, expression: str) -> list[Function]:
 
 
 def _rounding(name: str, of_decimals: str, of_doubles: str) -> list[Function]:
-    """Rounding to places after the point, or before it where they are negative, by Postgres' functions for them."""
+    """The rows of rounding to places after the point, or before it if negative, by Postgres' functions."""
     return [
         _f(name, "integral natural?", "first", "{0}"),
         _f(name, "int whole", INT, f"spark.wrap_int({of_decimals}({{0}}::numeric, {{1}})::bigint)"),
@@ -260,7 +260,7 @@ def _rounding(name: str, of_decimals: str, of_doubles: str) -> list[Function]:
 
 
 def _tried(name: str, operator: str) -> list[Function]:
-    """Arithmetic of whole numbers that is NULL beyond their type."""
+    """The rows of arithmetic on whole numbers that is NULL beyond their type."""
     return [
         _f(
             name,
@@ -273,12 +273,12 @@ def _tried(name: str, operator: str) -> list[Function]:
 
 
 def _below(names: str, takes: str, gives: Gives, why: str = "") -> list[Function]:
-    """Functions that stand below the aggregation only."""
+    """The rows of functions that only work below the aggregation."""
     return [_f(name, takes, gives, why=why) for name in names.split()]
 
 
 def _in_a_zone(name: str) -> list[Function]:
-    """A time moved by a zone; if a record names a zone that does not exist, NULL, where Spark's own raises."""
+    """The rows of a time shifted by a zone; NULL for an unknown zone in a record, at which Spark raises."""
     why = "the engines may know different time zone rules"
     tried = f"try_add({name}({{0}}, {{1}}), INTERVAL 0 SECONDS)"
     return [
@@ -290,7 +290,7 @@ def _in_a_zone(name: str) -> list[Function]:
 _BOTH_TIMES = "{0} AT TIME ZONE 'UTC', {1} AT TIME ZONE 'UTC'"
 _MONTHS_ABOVE = "(extract(year FROM {0}) * 12 + extract(month FROM {0}) - 1)::bigint + {1} BETWEEN 12 AND 119999"
 _MONTHS_BELOW = "year({0}) * 12L + month({0}) - 1 + {1} BETWEEN 12 AND 119999"
-"""Is a date so many months later within the years 1 to 9999?"""
+"""The condition that a date `{1}` months later is within the years 1 to 9999."""
 
 _ENDLESS_ABOVE = ("timestamptz '-infinity'", "timestamptz 'infinity'")
 _MICROS_ABOVE = (
@@ -722,7 +722,7 @@ _TABLE = [*_CONDITIONAL, *_MATH, *_TEXT, *_TIME, *_NESTED_VALUES]
 FUNCTIONS: dict[str, tuple[Function, ...]] = {
     name: tuple(row for row in _TABLE if row.name == name) for name in dict.fromkeys(row.name for row in _TABLE)
 }
-"""Every function by name, its overloads in the order in which they are tried."""
+"""Every function by name, with its overloads in the order of trial."""
 
 _WALL_CLOCK = "changes with the moment at which it runs"
 _CHANCE = "gives another value each time it runs"
@@ -755,7 +755,7 @@ _REFUSED = (
 NON_DETERMINISTIC: dict[str, tuple[str, str]] = {
     name: (why, way_out) for why, way_out, names in _REFUSED for name in words(names)
 }
-"""Functions that cannot be kept true: why, and what to write instead."""
+"""Functions whose value changes over time, with the reason and the way out."""
 
 UNBOUNDED = {
     "levenshtein": (
@@ -763,7 +763,7 @@ UNBOUNDED = {
         "Write levenshtein(a, b, 10), which stops at the bound and is then -1.",
     )
 }
-"""Functions that a literal at their end keeps quick: why, and how to write it."""
+"""Functions that need a literal last argument to stay quick, with the reason and the way out."""
 
 FOREIGN: dict[str, str] = {
     **dict.fromkeys(("arg_max", "argmax", "latest"), "max_by(x, y)"),
@@ -864,7 +864,7 @@ FOREIGN: dict[str, str] = {
     "countif": "count_if(x)",
     "sumif": "sum(x) FILTER (WHERE a)",
 }
-"""What other systems' functions are here."""
+"""Functions of other systems, with their equivalents here."""
 
 COLUMNS: dict[str, str] = {
     "grouping__id": "grouping_id()",
@@ -880,18 +880,18 @@ COLUMNS: dict[str, str] = {
     "map": "map('a', x)",
     **dict.fromkeys(("rownum", "rowid", "_row_number"), "row_number() OVER (ORDER BY ts)"),
 }
-"""What other systems' columns that are no columns of a table are here."""
+"""Pseudo-columns of other systems, with their equivalents here."""
 
 GENERATORS = words("explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple")
-"""Functions that give several rows for one; those with `_outer` give one for none."""
+"""Functions that return several rows for one; those with `_outer` return one row for an empty value."""
 
 
 WINDOWED = words("tumble hop hopping tumbling cumulate session time_bucket")
-"""What other systems' functions in FROM that put records into windows are called."""
+"""Other systems' functions in FROM that put records into windows."""
 
 
 def instead_of_rows(name: str) -> str:
-    """What to write instead of a function that gives rows, where it cannot stand."""
+    """The way out for a function of rows in a place that does not allow it."""
     return f"Write {FOREIGN.get(name.lower(), 'LATERAL VIEW explode(tags) t AS tag')}."
 
 
@@ -916,4 +916,4 @@ OWN_FRAMES = {
     "cume_dist": f"RANGE {_SO_FAR}",
     **dict.fromkeys(("lag", "lead"), ""),
 }
-"""The frames of those that Spark gives no other one; of none where it is empty."""
+"""Window functions that only allow one frame in Spark; an empty text means none."""

@@ -1,6 +1,6 @@
-"""A regular expression of Java's as its parts: letters, edges, groups and repetitions.
+"""Parses Java's regular expressions into letters, edges, groups and repetitions.
 
-What has no translation, as a look-around or a reference to a group, is not read at all.
+An expression with an untranslatable part, such as a look-around or a reference to a group, is not read at all.
 
 Source: docs.oracle.com, java.util.regex.Pattern.
 """
@@ -14,21 +14,21 @@ from functools import cache
 from itertools import chain, pairwise
 
 MOST_TIMES = 255
-"""Times that Postgres repeats at most."""
+"""Most repetitions in Postgres' syntax."""
 
 MOST_POSITIONS = 300
-"""Positions that an expression has at most, its repetitions written out."""
+"""Most positions of an expression with its repetitions written out."""
 
 LAST_POINT = 0x10FFFF
-"""Of Unicode."""
+"""The last code point of Unicode."""
 
 Ranges = tuple[tuple[int, int], ...]
-"""Code points, from and to, in order and apart."""
+"""Ranges of code points (first, last), in order and disjoint."""
 
 
 @dataclass(frozen=True)
 class Letter:
-    """One character of some."""
+    """One character of a set."""
 
     ranges: Ranges
 
@@ -42,7 +42,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A part so many times, at the most any number of times where `most` is None."""
+    """A part repeated from `least` to `most` times; None is without limit."""
 
     part: Part
     least: int
@@ -51,7 +51,7 @@ class Repeated:
 
 @dataclass(frozen=True)
 class Group:
-    """What stands between |, one option after the other; `captures`: may a replacement name it?"""
+    """A group of options between |; `captures`: a replacement may refer to it."""
 
     options: tuple[tuple[Part, ...], ...]
     captures: bool
@@ -61,12 +61,12 @@ Part = Letter | Edge | Repeated | Group
 
 
 class Untranslated(Exception):
-    """The expression has what is not translated."""
+    """The expression has a part without a translation."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A whole expression; `lazy`: does it anywhere repeat as little as it can?"""
+    """A whole expression; `lazy`: it has a lazy repetition."""
 
     whole: Group
     lazy: bool
@@ -74,7 +74,7 @@ class Expression:
 
 @cache
 def read_java(java: str) -> Expression | None:
-    r"""The parts of an expression, None where something in it has no translation.
+    r"""The parts of an expression; None if one of them has no translation.
 
     >>> read_java("a").whole.options, read_java(r"\bword")
     (((Letter(ranges=((97, 97),)),),), None)
@@ -98,20 +98,20 @@ class _Reader:
     text: str
     at: int
     folded: bool
-    """Are small letters and capitals of ASCII alike?"""
+    """True if the case of ASCII letters does not matter."""
     lazy: bool = False
 
     def options(self) -> tuple[tuple[Part, ...], ...]:
-        """What stands between | up to the end of a group."""
-        found: list[tuple[Part, ...]] = []
+        """Reads the options between | up to the end of a group."""
+        options: list[tuple[Part, ...]] = []
         parts: list[Part] = []
         while self.at < len(self.text) and self.text[self.at] != ")":
             if self.text[self.at] == "|":
                 self.at += 1
-                found, parts = [*found, tuple(parts)], []
+                options, parts = [*options, tuple(parts)], []
             else:
                 parts.append(self._repeated(self._part()))
-        return (*found, tuple(parts))
+        return (*options, tuple(parts))
 
     def _sign(self) -> str:
         match = _SIGN.match(self.text, self.at)
@@ -160,11 +160,11 @@ class _Reader:
         return Repeated(part, least, most)
 
     def _class(self) -> Ranges:
-        """Between [ and ]."""
+        """Reads a class between [ and ]."""
         negated = self.text.startswith("^", self.at)
         self.at += negated
-        found: list[tuple[int, int]] = []
-        while not (self.text.startswith("]", self.at) and found):
+        several: list[tuple[int, int]] = []
+        while not (self.text.startswith("]", self.at) and several):
             sign = self._sign()
             if sign[0] in "[]" or self.text.startswith("&&", self.at - 1) or len(sign) > 2:
                 raise Untranslated
@@ -174,11 +174,11 @@ class _Reader:
                 last = self._sign()
                 if named or last in _NAMED or last in "[]" or _letter(last) < _letter(sign):
                     raise Untranslated
-                found += self._folded(_letter(sign), _letter(last))
+                several += self._folded(_letter(sign), _letter(last))
             else:
-                found += named or self._folded(_letter(sign))
+                several += named or self._folded(_letter(sign))
         self.at += 1
-        ranges = all_but(_together(found)) if negated else _together(found)
+        ranges = all_but(_together(several)) if negated else _together(several)
         if not ranges:
             raise Untranslated
         return ranges
@@ -193,7 +193,7 @@ class _Reader:
 
 
 def _letter(sign: str) -> int:
-    """The character that a sign stands for."""
+    """The code point of a sign or of an escape."""
     if len(sign) == 1:
         return ord(sign)
     if sign[0] != "\\" or (sign[1].isalnum() and sign not in _CONTROLS):
@@ -205,18 +205,18 @@ _CONTROLS = {r"\t": "\t", r"\n": "\n", r"\r": "\r", r"\f": "\f"}
 
 
 def _together(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Ranges in order, put together where they touch."""
-    found: list[tuple[int, int]] = []
+    """The ranges in order, with adjacent ones merged."""
+    merged: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
         else:
-            found.append((first, last))
-    return tuple(found)
+            merged.append((first, last))
+    return tuple(merged)
 
 
 def all_but(ranges: Ranges) -> Ranges:
-    """The characters outside of some."""
+    """The characters outside of these ranges."""
     edges = [(-1, -1), *ranges, (LAST_POINT + 1, LAST_POINT + 1)]
     return tuple((a[1] + 1, b[0] - 1) for a, b in pairwise(edges) if a[1] + 1 < b[0])
 
@@ -237,13 +237,13 @@ _NAMED: dict[str, Ranges] = {
 
 START = "^"
 END = r"(?:$|(?=[\r\u0085\u2028\u2029]$|\r\n$)|(?<!\r)(?=\n$))"
-"""Java's $ is before a line's end, too, if nothing follows that."""
+"""Java's $, which also matches before a final line break."""
 
 _EDGES = {"^": START, "$": END}
 
 
 def positions_in(part: Part) -> int:
-    """How many characters stand in an expression, its repetitions written out."""
+    """The number of positions of an expression with its repetitions written out."""
     if isinstance(part, Letter):
         return 1
     if isinstance(part, Repeated):

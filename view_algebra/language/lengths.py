@@ -1,8 +1,8 @@
-"""Lengths of time: `a - b` of two times is an INTERVAL to Spark, and here the number of its microseconds, or days.
+"""Intervals as numbers: `a - b` of two times, an INTERVAL in Spark, becomes a number of microseconds or days.
 
-A query is resolved with lengths as Spark has them. Before it is split, `as_numbers` makes whole numbers of them all:
-what takes two lengths as they are, as `max` or `coalesce`, takes two numbers alike. Only the columns of a view are
-lengths again: Postgres' `interval`, which another view that reads them takes as numbers once more.
+A query is resolved with Spark's intervals. Before it is split, `as_numbers` converts all of them to whole numbers:
+functions that return their arguments, such as `max` or `coalesce`, treat numbers the same way. Only the columns of a
+view become intervals again (Postgres' `interval`), which another view converts to numbers when it reads them.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ MICROSECONDS = {
 LENGTHS = (DURATION, DAYS)
 
 _LENGTH, _NUMBER = "as length", "as number"
-"""Calls, no functions, of which a query has none once its lengths are numbers."""
+"""Internal calls, which `as_numbers` removes."""
 
 COUNTED = "count of interval"
-"""A call, no function: the number that the column of another view is, an interval there."""
+"""Internal call: the number of an interval in another view's column."""
 
 
 def length(number: Expr, kind: Type) -> Expr:
-    """So many microseconds, or days, as a length."""
+    """An interval of `number` microseconds or days."""
     return Call(_LENGTH, (number,), kind, place=number.place)
 
 
 def number(of: Expr, place: Place = None) -> Expr:
-    """The number of days that DAYS are, or of microseconds that another length is."""
+    """The number of days of a DAYS value, or of microseconds of another interval."""
     if isinstance(of, Call) and of.function == _LENGTH:
         return of.arguments[0]
     if not isinstance(of, Constant):
@@ -78,32 +78,34 @@ def number(of: Expr, place: Place = None) -> Expr:
 
 
 def microseconds_of(of: Expr, place: Place = None) -> Expr:
-    """The number of microseconds that a length is."""
-    found = number(of, place)
+    """The number of microseconds of an interval."""
+    count = number(of, place)
     day = Constant(str(MICROSECONDS["day"]), BIGINT)
-    return Call("*", (found, day), BIGINT, place=place) if of.type == DAYS else found
+    return Call("*", (count, day), BIGINT, place=place) if of.type == DAYS else count
 
 
 def in_days_or_microseconds(of: Expr, kind: Type, place: Place = None) -> Expr:
-    """The number that a length is as one of another kind; one as DAYS is a whole number of them."""
+    """The number of an interval in the unit of another kind; whole days for DAYS."""
     if kind != DAYS:
         return microseconds_of(of, place)
-    found = number(of, place)
-    if of.type == DAYS or not isinstance(found, Constant) or found.value is None:
-        return found
-    return replace(found, value=str(int(found.value) // MICROSECONDS["day"]))
+    count = number(of, place)
+    if of.type == DAYS or not isinstance(count, Constant) or count.value is None:
+        return count
+    return replace(count, value=str(int(count.value) // MICROSECONDS["day"]))
 
 
 def beside(lengths: Iterable[Expr], place: Place) -> Type:
-    """The type that Spark gives what is one of several lengths, or their sum: its largest and its smallest unit."""
-    given = [each for each in lengths if is_length(each)]
-    kinds = {each.type for each in given}
-    units = {(each.value or "").split(" ")[-1] for each in given if isinstance(each, Constant)}
+    """Spark's common type of several intervals, with their largest and smallest unit."""
+    intervals = [value for value in lengths if is_length(value)]
+    kinds = {value.type for value in intervals}
+    units = {(value.value or "").split(" ")[-1] for value in intervals if isinstance(value, Constant)}
     if DURATION in kinds:
         return DURATION
     if kinds == {INTERVAL}:
         raise Wrong(
-            place or given[0].place, "a sum of INTERVALs as they are written", "Write one of them: INTERVAL 90 MINUTES."
+            place or intervals[0].place,
+            "a sum of INTERVALs as they are written",
+            "Write one of them: INTERVAL 90 MINUTES.",
         )
     if units & {"hour", "minute"}:
         raise Wrong(place, "days of two dates beside hours or minutes", "Write INTERVAL 7200 SECONDS for 2 hours.")
@@ -111,12 +113,12 @@ def beside(lengths: Iterable[Expr], place: Place) -> Type:
 
 
 def is_length(value: Expr) -> bool:
-    """Is it a length, as of a difference, or an INTERVAL?"""
+    """True for an interval, from a difference of times or from INTERVAL."""
     return value.type in (*LENGTHS, INTERVAL)
 
 
 def as_numbers(query: Query) -> Query:
-    """A query with a whole number in the place of each length."""
+    """The query with whole numbers in place of intervals."""
     if isinstance(query, Combined):
         columns = tuple((name, _kept(kind)) for name, kind in query.columns)
         order = tuple(replace(key, expression=_bare(key.expression)) for key in query.order)
@@ -127,7 +129,7 @@ def as_numbers(query: Query) -> Query:
 
 
 def _counted(relation: Relation) -> Relation:
-    """What is read, each of its lengths as a number: in subqueries, and of other views in a subquery of its own."""
+    """A relation with numbers in place of intervals; another view is wrapped in a subquery that converts them."""
     if isinstance(relation, Nested):
         return replace(relation, query=as_numbers(relation.query))
     if isinstance(relation, Read) and any(kind in LENGTHS for _, kind in relation.columns):
@@ -137,8 +139,10 @@ def _counted(relation: Relation) -> Relation:
 
 def _of_view(read: Read) -> Select:
     fields = (Field(read.alias, (name,), kind, place=read.place) for name, kind in read.columns)
-    numbers = (Call(COUNTED, (each,), BIGINT, place=read.place) if each.type in LENGTHS else each for each in fields)
-    return Select(tuple(Output(name, each) for (name, _), each in zip(read.columns, numbers, strict=True)), read)
+    numbers = (
+        Call(COUNTED, (column,), BIGINT, place=read.place) if column.type in LENGTHS else column for column in fields
+    )
+    return Select(tuple(Output(name, column) for (name, _), column in zip(read.columns, numbers, strict=True)), read)
 
 
 def _bare(expression: Expr) -> Expr:

@@ -1,9 +1,9 @@
-r"""LIKE in Spark, in time that is proportional to the text.
+r"""LIKE in Spark in linear time.
 
-Spark makes `.*a.*b.*` of `%a%b%` and tries every pair of positions in a text: a megabyte of `a` takes minutes, and a
-pattern from a column with thirty `%` for ever. Here each part of a pattern is searched for once, from where the one
-before it was found, and is then kept (`(?>.*?a)`): what follows `%` can be found from a later position as well as from
-an earlier one. Only the last part, which ends the text, is searched from the end.
+Spark turns `%a%b%` into `.*a.*b.*` and tries every pair of positions in a text: a megabyte of `a` takes minutes, and a
+pattern from a column with thirty `%` never ends. Here each part of a pattern is searched for once, from the end of the
+part before it, and never again (`(?>.*?a)`): the first match of a part leaves the most text for the parts after it.
+Only the last part, which ends the text, is searched from the end.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _LAST = ")(?:.*"
 
 
 def regular(pattern: str) -> str | None:
-    r"""The regular expression of a pattern; None where Spark's own way is as quick: with one `%`, or as in `%a%`.
+    r"""The regular expression of a pattern; None if Spark's own is as quick: with one `%`, or in the form `%a%`.
 
-    Spark 4.1 finds no character beyond U+FFFF by LIKE, so a pattern that has one is always given.
+    Spark 4.1's LIKE never matches characters beyond U+FFFF, so a pattern with one always gets an expression.
 
     >>> regular("%a_%b%c"), regular("%a%"), regular("a%b")
     ('(?s)^(?>)(?>.*?a.)(?>.*?b)(?:.*c)\\z', None, None)
@@ -43,15 +43,15 @@ def regular(pattern: str) -> str | None:
 
 
 def _written(sign: str) -> str:
-    """A character of the text as a regular expression has it."""
+    """A literal character in a regular expression."""
     return "." if sign == "_" else re.escape(sign[-1])
 
 
 def regular_in_spark(pattern: str) -> str:
-    r"""Spark SQL of the same, of a pattern that a record holds.
+    r"""Spark SQL of `regular` for a pattern from a record.
 
-    Signs of regular expressions are escaped first, so that a backslash stands before every character that is itself;
-    `\G` then goes from one `_`, or run of `%`, to the next.
+    Signs of regular expressions are escaped first, so that a backslash precedes every literal character; `\G` then
+    moves from one `_`, or run of `%`, to the next.
     """
     escaped = rf"regexp_replace({pattern}, '[\\[\\](){{}}.*+?^$|#&~-]', '\\\\$0')"
     single = rf"regexp_replace({escaped}, '(?s)\\G((?:[^\\\\_]|\\\\.)*+)_', '$1.')"

@@ -1,6 +1,6 @@
 """Arguments that must be literals: regular expressions, patterns of times, zones, units, numbers.
 
-What is wrong in one would stop a stream at the first record; so it is known, and checked, when the view is declared.
+A wrong literal would stop a stream at the first record, so literals are known and checked when a view is declared.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNITS = {
     "MILLISECOND": "millisecond",
     "MICROSECOND": "microsecond",
 }
-"""Units of date_trunc, in Spark's words and Postgres'."""
+"""Units of date_trunc, by Spark's names, with Postgres' names."""
 
 _LETTERS = dict(
     re.findall(
@@ -39,11 +39,11 @@ _LETTERS = dict(
         " EEEE=FMDay a=AM HH=HH24 H=FMHH24 hh=HH12 h=FMHH12 mm=MI m=FMMI ss=SS s=FMSS S=FF1 SS=FF2 SSS=FF3 SSSSSS=FF6",
     )
 )
-"""Letters of date_format, in Spark's words and Postgres'."""
+"""Letters of date_format, with their equivalents in Postgres."""
 
 
 def as_literal(argument: Constant, kind: str) -> Expr | None:
-    """One argument that must be known when the view is declared."""
+    """The checked literal for an argument of this kind; None if it is wrong."""
     value = argument.value
     if value is None:
         return None
@@ -67,31 +67,31 @@ def as_literal(argument: Constant, kind: str) -> Expr | None:
 
 
 def folded(value: Expr) -> Expr:
-    """A literal, where an expression is one of literals alone; any other expression as it is.
+    """The literal value of an expression over literals; any other expression unchanged.
 
     >>> from view_algebra.language.operators import calculate
     >>> from view_algebra.language.types import decimal
-    >>> made = folded(calculate("+", Constant("0.2", decimal(1, 1)), Constant("0.3", decimal(1, 1))))
-    >>> made.value, made.type.spark
+    >>> sum = folded(calculate("+", Constant("0.2", decimal(1, 1)), Constant("0.3", decimal(1, 1))))
+    >>> sum.value, sum.type.spark
     ('0.5', 'DECIMAL(2,1)')
     """
-    given = [folded(each) for each in value.arguments] if isinstance(value, Call) else []
-    texts = [each.value for each in given if isinstance(each, Constant) and each.value is not None]
-    if not isinstance(value, Call) or not texts or len(texts) < len(given):
+    arguments = [folded(argument) for argument in value.arguments] if isinstance(value, Call) else []
+    texts = [argument.value for argument in arguments if isinstance(argument, Constant) and argument.value is not None]
+    if not isinstance(value, Call) or not texts or len(texts) < len(arguments):
         return value
-    kind, (first, *others) = value.type, [each.type for each in given]
-    made = None
+    kind, (first, *others) = value.type, [argument.type for argument in arguments]
+    text = None
     if value.function == "concat" and {first, *others} == {STRING}:
-        made = "".join(texts)
+        text = "".join(texts)
     elif value.function == "cast" and first.numeric and (kind in (DOUBLE, BIGINT) or kind.name == "DECIMAL"):
-        made = texts[0] if kind == DOUBLE or first.integral else None
+        text = texts[0] if kind == DOUBLE or first.integral else None
     elif value.function in _COMPUTED and kind == DOUBLE and {first, *others} == {DOUBLE}:
         numbers = [float(text) for text in texts]
-        made = None if value.function == "/" and not numbers[1] else repr(_COMPUTED[value.function](*numbers))
+        text = None if value.function == "/" and not numbers[1] else repr(_COMPUTED[value.function](*numbers))
     elif value.function in _EXACTLY and (kind.integral or kind.name == "DECIMAL"):
         exact = _EXACTLY[value.function](*map(Decimal, texts))
-        made = f"{exact:f}" if _fits(exact, kind) else None
-    return value if made is None else Constant(made, kind, value.place)
+        text = f"{exact:f}" if _fits(exact, kind) else None
+    return value if text is None else Constant(text, kind, value.place)
 
 
 _WIDE = Context(prec=80)
@@ -100,14 +100,14 @@ _COMPUTED: dict[str, Callable[..., float]] = {"+": add, "-": sub, "*": mul, "/":
 
 
 def _fits(exact: Decimal, kind: Type) -> bool:
-    """Has a type this number, so that Spark neither rounds it nor wraps it around?"""
+    """True if the type has this number, so that Spark neither rounds nor wraps it."""
     if kind.integral:
         return -(1 << BITS[kind.name]) <= exact < 1 << BITS[kind.name]
     return -int(exact.as_tuple().exponent) <= kind.scale and abs(exact) < 10 ** (kind.precision - kind.scale)
 
 
 def is_regex(text: str) -> bool:
-    """Is it a regular expression in Java's and Python's syntax alike? Java's own names of groups are let through."""
+    """True if it is a regular expression to both Java and Python, except for Java's syntax of group names."""
     try:
         re.compile(as_python(text))
     except (re.error, RecursionError):
@@ -120,7 +120,7 @@ def _is_bounded(text: str) -> bool:
 
 
 def as_python(regex: str) -> str:
-    """A regular expression with Python's way to name a group."""
+    """The regular expression with Python's syntax of group names."""
     return regex.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
 
 
@@ -131,17 +131,17 @@ def _is_zone(text: str) -> bool:
 _OF_DATES = "yyyy|yy|y|MMMM|MMM|MM|M|dd|d|HH|H|hh|h|mm|m|ss|s|S{1,9}|a|D|DDD"
 _PRINTED = re.compile(f"{_OF_DATES}|EEEE|EEE|E|XXX|X|Q")
 _READ = re.compile(f"{_OF_DATES}|X{{1,3}}|x{{1,3}}|Z{{1,5}}|VV|O|OOOO")
-"""Letters of patterns; by weekdays and quarters Spark does not read."""
+"""Pattern letters that Spark reads, which excludes weekdays and quarters."""
 
 
 def _is_format(text: str) -> bool:
-    """A pattern of times made of letters that Spark writes without raising."""
+    """True if the pattern has only letters that Spark writes without raising."""
     bare = re.sub(r"'[^']*'", "", text)
     return "'" not in bare and _has_only(_PRINTED, bare) and not re.search(r"[#{}\[\]]", bare)
 
 
 def _is_parsed(text: str) -> bool:
-    """A pattern by which Spark reads times; what stands in brackets may be missing in a text."""
+    """True if Spark reads times by the pattern; a text may lack the parts in brackets."""
     bare = re.sub(r"'[^']*'", "", text)
     return "'" not in bare and _has_only(_READ, bare) and _nests(bare) and not re.search(r"[#{}]", bare)
 
@@ -185,7 +185,7 @@ LITERALS = ("literal", "flag", "weekday", "unit", "dateunit", *NUMBERS, *CHECKED
 
 
 def pattern(text: str) -> str | None:
-    """A date_format pattern in Postgres' letters, None where a letter has no equal.
+    """A date_format pattern in Postgres' letters; None if a letter has no equivalent.
 
     >>> pattern("yyyy-MM-dd HH:mm"), pattern("EEEE"), pattern("yyyyMM"), pattern("X")
     ('YYYY-MM-DD HH24:MI', 'FMDay', 'YYYY""MM', None)

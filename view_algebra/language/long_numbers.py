@@ -1,7 +1,7 @@
-"""Numbers of which Java's BigDecimal would write the zeros out, for minutes: `1e-100000000` of a DECIMAL.
+"""Rejects numbers such as `1e-100000000`, whose zeros Java's BigDecimal would write out for minutes.
 
-A number of 1,000 digits, or with an exponent of 4, is no DECIMAL here. A text that is cast is looked at before; a JSON
-text that may hold such a number is first read with texts where decimals are declared.
+A number of 1,000 digits, or with an exponent of 4 digits, is not a DECIMAL here. A text is checked before a cast. JSON
+that may hold such a number is first read with texts in place of decimals.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ MAY_BE_LONG = (
     rf"""["':,\[\s]{_SIGN}{_DIGITS}++(?:[eE]|\\u00[46]5){_SIGN}(?:\p{{Nd}}|\\u[0-9a-fA-F]{{4}}){{4}}"""
     rf"""|["']{_SIGN}{_DIGITS}{{1000}}+"""
 )
-"""What may be such a number in JSON, each character escaped or not. BigDecimal reads the digits of every language."""
+"""Text that may be such a number in JSON, with or without escapes. BigDecimal reads the digits of all languages."""
 
 EXPONENT = r"[eE][+-]?\p{Nd}{4}"
-"""An exponent of 4 digits, with no character of it escaped."""
+"""An exponent of 4 digits without escapes."""
 
 BARE_AND_LONG = (
     r"""(?s)^(?:[^"'0-9]++|"(?:[^"\\]++|\\.)*+"|'(?:[^'\\]++|\\.)*+'|[0-9.]++(?![eE][+-]?[0-9]{4}))*+[0-9.]++[eE]"""
 )
-"""A JSON text with a number, in no quotes, that has an exponent of 4 digits; of more than 1,000 digits it has none."""
+"""JSON with an unquoted number that has an exponent of 4 digits; JSON cannot have one of over 1,000 digits."""
 
 QUOTED_AND_LONG = r""""[+-]?(?:[\p{Nd}.]*+[eE][+-]?\p{Nd}{4,}+|[\p{Nd}.]{1000,}+(?:[eE][^"]*+)?)"[,}\]]"""
-"""Such a number in JSON that Spark writes of texts alone."""
+"""Such a number in Spark's JSON of texts only."""
 
 SHORT_NUMBER = r"(?s)^(?!.{1001})(?!.*[eE][+-]?\p{Nd}{4})"
-"""A text that has no such number, and is no longer than one."""
+"""A text without such a number, and not longer than one."""
 
 
 def may_be_long(text: str) -> str:
-    """Spark SQL of whether a JSON text may hold such a number.
+    """The condition that a JSON text may hold such a number.
 
-    Java needs longer for MAY_BE_LONG than to read the text. So most texts are told apart by less: one that has no
-    escape needs an exponent for it, or 1,000 characters.
+    Matching MAY_BE_LONG takes Java longer than reading the text. So a cheaper condition comes first: a text without
+    escapes needs an exponent, or 1,000 characters.
     """
     escape = spark_text(r"\u")
     needed = f"contains({text}, {escape}) OR octet_length({text}) >= 1000 OR {text} RLIKE {spark_text(EXPONENT)}"
@@ -47,25 +47,25 @@ def may_be_long(text: str) -> str:
 
 
 def short_number(text: str) -> str:
-    """Spark SQL of a text that is about to be cast to DECIMAL; NULL where it is too long a number."""
+    """Spark SQL of a text before its cast to DECIMAL; NULL if the number is too long."""
     return f"CASE WHEN ({text}) RLIKE {spark_text(SHORT_NUMBER)} THEN {text} END"
 
 
 TOO_LONG = "a number is too long for a DECIMAL: it has 1,000 digits, or an exponent of 4"
-"""Why a record goes to quarantine."""
+"""The reason for quarantine."""
 
 
 def has_decimals(kind: Type) -> bool:
-    """Is a type DECIMAL, or one with a DECIMAL in it?"""
+    """True if a type is or contains a DECIMAL."""
     return decimals_alone(kind) is not None
 
 
 def bounded(text: str, kind: Type, corrupt: str | None = None) -> str:
-    """Spark SQL of a JSON text that is about to be read as a type; NULL where a DECIMAL in it has too long a number.
+    """Spark SQL of a JSON text before it is read as a type; NULL if a DECIMAL in it has too long a number.
 
-    A text with two fields of one name, of which Spark would read both, counts as one that has, if any may be too long.
-    corrupt: the field that Spark's reader fills where it cannot read a text whole. Such a text becomes one that it
-    cannot read either, and one with too long a number is empty.
+    If a text may have too long a number and repeats a field, Spark would read both, so it counts as one that has.
+    corrupt: the field that Spark's reader fills for a text that it cannot read completely. Such a text becomes another
+    unreadable text, and a text with too long a number becomes empty.
     """
     alone = decimals_alone(kind)
     if alone is None:
@@ -88,12 +88,12 @@ def bounded(text: str, kind: Type, corrupt: str | None = None) -> str:
 
 
 def permissive(corrupt: str) -> str:
-    """The options of from_json() by which it fills a field with what it cannot read."""
+    """Options of from_json() that fill a field with a text that it cannot read."""
     return f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{corrupt}')"
 
 
 def mapped(kind: Type, change: Callable[[Type], Type]) -> Type:
-    """A type with every part of it changed."""
+    """The type with all its parts changed."""
     return change(
         replace(
             kind,
@@ -105,7 +105,7 @@ def mapped(kind: Type, change: Callable[[Type], Type]) -> Type:
 
 
 def decimals_alone(kind: Type) -> Type | None:
-    """A type with nothing but the decimals in it; None where there are none."""
+    """The type reduced to its decimals; None if it has none."""
     if kind.name == "DECIMAL":
         return kind
     fields = tuple((name, alone) for name, field in kind.fields if (alone := decimals_alone(field)) is not None)
@@ -114,7 +114,7 @@ def decimals_alone(kind: Type) -> Type | None:
 
 
 def decimals_as_text(kind: Type) -> Type:
-    """A type with STRING for every DECIMAL."""
+    """The type with STRING in place of every DECIMAL."""
     return mapped(kind, lambda part: STRING if part.name == "DECIMAL" else part)
 
 

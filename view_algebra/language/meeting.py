@@ -1,4 +1,4 @@
-"""How values of several types meet in one, by Spark's rules with ANSI mode off: compared, in a list, as one result."""
+"""Converts values to a common type by Spark's rules with ANSI mode off: in comparisons, lists and results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
 
 def cast(expression: Expr, kind: Type, implicit: bool = False) -> Expr:
-    """An expression as another type; a literal becomes a literal of that type where both engines agree on it."""
+    """An expression cast to another type; a literal becomes a literal of that type if both engines agree on it."""
     if expression.type == kind:
         return expression
     if expression.type.endless and kind in TIMES:
@@ -52,24 +52,24 @@ def cast(expression: Expr, kind: Type, implicit: bool = False) -> Expr:
 
 
 def refuse_another_day(text: Expr) -> None:
-    """A text of literals that Spark reads as a time of the day on which it runs: no record decides it."""
+    """Raises `Wrong` for a literal text that Spark reads as a time of the current day, which no record decides."""
     if text.type != STRING or any(isinstance(part, Field) for part in walk(text)):
         return
-    said = next((part.value for part in walk(text) if isinstance(part, Constant) and part.value), "")
-    if _OF_ANOTHER_DAY.match(said):
+    literal = next((part.value for part in walk(text) if isinstance(part, Constant) and part.value), "")
+    if _OF_ANOTHER_DAY.match(literal):
         raise Wrong(
             text.place,
-            f"{said!r} as a time, which changes from day to day",
+            f"{literal!r} as a time, which changes from day to day",
             "Write the day itself, or leave it to those who read.",
         )
 
 
 _OF_ANOTHER_DAY = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
-"""What such a text begins with."""
+"""The beginning of such a text."""
 
 
 def as_time(text: str, kind: Type) -> str | None:
-    """A text that every engine reads as the same date or time, in one form; None where they might not.
+    """The normal form of a text that every engine reads as the same date or time; None if they might differ.
 
     >>> as_time("2024-01-31", TIMESTAMP), as_time("2024-1-31", DATE), as_time("2024-01-31T12:30", TIMESTAMP)
     ('2024-01-31 00:00:00', None, '2024-01-31 12:30:00')
@@ -97,7 +97,7 @@ _TIME = (
     r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?"
     r"(Z?| ?(?:Z|UTC|([+-](?:0\d|1[0-7]):[0-5]\d)))"
 )
-"""A date, a time of day, and the time zone that it is of."""
+"""A date, a time of day, and a time zone."""
 
 
 def _of_bytes(wanted: Type) -> str:
@@ -105,7 +105,7 @@ def _of_bytes(wanted: Type) -> str:
 
 
 def meet(expressions: Sequence[Expr], place: Place, of: str, *, texts: bool = False) -> tuple[Expr, ...]:
-    """Expressions brought to one type, by casts that Spark makes too; `texts`: beside a text, to that."""
+    """Expressions cast to one type, as in Spark; `texts`: with a text among them, all become texts."""
     kinds = {e.type for e in expressions} - {VOID}
     if len(kinds) > 1 and all(is_length(e) or e.type == VOID for e in expressions):
         kind = beside(expressions, place)
@@ -114,22 +114,22 @@ def meet(expressions: Sequence[Expr], place: Place, of: str, *, texts: bool = Fa
         return tuple(map(_as_text, expressions))
 
     def wider(kind: Type, other: Expr) -> Type:
-        found = common(kind, other.type)
-        if found is None:
+        wider = common(kind, other.type)
+        if wider is None:
             way_out = f"Write the cast that you mean: CAST(… AS {kind}) or CAST(… AS {other.type})."
             if "BINARY" in (kind.name, other.type.name):
                 way_out = f"Write {_of_bytes(other.type if kind.name == 'BINARY' else kind)} if the bytes are a text."
             if kind.nested or other.type.nested:
                 way_out = "Take their parts: a = b AND c = d."
             raise Wrong(place, f"{of} meets {kind} with {other.type}", way_out)
-        return found
+        return wider
 
     kind = reduce(wider, expressions[1:], expressions[0].type)
     return tuple(cast(e, kind, implicit=True) for e in expressions)
 
 
 def _is_shown(kind: Type) -> bool:
-    """Does Spark make a text of it, where it meets one?"""
+    """True if Spark converts the type to text when it meets one."""
     return kind.numeric or kind in (STRING, VOID, *TIMES)
 
 
@@ -140,7 +140,7 @@ def _as_text(value: Expr) -> Expr:
 
 
 def shown(literal: Constant) -> str | None:
-    """The text that every engine writes for a literal; None where they might not.
+    """The text that every engine writes for a literal; None if they might differ.
 
     >>> shown(Constant("2024-01-31 12:30:00.500000", TIMESTAMP)), shown(Constant("2e0", DOUBLE))
     ('2024-01-31 12:30:00.5', None)
@@ -155,7 +155,7 @@ def shown(literal: Constant) -> str | None:
 
 
 def among(items: Sequence[Expr], place: Place) -> tuple[Expr, ...]:
-    """A value and those of the list after IN: with a text among them all are texts, also numbers and times."""
+    """A value and the list after IN, cast to one type: with a text among them, all become texts."""
     kinds = {e.type for e in items} - {STRING, VOID}
     if any("MAP<" in kind.spark for kind in kinds):
         raise Wrong(place, "IN of maps, which Spark does not compare", "Compare their values: m['a'] IN ('x', 'y').")
@@ -163,13 +163,15 @@ def among(items: Sequence[Expr], place: Place) -> tuple[Expr, ...]:
     kind = min(kinds, key=str, default=STRING)
     if any(map(is_length, items)):
         return _as_numbers(items, place, "IN")
-    if len(kinds) == 1 and kind in TIMES and all(_is_written(e, kind) for e in texts):  # and so are equal as times
+    if (
+        len(kinds) == 1 and kind in TIMES and all(_is_written(e, kind) for e in texts)
+    ):  # equal texts are then equal times
         return tuple(cast(e, kind) for e in items)
     return meet(items, place, "IN", texts=True)
 
 
 def _is_written(text: Expr, kind: Type) -> bool:
-    """Is a literal text the one that a time is written as?"""
+    """True if a literal text is in the form that its time is written in."""
     if not isinstance(text, Constant) or text.value is None:
         return False
     read = as_time(text.value, kind)
@@ -177,7 +179,7 @@ def _is_written(text: Expr, kind: Type) -> bool:
 
 
 def compare(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr:
-    """`left operator right` as BOOLEAN; a text is read as what it is compared with."""
+    """`left operator right` as BOOLEAN; a text is read as the type of the other side."""
     if is_length(left) or is_length(right):
         return Call(operator, _as_numbers((left, right), place, operator), BOOLEAN, place=place)
     sides = meet((_against(operator, left, right), _against(operator, right, left)), place, operator)
@@ -190,7 +192,7 @@ def compare(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr
 
 
 def _as_numbers(items: Sequence[Expr], place: Place, of: str) -> tuple[Expr, ...]:
-    """Lengths of time to be compared."""
+    """Intervals as numbers that can be compared."""
     for item in items:
         if not is_length(item) and item.type != VOID:
             way_out = "Write INTERVAL 3 DAYS, or compare CAST(a - b AS BIGINT), which is days of two dates, or seconds."
@@ -199,7 +201,7 @@ def _as_numbers(items: Sequence[Expr], place: Place, of: str) -> tuple[Expr, ...
 
 
 def _against(operator: str, side: Expr, other: Expr) -> Expr:
-    """A side of a comparison as Spark has it beside the other."""
+    """A side of a comparison, cast as in Spark for the other side."""
     kind = other.type
     if side.type == STRING and (kind.numeric or kind in (BOOLEAN, *TIMES)):
         return text_as(side, DOUBLE if kind.name == "DECIMAL" else kind)
@@ -211,10 +213,10 @@ def _against(operator: str, side: Expr, other: Expr) -> Expr:
 
 
 def text_as(text: Expr, kind: Type) -> Expr:
-    """A text as another type; a literal becomes one of that type where all engines read it alike."""
+    """A text cast to another type; a literal becomes one of that type if all engines read it alike."""
     value = text.value if isinstance(text, Constant) else None
     if value is None:
-        return cast(text, kind, implicit=kind != TIMESTAMP)  # what is no time here, it may be to Spark
+        return cast(text, kind, implicit=kind != TIMESTAMP)  # Spark may read texts as times that are not times here
     assert isinstance(text, Constant)
     if kind in TIMES:
         return _time_literal(text, value, kind)
@@ -231,29 +233,29 @@ def text_as(text: Expr, kind: Type) -> Expr:
 
 
 BLANKS = "".join(map(chr, (*range(0x21), 0x7F)))
-"""What Spark leaves out around a number or a word of truth."""
+"""Characters that Spark ignores around a number or a boolean."""
 
 TRUE_WORDS, FALSE_WORDS = words("t true y yes 1"), words("f false n no 0")
 
 
 def _whole(text: str, kind: Type) -> str | None:
-    """The whole number that Spark reads, its fraction cut off; None for no number, or one beyond the type."""
-    found = re.fullmatch(r"([+-]?[0-9]*)(\.[0-9]*)?", text.strip(BLANKS))
-    if found is None or not any(letter.isdigit() or letter == "." for letter in found[0]):
+    """The whole number that Spark reads, without its fraction; None for other texts, or a number beyond the type."""
+    match = re.fullmatch(r"([+-]?[0-9]*)(\.[0-9]*)?", text.strip(BLANKS))
+    if match is None or not any(letter.isdigit() or letter == "." for letter in match[0]):
         return None
-    sign, digits = found[1][:1].strip("0123456789"), found[1].strip("+-")
+    sign, digits = match[1][:1].strip("0123456789"), match[1].strip("+-")
     number = int(f"{sign}0{digits}")
     return str(number) if -(2 ** BITS[kind.name]) <= number < 2 ** BITS[kind.name] else None
 
 
 def _time_literal(literal: Constant, text: str, kind: Type) -> Expr:
-    found = as_time(text, kind)
-    if found is None and kind == DATE:  # the day of a time
-        found = (as_time(text, TIMESTAMP) or "")[:10] or None
-    if found is None:
+    read_text = as_time(text, kind)
+    if read_text is None and kind == DATE:  # the day of a time
+        read_text = (as_time(text, TIMESTAMP) or "")[:10] or None
+    if read_text is None:
         raise Wrong(
             literal.place,
             f"{text!r} is not a {kind} that both engines read alike",
             "Write it as '2024-01-31' or '2024-01-31 12:30:00'.",
         )
-    return replace(literal, value=found, type=kind)
+    return replace(literal, value=read_text, type=kind)

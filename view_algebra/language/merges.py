@@ -1,8 +1,8 @@
-"""The merges: how two partials of one group become one. A row each, as data.
+"""The merges of two partials of one group, a row each, as data.
 
 For disjoint sets of records A and B, `merge(partial(A), partial(B)) = partial(A ∪ B)`, in any order and any grouping. A
-row says so in four places: in Spark over records, in the upsert that folds one cell into another, above over the cells
-of finer groups, and in a micro-batch's slots. `tests/laws/test_merges.py` holds the four together.
+row implements it four times: in Spark over records, in the upsert of one cell into another, above over the cells of
+finer groups, and in a micro-batch's slots. `tests/laws/test_merges.py` checks that the four agree.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from view_algebra.compiled import Merge
 from view_algebra.language.types import Type
 
 Columns = Sequence[str]
-"""The columns of one cell: those that the partial merges by, as `Part.by` has them, and then its own."""
+"""The columns of one cell: those of `Part.by`, by which the partial merges, and then its own."""
 
 
 @dataclass(frozen=True)
 class MergeRow:
     """One merge.
 
-    spark: the aggregate over the records of a group, of the values that `slot` names (of one value where it is empty).
-    slot: the fields of the struct that stands for a partial of several values in a slot of a micro-batch.
+    spark: the aggregate over a group's records, of the values that `slot` names (of one value if it is empty).
+    slot: the fields of the struct that holds a partial of several values in a micro-batch's slot.
     slot_gives: the Spark type of a merged slot, by the type of the slot.
-    upsert: Postgres' expression that folds the columns of a fresh cell into those of the cell that is there, given the
-        partial's type and whether it is a count, which is never NULL.
-    above: Postgres' aggregate over cells; None where it is the aggregate of the same name over plain rows.
-    noise: Postgres' expression over a cell: of what size the numbers were whose rounding the partial may consist of,
-        given its columns and, for each, the column of the squared deviations from it. None where it is of that size.
-    inverse: the expression that takes a fresh cell's records out of the cell that is there, down to the last value, of
-        which a count beside it tells; None where what is left of a partial does not say what it was before.
+    upsert: Postgres' expression that merges the columns of a fresh cell into those of the existing cell, for the
+        partial's type; the last argument is True for a count, which is never NULL.
+    above: Postgres' aggregate over cells; None if it is the aggregate of the same name over plain rows.
+    noise: Postgres' expression over a cell for the size of the numbers whose rounding may make up the partial, from its
+        columns and, for each, the column of the squared deviations from it. None if the partial is of that size.
+    inverse: the expression that removes a fresh cell's records from the existing cell, down to the last value, which a
+        separate count detects; None if the partial does not allow this.
     """
 
     name: Merge
@@ -48,7 +48,7 @@ class MergeRow:
 
 
 def _added(cell: Columns, fresh: Columns, kind: Type, counts: bool) -> str:
-    """A sum that is NULL, which is that of no values, changes nothing; a sum beyond its type wraps as in Spark."""
+    """Adds sums: NULL, the sum of no values, changes nothing, and a sum beyond its type wraps as in Spark."""
     old, new = cell[-1], fresh[-1]
     if counts:
         return f"{old} + {new}"
@@ -57,7 +57,7 @@ def _added(cell: Columns, fresh: Columns, kind: Type, counts: bool) -> str:
 
 
 def _subtracted(cell: Columns, fresh: Columns, kind: Type, counts: bool) -> str | None:
-    """Whole numbers wrap both ways. A decimal that has left its type does not come back, nor does a rounded double."""
+    """Subtracts sums of whole numbers, which wrap both ways. Decimal overflow or rounding cannot be undone."""
     old, new = cell[-1], fresh[-1]
     if counts:
         return f"{old} - {new}"
@@ -87,7 +87,7 @@ def _bits(operator: str, cell: Columns, fresh: Columns, _: Type, __: bool) -> st
 
 
 def _first_or_last(wins: str, cell: Columns, fresh: Columns, _: Type, __: bool) -> str:
-    """The value of the row that wins: that of no records, whose order is NULL, never does."""
+    """Keeps the value of the winning order; the NULL order of no records never wins."""
     *old_order, old = cell
     *new_order, new = fresh
     better = f"({', '.join(new_order)}) {wins} ({', '.join(old_order)})"
@@ -108,7 +108,7 @@ def _value_of_slot(kind: str) -> str:
 
 
 def _beside(name: str, cell: Columns, fresh: Columns, _: Type, __: bool) -> str:
-    """By a function of the count and the lower deviations of both cells, which stand before the partial."""
+    """Merges by a function of both cells' counts and lower deviations, which precede the partial."""
     return f"spark.{name}({', '.join([*cell, *fresh])})"
 
 
@@ -117,29 +117,29 @@ def _beside_above(name: str, columns: Columns) -> str:
 
 
 def _mean_in_spark(value: str) -> str:
-    """The mean of equal numbers is exactly that number, so that their deviations from it are exactly 0."""
+    """Spark SQL of a mean that is exact for equal numbers, so that their deviations are exactly 0."""
     return f"CASE WHEN min({value}) = max({value}) THEN min({value}) ELSE avg({value}) END"
 
 
 def _comoment_in_spark(x: str, y: str) -> str:
-    """Where one side is the same number throughout, exactly 0, which Spark misses by the rounding of its means."""
+    """Spark SQL of a comoment that is exactly 0 if one side is constant, which Spark's rounded means would miss."""
     equal = f"min({x}) = max({x}) OR min({y}) = max({y})"
     return f"CASE WHEN {equal} THEN 0D * min({x}) * max({x}) * min({y}) * max({y}) ELSE regr_sxy({y}, {x}) END"
 
 
 def _powers_in_spark(of_deviations: str, x: str) -> str:
-    """A sum of powers of deviations, of what Spark makes of it; of equal numbers exactly 0."""
-    made = of_deviations.format(x=x)
-    return f"CASE WHEN min({x}) = max({x}) THEN 0D * min({x}) ELSE coalesce({made} * count({x}), 0D) END"
+    """Spark SQL of a sum of powers of deviations, exactly 0 for equal numbers."""
+    powers = of_deviations.format(x=x)
+    return f"CASE WHEN min({x}) = max({x}) THEN 0D * min({x}) ELSE coalesce({powers} * count({x}), 0D) END"
 
 
 def _noise_of_mean(columns: Columns, spreads: Columns) -> str:
-    """A mean is what is left of deviations from it."""
+    """The size of the numbers behind a mean, whose rounding may be all of it."""
     return f"spark.sqrt({spreads[-1]} / nullif({columns[0]}, 0))"
 
 
 def _noise_of_comoment(columns: Columns, spreads: Columns) -> str:
-    """Deviations are differences of numbers of the size of their means."""
+    """The size of the numbers behind deviations: that of the means."""
     count, x, y, _ = columns
     means = f"spark.times(spark.times({count}::double precision, abs({x})), abs({y}))"
     return f"spark.plus({means}, spark.sqrt(spark.times({spreads[1]}, {spreads[2]})))"

@@ -1,4 +1,4 @@
-"""How operators are put together: implicit casts and the type of the result, by Spark's rules with ANSI mode off."""
+"""Builds operators with Spark's implicit casts and result types (ANSI mode off)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BITWISE = ("&", "|", "^")
 
 
 def condition(expression: Expr, of: str) -> Expr:
-    """An expression that must be true or false."""
+    """A condition. Raises `Wrong` unless the expression is BOOLEAN."""
     if expression.type == VOID and of in ("WHERE", "ON", "WHEN", "FILTER"):
         raise Wrong(expression.place, f"{of} NULL, which Spark refuses", "Write CAST(NULL AS BOOLEAN).")
     if expression.type in (BOOLEAN, VOID):
@@ -39,7 +39,7 @@ def condition(expression: Expr, of: str) -> Expr:
 
 
 def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr:
-    """`left operator right` for numbers, operator one of + - * / % div.
+    """`left operator right` for numbers; the operator is one of + - * / % div.
 
     >>> calculate("/", Constant("1", INT), Constant("2", INT)).type.spark
     'DOUBLE'
@@ -56,8 +56,8 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
                 if side.type.name == "BINARY"
                 else "Write CAST(… AS DECIMAL(18, 2)), or the type of number that it holds.",
             )
-    known = next((side.type for side in (left, right) if side.type != VOID), DOUBLE)
-    left, right = (cast(side, known, implicit=True) if side.type == VOID else side for side in (left, right))
+    typed_side = next((side.type for side in (left, right) if side.type != VOID), DOUBLE)
+    left, right = (cast(side, typed_side, implicit=True) if side.type == VOID else side for side in (left, right))
     exact = {left.type.name, right.type.name} <= {"DECIMAL", *INTEGRAL}
     if exact and "DECIMAL" in (left.type.name, right.type.name):
         left, right = _exact(left), _exact(right)
@@ -76,10 +76,10 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
 
 
 def _of_lengths(operator: str, left: Expr, right: Expr, place: Place) -> Expr:
-    """Lengths added up, or one times, or by, a whole number: to the nearest microsecond."""
+    """The sum of intervals, or an interval times or divided by a whole number, to the nearest microsecond."""
     if operator in ("+", "-") and is_length(left) and is_length(right):
         kind = beside((left, right), place)
-        a, b = (in_days_or_microseconds(each, kind, place) for each in (left, right))
+        a, b = (in_days_or_microseconds(side, kind, place) for side in (left, right))
         return length(calculate(operator, a, b, place), kind)
     if operator == "*" and is_length(right):
         left, right = right, left
@@ -92,15 +92,15 @@ def _of_lengths(operator: str, left: Expr, right: Expr, place: Place) -> Expr:
 
 
 def quotient(total: Expr, count: Expr, place: Place) -> Expr:
-    """The whole number that is the nearest; of two that are, the one further from 0."""
-    a, b = (cast(each, as_decimal(each.type)) for each in (total, count))
+    """The quotient rounded to the nearest whole number, with halves away from 0."""
+    a, b = (cast(side, as_decimal(side.type)) for side in (total, count))
     half = case([(compare("<", a, number("0"), place), negative(b, place))], b, place)
-    twice = [calculate("*", each, number("2"), place) for each in (a, b)]
+    twice = [calculate("*", side, number("2"), place) for side in (a, b)]
     return calculate("div", calculate("+", twice[0], half, place), twice[1], place)
 
 
 def bitwise(operator: str, sides: Sequence[Expr], place: Place = None) -> Expr:
-    """`left & right`, `left | right`, `left ^ right` or `~ operand`, of whole numbers."""
+    """`left & right`, `left | right`, `left ^ right` or `~ operand` for whole numbers."""
     for side in sides:
         if not side.type.integral and side.type != VOID:
             what = f"{operator} takes whole numbers, this is {side.type}"
@@ -118,12 +118,12 @@ def _exact(side: Expr) -> Expr:
 
 
 def negative(operand: Expr, place: Place = None) -> Expr:
-    """`-x`; of a literal it is a literal."""
+    """`-x`; a literal for a literal."""
     if isinstance(operand, Constant) and operand.type.numeric and operand.value is not None:
         value = operand.value[1:] if operand.value.startswith("-") else f"-{operand.value}"
         if operand.suffixed or operand.type.name not in (*INTEGRAL, "DECIMAL") or "." in value:
             return replace(operand, value=value, place=place)
-        return number(value, place)  # the least BIGINT's digits are none
+        return number(value, place)  # without its sign, the least BIGINT would not be one
     operand = text_as(operand, DOUBLE) if operand.type == STRING else operand
     if isinstance(operand, Constant) and operand.type == INTERVAL:
         return replace(operand, value=f"-{operand.value}".removeprefix("--"), place=place)
@@ -135,7 +135,7 @@ def negative(operand: Expr, place: Place = None) -> Expr:
 
 
 def number(text: str, place: Place = None) -> Constant:
-    """A literal number with Spark's type.
+    """A literal number with its Spark type.
 
     >>> [number(t).type.spark for t in ("1", "3000000000", "0.05", "1e3")]
     ['INT', 'BIGINT', 'DECIMAL(2,2)', 'DOUBLE']
@@ -160,9 +160,9 @@ def number(text: str, place: Place = None) -> Constant:
 
 
 def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr | None, place: Place = None) -> Expr:
-    """CASE, its results brought to one type."""
+    """CASE with its results cast to one type."""
     values = [then for _, then in branches] + ([] if otherwise is None else [otherwise])
     met = meet(values, place, "CASE", texts=True)
     pairs = tuple((when, then) for (when, _), then in zip(branches, met, strict=False))
-    kind = next((each.type for each in met if each.type.endless), met[0].type)
+    kind = next((e.type for e in met if e.type.endless), met[0].type)
     return Case(pairs, None if otherwise is None else met[-1], kind, place)

@@ -1,4 +1,4 @@
-"""Calls of functions: the first row of the table that takes the arguments, and the casts that Spark makes for it."""
+"""Resolves calls to the first row of the function table that accepts the arguments, with Spark's casts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from view_algebra.refusals import Wrong, suggestion
 
 
 def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
-    """A function of the table over typed arguments: the first overload that takes them.
+    """A call of the first overload that accepts the typed arguments.
 
     >>> from view_algebra.language.types import INT, decimal
     >>> call("round", [Constant("1.25", decimal(3, 2)), Constant("1", INT)]).type.spark
@@ -40,7 +40,7 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
     """
     name = name.lower()
     if name not in KEEPS and name not in MOVES:
-        arguments = [finite(each) if each.type.endless else each for each in arguments]
+        arguments = [finite(argument) if argument.type.endless else argument for argument in arguments]
     if name in NON_DETERMINISTIC:
         why, way_out = NON_DETERMINISTIC[name]
         raise Wrong(place, f"{name}() {why}", way_out)
@@ -66,14 +66,14 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
     if name in UNBOUNDED and len(arguments) == len(overloads[0].takes) - 1:
         why, way_out = UNBOUNDED[name]
         raise Wrong(place, f"{name}() {why}", way_out)
-    given = ", ".join(str(a.type) for a in arguments)
+    shown = ", ".join(str(a.type) for a in arguments)
     wanted = " or ".join(sorted({f"{name}({', '.join(map(_told, row.takes))})" for row in overloads}))
-    raise Wrong(place, f"{name}({given}) does not exist", _of_other_types(name, wanted, arguments))
+    raise Wrong(place, f"{name}({shown}) does not exist", _of_other_types(name, wanted, arguments))
 
 
 def _of_other_types(name: str, wanted: str, arguments: Sequence[Expr]) -> str:
-    """What to write instead of a call with arguments of other types than a function takes."""
-    if any(each.type.name == "BINARY" for each in arguments):
+    """The way out for a call with arguments of wrong types."""
+    if any(argument.type.name == "BINARY" for argument in arguments):
         of_any = "length(hex(x)) div 2 for the number of bytes" if "length" in name else f"{name}(hex(…))"
         return f"Write {name}(decode(…, 'UTF-8')) if the bytes are a text, or {of_any}."
     if name in _OF_DAYS and arguments and arguments[-1].type == INTERVAL:
@@ -85,11 +85,11 @@ def _of_other_types(name: str, wanted: str, arguments: Sequence[Expr]) -> str:
 
 
 _OF_DAYS = {"date_add": "+", "dateadd": "+", "date_sub": "-"}
-"""Functions that take a number of days: the signs that an INTERVAL goes with."""
+"""Functions that take a number of days, with the operator for an INTERVAL instead."""
 
 
 def _told(kind: str) -> str:
-    """A kind of argument in a word that needs no table.
+    """A kind of argument in plain words.
 
     >>> _told("plain"), _told("common*"), _told("double"), _told("whole?")
     ('array without maps', 'value, …', 'double', 'number?')
@@ -112,7 +112,7 @@ _WORDS = {
 
 
 def _read_as_wanted(row: Function, arguments: Sequence[Expr]) -> Sequence[Expr]:
-    """What is no text becomes one where a function takes nothing else, and a text what it takes: `upper(id)`."""
+    """Converts arguments to text if a function only accepts texts, as in `upper(id)`, and texts to its other types."""
     kinds = _kinds(row, len(arguments))
     if kinds is None or row.name in _KEEPS_TYPES:
         return arguments
@@ -126,11 +126,11 @@ def _read_as_wanted(row: Function, arguments: Sequence[Expr]) -> Sequence[Expr]:
 
 
 _OF_TEXTS = {"double": DOUBLE, "date": DATE}
-"""What Spark makes of a text where a function takes it; of `12:30` it would make a timestamp of the day it runs."""
+"""Types that Spark converts a text to for a function; from `12:30` it would make a timestamp of the current day."""
 
 
 def text_of(value: Expr) -> Expr:
-    """What Spark reads where it expects a text: a number, a time or a truth as it is written."""
+    """The text that Spark makes of a number, a time or a boolean where it expects a text."""
     read = value.type.numeric or value.type in (BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ)
     return cast(value, STRING) if read else value
 
@@ -140,15 +140,15 @@ _KEEPS_TYPES = words(
     " to_unix_timestamp timestamp_seconds"
     " hour minute second get_json_object from_json json_array_length json_tuple soundex mask format_number parse_url"
 )
-"""Functions for which Spark makes no text of a number, or that read texts in their own way."""
+"""Functions for which Spark does not convert a number to text, or that read texts in their own way."""
 
 
 _READS_TIMES = words("to_date to_timestamp try_to_timestamp hour minute second")
-"""Functions that read a text without a pattern as a cast to a time does."""
+"""Functions that read a text without a pattern like a cast to a time."""
 
 
 def _refuse_groups(name: str, literals: Sequence[str | None], place: Place) -> None:
-    """A `$2`, or `regexp_extract(x, …, 2)`, where the pattern has one group would stop a stream."""
+    """Refuses a group that the pattern does not have, such as `$2`, because it would stop a stream."""
     groups = re.compile(as_python(literals[1] or "")).groups
     third = literals[2] if len(literals) > 2 else "1"
     for number in re.findall(r"\$(\d)", third or "") if name == "regexp_replace" else [third or ""]:
@@ -160,7 +160,7 @@ def _refuse_groups(name: str, literals: Sequence[str | None], place: Place) -> N
 
 
 def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequence[Expr]) -> None:
-    """Says which literal is wrong, where it is not the types."""
+    """Refuses the wrong literal, if the types are right."""
     wanted = {
         "regex": "regular expression",
         "zone": "time zone",
@@ -192,10 +192,10 @@ def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequen
 
 
 def _of_each(name: str, kind: str, arguments: Sequence[Expr], chosen: Expr) -> str:
-    """A CASE over the literals that a record may choose from, of which the first is an example."""
+    """A CASE over the literals that a record may choose from, with an example as the first."""
     literal = _EXAMPLES[kind]
-    given = ", ".join(literal if each is chosen else _shown(each) for each in arguments)
-    return f"Write CASE {_shown(chosen)} WHEN {literal} THEN {name}({given}) END, with a WHEN for each that there is."
+    texts = ", ".join(literal if argument is chosen else _shown(argument) for argument in arguments)
+    return f"Write CASE {_shown(chosen)} WHEN {literal} THEN {name}({texts}) END, with a WHEN for each that there is."
 
 
 _EXAMPLES = {
@@ -209,11 +209,11 @@ _EXAMPLES = {
     "zone": "'Europe/Paris'",
     "number": "2",
 }
-"""A literal of each kind that a record may not decide."""
+"""An example literal for each kind that a record may not decide."""
 
 
 def _shown(argument: Expr) -> str:
-    """An argument as its author wrote it, where it is a column or a plain literal."""
+    """An argument in the author's form, if it is a column or a plain literal."""
     if isinstance(argument, Field):
         return ".".join(argument.path)
     if isinstance(argument, Call) and argument.function == "cast":
@@ -225,7 +225,7 @@ def _shown(argument: Expr) -> str:
 
 
 def _instead_of(kind: str, name: str, literal: str, of: Expr) -> str:
-    """What to write instead of a literal that Spark may refuse while it runs, which would stop the stream."""
+    """The way out for a literal that Spark may refuse while it runs, which would stop the stream."""
     in_spark = literal.translate(_AS_OTHERS_WRITE)
     if kind in ("format", "parsed") and in_spark != literal and CHECKED[kind](in_spark):
         return f"Write '{in_spark}': M is a month, m a minute, d a day and y a year."
@@ -242,7 +242,7 @@ def _instead_of(kind: str, name: str, literal: str, of: Expr) -> str:
 
 
 _AS_OTHERS_WRITE = str.maketrans({"Y": "y", "D": "d"})
-"""Letters in patterns of Postgres, Oracle and Snowflake, which are other fields to Spark."""
+"""Pattern letters of Postgres, Oracle and Snowflake that mean other fields in Spark."""
 
 _OTHER_LITERALS = {
     "regex": "Write it in the syntax of java.util.regex: 'a(b)?', '^[0-9]+$'.",
@@ -251,20 +251,20 @@ _OTHER_LITERALS = {
     "replacement": "Write $1 for a group, and no backslash: '$1-$2'.",
     "schema": "Read times as STRING, and cast: from_json(x, 'a INT, at STRING').",
 }
-"""What to write instead of other literals that Spark may refuse while it runs."""
+"""The ways out for other literals that Spark may refuse while it runs."""
 
 
 def _refuse_endless(regex: Constant) -> None:
-    """A repeated group in which a long text of one record would end Java's stack, or take for ever."""
-    found = endless(regex.value or "") if is_regex(regex.value or "") else None
-    if found is not None:
-        reason = f"the group {found.text} repeats in many ways: a long text overflows Java's stack, or never ends"
+    """Refuses a repeated group in which a long text could overflow Java's stack or take exponential time."""
+    repetition = endless(regex.value or "") if is_regex(regex.value or "") else None
+    if repetition is not None:
+        reason = f"the group {repetition.text} repeats in many ways: a long text overflows Java's stack, or never ends"
         keeps = " It keeps what it took, so name what a round holds: [^,]* for .*, and nothing that may come next."
-        raise Wrong(regex.place, reason, f"Write {found.instead}.{'' if found.instead[0] == '[' else keeps}")
+        raise Wrong(regex.place, reason, f"Write {repetition.instead}.{'' if repetition.instead[0] == '[' else keeps}")
 
 
 def overload(expression: Call) -> Function | None:
-    """The row of the table that a call was made from."""
+    """The row of the function table that a call was resolved to."""
     for exactly in (True, False):
         for row in FUNCTIONS.get(expression.function, ()):
             if _taken(row, expression.arguments, exactly, None) is not None:
@@ -278,12 +278,12 @@ def _given(row: Function, arguments: Sequence[Expr], literals: Sequence[str | No
         kind = row.gives
     else:
         kind = types[0] if isinstance(row.gives, str) else row.gives(types, literals)
-    kept = row.name in KEEPS and kind.name in CALENDAR and any(each.endless for each in types)
+    kept = row.name in KEEPS and kind.name in CALENDAR and any(one.endless for one in types)
     return replace(kind, endless=True) if kept else kind
 
 
 def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place) -> tuple[Expr, ...] | None:
-    """The arguments as the row takes them, None if it does not."""
+    """The arguments in the form that the row takes; None if it does not accept them."""
     kinds = _kinds(row, len(arguments))
     if kinds is None:
         return None
@@ -310,7 +310,7 @@ def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place
 
 
 def _kinds(row: Function, count: int) -> list[str] | None:
-    """The kind of each of so many arguments, None if the row does not take as many."""
+    """The kinds of `count` arguments; None if the row does not accept as many."""
     kinds: list[str] = []
     for kind in row.takes:
         if kind.endswith("*"):
@@ -325,7 +325,7 @@ def _is_list_of(kind: Type, wanted: Callable[[Type], bool]) -> bool:
 
 
 def _is_printed(kind: Type) -> bool:
-    """Do both engines write its values with the same letters?"""
+    """True if both engines write its values as the same text."""
     return kind.integral or kind in (STRING, BOOLEAN, DATE)
 
 
@@ -342,7 +342,7 @@ _SHAPES: dict[str, Callable[[Type], bool]] = {
     "plain": lambda kind: _is_list_of(kind, lambda of: _is_printed(of) or of.name == "DECIMAL"),
     "printed": lambda kind: _is_list_of(kind, _is_printed),
     "doubles": lambda kind: _is_list_of(kind, lambda of: of.name in ("DOUBLE", "FLOAT")),
-    "scalars": lambda kind: any(_SHAPES[each](kind) for each in ("plain", "doubles", "times")),
+    "scalars": lambda kind: any(_SHAPES[shape](kind) for shape in ("plain", "doubles", "times")),
     "times": lambda kind: _is_list_of(kind, lambda of: of in (TIMESTAMP, TIMESTAMP_NTZ)),
     "structs": lambda kind: _is_list_of(kind, lambda of: of.name == "STRUCT"),
     "arrays": lambda kind: kind.element is not None and kind.element.name == "ARRAY",
@@ -350,11 +350,11 @@ _SHAPES: dict[str, Callable[[Type], bool]] = {
     "struct": lambda kind: kind.name == "STRUCT" or kind == WINDOW,
     "scalar": lambda kind: not kind.nested and not kind.length and kind != VOID,
 }
-"""Kinds of arguments that take a type or do not, without a cast."""
+"""Kinds of arguments that accept or reject a type without a cast."""
 
 
 def _as_kind(argument: Expr, kind: str, exactly: bool) -> Expr | None:
-    """One argument as a kind of the table; None if it is not one. Unless `exactly`, Spark's safe casts are made."""
+    """One argument as a kind of the table; None if it does not fit. Unless `exactly`, Spark's safe casts are added."""
     type_ = argument.type
     if kind in _SHAPES:
         return argument if _SHAPES[kind](type_) else None

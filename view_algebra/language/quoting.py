@@ -1,4 +1,4 @@
-"""Names and texts as Spark's SQL and Postgres' read them, in quotes where they must be."""
+"""Quotes names and texts for Spark's and Postgres' SQL, if they need quotes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def words(text: str) -> frozenset[str]:
 
 
 def spark_name(name: str) -> str:
-    """A name as Spark SQL reads it, in backquotes where it must be.
+    """A name in Spark SQL, in backquotes if necessary.
 
     >>> spark_name("user_id"), spark_name("user-id"), spark_name("order")
     ('user_id', '`user-id`', '`order`')
@@ -19,7 +19,7 @@ def spark_name(name: str) -> str:
 
 
 def postgres_name(name: str) -> str:
-    """A name as Postgres reads it, in double quotes where it must be.
+    """A name in Postgres' SQL, in double quotes if necessary.
 
     >>> postgres_name("user_id"), postgres_name("userId"), postgres_name("order")
     ('user_id', '"userId"', '"order"')
@@ -29,7 +29,7 @@ def postgres_name(name: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as Postgres reads it, always in double quotes, as for names that are no column of ours.
+    """A name in Postgres' SQL, always in double quotes, for names that are not columns of views.
 
     >>> quoted("user_id"), quoted('a"b')
     ('"user_id"', '"a""b"')
@@ -38,7 +38,7 @@ def quoted(name: str) -> str:
 
 
 def spark_path(*parts: str) -> str:
-    """A name of several parts as Spark SQL reads it, whatever is in them.
+    """A name of several arbitrary parts in Spark SQL.
 
     >>> spark_path("lamina", "log", "clicks.v1")
     '`lamina`.`log`.`clicks.v1`'
@@ -47,7 +47,7 @@ def spark_path(*parts: str) -> str:
 
 
 def spark_text(value: str) -> str:
-    r"""A text as Spark SQL reads it, on one line.
+    r"""A text literal in Spark SQL, on one line.
 
     >>> print(spark_text("it's"))
     'it\'s'
@@ -57,7 +57,7 @@ def spark_text(value: str) -> str:
 
 
 def postgres_text(value: str) -> str:
-    r"""A text as Postgres reads it, on one line.
+    r"""A text literal in Postgres' SQL, on one line.
 
     >>> print(postgres_text("it's"))
     'it''s'
@@ -80,7 +80,7 @@ _READ_AS_MORE = words(
     "GLOB ILIKE NOTNULL PARTITIONED_BY QUALIFY REGEXP RETURNING REVOKE RLIKE ROLLBACK SERDEPROPERTIES TABLESAMPLE"
     " UNCACHE XOR"
 )
-"""Names to Spark, and more than names to sqlglot, which reads what is written here."""
+"""Names to Spark that sqlglot, which parses these texts, reads as keywords."""
 
 _WORDS = _SPARK_WORDS | _READ_AS_MORE
 

@@ -1,9 +1,9 @@
-"""Java's regular expressions in Postgres' words, None where the two might not find the same.
+"""Translates Java's regular expressions to Postgres, or to None if their matches might differ.
 
-Java tries the ways through an expression one after the other; Postgres takes the longest match. On whether there is one
-they agree. On what is found they agree where no two positions of an expression compete for a character (it is strongly
-one-unambiguous: Brüggemann-Klein and Wood, One-Unambiguous Regular Languages, 1998): a text then has one way through
-it, and Java, which repeats before it goes on, ends where the longest match ends.
+Java tries the paths through an expression one after the other; Postgres takes the longest match. They agree on whether
+there is a match. They agree on the match itself if no two positions of an expression compete for a character (it is
+strongly one-unambiguous: Brüggemann-Klein and Wood, One-Unambiguous Regular Languages, 1998). A text then has only one
+path through the expression, and Java, which repeats before it continues, ends where the longest match ends.
 
 Source: docs.oracle.com, java.util.regex.Pattern; postgresql.org, POSIX Regular Expressions.
 """
@@ -17,7 +17,7 @@ from view_algebra.language.java_regexes import COUNTS, LAST_POINT, Edge, Group, 
 
 
 def decides(java: str) -> str | None:
-    r"""The expression in Postgres' words, if both find something in the same texts.
+    r"""The expression for Postgres, if both engines match the same texts; None otherwise.
 
     >>> decides("(?i)^a|b+?c"), decides(r"\bword")
     ('^[Aa]|[Bb]+[Cc]', None)
@@ -27,7 +27,7 @@ def decides(java: str) -> str | None:
 
 
 def finds(java: str) -> str | None:
-    r"""The expression in Postgres' words, if both find the same matches, and the same groups in them.
+    r"""The expression for Postgres, if both engines find the same matches and groups; None otherwise.
 
     >>> finds("https?://([^/]+)"), finds("(.*)-(.*)")
     ('https?\\:\\/\\/([^\\/]+)', None)
@@ -37,7 +37,7 @@ def finds(java: str) -> str | None:
 
 
 def one_way(java: str) -> bool:
-    r"""Has every text one way through the expression at most? False, too, where it has what is not read.
+    r"""True if every text has at most one path through the expression; False for one that cannot be read.
 
     >>> one_way("([^,]*,){9}"), one_way("(.*,){9}")
     (True, False)
@@ -47,7 +47,7 @@ def one_way(java: str) -> bool:
 
 
 def replacement(java: str) -> str:
-    r"""What takes the place of a match, `$1` in Java's words.
+    r"""Postgres' replacement for a match, from Java's, which writes `$1`.
 
     >>> replacement("<$1>$0")
     '<\\1>\\&'
@@ -75,7 +75,7 @@ def _written(part: Part) -> str:
 
 
 def _of(ranges: Ranges) -> str:
-    """One character of some."""
+    """Postgres' class of these characters."""
     if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
         return _escaped(ranges[0][0])
     outside = all_but(ranges)

@@ -1,4 +1,4 @@
-"""What stands in a FROM: the relations inside a relation, and a relation with those inside it replaced."""
+"""Walks over the relations in a FROM, and replacements of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from view_algebra.language.expressions import (
 
 
 def inputs_of(relation: Relation) -> tuple[Relation, ...]:
-    """The relations directly inside one; of a subquery none, which is a query of its own."""
+    """The relations directly inside one; none for a subquery, which is a separate query."""
     match relation:
         case Stream() | Read() | Constants() | Nested() | Cells():
             return ()
@@ -40,7 +40,7 @@ def inputs_of(relation: Relation) -> tuple[Relation, ...]:
 
 
 def over_inputs(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:
-    """A relation with what is directly inside it replaced; cells stay what they are."""
+    """A relation with the relations directly inside it replaced; cells stay unchanged."""
     match relation:
         case Stream() | Read() | Constants() | Nested() | Cells() | Hopped() | Sessions():
             return relation
@@ -53,7 +53,7 @@ def over_inputs(relation: Relation, change: Callable[[Relation], Relation]) -> R
 
 
 def relations_in(relation: Relation | None) -> Iterator[Relation]:
-    """A relation and all inside it, outermost first, from left to right; of a subquery, the subquery alone."""
+    """A relation and all relations inside it, outermost first, from left to right, but not those inside a subquery."""
     if relation is not None:
         yield relation
         for inner in inputs_of(relation):
@@ -61,22 +61,22 @@ def relations_in(relation: Relation | None) -> Iterator[Relation]:
 
 
 def aliases_in(relation: Relation) -> set[str]:
-    """What the relations inside one are called."""
-    return {each.alias for each in relations_in(relation) if isinstance(each, Named)}
+    """The aliases of the relations inside one."""
+    return {inner.alias for inner in relations_in(relation) if isinstance(inner, Named)}
 
 
 def has_joins(relation: Relation | None) -> bool:
-    """Does a FROM join relations? Its rows are then no records."""
-    return any(isinstance(each, Joined) for each in relations_in(relation))
+    """True if a FROM joins relations, so that its rows are not records."""
+    return any(isinstance(inner, Joined) for inner in relations_in(relation))
 
 
 def nested_in(relation: Relation | None) -> Iterator[Nested]:
-    """The subqueries that stand in a FROM."""
-    return (each for each in relations_in(relation) if isinstance(each, Nested))
+    """The subqueries in a FROM."""
+    return (inner for inner in relations_in(relation) if isinstance(inner, Nested))
 
 
 def over_nested(relation: Relation, change: Callable[[Nested], Nested]) -> Relation:
-    """A relation with the subqueries that stand in it replaced."""
+    """A relation with its subqueries replaced."""
     if isinstance(relation, Nested):
         return change(relation)
     return over_inputs(relation, lambda inner: over_nested(inner, change))

@@ -1,4 +1,4 @@
-"""The places where a source may begin in its topic, as OPTIONS (start '…') write them."""
+"""Start positions of a source in its topic, as written in OPTIONS (start '…')."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Literal
 
 Start = Literal["earliest", "latest"] | datetime | Mapping[int, int]
 """The first record that Kafka holds, the end of the topic, the first record at or after a time, or offsets by
-partition. A partition that these leave out begins with its first record."""
+partition. A partition without an offset begins with its first record."""
 
 EARLIEST: Start = "earliest"
-"""Where a source begins whose OPTIONS say nothing."""
+"""The start of a source without an option for it."""
 
 OFFSETS = 2**63
-"""Offsets of Kafka are below it."""
+"""Kafka's offsets are smaller than this."""
 
 
 def start_of(text: str) -> Start:
-    """Raises ValueError, with the way out, if the text says no such place.
+    """Reads a start position. Raises ValueError, with the way out, for any other text.
 
     >>> start_of("latest"), start_of('{"0": 4711, "1": 12}')
     ('latest', {0: 4711, 1: 12})
@@ -47,7 +47,7 @@ def _offsets(text: str) -> Mapping[int, int]:
         pairs = json.loads(text, object_pairs_hook=list)
     except (ValueError, RecursionError):
         raise problem from None
-    found = {key: offset for key, offset in pairs if key.isdecimal() and key.isascii() and type(offset) is int}
-    if len(found) < len(pairs) or any(not 0 <= offset < OFFSETS for offset in found.values()):
+    offsets = {key: offset for key, offset in pairs if key.isdecimal() and key.isascii() and type(offset) is int}
+    if len(offsets) < len(pairs) or any(not 0 <= offset < OFFSETS for offset in offsets.values()):
         raise problem
-    return {int(key): offset for key, offset in found.items()}
+    return {int(key): offset for key, offset in offsets.items()}

@@ -1,7 +1,7 @@
-"""Structs in aggregates: taken apart to the scalars that cells keep, and put together of what was kept of each.
+"""Splits structs in aggregates into the scalars that cells keep, and rebuilds the structs from these.
 
-`max(struct(ts, kind))` is `struct(max_by(ts, …), max_by(kind, …))`, both by the order that Spark has of structs:
-by one field after the other, NULL before all else.
+`max(struct(ts, kind))` is `struct(max_by(ts, …), max_by(kind, …))`, both in Spark's order of structs: by one field
+after the other, NULLs first.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Change = Callable[[Expr], Expr]
 
 
 def is_struct(value: Expr) -> bool:
-    """Is it a struct, which an aggregate takes apart?"""
+    """True if the value is a struct, which an aggregate splits."""
     return value.type.name == "STRUCT"
 
 
 def scalars(value: Expr) -> Iterator[Expr]:
-    """The scalars that a value is made of, in order; before those of a struct that may be NULL, whether it is none."""
+    """The scalars of a value, in order; for a nullable struct, first the condition that it is present."""
     if not is_struct(value):
         yield value
         return
@@ -34,7 +34,7 @@ def scalars(value: Expr) -> Iterator[Expr]:
 
 
 def rebuilt(value: Expr, change: Change) -> Expr:
-    """A value with each of its `scalars` changed."""
+    """A value with all its `scalars` changed."""
     if not is_struct(value):
         return change(value)
     pairs = [part for name, field in _fields(value) for part in (Constant(name, STRING), rebuilt(field, change))]
@@ -48,7 +48,7 @@ def _fields(value: Expr) -> list[tuple[str, Expr]]:
 
 
 def _is_there(value: Expr) -> Expr | None:
-    """The condition that a struct is not NULL; None where it never is."""
+    """The condition that a struct is not NULL; None if it never is."""
     if isinstance(value, Call) and value.function == "named_struct":
         return None
     if isinstance(value, Case) and len(value.branches) == 1 and value.otherwise is None:
@@ -59,17 +59,17 @@ def _is_there(value: Expr) -> Expr | None:
 
 
 def has_order(kind: Type) -> bool:
-    """Are values of a type ordered alike in both engines? Lists and maps, and structs with such, are not."""
+    """True if both engines order values of a type alike, which excludes lists, maps, and structs with such fields."""
     return not kind.nested or of_scalars(kind)
 
 
 def order_of(value: Expr) -> tuple[Expr, ...]:
-    """What a struct is ordered by, each never NULL; of a scalar, itself."""
+    """The sort keys of a struct, which are never NULL; a scalar is its own key."""
     return keys_of(value) if is_struct(value) else (value,)
 
 
 def keys_of(value: Expr) -> tuple[Expr, ...]:
-    """What a value is ordered by, NULL before all else, each never NULL."""
+    """The sort keys of a value with NULLs first, which are never NULL themselves."""
     return tuple(key for part in scalars(value) for key in _keys(part))
 
 
@@ -81,14 +81,14 @@ def _keys(part: Expr) -> tuple[Expr, ...]:
 
 
 def _any(kind: Type) -> Constant:
-    """A value of a type, whichever."""
-    known = {STRING: "", BOOLEAN: "false", DATE: "1970-01-01"}
-    known |= dict.fromkeys((TIMESTAMP, TIMESTAMP_NTZ), "1970-01-01 00:00:00")
-    return Constant(known.get(kind, "0"), kind)
+    """An arbitrary value of a type."""
+    defaults = {STRING: "", BOOLEAN: "false", DATE: "1970-01-01"}
+    defaults |= dict.fromkeys((TIMESTAMP, TIMESTAMP_NTZ), "1970-01-01 00:00:00")
+    return Constant(defaults.get(kind, "0"), kind)
 
 
 def by(function: str, value: Expr, order: Sequence[Expr], when: Expr | None, place: Place) -> Expr:
-    """The value of the row with the first or the last order; a struct of the values of its scalars."""
+    """The value of the row with the first or the last order; a struct is rebuilt from its scalars."""
     kept = partial(_of_one_row, function=function, order=order, when=when, place=place)
     if not is_struct(value):
         return kept(value)
@@ -100,7 +100,9 @@ def _of_one_row(value: Expr, function: str, order: Sequence[Expr], when: Expr | 
     return Aggregate(function, (value, *order), when, False, value.type, place)
 
 
-def extreme(made: Aggregate) -> Expr:
+def extreme(aggregate: Aggregate) -> Expr:
     """The greatest or the least of structs."""
-    (value,) = made.arguments
-    return by(f"{made.function}_by", value, order_of(value), both(made.condition, _is_there(value)), made.place)
+    (value,) = aggregate.arguments
+    return by(
+        f"{aggregate.function}_by", value, order_of(value), both(aggregate.condition, _is_there(value)), aggregate.place
+    )

@@ -1,4 +1,4 @@
-"""Windows of time as group keys: tumbling, hopping and sessions, and the panes that these are kept by."""
+"""Tumbling, hopping and session windows as group keys, and the panes that their cells are kept by."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from view_algebra.language.types import BIGINT, FIRST_MICROSECOND, TIMESTAMP, WI
 from view_algebra.refusals import Wrong
 
 PANE, HOP, BLOCK = "pane", "hop", "block"
-"""Aliases of the panes, of the windows that hop over them, and of the blocks of panes that a window lies in."""
+"""Aliases of panes, of the windows that hop over them, and of the blocks of panes that contain a window."""
 
 HOP_END = "hop_end"
 """The group key of hopping windows that are listed by their ends."""
 
 BEYOND = "beyond"
-"""The column that tells hopping windows apart of which no bound is shown; NULL for any other."""
+"""The column that identifies hopping windows without a visible bound; NULL for other windows."""
 
 SESSION_START, SESSION_END, BEGINS = "session_start", "session_end", "begins"
-"""Columns that panes get when they are put together to sessions."""
+"""Columns that panes get when they are assembled to sessions."""
 
 
 @dataclass(frozen=True)
 class Hops:
     """Windows `size` long, one every `slide`, one of them `offset` after the epoch; all in microseconds.
 
-    by_end: are they listed by when they end?
+    by_end: True if they are listed by their ends.
     """
 
     size: int
@@ -39,17 +39,17 @@ class Hops:
 
     @property
     def pane(self) -> int:
-        """How long a pane is."""
+        """The length of a pane."""
         return math.gcd(self.size, self.slide)
 
     @property
     def panes(self) -> int:
-        """How many panes a block has."""
+        """The number of panes in a block."""
         return min(self.size // self.pane, BLOCK_PANES)
 
     @property
     def words(self) -> int:
-        """How many columns keep the bits of a block."""
+        """The number of columns for the bits of a block."""
         return -(-self.panes // WORD)
 
 
@@ -57,11 +57,11 @@ WORD = 64
 """Bits of a BIGINT."""
 
 BLOCK_PANES = 16 * WORD
-"""Panes of a block, at most."""
+"""Most panes of a block."""
 
 
 def hops(key: Expr) -> Hops | None:
-    """The hopping windows that a group key is the start, or the end, of; None for any other key."""
+    """The hopping windows whose start or end is the group key; None for any other key."""
     if isinstance(key, Call) and key.function in ("window_start", HOP_END) and len(key.arguments) > 3:
         size, offset, slide = (int(getattr(a, "value", 0)) for a in key.arguments[1:])
         return Hops(size, slide, offset, key.function == HOP_END)
@@ -69,12 +69,12 @@ def hops(key: Expr) -> Hops | None:
 
 
 def beyond(window: Expr) -> Call:
-    """What a hopping window is grouped by in addition to the bound that is shown."""
+    """The group key of a hopping window in addition to its visible bound."""
     return Call("hop_beyond", (window,), TIMESTAMP, place=window.place)
 
 
 def is_session(key: Expr) -> bool:
-    """Is a group key a session?"""
+    """True if the group key is a session."""
     return isinstance(key, Call) and key.function == "session"
 
 
@@ -85,7 +85,7 @@ def bounds(session: Expr) -> tuple[Call, Call]:
 
 
 def pane(key: Expr) -> Expr:
-    """What is kept of a group key: for a window that is put together, the start of a pane; any other as it is."""
+    """The key in cells for a group key: the start of a pane for an assembled window, any other key unchanged."""
     window = hops(key)
     if window is not None:
         assert isinstance(key, Call)
@@ -97,13 +97,13 @@ def pane(key: Expr) -> Expr:
 
 
 def block_of(key: Call) -> Expr:
-    """What is kept of a hopping window where the groups are all that matters: the start of a block of panes."""
+    """The key in cells for a hopping window if only the groups matter: the start of a block of panes."""
     window = hops_of(key)
     return _tumbling(key, window.pane * window.panes, window.offset)
 
 
 def cells_per_window(key: Call, kept: Expr) -> int:
-    """How many of the cells that are kept by panes, or by blocks of them, a window may be read of; 1 for a session."""
+    """Most cells, by panes or blocks of panes, from which a window is read; 1 for a session."""
     window = hops(key)
     if window is None:
         return 1
@@ -111,7 +111,7 @@ def cells_per_window(key: Call, kept: Expr) -> int:
 
 
 def seen(key: Call) -> Iterator[Part]:
-    """Beside it, in which of the block's panes the group has a record: a bit each."""
+    """The partials with a bit for each pane of a block in which the group has a record."""
     window = hops_of(key)
     numbers = (window.pane, window.offset % (window.pane * window.panes), window.panes)
     for word in range(window.words):
@@ -121,23 +121,23 @@ def seen(key: Call) -> Iterator[Part]:
 
 
 def hops_of(key: Call) -> Hops:
-    """The hopping windows of a group key that is known to be of some."""
+    """The hopping windows of a group key, which must have some."""
     window = hops(key)
     assert window is not None
     return window
 
 
 def put_together(group: Sequence[Expr]) -> Call | None:
-    """The group key that is a hopping window or a session, if one is."""
-    found = [key for key in group if pane(key) != key]
-    if found and (len(found) > 1 or pane(found[0]) in group):
-        raise Wrong(found[0].place, "two windows in one GROUP BY", "Group by one of them.")
-    assert not found or isinstance(found[0], Call)
-    return found[0] if found else None  # type: ignore[return-value]
+    """The group key that is a hopping window or a session, or None."""
+    windows = [key for key in group if pane(key) != key]
+    if windows and (len(windows) > 1 or pane(windows[0]) in group):
+        raise Wrong(windows[0].place, "two windows in one GROUP BY", "Group by one of them.")
+    assert not windows or isinstance(windows[0], Call)
+    return windows[0] if windows else None  # type: ignore[return-value]
 
 
 def ends(session: Call) -> tuple[Part, Part]:
-    """What a pane of a session keeps beside its aggregates: its first record's time, and the end that its last sets."""
+    """The further partials of a session's pane: its first record's time, and the end set by its last record."""
     time, gap = session.arguments
     return (
         Part("min", "min", time, TIMESTAMP),
@@ -151,7 +151,7 @@ def ends(session: Call) -> tuple[Part, Part]:
 
 
 def by_bounds(orders: Sequence[Order]) -> tuple[Order, ...]:
-    """Keys of ORDER BY, a window as its start and its end: jsonb has an order of its own."""
+    """Keys of ORDER BY, with a window's start and end in place of the window, because jsonb has another order."""
 
     def keys(key: Expr) -> Sequence[Expr]:
         return [member(key, name, None) for name, _ in WINDOW.fields] if key.type == WINDOW else [key]
@@ -160,7 +160,7 @@ def by_bounds(orders: Sequence[Order]) -> tuple[Order, ...]:
 
 
 def _tumbling(key: Call, size: int, offset: int) -> Call:
-    """The start of a pane; where one begins before the calendar, that pane starts with the calendar.
+    """The start of a pane, but not before the calendar.
 
     >>> from view_algebra.language.expressions import Field
     >>> week = Call("window_start", (Field("s", ("ts",), TIMESTAMP),), TIMESTAMP)
@@ -173,7 +173,7 @@ def _tumbling(key: Call, size: int, offset: int) -> Call:
 
 
 def window_key(key: Expr) -> Expr:
-    """What a window is grouped by: its start, or the session itself, whose start no record knows; any other key as is.
+    """The group key of a window: its start, or a session itself, whose start no record knows; any other key unchanged.
 
     >>> from view_algebra.language.expressions import Field
     >>> from view_algebra.language.types import TIMESTAMP, WINDOW
@@ -189,4 +189,4 @@ def window_key(key: Expr) -> Expr:
 
 
 TIME_WINDOWS = ("window", "session_window")
-"""Functions that put records into windows of time, and what these are called in the block that groups by one."""
+"""Functions that put records into windows, with the names of the windows in the block that groups by one."""

@@ -1,4 +1,4 @@
-"""Lengths of time and what they do to times."""
+"""Intervals, and their arithmetic with times."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ TIMED = words("timestampdiff timestampadd datediff date_diff dateadd date_add")
 """Functions whose first argument may be a unit of time: `timestampdiff(MINUTE, a, b)`."""
 
 LONGEST_SHIFT = 9_999
-"""Years by which a time may be moved; Spark raises where the result leaves its own calendar."""
+"""Most years of a shift: Spark raises if the result leaves its own calendar."""
 
 
 ONE_UNIT = "Write INTERVAL 90 MINUTES; of a column, ts + n * INTERVAL 1 MINUTE."
-"""The way out of an interval that both engines would read differently."""
+"""The way out for an interval that the engines would read differently."""
 
 
 def interval(node: exp.Interval) -> Constant:
-    """INTERVAL and a whole number of one unit."""
+    """The constant of an INTERVAL with a whole number of one unit. Raises `Wrong` for others."""
     value, unit = node.this, (node.args.get("unit") or exp.Var(this="")).name.lower().rstrip("s")
     text = value.name if isinstance(value, exp.Literal) else ""
     if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
@@ -65,7 +65,7 @@ def interval(node: exp.Interval) -> Constant:
 
 
 def microseconds(argument: Expr, place: Place, of: str = "window") -> int:
-    """The length of a window that an argument says, as '1 hour 30 minutes'."""
+    """The microseconds of a window's length, written as '1 hour 30 minutes'."""
     text = argument.value if isinstance(argument, Constant) and argument.type in (STRING, INTERVAL) else None
     if text is None:
         raise Wrong(
@@ -84,7 +84,7 @@ def microseconds(argument: Expr, place: Place, of: str = "window") -> int:
 
 
 def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None:
-    """A time plus or minus an interval or days, or two times one minus the other; None for plain numbers."""
+    """A time plus or minus an interval or days, or the difference of two times; None for plain numbers."""
     if operator == "-" and left.type == STRING and right.type == DATE:
         left = text_as(left, DATE)
     if is_length(left) and is_length(right):
@@ -117,24 +117,24 @@ def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None
 
 
 def _apart(end: Expr, begin: Expr, place: Place) -> Expr:
-    """The length of the time between two times."""
+    """The interval between two times."""
     if end.type == begin.type == DATE:
         return length(cast(call("datediff", [end, begin], place), BIGINT), DAYS)
-    until, since = (call("unix_micros", [cast(each, TIMESTAMP)], place) for each in (end, begin))
+    until, since = (call("unix_micros", [cast(time, TIMESTAMP)], place) for time in (end, begin))
     return length(calculate("-", until, since, place), DURATION)
 
 
 def cast_of(of: Expr, kind: Type, place: Place) -> Expr:
-    """CAST of a length to a number: of its days, if it is of two dates, or its seconds."""
+    """CAST of an interval to a number: its days, if it is a difference of dates, or its seconds."""
     _refuse_written(of, place)
-    found = number_of(of, place)
+    count = number_of(of, place)
     if kind.integral:
         second = Constant(str(MICROSECONDS["second"]), BIGINT)
-        return cast(found if of.type == DAYS else Call("div", (found, second), BIGINT, place=place), kind)
+        return cast(count if of.type == DAYS else Call("div", (count, second), BIGINT, place=place), kind)
     if kind.name != "DECIMAL":
         way_out = "Write CAST(… AS BIGINT), which is its seconds, or its days, of two dates, or AS DECIMAL(20, 6)."
         raise Wrong(place, f"CAST of {of.type} to {kind}", way_out)
-    return cast(found if of.type == DAYS else calculate("*", found, number("0.000001"), place), kind)
+    return cast(count if of.type == DAYS else calculate("*", count, number("0.000001"), place), kind)
 
 
 def _refuse_written(of: Expr, place: Place) -> None:
@@ -148,11 +148,11 @@ _FIELDS = {
     "minute": ("hour", "minute", TINYINT),
     "second": ("minute", "microsecond", decimal(8, 6)),
 }
-"""Fields of a length: what is left of which unit, in which unit, of which type."""
+"""Fields of an interval: the enclosing unit, the field's own unit, and its type."""
 
 
 def field_of(of: Expr, field: str, place: Place) -> Expr:
-    """EXTRACT(field FROM length)."""
+    """EXTRACT(field FROM interval)."""
     _refuse_written(of, place)
     if field not in _FIELDS or (of.type == DAYS and field != "day"):
         way_out = "Write CAST(a - b AS BIGINT), which is its seconds, or its days, of two dates."
@@ -168,54 +168,58 @@ def field_of(of: Expr, field: str, place: Place) -> Expr:
     return cast(Call("div", (rest, Constant(str(MICROSECONDS[unit]), BIGINT)), BIGINT, place=place), kind)
 
 
-def aggregated(made: Aggregate) -> Expr:
-    """An aggregate of lengths, by their numbers."""
-    value, *more = made.arguments
-    if made.function == "sum":
-        return length(replace(made, arguments=(number_of(value),), type=BIGINT), value.type)
-    micros = replace(made, arguments=(microseconds_of(value), *more))
-    if made.function != "avg":
+def aggregated(aggregate: Aggregate) -> Expr:
+    """An aggregate of intervals, computed from their numbers."""
+    value, *more = aggregate.arguments
+    if aggregate.function == "sum":
+        return length(replace(aggregate, arguments=(number_of(value),), type=BIGINT), value.type)
+    micros = replace(aggregate, arguments=(microseconds_of(value), *more))
+    if aggregate.function != "avg":
         return length(cast(replace(micros, type=DOUBLE), BIGINT), DURATION)
-    exact = cast(microseconds_of(value), decimal(20, 0))  # of which no sum is too large
+    exact = cast(microseconds_of(value), decimal(20, 0))  # no sum of these is too large
     total = replace(micros, function="sum", arguments=(exact,), type=decimal(30, 0))
-    return length(quotient(total, replace(micros, function="count", type=BIGINT), made.place), DURATION)
+    return length(quotient(total, replace(micros, function="count", type=BIGINT), aggregate.place), DURATION)
 
 
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 MOST_ELEMENTS = 10_000
-"""Of a sequence that is spelled out: the days of 27 years. They stand in the view's texts. Of one of a record, too."""
+"""Most elements of a record's sequence, or of one spelled out in the view's texts: the days of 27 years."""
 
 BOUNDED = "bounded sequence"
-"""A call, no function: a sequence of at most MOST_ELEMENTS, as the conditions around it say. Where their sums wrap
-around, it may be longer; of more than LONGEST_SEQUENCE it is NULL, as every sequence is."""
+"""Internal call: a sequence that conditions bound to MOST_ELEMENTS. If their sums wrap around, it may be longer; beyond
+LONGEST_SEQUENCE it is NULL, like every sequence."""
 
 
-def sequence(given: Sequence[Expr], place: Place) -> Expr | None:
-    """The array that `sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)` is; None of other types."""
-    kind = given[0].type if given else STRING
-    if kind not in (DATE, TIMESTAMP) or not 2 <= len(given) <= 3 or given[1].type != kind:
+def sequence(arguments: Sequence[Expr], place: Place) -> Expr | None:
+    """The array of `sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)`; None for other arguments."""
+    kind = arguments[0].type if arguments else STRING
+    if kind not in (DATE, TIMESTAMP) or not 2 <= len(arguments) <= 3 or arguments[1].type != kind:
         return None
-    step = given[2] if len(given) == 3 else Constant("1 day", INTERVAL)
-    known = [each.value for each in (*given[:2], step) if isinstance(each, Constant) and each.value is not None]
-    if len(known) < 3 and (length := _length_of(step, kind)):
-        return call("sequence", [*given[:2], *([Constant(str(length), INT)] if len(given) == 3 else [])], place)
-    if len(known) < 3 or step.type != INTERVAL:
+    step = arguments[2] if len(arguments) == 3 else Constant("1 day", INTERVAL)
+    values = [
+        argument.value
+        for argument in (*arguments[:2], step)
+        if isinstance(argument, Constant) and argument.value is not None
+    ]
+    if len(values) < 3 and (length := _length_of(step, kind)):
+        return call("sequence", [*arguments[:2], *([Constant(str(length), INT)] if len(arguments) == 3 else [])], place)
+    if len(values) < 3 or step.type != INTERVAL:
         way_out = "Write sequence(a, b, INTERVAL 1 DAY): forward by days or weeks, or of times by hours to seconds."
         if step.type == INTERVAL and isinstance(step, Constant) and str(step.value).split()[-1] in MONTHS:
             days = "sequence(CAST(a AS DATE), CAST(b AS DATE), INTERVAL 1 DAY)"
             way_out = f"Write filter({days}, d -> day(d) = 1) for the first day of each month."
         raise Wrong(place, "sequence() of times that are not literals", way_out)
-    begin, end = map(datetime.fromisoformat, known[:2])
-    number, unit = int(known[2].split()[0]), known[2].split()[1]
+    begin, end = map(datetime.fromisoformat, values[:2])
+    number, unit = int(values[2].split()[0]), values[2].split()[1]
     if number <= 0 or end < begin or (kind == DATE and unit not in (*MONTHS, "day", "week")):
         raise Wrong(place, "sequence() that does not go forward by days", "Begin with the first, and step by days.")
-    found = [*takewhile(lambda at: at <= end, _steps(begin, number, unit, place))]
-    return Call("array", tuple(_literal(at, kind) for at in found), Type("ARRAY", element=kind), place=place)
+    elements = [*takewhile(lambda at: at <= end, _steps(begin, number, unit, place))]
+    return Call("array", tuple(_literal(at, kind) for at in elements), Type("ARRAY", element=kind), place=place)
 
 
 def _length_of(step: Expr, kind: Type) -> int:
-    """How many days a step forward takes, of times seconds; 0 for any other."""
+    """Days (for dates) or seconds (for times) of a step forward; 0 for any other step."""
     number, unit = (
         (step.value or "0 ").split(" ") if isinstance(step, Constant) and step.type == INTERVAL else ("0", "")
     )
@@ -224,7 +228,7 @@ def _length_of(step: Expr, kind: Type) -> int:
 
 
 def _steps(begin: datetime, number: int, unit: str, place: Place) -> Iterator[datetime]:
-    """Each that many steps after the first: of months on its day, or the last that there is."""
+    """The elements from the first on; steps of months keep the day, or use the last day of a shorter month."""
     with suppress(OverflowError, ValueError):  # after the year 9999
         for many in range(MOST_ELEMENTS):
             year, month = divmod(begin.month - 1 + many * number * MONTHS.get(unit, 0), 12)

@@ -1,4 +1,4 @@
-"""Spark's types, what Postgres calls them, and Spark's rules for the type of a result (ANSI mode off)."""
+"""Spark's types with their Postgres names, and Spark's rules for result types (ANSI mode off)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Type:
     element: Type | None = None
     key: Type | None = None
     unit: str = field(default="", compare=False)
-    """Microseconds for which 1 stands, where a number in JSON is a time of this type; empty where it is none."""
+    """Microseconds of a unit, if a number in JSON is a time of this type; empty otherwise."""
     session: bool = field(default=False, compare=False)
-    """Is it a session's window? What overlaps becomes one to Spark, wherever it groups by it."""
+    """True for a session's window: wherever Spark groups by it, overlapping windows become one."""
     endless: bool = field(default=False, compare=False)
-    """May one of its times be an infinity, which is after every time, or before?"""
+    """True if its times may be infinities, which are after or before every other time."""
 
     @property
     def spark(self) -> str:
-        """The type as Spark writes it, as `DECIMAL(12,2)`."""
+        """The type in Spark's form, such as `DECIMAL(12,2)`."""
         match self.name:
             case "DECIMAL":
                 return f"DECIMAL({self.precision},{self.scale})"
@@ -47,7 +47,7 @@ class Type:
 
     @property
     def postgres(self) -> str:
-        """The type as Postgres writes it, as `numeric(12,2)`; nested types are kept as jsonb."""
+        """The type in Postgres' form, such as `numeric(12,2)`; nested types are stored as jsonb."""
         if self.name == "DECIMAL":
             return f"numeric({self.precision},{self.scale})"
         return _POSTGRES[self.name]
@@ -64,22 +64,22 @@ class Type:
 
     @property
     def integral(self) -> bool:
-        """Is it one of the whole-number types?"""
+        """True for a whole-number type."""
         return self.name in INTEGRAL
 
     @property
     def numeric(self) -> bool:
-        """Is it a number?"""
+        """True for a numeric type."""
         return self.integral or self.name in ("FLOAT", "DOUBLE", "DECIMAL")
 
     @property
     def nested(self) -> bool:
-        """Is it a struct, an array or a map?"""
+        """True for a struct, an array or a map."""
         return self.name in ("STRUCT", "ARRAY", "MAP", "WINDOW")
 
     @property
     def length(self) -> bool:
-        """Is it a length of time?"""
+        """True for an interval."""
         return self.name.startswith("INTERVAL")
 
     def __str__(self) -> str:
@@ -120,7 +120,7 @@ CALENDAR = {
 """First and last value of the calendar, in Spark's syntax."""
 
 FIRST_MICROSECOND = -62_135_596_800_000_000
-"""FIRST_TIME, since 1970."""
+"""FIRST_TIME in microseconds since 1970."""
 
 INTEGRAL = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 BITS = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
@@ -146,7 +146,7 @@ INTERVAL = Type("INTERVAL")
 DURATION = Type("INTERVAL DAY TO SECOND")
 DAYS = Type("INTERVAL DAY")
 WINDOW = Type("WINDOW", fields=(("start", TIMESTAMP), ("end", TIMESTAMP)))
-"""To Spark a struct like any other; NULL as a whole, never in part."""
+"""A window, which is a struct to Spark; it is NULL as a whole, never in part."""
 SESSION = replace(WINDOW, session=True)
 
 ENDLESS = replace(TIMESTAMP, endless=True)
@@ -157,18 +157,18 @@ MAX_PRECISION = 38
 
 
 def postgres_types() -> dict[str, str]:
-    """What Postgres calls each of Spark's types that a column can have."""
+    """Postgres' names of the Spark types that a column can have."""
     own = {name: kind for name, kind in _POSTGRES.items() if name not in ("VOID", "INTERVAL", "WINDOW")}
     return own | {"DECIMAL(p,s)": "numeric(p,s)"}
 
 
 def decimal(precision: int, scale: int) -> Type:
-    """A decimal within Spark's bounds, digits cut on the left (DecimalType.bounded)."""
+    """A decimal within Spark's bounds, without the leading digits beyond them (DecimalType.bounded)."""
     return Type("DECIMAL", min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
 
 
 def adjusted(precision: int, scale: int) -> Type:
-    """A decimal whose scale gives way, down to 6, so that whole digits fit (DecimalType.adjustPrecisionScale).
+    """A decimal whose scale shrinks, down to 6, to make room for whole digits (DecimalType.adjustPrecisionScale).
 
     >>> adjusted(40, 10).spark, adjusted(60, 10).spark, adjusted(20, 4).spark
     ('DECIMAL(38,8)', 'DECIMAL(38,6)', 'DECIMAL(20,4)')
@@ -202,7 +202,7 @@ def arithmetic(operator: str, left: Type, right: Type) -> Type:
 
 
 def as_decimal(kind: Type, literal: str | None = None) -> Type:
-    """The decimal that holds a whole number; a literal takes only the digits it has.
+    """The decimal that holds a whole number; for a literal, with only its own digits.
 
     >>> as_decimal(INT).spark, as_decimal(INT, "100").spark
     ('DECIMAL(10,0)', 'DECIMAL(3,0)')
@@ -218,9 +218,9 @@ _RANK = {"TINYINT": 0, "SMALLINT": 1, "INT": 2, "BIGINT": 3, "DECIMAL": 4, "FLOA
 
 
 def common(left: Type, right: Type) -> Type | None:
-    """The type two values meet in without loss (Spark's findWiderTypeForTwo), None where there is none.
+    """The type that both values convert to without loss (Spark's findWiderTypeForTwo), or None.
 
-    Text is of no rank among them: what it is beside a number, `meeting` knows.
+    It has no rule for texts: `meeting` converts a text next to a number.
     """
     if left == right:
         return right if right.endless else left
@@ -284,27 +284,27 @@ INSTEAD: dict[str, str] = {
     "TIMESTAMPNTZ": "TIMESTAMP_NTZ",
     **dict.fromkeys(words("BYTEA BLOB VARBINARY"), "BINARY"),
 }
-"""Other systems' types, of which Spark has none by this name, or none without a length."""
+"""Other systems' types that Spark does not have, or does not have without a length, with Spark's types instead."""
 
 
 SIZED = words("VARCHAR CHAR CHARACTER")
-"""Those that Spark has with a length."""
+"""Types that Spark has only with a length."""
 
 
 def as_written(node: exp.DataType) -> str:
-    """The name of a type, as its author wrote it."""
+    """The name of a type in the author's words."""
     kind = node.args.get("kind")
     named = node.this.sql() if isinstance(node.this, exp.Expr) else node.this.value
     return str(kind.name if isinstance(kind, exp.Expr) else kind or named)
 
 
 def instead(node: exp.DataType) -> str | None:
-    """The type to write in the place of another system's."""
+    """The type to write in place of another system's type."""
     return INSTEAD.get(as_written(node).upper().partition("(")[0])
 
 
 TIMES_OF_DAY = words("TIME TIMETZ")
-"""Types of the time of a day, which Lamina keeps as a text: '09:30:00' is before '10:00:00' in its order, too."""
+"""Types of a time of day, which Lamina keeps as text, whose order is the same: '09:30:00' is before '10:00:00'."""
 
 _OF_ANOTHER_KIND: dict[str, str] = {
     **dict.fromkeys(
@@ -320,26 +320,26 @@ _OF_ANOTHER_KIND: dict[str, str] = {
     **dict.fromkeys(words("SMALLDATETIME DATETIME2 DATETIME64 TIMESTAMP_S TIMESTAMP_MS TIMESTAMP_NS"), "TIMESTAMP"),
     "DATE32": "DATE",
 }
-"""Other systems' types whose values are of another kind here."""
+"""Other systems' types whose values have another kind here."""
 
 
 def unknown(node: exp.DataType) -> tuple[str, str]:
-    """The type, or the one inside it, that Lamina does not know, in its author's words; and what to declare instead.
+    """The unknown type, or the unknown type inside it, in the author's words, and the type to declare instead.
 
     >>> import sqlglot
     >>> unknown(sqlglot.exp.DataType.build("ARRAY<BIT>", dialect="spark"))
     ('BIT', 'BOOLEAN')
     """
-    inner = next((each for each in node.find_all(exp.DataType) if each is not node and read(each) is None), None)
+    inner = next((part for part in node.find_all(exp.DataType) if part is not node and read(part) is None), None)
     if inner is not None:
         return unknown(inner)
-    word, sizes = as_written(node), [each.sql() for each in node.expressions if isinstance(each, exp.DataTypeParam)]
+    word, sizes = as_written(node), [size.sql() for size in node.expressions if isinstance(size, exp.DataTypeParam)]
     way_out = instead(node) or _OF_ANOTHER_KIND.get(word.upper(), "a type from docs/sql.md, for example STRING")
     return (f"{word}({', '.join(sizes)})" if sizes else word), way_out
 
 
 def read(node: exp.Expr | None) -> Type | None:
-    """The type that a parsed type stands for; None for one that Lamina does not know.
+    """The type of sqlglot's syntax for it; None for a type that Lamina does not know.
 
     >>> import sqlglot
     >>> read(sqlglot.exp.DataType.build("STRUCT<a: INT, b: ARRAY<DECIMAL(5,1)>>", dialect="spark")).spark
@@ -354,8 +354,8 @@ def read(node: exp.Expr | None) -> Type | None:
         return Type("DECIMAL", precision, scale) if 0 <= scale <= precision <= MAX_PRECISION and precision else None
     if name == "STRUCT":
         fields = [(f.name, read(f.args.get("kind"))) for f in node.expressions]
-        known = tuple((field, kind) for field, kind in fields if kind is not None)
-        return Type("STRUCT", fields=known) if len(known) == len(fields) else None
+        typed = tuple((field, kind) for field, kind in fields if kind is not None)
+        return Type("STRUCT", fields=typed) if len(typed) == len(fields) else None
     if name in ("ARRAY", "MAP", "LIST"):
         inner = [read(e) for e in node.expressions]
         if None in inner or len(inner) != (2 if name == "MAP" else 1):
@@ -365,7 +365,7 @@ def read(node: exp.Expr | None) -> Type | None:
 
 
 def schema(text: str) -> Type | None:
-    """What `from_json` makes of a text; None for what it may read otherwise tomorrow, as it does times, or not at all.
+    """The schema of `from_json` in a text; None for a type that depends on the time of reading, or an unknown one.
 
     >>> schema("a INT, b ARRAY<STRING>").spark, schema("MAP<STRING, INT>").spark, schema("at TIMESTAMP")
     ('STRUCT<a: INT, b: ARRAY<STRING>>', 'MAP<STRING, INT>', None)
@@ -376,53 +376,53 @@ def schema(text: str) -> Type | None:
         except (ParseError, TokenError, ValueError):
             continue
         if kind is not None and kind.nested:
-            plain = all(each.nested or each.numeric or each in (STRING, BOOLEAN) for each in inside(kind))
+            plain = all(part.nested or part.numeric or part in (STRING, BOOLEAN) for part in inside(kind))
             return kind if plain and not_in_json(kind) is None else None
     return None
 
 
 def inside(kind: Type) -> Iterator[Type]:
-    """A type and all those in it."""
+    """A type and all types inside it."""
     yield kind
-    for each in (*(own for _, own in kind.fields), kind.key, kind.element):
-        if each is not None:
-            yield from inside(each)
+    for part in (*(own for _, own in kind.fields), kind.key, kind.element):
+        if part is not None:
+            yield from inside(part)
 
 
 def of_scalars(kind: Type) -> bool:
-    """Is it a struct of scalars, or of such structs?"""
+    """True for a struct of scalars, or of such structs."""
     return kind.name == "STRUCT" and all(
-        each.name == "STRUCT" or not (each.nested or each.name in ("BINARY", "VOID", "INTERVAL"))
-        for each in inside(kind)
+        part.name == "STRUCT" or not (part.nested or part.name in ("BINARY", "VOID", "INTERVAL"))
+        for part in inside(kind)
     )
 
 
 def told_apart_as_json(kind: Type) -> bool:
-    """Is it nested, and of values that are equal where their JSON is? Of fractions and instants it is not."""
+    """True for a nested type whose values are equal if their JSON is, which excludes fractions and instants."""
     return kind.nested and all(
-        each.name in ("STRUCT", "ARRAY", "DECIMAL") or each.integral or each in (STRING, BOOLEAN, DATE)
-        for each in inside(kind)
+        part.name in ("STRUCT", "ARRAY", "DECIMAL") or part.integral or part in (STRING, BOOLEAN, DATE)
+        for part in inside(kind)
     )
 
 
 def comparable(kind: Type) -> bool:
-    """Has it an equality? Maps have none to Spark, and bytes are no JSON."""
-    return all(each.name not in ("MAP", "BINARY", "VOID") and not each.length for each in inside(kind))
+    """True if values can be compared for equality, which excludes maps (in Spark) and bytes (in JSON)."""
+    return all(part.name not in ("MAP", "BINARY", "VOID") and not part.length for part in inside(kind))
 
 
 def not_in_json(kind: Type) -> str | None:
-    """Why JSON has no values of a type; None where it has."""
-    for each in inside(kind):
-        if each.name == "BINARY":
+    """The reason JSON has no values of a type, or None."""
+    for part in inside(kind):
+        if part.name == "BINARY":
             return "bytes"
-        if each.key not in (None, STRING):
-            return f"keys of type {each.key}"
-        if len({name.lower() for name, _ in each.fields}) < len(each.fields):
+        if part.key not in (None, STRING):
+            return f"keys of type {part.key}"
+        if len({name.lower() for name, _ in part.fields}) < len(part.fields):
             return "two fields of one name"
-        if each.name == "STRUCT" and not each.fields:
+        if part.name == "STRUCT" and not part.fields:
             return "a struct of nothing"
     return None
 
 
 SYSTEM_COLUMNS = words("tableoid xmin cmin xmax cmax ctid")
-"""Columns that every table of Postgres has already."""
+"""Columns that every Postgres table already has."""

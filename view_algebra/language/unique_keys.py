@@ -1,6 +1,6 @@
-"""Maps that Spark's JSON reader makes, with each key once: of a key that a text has twice it keeps both entries.
+"""Removes duplicate keys from maps: Spark's JSON reader keeps both entries of a repeated key.
 
-jsonb, and every other reader of the topic, keeps the last.
+jsonb, like every other reader of the topic, keeps the last entry.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from view_algebra.language.types import Type, inside
 
 
 def with_unique_keys(text: str, kind: Type, depth: int = 0) -> str:
-    """Spark SQL of a value that was read from JSON, each key of its maps once, with its last entry.
+    """Spark SQL of a value read from JSON, with only the last entry of each key in its maps.
 
-    A type without a map costs nothing. Spark's builder of maps does it (`spark.sql.mapKeyDedupPolicy`).
+    A type without a map costs nothing. Spark's map builder does the work (`spark.sql.mapKeyDedupPolicy`).
 
     >>> from view_algebra.language.types import INT, STRING
     >>> with_unique_keys("tags", Type("MAP", key=STRING, element=INT))
@@ -22,15 +22,15 @@ def with_unique_keys(text: str, kind: Type, depth: int = 0) -> str:
     """
     if not _has_maps(kind):
         return text
-    each = f"v{depth}"
+    variable = f"v{depth}"
     if kind.name == "MAP" and kind.element is not None:
         entries = f"map_entries({text})"
         if _has_maps(kind.element):
-            value = with_unique_keys(f"{each}.value", kind.element, depth + 1)
-            entries = f"transform({entries}, {each} -> named_struct('key', {each}.key, 'value', {value}))"
+            value = with_unique_keys(f"{variable}.value", kind.element, depth + 1)
+            entries = f"transform({entries}, {variable} -> named_struct('key', {variable}.key, 'value', {value}))"
         return f"map_from_entries({entries})"
     if kind.name == "ARRAY" and kind.element is not None:
-        return f"transform({text}, {each} -> {with_unique_keys(each, kind.element, depth + 1)})"
+        return f"transform({text}, {variable} -> {with_unique_keys(variable, kind.element, depth + 1)})"
     fields = (
         f"{spark_text(name)}, {with_unique_keys(f'{text}.{spark_name(name)}', field, depth)}"
         for name, field in kind.fields
@@ -39,4 +39,4 @@ def with_unique_keys(text: str, kind: Type, depth: int = 0) -> str:
 
 
 def _has_maps(kind: Type) -> bool:
-    return any(each.name == "MAP" for each in inside(kind))
+    return any(part.name == "MAP" for part in inside(kind))

@@ -1,7 +1,7 @@
-"""Walks: every expression inside an expression or a block, and an expression or a block with some of them replaced.
+"""Walks over the expressions inside an expression or a block, and rewrites of them.
 
-To a block, the columns that a subquery in it names of it are parts of the expression, as arguments are of a call; so
-whatever is done to all of a block's columns is done to these.
+If a subquery names columns of the enclosing block, these columns are parts of the subquery's expression, like arguments
+of a call, so an operation on all of a block's columns includes them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from view_algebra.language.relations import nested_in, over_inputs, relations_in
 
 
 def children(expression: Expr) -> tuple[Expr, ...]:
-    """The expressions directly inside one; of a subquery, what is of the scope around it."""
+    """The expressions directly inside one; for a subquery, those of the enclosing scope."""
     match expression:
         case Constant() | Field() | NeedsRecords():
             return ()
@@ -63,7 +63,7 @@ def children(expression: Expr) -> tuple[Expr, ...]:
 
 
 def walk(expression: Expr) -> Iterator[Expr]:
-    """An expression and all inside it, outermost first."""
+    """An expression and every expression inside it, outermost first."""
     left = [expression]
     while left:
         part = left.pop()
@@ -72,7 +72,7 @@ def walk(expression: Expr) -> Iterator[Expr]:
 
 
 def decided(expression: Expr) -> Iterator[Expr]:
-    """The largest parts of an expression that one row decides, constants and implicit casts left out."""
+    """The largest parts of an expression that one row decides, without constants and implicit casts."""
     if isinstance(expression, Constant) or (isinstance(expression, Field) and expression.relation == VARIABLE):
         return
     several = isinstance(expression, Call) and (expression.function == "row" or expression.implicit)
@@ -85,28 +85,28 @@ def decided(expression: Expr) -> Iterator[Expr]:
 
 
 def is_of_elements(part: Expr) -> bool:
-    """Is it a lambda, or a part of one that names its variable? What it gives is of elements, and not of a row."""
+    """True if it is a lambda, or a part of one with its variable, so that elements and not the row decide it."""
     if isinstance(part, Call) and part.function == "lambda":
         return True
     inside = list(walk(part))
     lambdas = (e for e in inside if isinstance(e, Call) and e.function == "lambda")
-    bound = {each.path[0] for e in lambdas for each in e.arguments[:-1] if isinstance(each, Field)}
+    bound = {variable.path[0] for e in lambdas for variable in e.arguments[:-1] if isinstance(variable, Field)}
     return any(isinstance(e, Field) and e.relation == VARIABLE and e.path[0] not in bound for e in inside)
 
 
 def asks(part: Expr) -> bool:
-    """Is it answered by rows of another block, or by the clock?"""
-    told = isinstance(part, Call) and part.function == NOW
-    return told or isinstance(part, Subquery) or (isinstance(part, Field) and part.outer)
+    """True if rows of another block, or the clock, answer it."""
+    is_clock = isinstance(part, Call) and part.function == NOW
+    return is_clock or isinstance(part, Subquery) or (isinstance(part, Field) and part.outer)
 
 
 def is_asked(expression: Expr) -> bool:
-    """Does it need an answer by rows of another block, or by the clock?"""
+    """True if a part of it needs rows of another block, or the clock."""
     return any(map(asks, walk(expression)))
 
 
 def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """An expression with parts replaced, outermost first; what `change` gives is not looked into again."""
+    """An expression with parts replaced, outermost first; a replacement is not rewritten again."""
     changed = change(expression)
     if changed is not None:
         return changed
@@ -116,7 +116,7 @@ def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def mapped(expression: Expr, inner: Callable[[Expr], Expr]) -> Expr:
-    """An expression with what is directly inside it replaced."""
+    """An expression with its direct parts replaced."""
 
     def maybe(part: Expr | None) -> Expr | None:
         return None if part is None else inner(part)
@@ -188,7 +188,7 @@ def _rewritten_beside(beside: Beside, change: Callable[[Expr], Expr | None]) -> 
 
 
 def outer_fields(query: Query) -> Iterator[Field]:
-    """The columns that a subquery names of the block around it, as that block has them."""
+    """The enclosing block's columns that a subquery names, in that block's form."""
     if isinstance(query, Combined):
         yield from outer_fields(query.left)
         yield from outer_fields(query.right)
@@ -198,12 +198,12 @@ def outer_fields(query: Query) -> Iterator[Field]:
             yield replace(part, outer=False)
     for relation in _read_by(query):
         for below in nested_in(relation):
-            if not below.lateral:  # which asks about the rows of the relations before it
+            if not below.lateral:  # LATERAL reads the rows of the relations before it
                 yield from outer_fields(below.query)
 
 
 def every_relation(query: Query) -> Iterator[Relation]:
-    """Every relation that a query reads, wherever it stands: in FROM, in a subquery there, or in an expression."""
+    """Every relation that a query reads: in FROM, in a subquery there, or in an expression."""
     if isinstance(query, Combined):
         yield from every_relation(query.left)
         yield from every_relation(query.right)
@@ -234,26 +234,26 @@ def every_expression(query: Query) -> Iterator[Expr]:
 
 
 def expressions_of(block: Select) -> Iterator[Expr]:
-    """Every expression that stands in a block, those of its FROM too."""
+    """Every expression of a block, including those in FROM."""
     yield from above_group(block)
     beside = block.keeping.beside
     conditions = (block.where, block.undecided, None if beside is None else beside.where)
-    yield from (each for each in (*(block.group or ()), *conditions) if each is not None)
+    yield from (expression for expression in (*(block.group or ()), *conditions) if expression is not None)
     for read in _read_by(block):
         yield from expressions_in(read)
 
 
 def expressions_in(relation: Relation | None) -> Iterator[Expr]:
-    """The expressions of a FROM: conditions of joins, and what is exploded."""
-    for each in relations_in(relation):
-        if isinstance(each, Joined) and each.condition is not None:
-            yield each.condition
-        if isinstance(each, (Stream, Exploded)):
-            yield from (generator.argument for generator in each.generators)
+    """The expressions of a FROM: conditions of joins, and arguments of generators."""
+    for inner in relations_in(relation):
+        if isinstance(inner, Joined) and inner.condition is not None:
+            yield inner.condition
+        if isinstance(inner, (Stream, Exploded)):
+            yield from (generator.argument for generator in inner.generators)
 
 
 def _read_by(block: Select) -> Iterator[Relation]:
-    """What a block reads: its FROM and, of one whose cells are joined when they are read, the join."""
+    """The relations that a block reads: its FROM and, if its cells are joined when read, the join."""
     if block.relation is not None:
         yield block.relation
     if block.keeping.beside is not None:
@@ -261,7 +261,7 @@ def _read_by(block: Select) -> Iterator[Relation]:
 
 
 def _with_outer(query: Query, change: Callable[[Expr], Expr | None]) -> Query:
-    """A subquery with the columns of the block around it rewritten."""
+    """A subquery with the enclosing block's columns rewritten."""
 
     def inner(part: Expr) -> Expr | None:
         if isinstance(part, Field) and part.outer:
@@ -277,28 +277,30 @@ def _with_outer(query: Query, change: Callable[[Expr], Expr | None]) -> Query:
 
 
 def as_outer(expression: Expr) -> Expr:
-    """An expression as a subquery of its block has it."""
+    """An expression in the form that a subquery of its block has."""
     return rewrite(expression, lambda part: replace(part, outer=True) if isinstance(part, Field) else None)
 
 
 def rewritten_in(relation: Relation, change: Callable[[Expr], Expr | None]) -> Relation:
-    """A relation with the expressions in it rewritten: conditions of joins, and what is exploded."""
+    """A relation with its expressions rewritten: conditions of joins, and arguments of generators."""
     relation = over_inputs(relation, lambda inner: rewritten_in(inner, change))
     if isinstance(relation, Joined) and relation.condition is not None:
         return replace(relation, condition=rewrite(relation.condition, change))
     if isinstance(relation, Exploded):
-        made = (replace(each, argument=rewrite(each.argument, change)) for each in relation.generators)
-        return replace(relation, generators=tuple(made))
+        generators = (
+            replace(generator, argument=rewrite(generator.argument, change)) for generator in relation.generators
+        )
+        return replace(relation, generators=tuple(generators))
     return relation
 
 
 def walk_all(expressions: Sequence[Expr], more: Expr | None) -> list[Expr]:
-    """Every expression inside several."""
+    """Every expression inside several expressions."""
     return [e for x in (*expressions, *(() if more is None else (more,))) for e in walk(x)]
 
 
 def above_group(block: Select) -> list[Expr]:
-    """What a block computes of its groups (or rows): its columns, HAVING, ORDER BY."""
+    """The expressions over a block's groups (or rows): its columns, HAVING, ORDER BY."""
     having = [block.having] if block.having is not None else []
     return [o.expression for o in block.outputs] + having + [o.expression for o in block.order]
 
@@ -309,13 +311,13 @@ def relations_named(expression: Expr) -> set[str]:
 
 
 def parts(block: Select) -> Iterator[Expr]:
-    """Every expression that a block computes of its rows or groups, or asks of them, and all inside it."""
+    """Every expression over a block's rows or groups, its conditions included, and every expression inside."""
     for expression in (*above_group(block), *(e for e in (block.where, block.undecided) if e is not None)):
         yield from walk(expression)
 
 
 def kept_by(block: Select) -> tuple[Expr, ...]:
-    """The keys that cells are kept by: the block's groups, or finer ones, and what undecided conditions ask for."""
+    """The keys of a block's cells: its groups, or finer ones, and the columns of undecided conditions."""
     finest, undecided = block.keeping.finest, block.keeping.undecided
     keys = (block.group or ()) if finest is None else finest
     of_rows = (part for key in keys for part in (decided(key) if is_asked(key) else (key,)))
