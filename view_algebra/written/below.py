@@ -1,4 +1,4 @@
-"""A function of an aggregate as an aggregate of the function, where both are the same."""
+"""Rewrites a function of an aggregate as an aggregate of the function, if both are equal."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from view_algebra.written.dialect import readable
 _TAKES_ONE_VALUE = ("last", "last_value", "first", "first_value", "any_value", "max_by", "min_by")
 _BY_ITSELF = {"max": "max_by", "min": "min_by"}
 _OF_NULL = ("hash", "xxhash64", "concat_ws", "coalesce", "nvl", "ifnull", "to_json", "struct", "named_struct")
-"""Functions that are a value of NULL: of a group without values, or before the first row."""
+"""Functions that may return a value for NULL, which an aggregate of no values or no previous row returns."""
 
 _OF_ROWS = ("lag", "lead", "first_value", "last_value", "nth_value")
 
 
 def below(select: exp.Expr, place: Span | None) -> tuple[str, exp.Expr] | None:
-    """What to write at a place instead of a function that Postgres does not have, and the SELECT with it.
+    """The replacement for a function that Postgres lacks, and the SELECT with it; None if there is none.
 
     An aggregate that takes a value of one record may take the function of this value instead.
 
@@ -33,18 +33,18 @@ def below(select: exp.Expr, place: Span | None) -> tuple[str, exp.Expr] | None:
     for call in whole.find_all(exp.Anonymous, exp.Cast):
         if span(call) != place or isinstance(call.parent, exp.Window) or call.name.lower() in _OF_NULL:
             continue
-        found = [*_outermost(call)]
-        if len(found) == 1:
-            made = _over(call, found[0]) if isinstance(found[0], exp.Window) else _of_function(call, found[0])
-            if made is not None:
-                text = readable(made)
-                call.replace(made)
+        parts = [*_outermost(call)]
+        if len(parts) == 1:
+            moved = _over(call, parts[0]) if isinstance(parts[0], exp.Window) else _of_function(call, parts[0])
+            if moved is not None:
+                text = readable(moved)
+                call.replace(moved)
                 return text, whole
     return None
 
 
 def _outermost(call: exp.Expr) -> Iterator[exp.Expr]:
-    """The aggregates in a call, and what else of a record or a group is in it."""
+    """The aggregates, windows and columns in a call, without those inside them."""
     for part in call.walk(prune=lambda node: node is not call and _is_leaf(node)):
         if part is not call and _is_leaf(part):
             yield part
@@ -62,16 +62,18 @@ def _over(call: exp.Expr, window: exp.Window) -> exp.Expr | None:
         return None
     value, *others = picked.expressions
     inner = _with(call, window, value)
-    made = window.copy()
-    made.set("this", exp.Anonymous(this=picked.name, expressions=[inner, *(other.copy() for other in others)]))
-    return made
+    moved = window.copy()
+    moved.set("this", exp.Anonymous(this=picked.name, expressions=[inner, *(other.copy() for other in others)]))
+    return moved
 
 
 def _with(call: exp.Expr, part: exp.Expr, value: exp.Expr) -> exp.Expr:
-    """A call with a value in the place of a part of it."""
-    made = call.copy()
-    next(each for each in made.find_all(type(part)) if each is not made and each == part).replace(value.copy())
-    return made
+    """A call with a value in place of one of its parts."""
+    changed = call.copy()
+    next(inner for inner in changed.find_all(type(part)) if inner is not changed and inner == part).replace(
+        value.copy()
+    )
+    return changed
 
 
 def _of_function(call: exp.Expr, aggregate: exp.Expr) -> exp.Expr | None:
@@ -82,5 +84,5 @@ def _of_function(call: exp.Expr, aggregate: exp.Expr) -> exp.Expr | None:
         return None
     name = aggregate.name.lower()
     inner = _with(call, aggregate, value)
-    given = [inner, value.copy()] if name in _BY_ITSELF else [inner, *(other.copy() for other in others)]
-    return exp.Anonymous(this=_BY_ITSELF.get(name, name), expressions=given)
+    arguments = [inner, value.copy()] if name in _BY_ITSELF else [inner, *(other.copy() for other in others)]
+    return exp.Anonymous(this=_BY_ITSELF.get(name, name), expressions=arguments)

@@ -1,4 +1,4 @@
-"""From ALTER VIEW … ADD CONSTRAINT to a SELECT of what fails: a check is written as SQL that is compiled already."""
+"""Rewrites ALTER VIEW … ADD CONSTRAINT as a SELECT of the violations, which is compiled like any view."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from view_algebra.refusals import File, Span, Wrong, placed, span
 from view_algebra.written.dialect import Statement, parsed, text_of
 
 CLOCK = "clock of checks"
-"""The view of one row that a check reads the time from; no author can give this name."""
+"""The view of one row that gives a check the time; no author can use this name."""
 
 PUBLISHED = "published"
-"""The schema by which a check names a view as its readers read it now."""
+"""The schema by which a check names the published version of a view."""
 
 _OF_THE_CLOCK = {"current_timestamp": "now", "now": "now", "current_date": "today", "curdate": "today"}
-"""Columns of the clock, by the functions that are written for them."""
+"""Columns of the clock by the functions that they replace."""
 
 _AGGREGATES = frozenset((*AGGREGATES, *SYNONYMS, *BY_EVENT_ORDER, *BY_BUCKETS))
 
 LONGEST_NAME = 63
-"""Bytes of a column's name in Postgres."""
+"""Most bytes of a column's name in Postgres."""
 
 
 @dataclass(frozen=True)
 class CheckDeclaration:
-    """A check as its author declared it; `select` gives what fails it, `counts` says what it has a row for."""
+    """A declared check; `select` returns its violations, and `counts` says what one of its rows is."""
 
     name: str
     view: str
@@ -43,7 +43,7 @@ class CheckDeclaration:
 
 
 def published(view: str) -> str:
-    """What a view is called as its readers read it now; no author can give this name.
+    """The name of a view's published version, which no author can use.
 
     >>> published("revenue")
     'published revenue'
@@ -52,7 +52,7 @@ def published(view: str) -> str:
 
 
 def check_declaration(file: File, written: Statement) -> CheckDeclaration:
-    """The check that a statement declares."""
+    """The check in a statement. Raises `Wrong` for other constraints."""
     statement = written.tree
     actions = statement.args.get("actions") or []
     constraints = actions[0].expressions if len(actions) == 1 and isinstance(actions[0], exp.AddConstraint) else []
@@ -85,7 +85,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
 
 
 def _refuse_unread(node: exp.Expr) -> None:
-    """Raises for a part that would be left out unsaid, as IF EXISTS, ON DELETE CASCADE or DEFERRABLE."""
+    """Raises `Wrong` for a part that would be ignored silently, such as IF EXISTS or ON DELETE CASCADE."""
     read = _READ.get(type(node), node.args.keys())
     options = [str(option).upper() for option in node.args.get("options") or []]
     unread = [name.strip("_").upper() for name, value in node.args.items() if value and name not in read]
@@ -97,7 +97,7 @@ def _refuse_unread(node: exp.Expr) -> None:
 
 
 def _failing(view: str, kind: exp.Expr) -> tuple[Choice["row", "key", "whole"], exp.Expr]:
-    """What there is a row for in the SELECT of what fails, and the SELECT."""
+    """The meaning of a row of violations, and the SELECT of the violations."""
     match kind:
         case exp.CheckColumnConstraint():
             condition = kind.this
@@ -117,12 +117,12 @@ def _failing(view: str, kind: exp.Expr) -> tuple[Choice["row", "key", "whole"], 
         case exp.ForeignKey():
             return "row", _without_partner(view, kind)
     way_out = "Write CHECK (condition), UNIQUE (columns) or FOREIGN KEY (columns) REFERENCES view (columns)."
-    said = "PRIMARY KEY" if isinstance(kind, exp.PrimaryKey) else kind.key.upper()
-    raise Wrong(span(kind), f"{said} is not a check of a view", way_out)
+    constraint = "PRIMARY KEY" if isinstance(kind, exp.PrimaryKey) else kind.key.upper()
+    raise Wrong(span(kind), f"{constraint} is not a check of a view", way_out)
 
 
 def _without_partner(view: str, key: exp.ForeignKey) -> exp.Expr:
-    """The rows whose columns are all there and that the other view has no row for."""
+    """The rows without NULLs in the key for which the other view has no row."""
     names = [column.name for column in key.expressions]
     target = key.args["reference"].this
     other, others = (
@@ -143,23 +143,23 @@ def _without_partner(view: str, key: exp.ForeignKey) -> exp.Expr:
 
 
 def _aggregates(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """The aggregates of a condition that are of all the view's rows: those that stand in no subquery and no window."""
+    """The aggregates of a condition over all the view's rows, thus outside of subqueries and windows."""
     for node in condition.walk(prune=lambda node: isinstance(node, (exp.Query, exp.Window))):
         if isinstance(node, (exp.Anonymous, exp.Func)) and node.name.lower() in _AGGREGATES:
             yield node.parent if isinstance(node.parent, exp.Filter) else node
 
 
 def _shown(aggregates: list[exp.Expr]) -> list[exp.Expr]:
-    """The aggregates as columns that are named as they are written."""
-    named = {each.sql("spark", normalize_functions=False): each for each in aggregates}
+    """The aggregates as columns, named by their own text."""
+    named = {aggregate.sql("spark", normalize_functions=False): aggregate for aggregate in aggregates}
     return [
-        exp.alias_(each.copy(), text if len(text.encode()) <= LONGEST_NAME else f"value {number}", quoted=True)
-        for number, (text, each) in enumerate(named.items(), 1)
+        exp.alias_(aggregate.copy(), text if len(text.encode()) <= LONGEST_NAME else f"value {number}", quoted=True)
+        for number, (text, aggregate) in enumerate(named.items(), 1)
     ]
 
 
 def _put_in_place(node: exp.Expr) -> None:
-    """Reads the clock, and published views, as the views that they are to the compiler."""
+    """Replaces the clock and published views by the views that they are to the compiler."""
     if isinstance(node, exp.Table) and node.text("db").lower() == PUBLISHED:
         alias = node.alias or node.name
         node.set("db", None)

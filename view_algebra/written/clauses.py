@@ -1,4 +1,4 @@
-"""Clauses that nothing here reads are refused: what an author has written is served, or said not to be."""
+"""Refuses clauses that the compiler does not read: every part of the author's text is either served or refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _READ: dict[type, frozenset[str]] = {
     exp.Interval: words("this unit"),
     exp.Placeholder: words(""),
 }
-"""The parts of each kind of syntax that are read, or refused by name, where a query is resolved."""
+"""The parts of each kind of syntax that the resolution of a query reads, or refuses by name."""
 
 _SYNTAX = {
     "locks": "FOR UPDATE",
@@ -66,14 +66,14 @@ _SYNTAX = {
     "kind": "CORRESPONDING",
     "this": "LIMIT among arguments",
 }
-"""What a part is called where its name in the syntax tree is not the author's word."""
+"""The author's words for parts whose names in the syntax tree differ."""
 
-_SAID: dict[type, str] = {
+_CLAUSES: dict[type, str] = {
     exp.Fetch: "FETCH",
     exp.Order: "ORDER BY among arguments",
     exp.Placeholder: "a field after a colon",
 }
-"""What is said of a kind of syntax, whichever of its parts is not read."""
+"""The author's words for kinds of syntax, whichever of their parts is not read."""
 
 _INSTEAD: dict[type | str, str] = {
     exp.WindowSpec: "End the frame at another row.",
@@ -90,25 +90,25 @@ _INSTEAD: dict[type | str, str] = {
 
 
 def is_list_in_order(node: exp.Expr | None) -> bool:
-    """Is it array_agg(x ORDER BY y)?"""
-    given = node.expressions if isinstance(node, exp.Anonymous) and not isinstance(node.parent, exp.Window) else []
-    ordered = len(given) == 1 and isinstance(given[0], exp.Order)
+    """True for array_agg(x ORDER BY y)."""
+    arguments = node.expressions if isinstance(node, exp.Anonymous) and not isinstance(node.parent, exp.Window) else []
+    ordered = len(arguments) == 1 and isinstance(arguments[0], exp.Order)
     return isinstance(node, exp.Anonymous) and ordered and node.name.lower() in ("array_agg", "collect_list")
 
 
 def refuse_unread(query: exp.Expr) -> None:
-    """Raises for the first part of a query that would be left out unsaid."""
+    """Raises `Wrong` for the first part of a query that would be ignored silently."""
     for node in query.walk():
         read = next((_READ[kind] for kind in type(node).__mro__ if kind in _READ), None)
         for name, value in node.args.items():
             if value and read is not None and name not in read and not is_list_in_order(node.parent):
                 parts = value if isinstance(value, list) else [value]
-                if name == "hint":  # whose own places are counted from its beginning
+                if name == "hint":  # its places count from its own beginning
                     parts = node.expressions
-                place = next((found for part in parts if isinstance(part, exp.Expr) and (found := span(part))), None)
-                said = _SAID.get(type(node)) or _SYNTAX.get(name, name.strip("_").upper())
+                place = next((at for part in parts if isinstance(part, exp.Expr) and (at := span(part))), None)
+                clause = _CLAUSES.get(type(node)) or _SYNTAX.get(name, name.strip("_").upper())
                 way_out = _INSTEAD.get(type(node)) or _INSTEAD.get(name, "Leave it out.")
                 if isinstance(node, exp.Star) and name == "replace":
                     way_out = f"Write {replaced(node)}."
                 around = span(node) or span(node.parent or node)
-                raise Wrong(place or around, f"{said} is not served", way_out)
+                raise Wrong(place or around, f"{clause} is not served", way_out)

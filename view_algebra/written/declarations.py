@@ -1,4 +1,4 @@
-"""From the statements of a catalog to declarations: names, columns, types and properties, checked one by one."""
+"""Turns the statements of a catalog into declarations, and checks names, columns, types and properties."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ from view_algebra.written.properties import (
 from view_algebra.written.ways_out import computed_in_view
 
 ICEBERG_COLUMNS = words("_file _pos _deleted _spec_id _partition _row_id _last_updated_sequence_number")
-"""Columns that Iceberg gives every table; one of a table's own by such a name cannot be read back."""
+"""Metadata columns of every Iceberg table; a declared column with such a name could not be read back."""
 
 LONGEST_SOURCE, LONGEST_VIEW = 36, 63
-"""Bytes of a name; Postgres has no longer ones."""
+"""Most bytes of a name, as Postgres allows."""
 
 
 @dataclass(frozen=True)
 class SourceDeclaration:
-    """A source as its author declared it."""
+    """A declared source."""
 
     name: str
     file: File
@@ -80,12 +80,12 @@ class SourceDeclaration:
 
     @property
     def of_changes(self) -> bool:
-        """True if its records are change events: a row before and after, and what happened to it."""
+        """True if its records are change events: an operation, with the row before and after it."""
         return self.kind == "table" and self.format in DEBEZIUM
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The columns of a record whose first known time leads its order; then its partition and its offset decide."""
+        """The columns whose first known time orders a record, before its partition and its offset."""
         if self.kind == "stream":
             return (self.event_time or "kafka_timestamp",)
         if self.newest_by == "event_time":
@@ -94,7 +94,7 @@ class SourceDeclaration:
 
     @property
     def valid_from(self) -> tuple[str, ...]:
-        """The columns of a table's record whose first known time is when its version of the row begins to hold."""
+        """The columns whose first known time is the beginning of a row version's validity."""
         declared = () if self.event_time in (None, SOURCE_TIME) else (str(self.event_time),)
         of_change = (SOURCE_TIME,) if self.of_changes and self.event_time is not None else ()
         return (*declared, *of_change, "kafka_timestamp")
@@ -102,7 +102,7 @@ class SourceDeclaration:
 
 @dataclass(frozen=True)
 class ViewDeclaration:
-    """A view as its author declared it; `columns` is its list of names, empty where it has none."""
+    """A declared view; `columns` is its list of names, empty without one."""
 
     name: str
     file: File
@@ -117,7 +117,7 @@ class ViewDeclaration:
 
 
 def declaration(file: File, written: Statement, report: Report) -> SourceDeclaration | ViewDeclaration:
-    """What a statement declares; mistakes that leave it readable are reported, others raise."""
+    """The declaration in a statement. Reports mistakes that leave it readable, and raises for others."""
     statement = written.tree
     if not isinstance(statement, exp.Create) or statement.kind not in ("TABLE", "VIEW"):
         raise Wrong(
@@ -144,11 +144,11 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     name = _name(schema.this, LONGEST_SOURCE, report)
     properties, options, comment, using = properties_of(statement, SOURCE_PROPERTIES, report)
     if using is None or using[0].lower() != "kafka":
-        found = f"USING {using[0]}" if using else "no USING"
+        actual = f"USING {using[0]}" if using else "no USING"
         report(
             Wrong(
                 using[1] if using else span(schema.this),
-                f"{found}: a source is a Kafka topic",
+                f"{actual}: a source is a Kafka topic",
                 "Write USING kafka OPTIONS (topic '…', format 'json').",
             )
         )
@@ -201,7 +201,7 @@ def _check_keys(
     report: Report,
     place: Span | None,
 ) -> None:
-    """What tells rows of a table, or events of a stream, apart has to be a value of its own."""
+    """Reports key columns whose values cannot identify a table's rows or a stream's events."""
     if primary and unique:
         way_out = (
             "Leave UNIQUE out: of a table, the newest record of each key counts. Or declare a stream of its topic."
@@ -214,7 +214,7 @@ def _check_keys(
 
 
 def _check_envelope(format_: str, columns: Mapping[str, Type], report: Report, place: Span | None) -> None:
-    """A stream of changes has the columns of their envelope; those of its row are inside `before` and `after`."""
+    """Reports columns outside of the envelope: a change's row columns are inside `before` and `after`."""
     if others := [name for name in columns if name not in EVENT_FIELDS]:
         if others == ["payload"]:
             way_out = "Declare the fields of payload as the columns: op STRING, after STRUCT<…>, ts_ms TIMESTAMP."
@@ -240,18 +240,18 @@ def _encodings(
     options: Found,
     report: Report,
 ) -> Encodings:
-    """What the declaration says of how times, decimals and bytes are written."""
-    said: dict[str, str] = {}
-    for name in [each for each in MODES if each in options]:
+    """The declared encodings of times, decimals and bytes."""
+    settings: dict[str, str] = {}
+    for name in [mode for mode in MODES if mode in options]:
         value, place = options[name]
         if value in MODES[name]:
-            said[name] = value
+            settings[name] = value
         else:
-            known = ", ".join(f"'{each}'" for each in MODES[name])
+            listed = ", ".join(f"'{value}'" for value in MODES[name])
             says = "" if name == "frame" else "what the connector's configuration says: "
-            report(Wrong(place, f"{name} {value!r}", f"Write {says}{known}."))
+            report(Wrong(place, f"{name} {value!r}", f"Write {says}{listed}."))
     epoch, place = properties.get("epoch", (None, None))
-    times = said.get("time.precision.mode")
+    times = settings.get("time.precision.mode")
     if epoch and not any(part.name in CALENDAR for kind in columns.values() for part in inside(kind)):
         report(Wrong(place, "epoch without a column of times", "Declare the column TIMESTAMP, or leave epoch out."))
     if epoch and times and TIME_MODES[times] not in (None, epoch):
@@ -260,16 +260,16 @@ def _encodings(
             Wrong(place, f"epoch {epoch!r} beside time.precision.mode {times!r}, which is {TIME_MODES[times]}", way_out)
         )
     changes = format_ in DEBEZIUM
-    schemas = said.pop("schemas.enable", None) == "true"
-    framed = "frame" in said and said.pop("frame") == "registry"
-    flattened = _flattened(columns, properties) or bool(said)
+    schemas = settings.pop("schemas.enable", None) == "true"
+    framed = "frame" in settings and settings.pop("frame") == "registry"
+    flattened = _flattened(columns, properties) or bool(settings)
     return Encodings(
         changes=changes,
         envelope=changes and not primary,
         epoch=epoch if epoch in UNITS else None,
         times=times,
-        decimals=said.get("decimal.handling.mode"),
-        binaries=said.get("binary.handling.mode"),
+        decimals=settings.get("decimal.handling.mode"),
+        binaries=settings.get("binary.handling.mode"),
         schemas=schemas and not changes,
         framed=framed,
         placeholder=_placeholder(primary, options, report, of_connector=changes or flattened),
@@ -283,7 +283,7 @@ def _flattened(columns: Mapping[str, Type], properties: Found) -> bool:
 
 
 def _placeholder(primary: tuple[str, ...], options: Found, report: Report, *, of_connector: bool) -> str | None:
-    """What stands for a value that a change left as it was: Debezium's default, or what the declaration says."""
+    """The placeholder of a value that a change left unchanged: the declared one, or Debezium's default."""
     if UNAVAILABLE not in options:
         return PLACEHOLDER if primary and of_connector else None
     value, place = options[UNAVAILABLE]
@@ -296,15 +296,15 @@ def _placeholder(primary: tuple[str, ...], options: Found, report: Report, *, of
 
 
 def _key_format(primary: tuple[str, ...], options: Found, default: KeyFormat, report: Report) -> KeyFormat:
-    """What Kafka's key of a table's record is read as."""
+    """The format of Kafka's key of a table's record."""
     if "key_format" not in options:
         return default
     value, place = options["key_format"]
     if not primary:
         report(Wrong(place, "key_format of a stream", "Leave it out, or declare a PRIMARY KEY."))
     match value.lower():
-        case "none" | "json" | "avro" | "protobuf" as known:
-            return cast("KeyFormat", known)
+        case "none" | "json" | "avro" | "protobuf" as any_key:
+            return cast("KeyFormat", any_key)
         case "string" | "short" | "int" | "long" | "float" | "double" as only if len(primary) == 1:
             return cast("KeyFormat", only)
         case "string" | "short" | "int" | "long" | "float" | "double" as only:
@@ -325,9 +325,9 @@ def _columns(
     primary: tuple[str, ...] = ()
     constraint: Span | None = None
     for item in schema.expressions:
-        found = _constraint(item)
-        if found is not None:
-            kind, names = found
+        keys = _constraint(item)
+        if keys is not None:
+            kind, names = keys
             constraint = span(item)
             if primary if kind == "primary" else unique:
                 word = "PRIMARY KEY" if kind == "primary" else "UNIQUE"
@@ -341,7 +341,7 @@ def _columns(
         elif isinstance(item, exp.Identifier):
             way_out = f"Write {item.name} STRING, or the type that it has."
             report(Wrong(span(item), f"column {item.name} has no type", way_out))
-        elif found is None:
+        elif keys is None:
             way_out = "Write columns, PRIMARY KEY (…) or UNIQUE (…)."
             report(Wrong(span(item), f"{item.key.upper()} among the columns", way_out))
     if not schema.expressions:
@@ -355,12 +355,12 @@ def _columns(
                     "Declare a column for Kafka's key: id STRING PRIMARY KEY, and OPTIONS (…, key_format 'string')."
                 )
             report(Wrong(constraint, f"no column {key}", way_out))
-    unique, primary = (tuple(declared.get(key.lower(), key) for key in each) for each in (unique, primary))
+    unique, primary = (tuple(declared.get(key.lower(), key) for key in names) for names in (unique, primary))
     return columns, comments, unique, primary
 
 
 def _fields(properties: Found, columns: Mapping[str, Type], report: Report) -> Found:
-    """The properties; those that say which field a column comes from have the column's name as it is declared."""
+    """The properties, with the declared case of column names in those that name a column's field."""
     declared = {name.lower(): name for name in columns}
     fields: Found = {}
     for key, (field, place) in properties.items():
@@ -415,14 +415,14 @@ def _topic(name: str, schema: exp.Schema, options: Found, report: Report) -> tup
 
 
 def _start(options: Found, report: Report) -> Found:
-    """The option that says where the source begins, if there is one."""
-    found = {name: options[name] for name in ("start",) if name in options}
-    for value, place in found.values():
+    """The option with the start of the source, if it is set."""
+    start = {name: options[name] for name in ("start",) if name in options}
+    for value, place in start.values():
         try:
             start_of(value)
         except ValueError as error:
             report(Wrong(place, f"start {value!r}", str(error)))
-    return found
+    return start
 
 
 _OF_LIST = re.compile("(?i:position|element|key|value) [0-9]+")
@@ -434,15 +434,15 @@ def _names(schema: exp.Schema) -> set[str]:
 
 
 def _refuse_name(item: exp.ColumnDef, columns: Mapping[str, Type], taken: Collection[str]) -> None:
-    """Refuses a column that cannot have its name; its field may be read under another."""
+    """Refuses a column whose name is not allowed; its field may be read into a column of another name."""
     name = item.name
 
     def way_out(wanted: str) -> str:
         kind = item.args["kind"].sql("spark") if item.args.get("kind") is not None else "STRING"
         numbered = (f"{wanted}_{number}" for number in itertools.count(2))
-        free = next(each for each in (wanted, *itertools.islice(numbered, len(taken) + 1)) if each not in taken)
-        said = f"Write {free} {kind}, and TBLPROPERTIES ('{OF_FIELD}{free}' = {spark_text(name)})"
-        return f"{said}: that column comes from the field {name}."
+        free = next(new for new in (wanted, *itertools.islice(numbered, len(taken) + 1)) if new not in taken)
+        way_out = f"Write {free} {kind}, and TBLPROPERTIES ('{OF_FIELD}{free}' = {spark_text(name)})"
+        return f"{way_out}: that column comes from the field {name}."
 
     if name.lower().startswith("kafka_"):
         what = f"{name}: names that begin with kafka_ are Lamina's own"
@@ -493,7 +493,7 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
 
 
 def _refuse_computed(item: exp.ColumnDef) -> None:
-    """A column that is an expression of others, which no record holds."""
+    """Refuses a column computed from others, which no record has."""
     for constraint in item.find_all(exp.ComputedColumnConstraint):
         way_out = (
             f"Leave it out, and write a view: {computed_in_view(item, constraint)}. If it is to be the event time,"
@@ -503,7 +503,7 @@ def _refuse_computed(item: exp.ColumnDef) -> None:
 
 
 def _without_twins(kind: Type) -> Type:
-    """The type with a map for each struct that has two fields whose names differ in case alone."""
+    """The type with maps in place of structs with fields whose names only differ in case."""
 
     def as_map(part: Type) -> Type:
         names = {name.lower() for name, _ in part.fields}
@@ -513,7 +513,7 @@ def _without_twins(kind: Type) -> Type:
 
 
 def _with_keys_of_text(kind: Type) -> Type:
-    """The type with maps of which every key is a STRING."""
+    """The type with STRING as the key of every map."""
     return mapped(kind, lambda part: replace(part, key=STRING) if part.name == "MAP" else part)
 
 
@@ -530,10 +530,10 @@ def _event_time(
         return SOURCE_TIME
     name = next((c for c in columns if c.lower() == wanted.lower()), None)
     if name is None:
-        known = suggestion(wanted, columns)
+        near = suggestion(wanted, columns)
         if of_changes:
-            known = f"Write 'source.ts_ms', when the source committed the change, or name a column. {known}"
-        way_out = f"Name a column of type TIMESTAMP. {_OF_NUMBERS}" if "(" in wanted else known
+            near = f"Write 'source.ts_ms', when the source committed the change, or name a column. {near}"
+        way_out = f"Name a column of type TIMESTAMP. {_OF_NUMBERS}" if "(" in wanted else near
         if wanted.lower() == "kafka_timestamp":
             way_out = "Leave event_time out: an event without one happened at its Kafka timestamp."
         elif "." in wanted and wanted.split(".")[0].lower() in {column.lower() for column in columns}:
@@ -549,7 +549,7 @@ def _event_time(
 def _newest_by(
     properties: Found, primary: tuple[str, ...], event_time: str | None, format_: str, report: Report
 ) -> Choice["log", "source", "event_time"]:
-    """What says which record of a key is the newest."""
+    """The column or rule that decides which record of a key is the newest."""
     default: Choice["log", "source"] = "source" if format_ in DEBEZIUM else "log"
     if "newest_by" not in properties:
         return default

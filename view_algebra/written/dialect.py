@@ -1,8 +1,8 @@
-"""The author's dialect: Spark SQL with every function call kept under the name the author wrote.
+"""The author's dialect: Spark SQL that keeps every function call under its own name.
 
-sqlglot turns functions into its own kinds (`to_date` into a parse-or-cast, `date_add` into an interval). For a compiler
-that promises one meaning in two engines this is one translation too many: here a call stays a call, and what it means
-is looked up in `functions.FUNCTIONS` and `aggregates.AGGREGATES`.
+sqlglot converts functions to its own node types (`to_date` to a parse-or-cast, `date_add` to an interval). For a
+compiler that promises one meaning in two engines, this is one translation too many. Here a call stays a call, and its
+meaning comes from `functions.FUNCTIONS` and `aggregates.AGGREGATES`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OF_LITERALS = (
     exp.DType.TIMESTAMPLTZ,
     exp.DType.TIMESTAMPNTZ,
 )
-"""Types that Spark reads before a text, as in `DATE '2026-01-31'`."""
+"""Types that Spark allows before a text, as in `DATE '2026-01-31'`."""
 
 
 def _refuse_literal(_: SparkParser, literal: exp.Expr, kind: exp.DataType) -> exp.Expr:
@@ -46,9 +46,9 @@ _TOTALS: dict[TokenType, type[exp.Cube | exp.Rollup]] = {TokenType.CUBE: exp.Cub
 
 
 class _Parser(SparkParser):
-    """Spark's parser without its function table; what is left has a syntax of its own, as `CAST(x AS …)`."""
+    """Spark's parser without its function table, except functions with special syntax, such as `CAST(x AS …)`."""
 
-    ADD_JOIN_ON_TRUE: ClassVar[bool] = False  # to LATERAL it makes a difference
+    ADD_JOIN_ON_TRUE: ClassVar[bool] = False  # it would change LATERAL
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
@@ -71,21 +71,19 @@ class _Parser(SparkParser):
     def _build_predicate(
         self, klass: type[exp.Binary], this: exp.Expr | None, expression: exp.Expr | None, *args: Any, **kwargs: Any
     ) -> exp.Expr:
-        """IS is written before NULL, and no parentheses are put around what Spark does not read without them, as in
-        `x IS NULL = true`.
-        """
+        """Only accepts IS before NULL, and adds no parentheses that Spark needs, as in `x IS NULL = true`."""
         before = self._tokens[max(self._index - 3, 0) : self._index]
         if klass is exp.Is and isinstance(expression, exp.Null) and all(t.token_type != TokenType.IS for t in before):
             way_out = "Write … IS NULL, or … IS NOT NULL."
             raise Wrong(self._place(), f"{self._prev.text} after a value, which Spark does not read", way_out)
-        made = super()._build_predicate(klass, this, expression, *args, **kwargs)
+        predicate = super()._build_predicate(klass, this, expression, *args, **kwargs)
         for name, side in (("this", this), ("expression", expression)):
             if isinstance(side, (exp.Is, exp.Not)):
-                made.set(name, side)
-        return made
+                predicate.set(name, side)
+        return predicate
 
     def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
-        """FILTER says WHERE, without which Spark does not read it."""
+        """Requires WHERE in FILTER, as Spark does."""
         filtered = self._match_pair(TokenType.FILTER, TokenType.L_PAREN, advance=False)
         if filtered and self._tokens[self._index + 2].token_type != TokenType.WHERE:
             place = Span(self._curr.start, self._curr.end + 1)
@@ -93,40 +91,40 @@ class _Parser(SparkParser):
         return super()._parse_window(this, alias)
 
     def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
-        """ROLLUP and CUBE are of conditions, too, as in ROLLUP (country, n > 3)."""
-        made = next((kind for token, kind in _TOTALS.items() if self._match(token)), None)
-        if made is None:
+        """Accepts conditions in ROLLUP and CUBE, as in ROLLUP (country, n > 3)."""
+        total = next((kind for token, kind in _TOTALS.items() if self._match(token)), None)
+        if total is None:
             return None
         return self.expression(
-            made(expressions=[] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction))
+            total(expressions=[] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction))
         )
 
     def _parse_grouping_set(self) -> exp.Expr | None:
         return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
 
     def _parse_limit(self, this: exp.Expr | None = None, *args: Any, **kwargs: Any) -> exp.Expr | None:
-        """LIMIT has one number: of MySQL's two, the first is the offset."""
+        """Accepts one number after LIMIT: the first of MySQL's two is the offset."""
         clause = super()._parse_limit(this, *args, **kwargs)
         if isinstance(clause, exp.Limit) and clause.args.get("offset") is not None:
             raise Wrong(self._place(), "LIMIT of two numbers", "Write LIMIT 10 OFFSET 20 for LIMIT 20, 10.")
         return clause
 
     def _parse_offset(self, this: exp.Expr | None = None) -> exp.Expr | None:
-        """OFFSET is followed by a number alone."""
+        """Accepts only a number after OFFSET."""
         clause = super()._parse_offset(this)
         if clause is not this and self._prev.text.upper() in ("ROW", "ROWS"):
             raise Wrong(self._place(), "OFFSET … ROWS, which Spark does not read", "Write OFFSET 10.")
         return clause
 
     def _parse_check_constraint(self) -> exp.CheckColumnConstraint | None:
-        """CHECK may be followed by NOT ENFORCED, as UNIQUE and FOREIGN KEY are."""
+        """Accepts NOT ENFORCED after CHECK, as after UNIQUE and FOREIGN KEY."""
         check = super()._parse_check_constraint()
         if check is not None and self._match_text_seq("NOT", "ENFORCED"):
             check.set("options", ["NOT ENFORCED"])
         return check
 
     def _place(self) -> Span:
-        """Where the token stands that was read last."""
+        """The place of the last token read."""
         return Span(self._prev.start, self._prev.end + 1)
 
     def _parse_types(
@@ -136,17 +134,17 @@ class _Parser(SparkParser):
         allow_identifiers: bool = True,
         with_collation: bool = False,
     ) -> exp.Expr | None:
-        """A type as it is written: Hive's parser makes STRING of VARCHAR."""
+        """Keeps a type as written: Hive's parser would turn VARCHAR into STRING."""
         return super(HiveParser, self)._parse_types(check_func, schema, allow_identifiers, with_collation)
 
     def _parse_as_command(self, start: Token) -> exp.Command:
-        """A statement that cannot be read is refused where reading it ended, not taken as a command unread."""
+        """Refuses an unreadable statement where reading ended, instead of accepting it as an opaque command."""
         self.raise_error("This is not understood", self._curr or self._prev or start)
         raise AssertionError("raise_error raises")
 
 
 class _Tokenizer(Spark.Tokenizer):
-    """Spark's, to which other systems' names of types are no types. From 4.1 on, `''` is a quote within a text."""
+    """Spark's tokenizer without other systems' type names. Since 4.1, `''` is a quote within a text."""
 
     STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 
@@ -156,12 +154,12 @@ class _Tokenizer(Spark.Tokenizer):
 
 
 class _Generator(SparkGenerator):
-    """Spark's generator, which leaves a WITH where it stands: two of one name may stand in two subqueries."""
+    """Spark's generator, which keeps WITH in place, because two subqueries may use one name."""
 
     EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 
     def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
-        """`2L` stays so: to Spark it is a literal, and a CAST is none."""
+        """Keeps `2L`: it is a literal to Spark, but a CAST is not."""
         letters = _SUFFIXES.get(expression.to.this)
         if letters is None or not is_suffixed(expression):
             return super().cast_sql(expression, safe_prefix)
@@ -178,7 +176,7 @@ _SUFFIXES = {
 
 
 class _Dialect(Spark):
-    """Spark SQL, calls untouched; a type that there is not is read all the same, to be refused as a type."""
+    """Spark SQL with unchanged calls; an unknown type is parsed as well, so that it can be refused as a type."""
 
     SUPPORTS_USER_DEFINED_TYPES = True
     Tokenizer = _Tokenizer
@@ -191,7 +189,7 @@ _DIALECT = _Dialect()
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of a file: its tree, its text, and of a view the text of its SELECT."""
+    """A statement of a file: its tree, its text and, for a view, the text of its SELECT."""
 
     tree: exp.Expr
     sql: str
@@ -199,9 +197,9 @@ class Statement:
 
 
 def parse(file: File) -> list[Statement]:
-    """The statements of a file; every name, literal and call remembers where it stands.
+    """The statements of a file; every name, literal and call keeps its place.
 
-    `window(…)` or `window` directly after GROUP BY is no WINDOW clause.
+    `window(…)` or `window` directly after GROUP BY is not a WINDOW clause.
 
     >>> [s.sql for s in parse(File("a.sql", "SELECT 1 FROM s GROUP BY window(ts, '1 hour'); SELECT 2"))]
     ["SELECT 1 FROM s GROUP BY window(ts, '1 hour')", 'SELECT 2']
@@ -225,7 +223,7 @@ def parse(file: File) -> list[Statement]:
 
 
 def _note_quotes(tree: exp.Expr, text: str) -> None:
-    """Notes which texts are in double quotes. A name in a SELECT is in none, as texts are: Spark would not read it."""
+    """Marks texts in double quotes. Refuses names in double quotes in a SELECT, which Spark reads as texts."""
     for part in tree.find_all(exp.Literal, exp.Identifier):
         sign = text[part.meta["start"]] if "start" in part.meta else ""
         names = isinstance(part, exp.Identifier) or (isinstance(part.parent, exp.Column) and part.is_string)
@@ -240,12 +238,12 @@ _DOUBLE_QUOTES = "lamina_double_quotes"
 
 
 def in_double_quotes(literal: exp.Literal) -> bool:
-    """Did its author write a text in double quotes, which Spark takes for texts as well?"""
+    """True if the author wrote the text in double quotes, which Spark also accepts."""
     return bool(literal.meta.get(_DOUBLE_QUOTES))
 
 
 def _refuse_gaps(tokens: list[Token]) -> None:
-    """Raises where nothing stands beside a comma, or after a word that wants something: sqlglot passes over that."""
+    """Raises `Wrong` for nothing next to a comma, or after a word that needs an operand, which sqlglot accepts."""
     kinds = [token.token_type for token in tokens]
     for token, before, kind, after in zip(tokens, [None, *kinds], kinds, [*kinds[1:], None], strict=False):
         ends = after in _ENDS or after is None
@@ -267,17 +265,17 @@ _ENDS = {
     *(TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.QUALIFY, TokenType.ORDER_BY, TokenType.LIMIT),
     *(TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT),
 }
-"""What an expression does not begin with."""
+"""Tokens that an expression cannot begin with."""
 
 _WANTS = {TokenType.SELECT, TokenType.OVER, TokenType.PARTITION_BY, TokenType.GROUP_BY, TokenType.ORDER_BY}
-"""What is followed by an expression, or by what is a piece of one."""
+"""Tokens that an expression or a part of one must follow."""
 
 _BEGINS = {*_WANTS, TokenType.DISTINCT, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.FROM, TokenType.WHERE}
-"""What a comma does not stand behind."""
+"""Tokens that a comma cannot follow."""
 
 
 def is_suffixed(node: exp.Expr) -> bool:
-    """Is it `2L`, which is a CAST of 2 to sqlglot? Its number stands where more than its digits do."""
+    """True for `2L`, which is a CAST of 2 to sqlglot; its place covers more than the digits."""
     literal = node.this if isinstance(node, exp.Cast) else None
     if not isinstance(literal, exp.Literal) or literal.is_string or "start" not in literal.meta:
         return False
@@ -296,7 +294,7 @@ def _chunks(tokens: list[Token]) -> list[list[Token]]:
 
 
 def _select(chunk: list[Token]) -> list[Token]:
-    """What follows the first AS outside of parentheses."""
+    """The tokens after the first AS outside of parentheses."""
     depth = 0
     for position, token in enumerate(chunk):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
@@ -310,7 +308,7 @@ def _text(file: File, tokens: list[Token]) -> str:
 
 
 def _windows_as_names(tokens: list[Token]) -> list[Token]:
-    """`window` is a word of its own in `WINDOW w AS (…)` alone."""
+    """Turns `window` into a name, except in `WINDOW w AS (…)`."""
     pairs = zip(tokens, [*tokens[2:], None, None], strict=False)
     return [
         Token(TokenType.VAR, token.text, line=token.line, col=token.col, start=token.start, end=token.end)
@@ -322,7 +320,7 @@ def _windows_as_names(tokens: list[Token]) -> list[Token]:
 
 def _syntax_error(file: File, error: ParseError) -> Wrong:
     first = error.errors[0] if error.errors else {}
-    line, column, found = first.get("line"), first.get("col"), first.get("highlight") or ""
+    line, column, highlight = first.get("line"), first.get("col"), first.get("highlight") or ""
     if line is None or column is None:
         return Wrong(
             Span(0, 1), f"syntax error: {error}", "Write one CREATE TABLE or CREATE VIEW statement in Spark SQL."
@@ -330,8 +328,8 @@ def _syntax_error(file: File, error: ParseError) -> Wrong:
     end = file.offset(line, column)
     before = file.text[max(0, end - 60) : end]
     return Wrong(
-        Span(max(0, end - len(found)), end),
-        f"syntax error at {found!r}: {_described(str(first.get('description', '')))}",
+        Span(max(0, end - len(highlight)), end),
+        f"syntax error at {highlight!r}: {_described(str(first.get('description', '')))}",
         next(
             (way_out for words, way_out in _OF_OTHERS if re.search(words, before, re.IGNORECASE)),
             "Write it as Spark SQL reads it, and a name that is a word of SQL in `backticks`: "
@@ -340,11 +338,11 @@ def _syntax_error(file: File, error: ParseError) -> Wrong:
     )
 
 
-def _described(said: str) -> str:
-    """What sqlglot says of a mistake, without the names of its own classes."""
-    if said.startswith("Required keyword"):
+def _described(text: str) -> str:
+    """The mistake in sqlglot's words, without the names of its classes."""
+    if text.startswith("Required keyword"):
         return "something is missing beside it"
-    return re.sub(r" but got <.*", "", said, flags=re.DOTALL).rstrip(".").lower()
+    return re.sub(r" but got <.*", "", text, flags=re.DOTALL).rstrip(".").lower()
 
 
 _OF_OTHERS = (
@@ -372,7 +370,7 @@ _OF_OTHERS = (
     (r"\w\s*[!~]$", "Write x RLIKE '^a', or NOT x RLIKE '^a'."),
     (r"@>?$", "Write array_contains(x, 'a')."),
 )
-"""What other systems' SQL looks like up to where Spark's parser stops, and what to write instead."""
+"""Patterns of other systems' SQL up to the point where Spark's parser stops, with the way out."""
 
 
 def text_of(node: exp.Expr) -> str:
@@ -381,17 +379,17 @@ def text_of(node: exp.Expr) -> str:
 
 
 def readable(node: exp.Expr) -> str:
-    """A node as Spark SQL for its author to read, functions in the letters that they are written in."""
+    """A node as Spark SQL for its author, with functions in their original case."""
     return str(node.sql(dialect=_DIALECT, normalize_functions=False))
 
 
 def parsed(text: str) -> exp.Expr:
-    """An expression of Spark SQL."""
+    """The syntax tree of an expression in Spark SQL."""
     return parse_one(text, dialect=_DIALECT)
 
 
 def without_qualify(block: exp.Select, names: Sequence[str]) -> exp.Select:
-    """QUALIFY, which Spark has not, as WHERE around a subquery; `names` are those of the block's columns."""
+    """Rewrites QUALIFY, which Spark lacks, as WHERE around a subquery; `names`: the block's column names."""
     outer = exp.select(*(exp.column(exp.to_identifier(name, quoted=True)) for name in names))
     outer = outer.from_(qualifying(block).subquery(QUALIFIED)).where(exp.column(QUALIFIED))
     for clause in _AROUND_QUALIFY:
@@ -401,7 +399,7 @@ def without_qualify(block: exp.Select, names: Sequence[str]) -> exp.Select:
 
 
 def qualifying(block: exp.Select) -> exp.Select:
-    """A block without QUALIFY and what comes after it, its condition one more column."""
+    """A block without QUALIFY and the clauses after it, with the condition as a further column."""
     inner = block.copy()
     condition = block.args["qualify"].this.copy().transform(unaliased(block))
     for clause in ("qualify", *_AROUND_QUALIFY):
@@ -411,7 +409,7 @@ def qualifying(block: exp.Select) -> exp.Select:
 
 
 def unaliased(block: exp.Select) -> Callable[[exp.Expr], exp.Expr]:
-    """What puts, for the name of an output, what the output is."""
+    """Returns the rewriting of an output's name to its expression."""
     named = {item.alias.lower(): item.this for item in block.expressions if isinstance(item, exp.Alias)}
 
     def unaliased(node: exp.Expr) -> exp.Expr:
@@ -425,7 +423,7 @@ def unaliased(block: exp.Select) -> Callable[[exp.Expr], exp.Expr]:
 
 
 def write_windows_out(block: exp.Select) -> None:
-    """Puts the windows that a block names with WINDOW into the OVER of the functions that name them."""
+    """Writes the windows of a block's WINDOW clause into the OVER clauses that name them."""
     windows = block.args.pop("windows", None) or []
     named = {window.name.lower(): window for window in windows}
     if twice := next((w for w in windows if named[w.name.lower()] is not w), None):
@@ -436,11 +434,11 @@ def write_windows_out(block: exp.Select) -> None:
             window.set("alias", None)
             for clause in _OF_A_WINDOW:
                 part = meant.args.get(clause)
-                window.set(clause, [each.copy() for each in part] if isinstance(part, list) else part and part.copy())
+                window.set(clause, [key.copy() for key in part] if isinstance(part, list) else part and part.copy())
 
 
 def _named(window: exp.Expr | None, named: Mapping[str, exp.Expr]) -> exp.Expr | None:
-    """The window that one is said to be, which is itself where it names none; None where it adds to another."""
+    """The definition of a window: itself if it names no other, the named one, or None if it extends another."""
     name = None if window is None else window.args.get("alias")
     if window is None or name is None:
         return window

@@ -1,4 +1,4 @@
-"""The format of a source's values, and what OPTIONS say of it."""
+"""The format of a source's values, and its options."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from view_algebra.written.properties import MODES, OF_FIELD, OPTIONS_OF_FORMATS,
 
 
 def format_of(options: Found, report: Report) -> str:
-    """What a record's value is: a JSON object, a change of a row, or of another format."""
+    """The format of a record's value. Reports an unknown one."""
     value, place = options.get("format", ("json", None))
-    known = list(dict.fromkeys(["json", *DEBEZIUM, *FORMATS]))
-    if value.lower() in known:
+    formats = list(dict.fromkeys(["json", *DEBEZIUM, *FORMATS]))
+    if value.lower() in formats:
         return value.lower()
-    listed = ", ".join(f"'{each}'" for each in known[:-1])
-    report(Wrong(place, f"format {value!r}", f"Write {listed} or '{known[-1]}'."))
+    listed = ", ".join(f"'{name}'" for name in formats[:-1])
+    report(Wrong(place, f"format {value!r}", f"Write {listed} or '{formats[-1]}'."))
     return "json"
 
 
 def of_format(format_: str, options: Found) -> Found:
-    """What OPTIONS say of the format alone."""
+    """The options of the format."""
     own = FORMATS[format_].options if format_ in FORMATS else {}
     return {name: options[name] for name in own if name in options}
 
 
 def asked_again(format_: str, key_format: KeyFormat, options: Found, report: Report) -> Found:
-    """The option by which a registry is asked again for schemas, if there is one."""
+    """The option that requests missing schemas from the registry again, if it is set."""
     if ASK_AGAIN not in options:
         return {}
     value, place = options[ASK_AGAIN]
@@ -58,9 +58,9 @@ def values_of(
     encodings: Encodings,
     report: Report,
 ) -> Read | None:
-    """How values become JSON; None if they are JSON."""
+    """The reading of values as JSON; None if they are JSON."""
     own = of_format(format_, options)
-    for name in [each for each in (*OPTIONS_OF_FORMATS, *MODES) if each in options and each not in own]:
+    for name in [option for option in (*OPTIONS_OF_FORMATS, *MODES) if option in options and option not in own]:
         if format_ in FORMATS or name in OPTIONS_OF_FORMATS:
             report(Wrong(options[name][1], f"{name} is no option of format '{format_}'", "Leave it out."))
     if format_ not in FORMATS:

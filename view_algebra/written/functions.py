@@ -1,7 +1,7 @@
-"""Functions of the catalog: `CREATE FUNCTION f(x INT) RETURNS INT RETURN x + 1`, put in the place of their calls.
+"""Expands calls of the catalog's functions: `CREATE FUNCTION f(x INT) RETURNS INT RETURN x + 1`.
 
-A call becomes the function's expression, the arguments cast to the types that it declares. That is all: the texts of a
-view, and the SELECT that `lamina check` runs, know no functions of the catalog.
+A call becomes the function's expression, with its arguments cast to the declared types. So neither the texts of a view
+nor the SELECT of `lamina check` contain functions of the catalog.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TAKEN = frozenset((*_OF_ROWS, *FUNCTIONS, *NON_DETERMINISTIC)) - FOREIGN.keys()
 
 @dataclass(frozen=True)
 class FunctionDeclaration:
-    """A function as its author declared it; `takes`: its parameters, each with its type; `gives`: None if unsaid."""
+    """A declared function; `takes`: its parameters with their types; `gives`: None without RETURNS."""
 
     name: str
     file: File
@@ -36,16 +36,16 @@ class FunctionDeclaration:
 
 
 MOST_PARTS = 5_000
-"""Names, literals and operators that a call may stand for. A function that calls another one twice doubles them."""
+"""Most names, literals and operators in an expanded call. A function that calls another one twice doubles them."""
 
 
 def is_function(statement: exp.Expr) -> bool:
-    """Does a statement declare a function?"""
+    """True if a statement declares a function."""
     return isinstance(statement, exp.Create) and statement.kind == "FUNCTION"
 
 
 def function_declaration(file: File, written: Statement, taken: Collection[str] = ()) -> FunctionDeclaration:
-    """The function that a statement declares; `taken`: names of Spark's functions, beside those of the tables."""
+    """The function that a statement declares; `taken`: further names of Spark's functions."""
     statement = written.tree
     assert isinstance(statement, exp.Create)
     head, place = statement.this, span(statement.this)
@@ -73,13 +73,13 @@ def function_declaration(file: File, written: Statement, taken: Collection[str] 
 
 
 def _type_of(statement: exp.Create) -> exp.DataType | None:
-    """What RETURNS says; a comment, and what is so of every function here, may stand beside it."""
+    """The type after RETURNS; comments, and characteristics that every function here has, are allowed."""
     gives = None
     properties = statement.args.get("properties")
     for item in properties.expressions if properties is not None else []:
         if isinstance(item, exp.ReturnsProperty) and not item.args.get("is_table"):
             gives = _scalar(item.this, span(statement.this))
-        elif not isinstance(item, _SAID_OF_ALL):
+        elif not isinstance(item, _ALLOWED):
             word, way_out = item.key.upper().removesuffix("PROPERTY"), "Leave it out."
             if isinstance(item, exp.ReturnsProperty):
                 word, way_out = "RETURNS TABLE", "Declare a view, and write WHERE where it is read."
@@ -87,8 +87,8 @@ def _type_of(statement: exp.Create) -> exp.DataType | None:
     return gives
 
 
-_SAID_OF_ALL = (exp.SchemaCommentProperty, exp.LanguageProperty, exp.StabilityProperty, exp.SqlReadWriteProperty)
-"""A comment, and LANGUAGE SQL, DETERMINISTIC and CONTAINS SQL, which hold of every function of a catalog."""
+_ALLOWED = (exp.SchemaCommentProperty, exp.LanguageProperty, exp.StabilityProperty, exp.SqlReadWriteProperty)
+"""A comment, and LANGUAGE SQL, DETERMINISTIC and CONTAINS SQL, which hold for every function of a catalog."""
 
 
 def _parameter(item: exp.Expr) -> tuple[str, exp.DataType]:
@@ -102,8 +102,8 @@ def _parameter(item: exp.Expr) -> tuple[str, exp.DataType]:
 
 
 def _scalar(kind: exp.Expr, place: Span | None) -> exp.DataType:
-    found = read(kind)
-    if found is None or found.nested or not isinstance(kind, exp.DataType):
+    scalar = read(kind)
+    if scalar is None or scalar.nested or not isinstance(kind, exp.DataType):
         raise Wrong(place, f"{kind.sql('spark')} of a function", "Write a scalar type of docs/sql.md.")
     return kind
 
@@ -122,20 +122,20 @@ def _refuse_in_body(node: exp.Expr, name: str, parameters: Collection[str]) -> N
 
 
 def _parameter_named(column: exp.Column, function: str) -> str | None:
-    """The parameter that a name in a function's body would mean: `x`, or `f.x`; None if it has more parts."""
+    """The parameter that a name in a function's body may mean, `x` or `f.x`; None for a name with more parts."""
     *before, name = [part.name.lower() for part in column.parts]
     return name if before in ([], [function]) else None
 
 
 def _is_unit(column: exp.Column) -> bool:
-    """True of MINUTE in `timestampdiff(MINUTE, a, b)`."""
+    """True for a unit, such as MINUTE in `timestampdiff(MINUTE, a, b)`."""
     call = column.parent
     timed = isinstance(call, exp.Anonymous) and call.name.lower() in TIMED and len(call.expressions) == 3
     return timed and column.index == 0
 
 
 def expanded(written: Statement, functions: Mapping[str, FunctionDeclaration]) -> Statement:
-    """A statement with each call of a function of the catalog written out; the same one, if it has none.
+    """The statement with all calls of the catalog's functions expanded; the same statement if it has none.
 
     >>> from view_algebra.written.dialect import parse
     >>> f, v = parse(File("", "CREATE FUNCTION f(x INT) RETURN x + 1; CREATE VIEW v AS SELECT f(a) AS b FROM s"))
@@ -152,14 +152,14 @@ def expanded(written: Statement, functions: Mapping[str, FunctionDeclaration]) -
 
 
 def written_out(function: FunctionDeclaration, functions: Mapping[str, FunctionDeclaration]) -> exp.Expr:
-    """What a function gives, as an expression of its parameters that calls no other one of the catalog."""
+    """A function's expression over its parameters, with all calls of other functions expanded."""
     body: exp.Expr = exp.Paren(this=_expanded(function.body.copy(), functions, (function.name,)))
     return body if function.gives is None else exp.Cast(this=body, to=function.gives.copy())
 
 
 def calls_of(node: exp.Expr, functions: Mapping[str, FunctionDeclaration]) -> set[str]:
-    """The functions of the catalog that are called in a piece of syntax."""
-    return {found.name for part in node.walk() if (found := _declared(part, functions)) is not None}
+    """The functions of the catalog that the syntax calls."""
+    return {declared.name for part in node.walk() if (declared := _declared(part, functions)) is not None}
 
 
 def _declared(node: exp.Expr, functions: Mapping[str, FunctionDeclaration]) -> FunctionDeclaration | None:
@@ -167,15 +167,15 @@ def _declared(node: exp.Expr, functions: Mapping[str, FunctionDeclaration]) -> F
 
 
 def _expanded(node: exp.Expr, functions: Mapping[str, FunctionDeclaration], around: tuple[str, ...]) -> exp.Expr:
-    """A node with the calls in it written out, the inner ones first; `around`: the functions that are written out."""
+    """A node with its calls expanded, inner ones first; `around`: the functions being expanded."""
     for part in reversed([*node.walk()]):
         if (function := _declared(part, functions)) is None:
             continue
-        made = _call(part, function, functions, around)
+        expansion = _call(part, function, functions, around)
         if part is node:
-            node = made
+            node = expansion
         else:
-            part.replace(made)
+            part.replace(expansion)
     return node
 
 
@@ -185,21 +185,21 @@ def _call(
     functions: Mapping[str, FunctionDeclaration],
     around: tuple[str, ...],
 ) -> exp.Expr:
-    """The expression that a call stands for; what is wrong in it is shown where the call stands."""
-    name, given = function.name, call.expressions
+    """The expansion of a call; a mistake in it is reported at the call."""
+    name, values = function.name, call.expressions
     if name in around:
         circle = " calls ".join([*around[around.index(name) :], name])
         raise Wrong(span(call), f"functions call each other in a circle: {circle}", "Break the circle.")
-    if len(given) != len(function.takes):
+    if len(values) != len(function.takes):
         takes = ", ".join(f"{parameter} {kind.sql('spark')}" for parameter, kind in function.takes)
-        raise Wrong(span(call), f"{name}() with {len(given)} arguments", f"It takes ({takes}).")
+        raise Wrong(span(call), f"{name}() with {len(values)} arguments", f"It takes ({takes}).")
     arguments = {
         parameter: exp.Cast(this=argument.copy(), to=placed(kind.copy(), span(call)))
-        for (parameter, kind), argument in zip(function.takes, given, strict=True)
+        for (parameter, kind), argument in zip(function.takes, values, strict=True)
     }
     body = with_labels(_expanded(placed(function.body.copy(), span(call)), functions, (*around, name)))
-    # After the calls in it: their arguments have put names of this function into lambdas of others.
-    named = {part.name.lower() for argument in given for part in argument.find_all(exp.Identifier)}
+    # After the expansion of inner calls, whose arguments put names of this function into lambdas of others.
+    named = {part.name.lower() for value in values for part in value.find_all(exp.Identifier)}
     body = _with_arguments(with_own_variables(body, named), name, arguments)
     whole = exp.Paren(this=body)
     if sum(1 for _ in whole.walk()) > MOST_PARTS:
@@ -209,7 +209,7 @@ def _call(
 
 
 def _with_arguments(body: exp.Expr, function: str, arguments: Mapping[str, exp.Expr]) -> exp.Expr:
-    """A body with its arguments in the places of its parameters."""
+    """A body with arguments in place of its parameters."""
     for part in reversed([*body.walk()]):
         if not isinstance(part, exp.Column) or _is_unit(part) or variable(part.parts[0]) is not None:
             continue

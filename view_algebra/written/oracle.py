@@ -1,8 +1,7 @@
-"""The SELECT that `lamina check` runs in Spark: the author's own, edited where Spark leaves something open.
+"""The SELECT that `lamina check` runs in Spark: the author's own, edited where Spark's result would be undefined.
 
-An edit is a note at a node of the author's syntax, made while names are resolved by the functions here and no others.
-`written` applies all of them, to a copy. So the oracle stays the author's text, and owes nothing to the texts that a
-view is computed by.
+An edit is a note at a node of the author's syntax. Only the functions here add edits, while names are resolved.
+`written` applies them to a copy. So the oracle stays the author's text, and is independent of the texts of a view.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ _EDIT = "lamina_edit"
 
 @dataclass
 class Edit:
-    """What Spark is told otherwise at a node.
+    """The edits of a node for Spark.
 
-    instead: what stands in its place; guarded: is it the node with a guard, which is put around it once? columns: what
-    a `*` stands for. alias: what it is called, where the author gives it no name. order: the keys of the ORDER BY that
-    it inherits; ties: those that break ties. outputs: columns that it gives besides, by name.
-    keys_as_columns: LIMIT goes by keys that are no columns, in a query about a row around it; Spark picks any rows
-    there, unless the keys are columns. whole_conditions: LIMIT picks from what conditions about a row around it leave;
-    Spark compares after LIMIT where `=` has to cast one of its sides, unless that is IS TRUE.
+    instead: the replacement; guarded: the replacement is the node with a guard, which is added once. columns: the
+    columns of a `*`. alias: the name of a node that the author left unnamed. order: inherited keys of ORDER BY;
+    ties: keys that break ties. outputs: further columns, by name.
+    keys_as_columns: in a correlated query, LIMIT goes by keys that are not columns; Spark would pick arbitrary rows.
+    whole_conditions: in a correlated query, LIMIT picks from the rows that conditions leave; if `=` casts a side,
+    Spark would compare after LIMIT, except in the form `(…) IS TRUE`.
     """
 
     instead: exp.Expr | None = None
@@ -45,25 +44,25 @@ class Edit:
 
     @property
     def tells(self) -> bool:
-        """Does Spark have to be told? A name alone changes nothing, and an order it inherits itself."""
+        """True if the edit changes Spark's result, unlike a name or an inherited order alone."""
         return self != Edit(alias=self.alias, order=self.order)
 
 
 def _edit(node: exp.Expr) -> Edit:
-    found: Edit = node.meta.setdefault(_EDIT, Edit())
-    return found
+    edit: Edit = node.meta.setdefault(_EDIT, Edit())
+    return edit
 
 
 # making edits
 
 
 def spell(node: exp.Expr, text: str) -> None:
-    """Puts a text of Spark SQL in the place of a node."""
+    """Replaces a node by a text of Spark SQL."""
     put(node, parsed(text))
 
 
 def guarded(node: exp.Expr, text: str) -> None:
-    """Puts a guard around a node, of which it is told when the node is read again."""
+    """Puts a guard around a node, and remembers it for the next reading of the node."""
     spell(node, text)
     _edit(node).guarded = True
 
@@ -74,55 +73,55 @@ def is_guarded(node: exp.Expr) -> bool:
 
 
 def put(node: exp.Expr, other: exp.Expr) -> None:
-    """Puts other syntax in the place of a node."""
+    """Replaces a node by other syntax."""
     _edit(node).instead = other
 
 
 def copied(node: T) -> T:
-    """A copy to be put in the node's place: with what is told otherwise within it, and not at it."""
-    made: T = node.copy()
-    made.meta.pop(_EDIT, None)
-    return made
+    """A copy of a node for its own replacement, with the edits inside it but not its own."""
+    copy: T = node.copy()
+    copy.meta.pop(_EDIT, None)
+    return copy
 
 
 def spell_columns(star: exp.Expr, columns: Sequence[str]) -> None:
-    """Says which columns `*` stands for: to Spark a source has Kafka's, too."""
+    """Spells out the columns of `*`, because in Spark a source also has Kafka's columns."""
     _edit(star).columns = tuple(parsed(column) for column in columns)
 
 
 def name(node: exp.Expr, alias: str) -> None:
-    """Names what has no alias, so that its columns can be named."""
+    """Gives an alias to a relation without one, so that its columns can be named."""
     _edit(node).alias = alias
 
 
 def inherit_order(node: exp.Select, keys: Sequence[str]) -> None:
-    """Gives a SELECT the order of what it reads."""
+    """Gives a SELECT the order of its input."""
     _edit(node).order = tuple(_key(key) for key in keys)
 
 
 def break_ties(node: exp.Expr, keys: Sequence[str]) -> None:
-    """Lets the ORDER BY of a node go on."""
+    """Appends keys to the ORDER BY of a node."""
     if keys or _EDIT in node.meta:
         _edit(node).ties = tuple(_key(key) for key in keys)
 
 
 def append_output(node: exp.Select, text: str, name: str) -> None:
-    """Lets a SELECT give one more column."""
+    """Appends a column to a SELECT."""
     _edit(node).outputs[name] = parsed(text)
 
 
 def appended(node: exp.Select) -> Mapping[str, exp.Expr]:
-    """The columns that a SELECT was made to give."""
+    """The columns appended to a SELECT."""
     return node.meta[_EDIT].outputs if _EDIT in node.meta else {}
 
 
 def keys_as_columns(block: exp.Select) -> None:
-    """Makes the keys of ORDER BY columns, which are then left out around it."""
+    """Makes the keys of ORDER BY columns, which an outer SELECT drops."""
     _edit(block).keys_as_columns = True
 
 
 def whole_conditions(block: exp.Expr) -> None:
-    """Makes every comparison that a row has to meet a condition that IS TRUE."""
+    """Adds IS TRUE to every comparison that a row has to meet."""
     _edit(block).whole_conditions = True
 
 
@@ -135,7 +134,7 @@ def _key(text: str) -> exp.Expr:
 
 
 def select_for_spark(select: exp.Expr) -> str | None:
-    """A SELECT with its edits; None where there are none, and the author's own text will do."""
+    """A SELECT with its edits; None without edits, if the author's own text suffices."""
     return written(select) if is_edited(select) else None
 
 
@@ -145,7 +144,7 @@ def written(node: exp.Expr) -> str:
 
 
 def is_edited(node: exp.Expr) -> bool:
-    """Is Spark told otherwise anywhere in it?"""
+    """True if a node inside has an edit."""
     return any(_EDIT in part.meta and part.meta[_EDIT].tells for part in node.walk())
 
 
@@ -178,14 +177,14 @@ def _applied(node: exp.Expr) -> exp.Expr:
 
 
 def _columns(item: exp.Expr) -> Sequence[exp.Expr]:
-    """What an output is: of a `*` of which that was said, the columns."""
+    """The columns of an output, which are several for an edited `*`."""
     star = item.this if isinstance(item, exp.Column) else item
     edit: Edit | None = star.meta.get(_EDIT) if isinstance(star, exp.Expr) else None
     return edit.columns if edit is not None and edit.columns else [item]
 
 
 def _compare_inside(block: exp.Expr) -> None:
-    """Makes `a = b`, as a condition that a row has to meet, `(a = b) IS TRUE`."""
+    """Rewrites `a = b`, as a condition that a row has to meet, to `(a = b) IS TRUE`."""
     for clause in block.find_all(exp.Where, exp.Having):
         for condition in clause.this.flatten() if isinstance(clause.this, exp.And) else [clause.this]:
             if isinstance(condition, (exp.EQ, exp.NullSafeEQ)):
@@ -193,7 +192,7 @@ def _compare_inside(block: exp.Expr) -> None:
 
 
 def _with_keys(block: exp.Select) -> exp.Expr:
-    """A SELECT around one that has its keys of ORDER BY as columns, too; it takes that one's place."""
+    """A SELECT around one whose ORDER BY keys are further columns, which takes its place."""
     keys = [key for key in block.args["order"].expressions if not key.this.is_number]
     names = [f"{_KEYED}_{number}" for number, _ in enumerate(keys)]
     whole = parsed(f"SELECT * EXCEPT ({', '.join(names)}) FROM (SELECT 1)")
@@ -207,4 +206,4 @@ def _with_keys(block: exp.Select) -> exp.Expr:
 
 
 _KEYED = "lamina_keyed"
-"""What the names of keys begin with that are columns."""
+"""Prefix of the names of keys that are columns."""

@@ -1,4 +1,4 @@
-"""PIVOT and UNPIVOT, written as the SELECT that they stand for.
+"""Rewrites PIVOT and UNPIVOT as a SELECT.
 
     FROM sales PIVOT (sum(amount) FOR quarter IN ('q1', 'q2' AS second))
 
@@ -26,12 +26,12 @@ _NO_ALIAS = "Write … AS name."
 
 
 def pivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type]) -> exp.Expr:
-    """The query that a PIVOT or UNPIVOT stands for; `columns` are those of its source, with their types."""
+    """The query for a PIVOT or UNPIVOT; `columns`: the columns of its source, with their types."""
     place = span(pivot)
     if len(pivot.args.get("fields") or []) != 1 or not isinstance(chosen := pivot.args["fields"][0], exp.In):
         raise Wrong(place, "PIVOT of several columns", "Pivot one column, for example FOR kind IN ('a', 'b').")
     by = chosen.this.expressions if isinstance(chosen.this, exp.Tuple) else [chosen.this]
-    if not all(isinstance(each, (exp.Column, exp.Identifier)) for each in by) or not chosen.expressions:
+    if not all(isinstance(column, (exp.Column, exp.Identifier)) for column in by) or not chosen.expressions:
         raise Wrong(place, "PIVOT by something that is not a column", "Compute it in a subquery.")
     values = [(v.this, v.alias) if isinstance(v, exp.PivotAlias) else (v, "") for v in chosen.expressions]
     if pivot.args.get("unpivot"):
@@ -40,44 +40,47 @@ def pivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type]) -> 
 
 
 _Values = Sequence[tuple[exp.Expr, str]]
-"""What stands in the list after IN, and its alias, which may be empty."""
+"""The values after IN with their aliases, which may be empty."""
 
 
 def _grouped(
     pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type], by: Sequence[exp.Expr], values: _Values
 ) -> exp.Select:
-    inside = [column for each in pivot.expressions for column in each.find_all(exp.Column)]
-    read = {each.name.lower() for each in (*by, *inside)}
+    inside = [column for aggregate in pivot.expressions for column in aggregate.find_all(exp.Column)]
+    read = {column.name.lower() for column in (*by, *inside)}
     group = [spark_name(name) for name in columns if name.lower() not in read]
     outputs = list(group)
     for value, alias in values:
         name = alias or _name(value, span(pivot))
         here = _here(by, value, columns)
-        for each in pivot.expressions:
-            call = each.this if isinstance(each, exp.Alias) else each
+        for aggregate in pivot.expressions:
+            call = aggregate.this if isinstance(aggregate, exp.Alias) else aggregate
             if not isinstance(call, exp.Anonymous) or not is_aggregate(call.name.lower()):
                 raise Wrong(
-                    span(each), "PIVOT of something that is not an aggregate", "Write PIVOT (sum(x) FOR k IN ('a'))."
+                    span(aggregate),
+                    "PIVOT of something that is not an aggregate",
+                    "Write PIVOT (sum(x) FOR k IN ('a')).",
                 )
-            if len(pivot.expressions) > 1 and not isinstance(each, exp.Alias):
-                raise Wrong(span(each), "PIVOT of several aggregates, one of which has no name", _NO_ALIAS)
-            whole = f"{name}_{each.alias}" if len(pivot.expressions) > 1 else name
-            made = f"CASE WHEN count_if({here}) > 0 THEN {written(call)} FILTER (WHERE {here}) END"
-            outputs.append(f"{made} AS {spark_name(whole)}")
+            if len(pivot.expressions) > 1 and not isinstance(aggregate, exp.Alias):
+                raise Wrong(span(aggregate), "PIVOT of several aggregates, one of which has no name", _NO_ALIAS)
+            whole = f"{name}_{aggregate.alias}" if len(pivot.expressions) > 1 else name
+            cell = f"CASE WHEN count_if({here}) > 0 THEN {written(call)} FILTER (WHERE {here}) END"
+            outputs.append(f"{cell} AS {spark_name(whole)}")
     grouping = f" GROUP BY {', '.join(group)}" if group else ""
     return _over(source, f"SELECT {', '.join(outputs)} FROM s{grouping}", span(pivot))
 
 
 def _here(by: Sequence[exp.Expr], value: exp.Expr, columns: Mapping[str, Type]) -> str:
-    """The condition on a row to count for a value, or for several, of as many columns; a value is cast to its column's
-    type (Spark's rule, too): 1.5 is 1 to a column of whole numbers.
+    """The condition that a row belongs to a value, or to a tuple of values for several columns.
+
+    As in Spark, a value is cast to its column's type: 1.5 is 1 for a column of whole numbers.
     """
     wanted = value.expressions if isinstance(value, exp.Tuple) and len(by) > 1 else [value]
     if len(wanted) != len(by):
         raise Wrong(span(value), f"{len(wanted)} values for {len(by)} columns of PIVOT", "Write ('a', 1) AS name.")
     kinds = {name.lower(): kind for name, kind in columns.items()}
-    casts = [_cast(each, kinds.get(column.name.lower())) for column, each in zip(by, wanted, strict=True)]
-    return " AND ".join(f"{written(column)} <=> {each}" for column, each in zip(by, casts, strict=True))
+    casts = [_cast(item, kinds.get(column.name.lower())) for column, item in zip(by, wanted, strict=True)]
+    return " AND ".join(f"{written(column)} <=> {item}" for column, item in zip(by, casts, strict=True))
 
 
 def _cast(value: exp.Expr, kind: Type | None) -> str:
@@ -99,10 +102,10 @@ def _unpivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type], 
         outputs = [*kept, f"{written(name)} AS {spark_name(key)}", f"{written(value)} AS {into}"]
         where = "" if pivot.args.get("include_nulls") else f" WHERE {written(value)} IS NOT NULL"
         branches.append(_over(source.copy(), f"SELECT {', '.join(outputs)} FROM s{where}", span(pivot)))
-    made = branches[0]
+    union = branches[0]
     for branch in branches[1:]:
-        made = exp.Union(this=made, expression=branch, distinct=False)
-    return made
+        union = exp.Union(this=union, expression=branch, distinct=False)
+    return union
 
 
 def _over(source: exp.Expr, text: str, place: Span | None) -> exp.Select:
@@ -113,7 +116,7 @@ def _over(source: exp.Expr, text: str, place: Span | None) -> exp.Select:
 
 
 def _name(value: exp.Expr, around: Span | None) -> str:
-    """What Spark calls the column of a value."""
+    """Spark's name for the column of a value."""
     if isinstance(value, exp.Literal) and (value.is_string or value.name.isdigit()):
         return value.name
     if isinstance(value, (exp.Boolean, exp.Null)):
@@ -125,7 +128,7 @@ def _name(value: exp.Expr, around: Span | None) -> str:
 
 
 def refuse_counts(pivot: exp.Pivot, query: Query) -> None:
-    """Spark has a count of no rows as NULL, but as 0 beside an aggregate that is no number."""
+    """Refuses counts whose value for no rows differs in Spark: NULL, but 0 next to a non-numeric aggregate."""
     counts = any(call.name.lower() in COUNTS for call in pivot.find_all(exp.Anonymous))
     if counts and not all(kind.numeric or kind == BOOLEAN for _, kind in query.columns[-len(pivot.expressions) :]):
         way_out = "Aggregate with FILTER: count(*) FILTER (WHERE k = 'a')."

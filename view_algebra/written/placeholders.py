@@ -1,6 +1,6 @@
-"""What Debezium's connector for Postgres writes for a long value that a change left as it was: it is not logged again.
+"""Debezium's placeholders for long values that a change in Postgres left unchanged, which are not logged again.
 
-The placeholder is a text. In other types, it is written as its bytes, as numbers of its bytes, or as a fixed value.
+A placeholder is a text. Other types have its bytes, numbers from its bytes, or a fixed value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _GEOMETRIES = ("AQEAACDmEAAAAAAA/IPXl8EAAAD8g9eXwQ==", "AQEAACDmEAAADCHn/f9/ZkAY
 
 
 def is_there(column: str, kind: Type, placeholder: str | None) -> str | None:
-    """The condition that a change tells a column's value, rather than that it is as before; None if it always does.
+    """The condition that a change has a column's value, not a placeholder; None if it always does.
 
     >>> from view_algebra.language.types import BINARY, INT
     >>> is_there("photo", BINARY, "unavailable"), is_there("n", INT, "unavailable")
@@ -40,16 +40,16 @@ def is_there(column: str, kind: Type, placeholder: str | None) -> str | None:
     if kind.element.name == "STRING":
         return f"NOT coalesce({own}[0] IN ({text}, {spark_text(_as_uuid(placeholder))}), false)"
     if kind.element.numeric:
-        numbers = ", ".join(f"CAST({each} AS {kind.element.spark})" for each in placeholder.encode())
+        numbers = ", ".join(f"CAST({byte} AS {kind.element.spark})" for byte in placeholder.encode())
         return f"NOT ({own} <=> array({numbers}))"
     return None
 
 
 def _as_json(placeholder: str) -> str:
-    """The placeholder of an hstore that the connector writes as JSON in a text."""
+    """The placeholder of an hstore, which is JSON in a text."""
     return json.dumps({placeholder: placeholder}, separators=(",", ":"))
 
 
 def _as_uuid(placeholder: str) -> str:
-    """The UUID of the placeholder's bytes, as Java's `nameUUIDFromBytes` makes it."""
+    """The UUID of the placeholder's bytes, as in Java's `nameUUIDFromBytes`."""
     return str(uuid.UUID(bytes=md5(placeholder.encode(), usedforsecurity=False).digest(), version=3))

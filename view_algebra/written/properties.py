@@ -1,4 +1,4 @@
-"""What OPTIONS and TBLPROPERTIES of a declaration may say, and what they say."""
+"""OPTIONS and TBLPROPERTIES of a declaration: the allowed names, and the values in a statement."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SOURCE_PROPERTIES = {
     "index": f"of a table: {_INDEX}",
     "dedupe_within": "how long after an event its copies are recognised, e.g. `1 hour` (default: forever)",
 }
-"""What TBLPROPERTIES of a source may say."""
+"""Properties that TBLPROPERTIES of a source may set."""
 
 MODES: dict[str, tuple[str, ...]] = {
     "time.precision.mode": tuple(TIME_MODES),
@@ -37,23 +37,22 @@ MODES: dict[str, tuple[str, ...]] = {
     "schemas.enable": SCHEMAS,
     "frame": FRAMES,
 }
-"""What OPTIONS may say of how JSON is written, and its values: but for `frame` as Kafka Connect's and Debezium's
-settings say it."""
+"""Options for the encodings in JSON, with their values: Kafka Connect's and Debezium's settings, except for `frame`."""
 
 UNAVAILABLE = "unavailable.value.placeholder"
-"""The setting of Debezium's connector that says what it writes for a value that a change left as it was."""
+"""Debezium's setting for the placeholder of a value that a change left unchanged."""
 
 OPTIONS_OF_FORMATS = {
-    name: "; ".join(each.options[name] for each in FORMATS.values() if name in each.options)
-    for name in dict.fromkeys(name for each in FORMATS.values() for name in each.options)
+    name: "; ".join(row.options[name] for row in FORMATS.values() if name in row.options)
+    for name in dict.fromkeys(name for row in FORMATS.values() for name in row.options)
 }
-"""What OPTIONS may say of one format, and what it means."""
+"""Options of single formats, with their meanings."""
 
 OPTIONS = ("topic", "start", "format", "key_format", *MODES, UNAVAILABLE, *OPTIONS_OF_FORMATS, ASK_AGAIN)
-"""What OPTIONS of a source may say."""
+"""All OPTIONS of a source."""
 
 OF_FIELD = "field."
-"""What the property begins with that says which field in JSON a column comes from."""
+"""Prefix of the properties that name a column's field in JSON."""
 
 VIEW_PROPERTIES = {
     "fresh_within": "how far the view may be behind, e.g. `5 seconds`: an alarm says if it is further",
@@ -66,7 +65,7 @@ VIEW_PROPERTIES = {
     "renamed_from": "the name that the view had: its cells stay. It has no effect once applied",
     "retain": "for example `90 days`: older groups or rows leave at a hand-over ([how](decisions/10-retain.md))",
 }
-"""What TBLPROPERTIES of a view may say."""
+"""Properties that TBLPROPERTIES of a view may set."""
 
 _AGE = r"[1-9]\d{0,4} (day|week|month|year)s?"
 _TIME = r"[1-9]\d{0,4} (minute|hour|day|week)s?"
@@ -91,19 +90,19 @@ _FORMS = {
     "renamed_from": (r"\w{1,63}", "Write the name that the view had, for example 'old_name'."),
     "retain": (_AGE, "Write 'retain' = '90 days'."),
 }
-"""What a property's value looks like, and how to write one."""
+"""Forms of properties' values, with the way to write one."""
 
 Report = Callable[[Wrong], None]
-"""Takes a mistake that leaves the statement readable."""
+"""Reports a mistake that leaves the statement readable."""
 
 Found = dict[str, tuple[str, Span | None]]
-"""Values by the names of what they are of, with where they stand."""
+"""Values of options or properties by name, with their places."""
 
 
 def properties_of(
-    statement: exp.Create, known: Collection[str], report: Report
+    statement: exp.Create, allowed: Collection[str], report: Report
 ) -> tuple[Found, Found, str | None, tuple[str, Span | None] | None]:
-    """TBLPROPERTIES, OPTIONS, the comment, and what stands after USING."""
+    """TBLPROPERTIES, OPTIONS, the comment, and the word after USING."""
     properties: Found = {}
     options: Found = {}
     comment: str | None = None
@@ -119,37 +118,37 @@ def properties_of(
             using = (item.this.name, span(item))
         elif type(item) is exp.Property:
             name = item.this.name
-            if name not in known and not (name.startswith(OF_FIELD) and known is SOURCE_PROPERTIES):
-                report(Wrong(span(item), f"unknown property {name!r}", _instead_of_property(item, known)))
+            if name not in allowed and not (name.startswith(OF_FIELD) and allowed is SOURCE_PROPERTIES):
+                report(Wrong(span(item), f"unknown property {name!r}", _instead_of_property(item, allowed)))
             properties[name] = (item.args["value"].name, span(item))
         else:
-            said = _SAID.get(type(item)) or item.key.upper().removesuffix("PROPERTY")
-            report(Wrong(span(item) or span(statement.this), f"{said} is not served", _LEFT_OUT.get(said, _OUT)))
+            word = _CLAUSES.get(type(item)) or item.key.upper().removesuffix("PROPERTY")
+            report(Wrong(span(item) or span(statement.this), f"{word} is not served", _LEFT_OUT.get(word, _OUT)))
     return properties, options, comment, using
 
 
-_SAID: dict[type[exp.Expr], str] = {
+_CLAUSES: dict[type[exp.Expr], str] = {
     exp.PartitionedByProperty: "PARTITIONED BY",
     exp.ClusteredByProperty: "CLUSTERED BY",
     exp.ClusterProperty: "CLUSTER BY",
     exp.LocationProperty: "LOCATION",
 }
-"""What other clauses of CREATE are called."""
+"""Names of other clauses of CREATE."""
 
 _OUT = "Leave it out."
 _LEFT_OUT = {"MATERIALIZED": "Leave it out: every view is kept up to date as records come."}
 
 
-def _instead_of_property(item: exp.Property, known: Collection[str]) -> str:
-    """Where an unknown property belongs, if it is an option or another system's."""
+def _instead_of_property(item: exp.Property, allowed: Collection[str]) -> str:
+    """The way out for an unknown property, which may be an option or another system's."""
     name, value = item.this.name, item.args["value"].name
-    if known is SOURCE_PROPERTIES and (name in OPTIONS or name in _OF_OPTIONS):
+    if allowed is SOURCE_PROPERTIES and (name in OPTIONS or name in _OF_OPTIONS):
         return f"Write it in OPTIONS: {_OF_OPTIONS.get(name, name)} '{value.lower() if 'format' in name else value}'."
-    return suggestion(name, known)
+    return suggestion(name, allowed)
 
 
 def instead_of_option(name: str, value: str) -> str:
-    """Where an unknown option belongs, if it is a property or another system's."""
+    """The way out for an unknown option, which may be a property or another system's."""
     if name in SOURCE_PROPERTIES or name.startswith(OF_FIELD):
         return f"Write it in TBLPROPERTIES: '{name}' = '{value}'."
     return f"Write {_OF_OPTIONS[name]} '{value}'." if name in _OF_OPTIONS else suggestion(name, OPTIONS)
@@ -161,16 +160,16 @@ _OF_OPTIONS = {
     "key.format": "key_format",
     **dict.fromkeys(("startingoffsets", "auto.offset.reset", "scan.startup.mode"), "start"),
 }
-"""Options of other systems: what they are called here."""
+"""Options of other systems, with their equivalents here."""
 
 
 def _key(node: exp.Expr) -> str:
-    """The name of an option, which Spark takes with dots, in quotes or not."""
+    """The name of an option, which may have dots and quotes in Spark."""
     return node.sql("spark").replace("`", "") if isinstance(node, exp.Dot) else node.name
 
 
 def well_formed(properties: Found, report: Report) -> None:
-    """Reports the values that do not look like what their property says."""
+    """Reports values that do not have the form of their property."""
     for name, (pattern, way_out) in _FORMS.items():
         if name in properties and not re.fullmatch(pattern, properties[name][0]):
             value, place = properties[name]

@@ -1,4 +1,4 @@
-"""How large a query is, before it is read: how deep it nests, and how many relations it reads."""
+"""Limits on a query's size before it is resolved: its depth, and the number of relations that it reads."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from sqlglot import exp
 from view_algebra.refusals import Wrong, span
 
 DEEPEST = 2_000
-"""Expressions within each other. A sum of so many terms compiles in a few seconds; Spark's parser takes fewer."""
+"""Most nested expressions. A sum of as many terms compiles in a few seconds; Spark's parser accepts fewer."""
 
 MOST_RELATIONS = 256
-"""Relations that a view reads once each CTE stands where it is named. So many compile in a few seconds."""
+"""Most relations that a view reads once all CTEs are inlined. As many compile in a few seconds."""
 
 
 def refuse_large(select: exp.Expr) -> None:
-    """Raises for a query that would take minutes to compile."""
+    """Raises `Wrong` for a query that would take minutes to compile."""
     level, depth = [select], 0
     while level:
         level, depth = [child for node in level for child in node.iter_expressions()], depth + 1
@@ -28,21 +28,21 @@ def refuse_large(select: exp.Expr) -> None:
     _bounded(_relations(select, {}), select)
 
 
-def _relations(node: exp.Expr, known: Mapping[str, int]) -> int:
-    """How many relations a query reads; `known`: how many each CTE does that it may name."""
+def _relations(node: exp.Expr, counts: Mapping[str, int]) -> int:
+    """The number of relations that a query reads; `counts`: the same number for the CTEs that it may name."""
     with_ = node.args.get("with_")
     if with_ is not None:
-        known = dict(known)
+        counts = dict(counts)
         for cte in with_.expressions:
-            known[cte.alias.lower()] = _bounded(_relations(cte.this, known), cte)
+            counts[cte.alias.lower()] = _bounded(_relations(cte.this, counts), cte)
     total, left = 0, [child for child in node.iter_expressions() if child is not with_]
     while left:
         part = left.pop()
         if part.args.get("with_") is not None:
-            total += _relations(part, known)
+            total += _relations(part, counts)
             continue
         if isinstance(part, exp.Table):
-            total += known.get(part.name.lower(), 1) if not part.args.get("db") else 1
+            total += counts.get(part.name.lower(), 1) if not part.args.get("db") else 1
         left.extend(part.iter_expressions())
     return total
 

@@ -1,4 +1,4 @@
-"""A table as the view that it is of its changes: of every key the newest record, where that does not delete it."""
+"""Writes a table as a view of its changes: every key's newest record, unless that record deletes the row."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from view_algebra.written.dialect import parsed, text_of
 from view_algebra.written.placeholders import is_there
 
 _NTH, _LEFT = "kafka_nth", "kafka_left"
-"""Of the changes that a record tells: which it is, and is it about the key that the row left? No declared names."""
+"""Columns of a record's changes: the number, and true for the key that the row left. Authors cannot use these names."""
 
 IN_THE_LOG = "kafka_last"
-"""The aggregate `kafka_last(x)`: the value of the last record in the log, whatever is the newest otherwise."""
+"""The aggregate `kafka_last(x)`: the value of the last record in the log, whichever record is otherwise the newest."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """The changes of a table, as SQL says them: what they are selected from, and whether one takes its row away.
+    """The changes of a table in SQL.
 
-    An update that moves a row to another key is two changes of one time: the row of the old key goes, that of the new
-    one comes. deleted: the condition that a change takes its row away. place: what puts changes of one time in order.
-    moved: the columns of the key, where a row may leave it. where: the WHERE that leaves out what is not about one row.
-    order, valid_from: the columns whose first known time says which change is newest, and from when it holds.
+    An update that moves a row to another key is two simultaneous changes: the old key's row is deleted, and the new
+    key's row appears. deleted: the condition that a change deletes its row. place: the order of simultaneous changes.
+    moved: the columns of the key, if a row may leave it. where: the WHERE that drops records that are not about one
+    row. order, valid_from: the columns whose first known time decides the newest change, and the start of its validity.
     """
 
     from_: str
@@ -48,7 +48,7 @@ class Changes:
     valid_from: tuple[str, ...]
 
     def column(self, name: str) -> str:
-        """A column of the row, or of the one that goes."""
+        """A column of the row, or of the deleted row of the old key."""
         own = spark_name(name)
         return f"CASE WHEN {_LEFT} THEN {MOVED_FROM}.{own} ELSE {own} END" if name in self.moved else own
 
@@ -70,7 +70,7 @@ def changes(table: SourceDeclaration) -> Changes:
 
 
 def first_known(columns: Sequence[str]) -> str:
-    """The first of some times that is known, as Spark SQL.
+    """The first known time of several, in Spark SQL.
 
     >>> first_known(["updated_at", "kafka_timestamp"]), first_known(["kafka_log_time"])
     ('coalesce(updated_at, kafka_timestamp)', 'kafka_log_time')
@@ -80,10 +80,10 @@ def first_known(columns: Sequence[str]) -> str:
 
 
 def changing(table: SourceDeclaration) -> list[tuple[str, Type]]:
-    """The columns of a table's records that `parse` reads beside those that are declared, and their types."""
+    """The further columns of a table's records that `parse` reads, with their types."""
     if not table.of_changes:
         return [(DELETED, BOOLEAN)]
-    keys = tuple(each for each in table.columns if each[0] in table.unique)
+    keys = tuple(column for column in table.columns if column[0] in table.unique)
     return [
         (DELETED, BOOLEAN),
         (MOVED_FROM, Type("STRUCT", fields=keys)),
@@ -96,26 +96,26 @@ def changing(table: SourceDeclaration) -> list[tuple[str, Type]]:
 
 @dataclass(frozen=True)
 class _Newest:
-    """Which record of a key a table shows, as SQL over the records of the key.
+    """The choice of the record that a table shows for a key, as SQL over the key's records.
 
-    By the source's time, a snapshot's row and the changes are looked at apart. The time of a snapshot's row says when
-    it was read, and a snapshot takes long: a change that follows it in the log is newer, whatever its time.
+    By the source's time, snapshot rows and changes are compared separately. The time of a snapshot's row is the time of
+    reading it, and a snapshot takes long, so a later change in the log is newer, whatever its time is.
     """
 
     table: SourceDeclaration
 
     def value(self, value: str, there: str | None = None) -> str:
-        """The value of the newest record; `there`: the condition that a change tells it."""
+        """The value of the newest record; `there`: the condition that a change has the value."""
         if self.table.newest_by != "source":
             return _last(value, there)
         changed = _last(value, _and(f"NOT {SNAPSHOT}", there))
         return f"CASE WHEN {self._is_change(there)} THEN {changed} ELSE {_last(value, SNAPSHOT)} END"
 
     def is_since_truncation(self) -> str:
-        """The condition that it is newer than the newest truncation.
+        """The condition that the newest record is newer than the newest truncation.
 
-        A truncation is written to one partition. A change of the same time in another one is newer: a transaction that
-        truncates a table and loads it again has one commit time.
+        A truncation is written to one partition. A simultaneous change in another partition is newer, because a
+        transaction that truncates and reloads a table has one commit time.
         """
         records = spark_name(changes_of(self.table.name))
 
@@ -123,7 +123,9 @@ class _Newest:
             return f"(SELECT last_value({value}) FROM {records} AS truncations WHERE {TRUNCATES})"
 
         def newer(when: str | None) -> str:
-            time, partition, offset = (_last(each, when) for each in (self._time, "kafka_partition", "kafka_offset"))
+            time, partition, offset = (
+                _last(column, when) for column in (self._time, "kafka_partition", "kafka_offset")
+            )
             later = f"{partition} <> {truncation('kafka_partition')} OR {offset} > {truncation('kafka_offset')}"
             same_time = f"{time} = {truncation(self._time)} AND ({later})"
             return f"coalesce({time} > {truncation(self._time)} OR {same_time}, true)"
@@ -138,7 +140,7 @@ class _Newest:
         return first_known(self.table.order)
 
     def _is_change(self, there: str | None) -> str:
-        """The condition that the newest record is a change, rather than a snapshot's row."""
+        """The condition that the newest record is a change, not a snapshot's row."""
         change = _and(f"NOT {SNAPSHOT}", there)
 
         def compared(value: str, operator: str) -> str:
@@ -158,10 +160,10 @@ def _and(condition: str, other: str | None) -> str:
 
 
 def as_view(table: SourceDeclaration, passing: Mapping[str, str] = MappingProxyType({})) -> ViewDeclaration:
-    """The view that a table is; `passing`: what its rows pass on of the records that they are, by name.
+    """A table's view; `passing`: further expressions of the records in its rows, by name.
 
-    The order of events says which record is newest (`SourceDeclaration.order`). A column that a change event does not
-    tell has the value of the newest one that does.
+    The order of events decides which record is newest (`SourceDeclaration.order`). A column that a change event lacks
+    has the value of the newest event that has it.
     """
     of, newest = changes(table), _Newest(table)
     outputs = []

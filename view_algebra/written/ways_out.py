@@ -1,4 +1,4 @@
-"""The SQL that an error prints for syntax of other systems, made of the names that the author wrote."""
+"""SQL for the ways out of errors about other systems' syntax, with the author's own names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def json_field(node: exp.Expr) -> str:
 
 
 ARROWS = (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar)
-"""The operators of Postgres that take a field out of JSON."""
+"""Postgres' operators that extract a field of JSON."""
 
 
 def _keys(path: exp.Expr) -> Iterator[str]:
@@ -42,7 +42,7 @@ _BY_NUMBER = exp.JSONPathSubscript
 
 
 def unnested(node: exp.Unnest) -> str:
-    """A join with UNNEST, of SQL's standard and of BigQuery, as one with a generator.
+    """A join with UNNEST, as in standard SQL and BigQuery, written with a generator.
 
     >>> from view_algebra.written.dialect import parsed
     >>> def of(text):
@@ -65,10 +65,10 @@ def unnested(node: exp.Unnest) -> str:
         columns = [at, *(columns or [relation])]
     if not columns:
         relation, columns = "t" if relation != "t" else "u", [relation if alias is not None else "tag"]
-    given = ", ".join(readable(each) for each in node.expressions)
-    made = f"LATERAL {name}({given}) AS {relation}({', '.join(columns)})"
+    arguments = ", ".join(readable(argument) for argument in node.expressions)
+    generator = f"LATERAL {name}({arguments}) AS {relation}({', '.join(columns)})"
     left = isinstance(join, exp.Join) and join.side == "LEFT"
-    return f"LEFT JOIN {made} ON true" if left else f"CROSS JOIN {made}"
+    return f"LEFT JOIN {generator} ON true" if left else f"CROSS JOIN {generator}"
 
 
 def one_row_each(block: exp.Select) -> str:
@@ -80,15 +80,15 @@ def one_row_each(block: exp.Select) -> str:
     """
     plain = block.copy()
     on = plain.args["distinct"].args["on"]
-    keys = [readable(each) for each in (on.expressions if isinstance(on, exp.Tuple) else [on.unnest()])]
+    keys = [readable(key) for key in (on.expressions if isinstance(on, exp.Tuple) else [on.unnest()])]
     order = plain.args.get("order")
-    sorting = [readable(each) for each in (order.expressions if order is not None else [])]
-    sorting = [each for each in sorting if re.sub(r" (ASC|DESC)\b.*", "", each) not in keys] or keys
+    sorting = [readable(key) for key in (order.expressions if order is not None else [])]
+    sorting = [key for key in sorting if re.sub(r" (ASC|DESC)\b.*", "", key) not in keys] or keys
     for clause in ("distinct", "order"):
         plain.set(clause, None)
     limit, offset = plain.args.pop("limit", None), plain.args.pop("offset", None)
     text = f"{readable(plain)} QUALIFY row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {', '.join(sorting)})"
-    behind = "".join(f" {readable(each).strip()}" for each in (limit, offset) if each is not None)
+    behind = "".join(f" {readable(part).strip()}" for part in (limit, offset) if part is not None)
     return f"{text} = 1{behind}"
 
 
@@ -99,18 +99,18 @@ def filtered_over(window: exp.Window) -> str:
     >>> filtered_over(parsed("count(*) FILTER (WHERE a > 1) OVER (PARTITION BY b)"))
     'count(CASE WHEN a > 1 THEN 1 END) OVER (PARTITION BY b)'
     """
-    made = window.copy()
-    filter_ = made.this
+    changed = window.copy()
+    filter_ = changed.this
     call, when = filter_.this, filter_.expression.this
     first, *more = call.expressions or [exp.Star()]
     value = exp.Literal.number(1) if isinstance(first, exp.Star) else first.copy()
     call.set("expressions", [exp.Case(ifs=[exp.If(this=when.copy(), true=value)]), *more])
-    made.set("this", call.copy())
-    return readable(made)
+    changed.set("this", call.copy())
+    return readable(changed)
 
 
 def computed_in_view(column: exp.ColumnDef, computed: exp.ComputedColumnConstraint) -> str:
-    """The SELECT that has a computed column of CREATE TABLE.
+    """The SELECT with a computed column of CREATE TABLE.
 
     >>> from view_algebra.written.dialect import parsed
     >>> table = parsed("CREATE TABLE t (ms BIGINT, at AS (timestamp_millis(ms)))")
@@ -123,7 +123,7 @@ def computed_in_view(column: exp.ColumnDef, computed: exp.ComputedColumnConstrai
 
 
 def folded_as(call: exp.Anonymous, kind: str) -> str:
-    """aggregate(x, start, (a, e) -> …) of which start and result are of one type.
+    """aggregate(x, start, (a, e) -> …) with one type for start and result.
 
     >>> from view_algebra.written.dialect import parsed
     >>> folded_as(parsed("aggregate(x, 0, (a, e) -> a + e.price)"), "DECIMAL(38,2)")
@@ -131,10 +131,10 @@ def folded_as(call: exp.Anonymous, kind: str) -> str:
     """
     _, start, merge, *finish = call.expressions
     start = start.this if isinstance(start, exp.Cast) else start
-    variables = ", ".join(each.name for each in merge.expressions)
+    variables = ", ".join(variable.name for variable in merge.expressions)
     of = f"{call.name}({readable(call.expressions[0])}, CAST({readable(start)} AS {kind})"
-    made = [of, f"({variables}) -> CAST({readable(merge.this)} AS {kind})", *map(readable, finish)]
-    return f"{', '.join(made)})"
+    arguments = [of, f"({variables}) -> CAST({readable(merge.this)} AS {kind})", *map(readable, finish)]
+    return f"{', '.join(arguments)})"
 
 
 def replaced(star: exp.Star) -> str:
@@ -144,7 +144,7 @@ def replaced(star: exp.Star) -> str:
     >>> replaced(parsed("SELECT o.* REPLACE (upper(status) AS status) FROM orders AS o").find(exp.Star))
     'o.* EXCEPT (status), upper(status) AS status'
     """
-    given = star.args.get("replace") or []
-    names = ", ".join(each.alias for each in given)
+    replacements = star.args.get("replace") or []
+    names = ", ".join(replacement.alias for replacement in replacements)
     of = f"{star.parent.table}." if isinstance(star.parent, exp.Column) else ""
-    return f"{of}* EXCEPT ({names}), {', '.join(readable(each) for each in given)}"
+    return f"{of}* EXCEPT ({names}), {', '.join(readable(replacement) for replacement in replacements)}"
