@@ -28,7 +28,7 @@ from serving_layer.promise.history import Compared, History, Moved, Origin, Show
 from serving_layer.readers import keys, views
 from serving_layer.readers.keys import Key
 from view_algebra.compiled import Catalog, View
-from view_algebra.errors import LaminaError
+from view_algebra.errors import LaminaError, Unknown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -135,11 +135,7 @@ def blame(
     with database.begin() as connection:
         catalog = deployed(connection)
     if name not in catalog.views:
-        raise LaminaError(
-            f"There is no view named {name}",
-            evidence="deployed: " + (", ".join(catalog.views) or "none"),
-            way_out="`lamina status` lists the views.",
-        )
+        raise Unknown("view", name, catalog.views, way_out="`lamina status` lists the views.")
     key = keys.read(database, catalog.views[name], words)
     began = keys.time(database, since)
     with database.snapshot() as connection:

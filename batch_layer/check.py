@@ -34,7 +34,7 @@ from serving_layer.promise import history, progress, skipping
 from serving_layer.promise.overwriting import DOUBLE_TOLERANCE, ROUNDING
 from serving_layer.readers import views
 from view_algebra.compiled import JSON_TIMES, SHORTENED, Catalog, View
-from view_algebra.errors import LaminaError
+from view_algebra.errors import LaminaError, Unknown
 from view_algebra.language.clock import NOW_IN_SPARK
 from view_algebra.language.quoting import quoted, spark_name
 
@@ -179,13 +179,13 @@ def _read(database: Database, names: Iterable[str], preview: str | None, shown: 
         served = views.served(connection) if preview is None else set(catalog.views)
         wanted = list(names) or [name for name in catalog.views if name in served]
         for name in wanted:
+            if name not in catalog.views:
+                raise Unknown("view", name, sorted(served), state="served", way_out="`lamina status` lists the views.")
             if name not in served:
                 raise LaminaError(
-                    f"{name} is not served" if name in catalog.views else f"There is no view named {name}",
+                    f"{name} is not served",
                     evidence="served: " + (", ".join(sorted(served)) or "none"),
-                    way_out=f"`lamina rebuild {name}` computes it."
-                    if name in catalog.views
-                    else "`lamina status` lists the views.",
+                    way_out=f"`lamina rebuild {name}` computes it.",
                 )
         sources = sorted({source for name in wanted for source in catalog.views[name].sources})
         below = {source: progress.read(connection, [source]) for source in sources}

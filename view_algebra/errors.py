@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class LaminaError(Exception):
     """A failure with a way out, in three parts.
@@ -19,6 +21,22 @@ class LaminaError(Exception):
     def __str__(self) -> str:
         """The three parts, a blank line between them."""
         return "\n\n".join(part for part in (self.what, self.evidence, self.way_out) if part)
+
+
+class Unknown(LaminaError):
+    """Raised if no view, source or preview has the name that was asked for.
+
+    names: those that exist. state: what they are, as `deployed` or `served`.
+    """
+
+    def __init__(
+        self, kind: str, name: str, names: Iterable[str], *, state: str = "deployed", place: str = "", way_out: str
+    ) -> None:
+        super().__init__(
+            f"There is no {kind} named {name}{place}",
+            evidence=f"{state}: {', '.join(names) or 'none'}",
+            way_out=way_out,
+        )
 
 
 class Blocked(LaminaError):

@@ -14,7 +14,7 @@ import click
 from lamina.commands.command import Different, chosen_catalog, command, deployment, with_catalog
 from lamina.commands.previews import apply_preview
 from lamina.render import Output
-from view_algebra.errors import LaminaError
+from view_algebra.errors import Unknown
 
 if TYPE_CHECKING:
     from lamina.testing.runner import Compared
@@ -111,11 +111,8 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
 
     compiled, where = chosen_catalog(output, catalog)
     if view not in compiled.views:
-        raise LaminaError(
-            f"There is no view named {view} in {where}",
-            evidence="declared: " + (", ".join(compiled.views) or "none"),
-            way_out="Name one of these, or name another catalog with --catalog.",
-        )
+        way_out = "Name one of these, or name another catalog with --catalog."
+        raise Unknown("view", view, compiled.views, state="declared", place=f" in {where}", way_out=way_out)
     chosen = compiled.views[view]
     obstacle = avoided(compiled, view) if chosen.cell_tables else None
     placement = f"-- placement: over records, because of {obstacle.reason}\n\n" if obstacle else ""

@@ -17,7 +17,7 @@ from lamina import __version__
 from lamina.failures import as_lamina_error
 from lamina.render import Output, log_to_stderr
 from lamina.settings import Settings, catalog_folder
-from view_algebra.errors import Blocked, LaminaError
+from view_algebra.errors import Blocked, LaminaError, Unknown
 
 if TYPE_CHECKING:
     from lamina.deployment import Deployment
@@ -160,11 +160,7 @@ def nobody_reads() -> NoReturn:
 def look_up(declared: Any, name: str, what: str) -> Any:
     """The deployed value of a name. Raises LaminaError if there is none, listing the existing names."""
     if name not in declared:
-        raise LaminaError(
-            f"There is no {what} named {name}",
-            evidence="deployed: " + (", ".join(declared) or "none"),
-            way_out="`lamina apply` deploys a catalog.",
-        )
+        raise Unknown(what, name, declared, way_out="`lamina apply` deploys a catalog.")
     return declared[name]
 
 

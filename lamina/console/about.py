@@ -21,7 +21,7 @@ from serving_layer.postgres.phases import PHASES
 from serving_layer.readers import keys
 from serving_layer.readers.analyst import Forbidden, Statement, answer, cost, select
 from view_algebra.compiled import View
-from view_algebra.errors import LaminaError
+from view_algebra.errors import LaminaError, Unknown
 from view_algebra.explain import explain, origins
 from view_algebra.language.quoting import postgres_text, quoted
 
@@ -42,10 +42,6 @@ SAMPLES = 20
 
 LONGEST_SAMPLE = 600
 """Characters shown of a bad record."""
-
-
-class Unknown(LaminaError):
-    """The address names a view or a source that is not deployed."""
 
 
 class About:
@@ -161,11 +157,7 @@ def _look_up(declared: Mapping[str, Any], name: str, what: str) -> Any:
 
 def _unknown(name: str, what: str, declared: Mapping[str, Any]) -> NoReturn:
     """Raises `Unknown`, also if an apply has dropped the name meanwhile."""
-    raise Unknown(
-        f"There is no {what} named {name}",
-        evidence=f"deployed: {', '.join(declared) or 'none'}",
-        way_out="The first page lists the views and sources.",
-    )
+    raise Unknown(what, name, declared, way_out="The first page lists the views and sources.")
 
 
 def _link(view: View, columns: Sequence[str], row: Sequence[Any]) -> str | None:

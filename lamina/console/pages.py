@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from lamina import __version__
-from lamina.console.about import About, Unknown
+from lamina.console.about import About
 from lamina.console.charts import MOST_ROWS
 from lamina.console.guards import Guarded
 from lamina.console.threads import for_reader, in_thread
@@ -36,7 +36,7 @@ from serving_layer.monitoring.alarms import age
 from serving_layer.monitoring.overview import MOST_BAD
 from serving_layer.narration.amounts import size
 from serving_layer.readers.analyst import Statement
-from view_algebra.errors import LaminaError
+from view_algebra.errors import LaminaError, Unknown
 
 LONGEST_FORM = 200_000
 """Bytes of a form."""

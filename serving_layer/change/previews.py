@@ -30,7 +30,7 @@ from serving_layer.promise import generations, progress, rebuilds
 from serving_layer.readers import views
 from serving_layer.readers.sides import moved, placed
 from view_algebra.compiled import Catalog, Source, View
-from view_algebra.errors import LaminaError
+from view_algebra.errors import LaminaError, Unknown
 from view_algebra.language.quoting import postgres_name, postgres_text, quoted
 
 OURS = ("lamina", "cells", "realtime", "analytics", "spark", "iceberg", "public", "information_schema")
@@ -145,11 +145,8 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
 def drop(connection: Connection, name: str) -> None:
     """Ends a preview: drops its views and its schema, and retires the generations that it alone read."""
     if name not in lookup.previews(connection):
-        raise LaminaError(
-            f"There is no preview named {name}",
-            evidence="previews: " + (", ".join(lookup.previews(connection)) or "none"),
-            way_out="`lamina status` lists the previews.",
-        )
+        way_out = "`lamina status` lists the previews."
+        raise Unknown("preview", name, lookup.previews(connection), state="previews", way_out=way_out)
     progress.lock(connection, progress.queries(connection))
     rebuilds.refuse_beside_apply(connection)  # it may move a view to a generation of the preview
     before = _places(connection, name)
@@ -163,11 +160,8 @@ def get(connection: Connection, name: str) -> Catalog:
     """The catalog that a preview serves."""
     sources = connection.execute(select(preview.c.sources).where(preview.c.name == name)).scalar()
     if sources is None:
-        raise LaminaError(
-            f"There is no preview named {name}",
-            evidence="previews: " + (", ".join(lookup.previews(connection)) or "none"),
-            way_out=f"`lamina apply --preview {name}` makes it of a catalog.",
-        )
+        way_out = f"`lamina apply --preview {name}` makes it of a catalog."
+        raise Unknown("preview", name, lookup.previews(connection), state="previews", way_out=way_out)
     rows = connection.execute(select(previewed).where(previewed.c.preview == name).order_by(previewed.c.position))
     shown = {row.view: loaded(View, row.texts) for row in rows}
     return Catalog(sources={source: loaded(Source, texts) for source, texts in sources.items()}, views=shown)

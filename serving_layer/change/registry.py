@@ -27,7 +27,7 @@ from serving_layer.promise import generations, history, progress, queries, rebui
 from serving_layer.promise.queries import End, Topic
 from serving_layer.readers import dependents, views
 from view_algebra.compiled import Catalog, View
-from view_algebra.errors import LaminaError
+from view_algebra.errors import LaminaError, Unknown
 
 
 def plan(connection: Connection, catalog: Catalog) -> list[Change]:
@@ -45,11 +45,8 @@ def with_cells(connection: Connection, names: Iterable[str]) -> list[str]:
     declared = kinds(connection)
     unknown = sorted(set(names) - set(declared))
     if unknown:
-        raise LaminaError(
-            f"There is no view named {unknown[0]}",
-            evidence="deployed: " + (", ".join(sorted(declared)) or "none"),
-            way_out="`lamina apply` deploys the views of a catalog.",
-        )
+        way_out = "`lamina apply` deploys the views of a catalog."
+        raise Unknown("view", unknown[0], sorted(declared), way_out=way_out)
     rebuilt = sorted({name for name in (names or declared) if declared[name] != "derived"})
     if not rebuilt:
         raise LaminaError(
