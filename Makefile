@@ -61,7 +61,7 @@ lock: $(SETUP)
 
 # Stops the embedded services and removes what was brought and made here, data included.
 clean:
-	@if [ -x $(PY) ]; then $(PY) -m lamina.embedded .lamina .lamina/demo .lamina/tests/* || true; fi
+	@if [ -x $(PY) ]; then $(PY) -m lamina.local .lamina .lamina/demo .lamina/tests/* || true; fi
 	rm -rf .venv .lamina build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -26,8 +26,8 @@ from serving_layer.postgres.database import Connection
 from serving_layer.postgres.states import Step
 from serving_layer.promise import generations, progress, rebuilds
 from serving_layer.promise.proof import Proof
-from serving_layer.promise.queries import End, Topic
 from serving_layer.promise.rebuilds import APPLY, Postponed, Purpose
+from serving_layer.promise.source_queries import End, Topic
 from serving_layer.readers import views
 from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import Blocked

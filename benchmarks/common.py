@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame
 from sqlalchemy import make_url
 
 from lamina.deployment import Deployment
-from lamina.embedded import SpeedProcess
+from lamina.local import SpeedProcess
 from lamina.render import Output
 from lamina.services.embedded import Embedded
 from lamina.settings import Settings

@@ -18,7 +18,7 @@ from kafka import KafkaProducer
 
 from benchmarks.common import REPOSITORY, Figure, benchmark, percentile
 from lamina.render import Output
-from lamina.services import kafka
+from lamina.services import kafka_broker
 from lamina.services.jars import jars
 from lamina.services.java import java_home
 from master_log.kafka import Brokers
@@ -61,7 +61,7 @@ def _measured(settings: Mapping[str, str], records: int, seconds: int) -> tuple[
     (home / "jars").symlink_to(REPOSITORY / ".lamina" / "jars")
     java = java_home(REPOSITORY / ".lamina")
     files = jars(REPOSITORY / ".lamina", "kafka")
-    broker = kafka.start(home, java=java, jars=files, settings=settings, jvm_options=(), ports=None)
+    broker = kafka_broker.start(home, java=java, jars=files, settings=settings, jvm_options=(), ports=None)
     try:
         with Brokers(broker.address) as brokers:
             brokers.create("events", 4)

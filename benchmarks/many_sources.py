@@ -20,7 +20,7 @@ import psutil
 
 from benchmarks.common import Figure, analyst, benchmark, deployment, percentile, speed_layer, threads
 from lamina.deployment import Deployment
-from lamina.embedded import SpeedProcess
+from lamina.local import SpeedProcess
 from lamina.render import Output
 
 P99, LONGEST_START = 2.0, 60.0

@@ -16,7 +16,7 @@ from benchmarks.common import Figure, benchmark, catch_up, deployment, median_ra
 from benchmarks.rebuild_rate import archive, rebuild
 from lamina.deployment import Deployment
 from lamina.render import Output
-from lamina.spark import sibling
+from lamina.spark_session import sibling
 
 SHARE = 0.7
 """Least share of the rate over a folder."""

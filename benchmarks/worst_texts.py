@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from benchmarks.common import Figure, benchmark
 from lamina.render import Output
 from lamina.services.java import java_home
-from lamina.spark import THREAD_STACK
+from lamina.spark_session import THREAD_STACK
 
 AT_LEAST = 20_000
 """Characters."""

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import IO, Any, Literal, cast, get_args
 
 from interchange.arrow_types import surely, type_of
+from interchange.compression import Damaged, is_packed, is_unpacking, unpacked, without_ending
+from interchange.csv_forms import Written
 from interchange.judgements import Judgement, Rules
-from interchange.packed import Damaged, is_packed, is_unpacking, unpacked, without_ending
 from interchange.values import to_json
-from interchange.written import Written
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import STRING, Type
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from interchange import avro_types, protobuf_types
-from master_log.registry import Registry
+from master_log.schema_registry import Registry
 from view_algebra.errors import LaminaError
 from view_algebra.formats import DECODED_KEYS, FORMATS, avro, frames, protobuf
 from view_algebra.formats.interface import NoText, Schema

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
+from interchange.csv_forms import Written
 from interchange.files import ISO, Line, format_of, lines, seekable
 from interchange.judgements import NOT_UTF8, Rules
 from interchange.undeclared import Strangers
 from interchange.writers import NOTHING_NEWEST, Newest, key_of, value_of
-from interchange.written import Written
 from master_log.kafka import Brokers
 from master_log.producer import NotTaken, Producer
 from view_algebra.compiled import Source

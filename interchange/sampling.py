@@ -18,14 +18,14 @@ from typing import IO, Any, Literal
 
 from interchange.avro_types import row_of
 from interchange.change_events import are_of_change, is_change, payload, row
+from interchange.csv_forms import Written
 from interchange.files import ISO, Format, Line, format_of, header_of, lines, schema_of, seekable
 from interchange.framed import plain, unframed
 from interchange.guessing import ID_NAME, SECOND, Seen, guess, has_empty, since_1970, typed, unit_of
 from interchange.ingest import BadLine
 from interchange.judgements import Rules, with_written_numbers
-from interchange.written import Written
 from master_log.kafka import Brokers
-from master_log.registry import Registry
+from master_log.schema_registry import Registry
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import BIGINT, INT, STRING, TIMESTAMP, Type
 

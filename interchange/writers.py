@@ -14,7 +14,7 @@ from typing import Any
 
 from interchange.messages import message
 from interchange.values import Number, as_written
-from master_log.registry import Registry, RegistryAway
+from master_log.schema_registry import Registry, RegistryAway
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.formats import DECODED_KEYS, Decoding, protobuf

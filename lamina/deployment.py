@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import view_algebra
-from lamina import lineage, schemas
+from lamina import lineage, schema_warnings
 from lamina import topics as topics_of
 from lamina.services import folders
 from lamina.settings import Settings
@@ -28,7 +28,7 @@ from serving_layer.promise import progress, rebuilds, skipping
 from serving_layer.promise.proof import Proof
 from serving_layer.promise.quarantine import BadRecord
 from serving_layer.readers import rights, views
-from serving_layer.readers.limits import superusers_script
+from serving_layer.readers.analyst_limits import superusers_script
 from serving_layer.upkeep import dropping, indexes, install
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
@@ -67,7 +67,8 @@ class Deployment:
     """Kafka, Postgres, Spark and the master log of one set of settings. `tell` takes lines of narration.
 
     A `lent` Spark session is used in place of an own one, and stays open when the deployment is closed. `one_command`
-    means that an own session computes for one command only. `nice` is its niceness (`session` in `lamina/spark.py`).
+    means that an own session computes for one command only. `nice` is its niceness (`session` in
+    `lamina/spark_session.py`).
     """
 
     settings: Settings
@@ -93,7 +94,7 @@ class Deployment:
     @cached_property
     def schemas(self) -> KeptSchemas:
         """The registry of the schemas that records are written with."""
-        from master_log.registry import Registry
+        from master_log.schema_registry import Registry
         from serving_layer.promise.schemas import KeptSchemas
 
         addresses = self.settings.schema_registry
@@ -119,7 +120,7 @@ class Deployment:
         if self.lent is not None:
             return self.lent
         if self._started is None:
-            from lamina.spark import session
+            from lamina.spark_session import session
 
             self.tell("starting Spark")
             with waiting(self.tell, "starting Spark", said=True):
@@ -129,7 +130,7 @@ class Deployment:
     @property
     def log(self) -> MasterLog:
         """The master log."""
-        from lamina.spark import CATALOG
+        from lamina.spark_session import CATALOG
         from master_log.archive import MasterLog
 
         return MasterLog(self.spark, CATALOG, self._skipped, self.schemas)
@@ -162,8 +163,8 @@ class Deployment:
 
         if self.lent is not None:
             return unwatched
-        from lamina.spark import forget
-        from lamina.stalls import finder
+        from lamina.spark_session import forget
+        from lamina.stuck_records import finder
 
         def end() -> None:
             self.give_up()
@@ -174,7 +175,7 @@ class Deployment:
     def give_up(self) -> None:
         """Ends Spark at once, together with its computation. A lent session keeps running."""
         if self.lent is None:
-            from lamina.spark import kill
+            from lamina.spark_session import kill
 
             kill()
             self._started = None
@@ -182,7 +183,7 @@ class Deployment:
     def speed(self, stopping: threading.Event, *, max_records: int, patience: Patience | None = None) -> SpeedLayer:
         """The speed layer, to be run until `stopping` is set."""
         from lamina.probing import ProbeProcess
-        from lamina.spark import forget
+        from lamina.spark_session import forget
         from speed_layer.endless import Patience
         from speed_layer.layer import SpeedLayer
         from speed_layer.resources import Resources
@@ -306,7 +307,7 @@ class Deployment:
             topics_of.notes_on_existing(self.brokers, [catalog.sources[name] for name in changed]) if changed else ()
         ):
             self.tell(line)
-        for line in schemas.warnings_about(catalog.sources.values(), lambda: self.schemas.registry):
+        for line in schema_warnings.warnings_about(catalog.sources.values(), lambda: self.schemas.registry):
             self.tell(line)
 
     def _compiled(self, files: Mapping[str, str]) -> Catalog:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
+from interchange.compression import without_ending
 from interchange.guessing import ID_NAME, Seen
-from interchange.packed import without_ending
 from interchange.sampling import Field, Sample
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_name, spark_name, spark_text

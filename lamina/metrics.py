@@ -1,4 +1,4 @@
-"""`lamina metrics`: the numbers of `serving_layer.monitoring.metrics` for Prometheus, and those of the brokers.
+"""`lamina metrics`: the numbers of `serving_layer.monitoring.metric_table` for Prometheus, and those of the brokers.
 
 `python -m lamina.metrics` writes the alert rules and the Grafana board from the same list. The table in docs/metrics.md
 comes from it as well.
@@ -23,7 +23,7 @@ from lamina.deployment import Deployment
 from lamina.statuses import LITTLE_ROOM, free_bytes
 from master_log.kafka import Brokers
 from master_log.offsets import TopicPartition
-from serving_layer.monitoring.metrics import METRICS, Alert, Metric, Sample, read
+from serving_layer.monitoring.metric_table import METRICS, Alert, Metric, Sample, read
 from serving_layer.postgres.database import PostgresError, is_away
 from serving_layer.promise import progress
 from view_algebra.errors import LaminaError

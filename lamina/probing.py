@@ -17,7 +17,7 @@ import psutil
 
 from lamina.deployment import Deployment
 from lamina.settings import Settings
-from lamina.spark import CATALOG, kill, session
+from lamina.spark_session import CATALOG, kill, session
 from master_log import log_times
 from master_log.archive import MasterLog
 from master_log.causes import SPARK_ERRORS, cause

@@ -23,9 +23,9 @@ from lamina.kafka_urls import brokers
 from lamina.postgres_urls import postgres_url, with_password
 from lamina.services.embedded import Embedded
 from master_log.client_options import with_options
+from master_log.java_properties import properties
 from master_log.login import Address, Login
-from master_log.properties import properties
-from serving_layer.readers.limits import Limits
+from serving_layer.readers.analyst_limits import Limits
 from view_algebra.errors import LaminaError
 
 FILE = "lamina.toml"

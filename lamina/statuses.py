@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lamina.deployment import Deployment
-from lamina.embedded import SpeedProcess
+from lamina.local import SpeedProcess
 from lamina.render import Output
 from master_log.offsets import Offsets, brief
 from serving_layer.catalog.deployed import JsonFields, json_fields, sources

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from master_log.offsets import Offsets, brief
 from serving_layer.monitoring.alarms import age
 from serving_layer.narration.amounts import size
-from serving_layer.promise.queries import Topic
+from serving_layer.promise.source_queries import Topic
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
 from view_algebra.language.starts import EARLIEST, start_of

@@ -41,7 +41,7 @@ from master_log.layout import PROPERTIES, RECORD, RECORD_COLUMNS, fingerprint, f
 from master_log.log_times import LogTimes
 from master_log.offsets import Cut, OffsetRange, Offsets, Skipped, TopicPartition
 from master_log.reading import as_kafka_gave, below, kafka_range, parsed, unreadable, within, without
-from master_log.registry import NO_REGISTRY, KnownSchemas
+from master_log.schema_registry import NO_REGISTRY, KnownSchemas
 from master_log.summaries import HELD, LOST, PARSED_BY, REPLACED, START, TAILS, TOPIC_ID
 from master_log.tails import Differs, Tails, to_json
 from view_algebra.compiled import LOG_TIME, Source

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from master_log.certificates import ClientCertificate
+from master_log.java_properties import properties
 from master_log.login import MECHANISMS, MSK, OAUTH, PROTOCOLS, Login
-from master_log.properties import properties
 from master_log.tokens import TokenEndpoint
 from view_algebra.errors import LaminaError
 

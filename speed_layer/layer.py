@@ -58,7 +58,7 @@ LEAP_EVERY = 1.0
 """Seconds between two looks whether a leap has landed."""
 
 HEARD_EVERY = 1.0
-"""Seconds between two signs of life: the console misses a speed layer after 4 (`lamina/console/watch.py`)."""
+"""Seconds between two signs of life: the console misses a speed layer after 4 (`lamina/console/watcher.py`)."""
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lamina.commands.command import Different, chosen_catalog, command, deployment, with_catalog
-from lamina.commands.previews import apply_preview
+from lamina.commands.previewing import apply_preview
 from lamina.render import Output
 from view_algebra.errors import Unknown
 

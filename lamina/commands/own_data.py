@@ -17,8 +17,8 @@ from serving_layer.narration.waiting import waiting
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
+    from interchange.csv_forms import Written
     from interchange.sampling import Sample
-    from interchange.written import Written
     from lamina.first_catalog import Proposal
 
 
@@ -72,7 +72,7 @@ def init(
     Records come from a FILE of JSON lines, CSV or Parquet (also .gz and .zst), or from a topic. Types are guessed from
     the first records, and each of these can be counted under the guessed types. The files are yours to edit.
     """
-    from interchange.written import Written
+    from interchange.csv_forms import Written
     from lamina.first_catalog import name_of, proposal
 
     written = Written(null, timestamp_format)

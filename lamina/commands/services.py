@@ -20,17 +20,17 @@ GREATEST_PORT = 65_535
 @click.option("--s3", "store", is_flag=True, help="From now on, keep the master log in an embedded object storage.")
 def up(output: Output, store: bool) -> None:
     """Start the embedded Kafka and Postgres, and the speed layer."""
-    from lamina import embedded
+    from lamina import local
 
-    embedded.up(output, store=store)
+    local.up(output, store=store)
 
 
 @command()
 def down(output: Output) -> None:
     """Stop everything that `up` has started."""
-    from lamina import embedded
+    from lamina import local
 
-    embedded.down(output)
+    local.down(output)
 
 
 @command()
@@ -145,7 +145,7 @@ def console(output: Output, listen: str, names: tuple[str, ...], open_to_all: bo
     It shows the freshness of each view, alarms, proofs, lineage and rows, and runs SELECTs as the analyst. /metrics has
     the numbers of `lamina metrics`. At an address that other machines reach, it asks for the token in the printed URL.
     """
-    from lamina.console.access import token_for
+    from lamina.console.console_token import token_for
     from lamina.console.server import Console
 
     host, port = _address(listen, "127.0.0.1:8765")

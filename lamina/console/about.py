@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import Any, NoReturn
 from urllib.parse import quote, urlencode
 
-from lamina import receipts, statuses
+from lamina import receipt_lines, statuses
 from lamina.console.charts import MOST_ROWS, drawn, stacked
-from lamina.console.lineage import Named, graph
+from lamina.console.lineage_drawing import Named, graph
 from lamina.deployment import Deployment
 from serving_layer.catalog import definitions
 from serving_layer.monitoring import particulars
@@ -100,7 +100,7 @@ class About:
     def receipt(self, name: str, statement: Statement) -> dict[str, Any]:
         """A receipt of a view, as the analyst gets it."""
         _look_up(self._opened.deployed().views, name, "view")
-        return {"name": name, "line": receipts.line_of(self._opened.settings.reader(), name, statement)}
+        return {"name": name, "line": receipt_lines.line_of(self._opened.settings.reader(), name, statement)}
 
     def cost(self, name: str, statement: Statement) -> dict[str, Any]:
         """The measured cost of one read of a view."""

@@ -24,9 +24,9 @@ from starlette.types import ASGIApp
 from lamina import __version__
 from lamina.console.about import About
 from lamina.console.charts import MOST_ROWS
-from lamina.console.guards import Guarded
+from lamina.console.request_guards import Guarded
 from lamina.console.threads import for_reader, in_thread
-from lamina.console.watch import Now, Watch, mistake
+from lamina.console.watcher import Now, Watch, mistake
 from lamina.deployment import Deployment
 from lamina.failures import as_lamina_error
 from lamina.metrics import registry

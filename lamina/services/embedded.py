@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lamina.services import kafka, postgres, s3
+from lamina.services import kafka_broker, postgres, s3
 from lamina.services.jars import jars
 from lamina.services.java import java_home
 from lamina.services.processes import Running, listening, locked
@@ -95,7 +95,7 @@ class Embedded:
                 with ThreadPoolExecutor(max_workers=3) as pool:
                     stored = pool.submit(self._start_store, java) if store or s3.wanted(self.home) else None
                     kafka_start = partial(
-                        kafka.start,
+                        kafka_broker.start,
                         self.home,
                         java=java,
                         jars=files,
@@ -126,11 +126,11 @@ class Embedded:
         return s3.start(self.home, java=java, jars=jars(self.home, "s3_server"))
 
     def _answering(
-        self, broker: kafka.Broker | None, server: postgres.Server | None
-    ) -> tuple[kafka.Broker | None, postgres.Server | None]:
+        self, broker: kafka_broker.Broker | None, server: postgres.Server | None
+    ) -> tuple[kafka_broker.Broker | None, postgres.Server | None]:
         """The services that answer. Ends one that hangs or is dying, so that another can start."""
-        if broker is not None and not kafka.answers(broker.port):
-            kafka.stop(broker.process)
+        if broker is not None and not kafka_broker.answers(broker.port):
+            kafka_broker.stop(broker.process)
             broker = None
         if server is not None and not postgres.answers(self.home, server.port):
             postgres.stop(server.process)
@@ -152,7 +152,7 @@ class Embedded:
             if store is not None:
                 stopping.append(pool.submit(s3.stop, store.process))
             if broker is not None:
-                stopping.append(pool.submit(kafka.stop, broker.process))
+                stopping.append(pool.submit(kafka_broker.stop, broker.process))
             if server is not None:
                 stopping.append(pool.submit(postgres.stop, server.process))
         for stopped in stopping:
@@ -185,7 +185,7 @@ class Embedded:
             )
         return self._addresses(broker, server, store)
 
-    def _addresses(self, broker: kafka.Broker, server: postgres.Server, store: s3.Store | None) -> Addresses:
+    def _addresses(self, broker: kafka_broker.Broker, server: postgres.Server, store: s3.Store | None) -> Addresses:
         return Addresses(
             kafka=broker.address,
             postgres=postgres.url(self.home, server.port),
@@ -194,14 +194,14 @@ class Embedded:
             store=store,
         )
 
-    def _find_kafka(self, state: Mapping[str, Any]) -> kafka.Broker | None:
+    def _find_kafka(self, state: Mapping[str, Any]) -> kafka_broker.Broker | None:
         """Finds the broker by the state file, or by the process table if the file is lost or outdated."""
         last = state.get("kafka")
         if last is not None:
-            broker = kafka.Broker(Running(**last["process"]), last["port"], last["controller_port"])
+            broker = kafka_broker.Broker(Running(**last["process"]), last["port"], last["controller_port"])
             if broker.process.alive():
                 return broker
-        return kafka.find(self.home)
+        return kafka_broker.find(self.home)
 
     def _find_postgres(self, state: Mapping[str, Any]) -> postgres.Server | None:
         last = state.get("postgres")
@@ -246,11 +246,11 @@ class Embedded:
                 ) from error
 
 
-def _described(service: kafka.Broker | postgres.Server) -> dict[str, Any]:
+def _described(service: kafka_broker.Broker | postgres.Server) -> dict[str, Any]:
     return asdict(service)
 
 
-def _service(name: str, service: kafka.Broker | postgres.Server | s3.Store | None) -> Service:
+def _service(name: str, service: kafka_broker.Broker | postgres.Server | s3.Store | None) -> Service:
     if service is None or not listening(service.port):
         return Service(name, None, None, None)
     since = datetime.fromtimestamp(service.process.started, UTC)

@@ -31,7 +31,7 @@ from lamina.services import access, processes
 from lamina.services.access import let_through
 from lamina.services.processes import Owner, Running, free_port, spawn, tail
 from serving_layer.postgres import connecting
-from serving_layer.readers.limits import CONNECTIONS_OF_A_PERSON, superusers_script
+from serving_layer.readers.analyst_limits import CONNECTIONS_OF_A_PERSON, superusers_script
 from view_algebra.errors import LaminaError
 
 START_SECONDS = 120.0

@@ -19,7 +19,7 @@ from lamina.services.jars import resolve
 from lamina.services.java import archive, make_base_archive, recording_options
 from lamina.services.processes import locked
 from lamina.settings import Settings
-from lamina.spark import session
+from lamina.spark_session import session
 from master_log.reading import KAFKA_READER
 
 EXIT_SECONDS = 180.0

@@ -31,7 +31,7 @@ from batch_layer.stalls import Watch, Work
 from lamina.catalogs import catalog_files
 from lamina.render import plain
 from lamina.settings import Settings
-from lamina.spark import kill, session
+from lamina.spark_session import kill, session
 from lamina.testing import duck
 from lamina.testing.fixtures import ENDING, Fixture, Line, Record, fixtures
 from lamina.testing.scratch import Scratch, admitted, scratch
@@ -49,8 +49,8 @@ from serving_layer.postgres.database import Connection, Database, PostgresError,
 from serving_layer.promise import duplicates, generations, progress
 from serving_layer.promise.duplicates import Found
 from serving_layer.promise.micro_batch import MicroBatch, Outcome, commit, maintained
-from serving_layer.promise.queries import Topic
 from serving_layer.promise.rebuilds import Scheduler
+from serving_layer.promise.source_queries import Topic
 from serving_layer.readers import views
 from speed_layer.statements import Statements
 from view_algebra import compile_catalog

@@ -23,8 +23,8 @@ from serving_layer.postgres.bookkeeping import (
 from serving_layer.postgres.bookkeeping import progress as progress_table
 from serving_layer.postgres.cells import run
 from serving_layer.postgres.states import GenerationState
-from serving_layer.promise import generations, history, progress, queries, rebuilds
-from serving_layer.promise.queries import End, Topic
+from serving_layer.promise import generations, history, progress, rebuilds, source_queries
+from serving_layer.promise.source_queries import End, Topic
 from serving_layer.readers import dependents, views
 from view_algebra.compiled import Catalog, View
 from view_algebra.errors import LaminaError, Unknown
@@ -102,7 +102,7 @@ def prepare(
     before = deployed(connection)
     after, opened = _ahead(connection, before, catalog, changes)
     for name in unread(before, opened):
-        queries.create(connection, name, after.sources[name].topic, _topic(topics, name), ends[name])
+        source_queries.create(connection, name, after.sources[name].topic, _topic(topics, name), ends[name])
     open_versions(connection, opened, after, rebuild)
 
 
@@ -198,10 +198,10 @@ def apply(
     todo = {(change.kind, change.name): change.action for change in changes}
     gone = [name for kind, name in todo if kind == "source" and todo[kind, name] == "drop"]
     for name in gone:
-        queries.forget(connection, name)
+        source_queries.forget(connection, name)
     for name, source in catalog.sources.items():
         if todo["source", name] == "create" and not progress.starts(connection, [name]):
-            queries.create(connection, name, source.topic, _topic(topics, name))
+            source_queries.create(connection, name, source.topic, _topic(topics, name))
     deploy(connection, before, catalog, ready or {})
     # Generations kept for a rollback would no longer be maintained if a dropped source fed them.
     fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(gone))
@@ -226,7 +226,7 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
     keep(connection, catalog)
     emptied = {n for n, old in before.views.items() if old.cell_tables and n in there and not there[n].cell_tables}
     views.set_aside(connection, moving.keys() | emptied, catalog)
-    with_history = queries.with_history(connection)
+    with_history = source_queries.with_history(connection)
     for position, (name, compiled) in enumerate(catalog.views.items()):
         _record(connection, compiled, position)
         old = before.views.get(name)
@@ -281,7 +281,7 @@ def retire_the_dead(connection: Connection, *, beside: Iterable[str] = ()) -> No
     dead = lookup.left_by_failures(connection)
     progress.lock(connection, {*beside, *(name for leftover in dead for name in leftover.queries)})
     generations.retire(connection, [leftover.id for leftover in dead])
-    queries.forget_undeployed(connection)
+    source_queries.forget_undeployed(connection)
 
 
 def _kept(connection: Connection) -> list[View]:

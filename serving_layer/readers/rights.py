@@ -17,7 +17,7 @@ from sqlalchemy import Connection, text
 from serving_layer.catalog import lookup
 from serving_layer.postgres.cells import run
 from serving_layer.postgres.database import Database, PostgresError, is_lock_timeout
-from serving_layer.readers.limits import CONNECTIONS_OF_A_PERSON, Limits
+from serving_layer.readers.analyst_limits import CONNECTIONS_OF_A_PERSON, Limits
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import quoted
 

@@ -19,7 +19,7 @@ from serving_layer.postgres.bookkeeping import installed as installed_table
 from serving_layer.postgres.cells import run
 from serving_layer.postgres.database import Database, wait_shortly_for_readers
 from serving_layer.readers import rights
-from serving_layer.readers.limits import Limits
+from serving_layer.readers.analyst_limits import Limits
 from serving_layer.readers.views import ANALYST, NOT_PREVIEWED, NOT_PUBLISHED_YET
 from view_algebra import SPARK_FUNCTIONS
 from view_algebra.errors import LaminaError

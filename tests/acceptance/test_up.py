@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from lamina.console.process import ConsoleProcess
 from lamina.demo import how_to_connect
-from lamina.embedded import SpeedProcess
+from lamina.local import SpeedProcess
 from lamina.render import Output
 from lamina.services.postgres import person
 from lamina.settings import Settings

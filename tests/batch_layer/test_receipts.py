@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from batch_layer.check import check
 from batch_layer.verify import Verified, verify
-from lamina.receipts import show
+from lamina.receipt_lines import show
 from lamina.render import Output
 from serving_layer.readers.receipts import Receipt
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, TOTALS, event

@@ -15,9 +15,9 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from pyspark.sql import SparkSession
 
-import lamina.spark
+import lamina.spark_session
 from lamina.deployment import Deployment
-from lamina.services import kafka
+from lamina.services import kafka_broker
 from lamina.services.jars import jars
 from lamina.services.java import java_home
 from lamina.services.processes import port_is_free
@@ -41,14 +41,16 @@ class OwnBroker:
     """A broker of the test's own, whose log can be cut while it does not run."""
 
     home: Path
-    running: kafka.Broker | None = None
+    running: kafka_broker.Broker | None = None
 
     def start(self) -> str:
         java = java_home(self.home)
         options = quick_java(self.home, "kafka")
         ports = (self.running.port, self.running.controller_port) if self.running else None
         files = jars(self.home, "kafka")
-        self.running = kafka.start(self.home, java=java, jars=files, settings={}, jvm_options=options, ports=ports)
+        self.running = kafka_broker.start(
+            self.home, java=java, jars=files, settings={}, jvm_options=options, ports=ports
+        )
         return self.running.address
 
     def lose(self, topic: str, end: int) -> None:
@@ -84,7 +86,7 @@ def broker() -> Iterator[OwnBroker]:
 def fragile(broker: OwnBroker, settings: Settings, spark_of_run: SparkSession) -> Iterator[Deployed]:
     """A deployment over a broker that loses records."""
     settings = dataclasses.replace(settings, kafka=broker.start())
-    deployment = Deployment(settings, lent=lamina.spark.sibling(spark_of_run, settings))
+    deployment = Deployment(settings, lent=lamina.spark_session.sibling(spark_of_run, settings))
     deployment.install()
     deployed = Deployed(deployment, None)
     deployment.brokers.create(f"{deployed.prefix}_events", 1)

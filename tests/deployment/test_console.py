@@ -26,7 +26,7 @@ from sqlalchemy import event
 
 from lamina import statuses
 from lamina.console import pages
-from lamina.console.access import token_for
+from lamina.console.console_token import token_for
 from lamina.console.process import ConsoleProcess
 from lamina.console.server import Console
 from lamina.deployment import Deployment

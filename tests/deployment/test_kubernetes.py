@@ -13,7 +13,7 @@ import yaml
 from lamina.cli import lamina
 from lamina.settings import VARIABLES
 from lamina.spark_settings import combined
-from master_log.properties import properties
+from master_log.java_properties import properties
 from tests.fix_services import REPOSITORY
 
 FOLDER = REPOSITORY / "deploy" / "kubernetes"

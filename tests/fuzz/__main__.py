@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import psycopg2
 
-import lamina.spark
+import lamina.spark_session
 from lamina.services import postgres
 from lamina.settings import Settings
 from tests.fix_services import new_home, quick_java, remove_home
@@ -62,7 +62,7 @@ def _engines() -> Iterator[Engines]:
             home=home,
             embedded=True,
         )
-        spark = lamina.spark.session(settings, "fuzz", java_options=quick_java(home, "spark"))
+        spark = lamina.spark_session.session(settings, "fuzz", java_options=quick_java(home, "spark"))
         engines = Engines(session(spark), psycopg2.connect(url), compiling=False)
         engines.prepare()
         yield engines

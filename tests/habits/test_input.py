@@ -12,7 +12,7 @@ import pytest
 from interchange.files import MOST_OF_A_LINE, Line, lines, seekable
 from interchange.judgements import Rules
 from lamina.catalogs import catalog_files
-from lamina.receipts import read
+from lamina.receipt_lines import read
 from lamina.settings import Settings
 from lamina.statuses import tables_of
 from lamina.testing.fixtures import fixture

@@ -12,7 +12,7 @@ import pytest
 
 from lamina.postgres_urls import Jdbc
 from lamina.settings import Settings, catalog_folder
-from lamina.spark import _configuration
+from lamina.spark_session import _configuration
 from lamina.spark_settings import JOINED, THEIRS, combined
 from master_log.certificates import ClientCertificate
 from master_log.login import Login

@@ -26,7 +26,7 @@ LOADED = {
     "lamina.cli": set(),
     "lamina.deployment": {"sqlalchemy"},
     "lamina.statuses": {"sqlalchemy"},
-    "lamina.receipts": {"sqlalchemy"},
+    "lamina.receipt_lines": {"sqlalchemy"},
     "serving_layer.change.registry": {"sqlalchemy"},
 }
 """The modules that a command loads at its start, and the heavy packages that come with them."""

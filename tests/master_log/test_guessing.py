@@ -19,13 +19,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka import KafkaProducer
 
+from interchange.compression import unpacked
+from interchange.csv_forms import Written
 from interchange.files import Line, format_of, lines, seekable
 from interchange.guessing import Seen
 from interchange.judgements import Rules
-from interchange.packed import unpacked
 from interchange.sampling import LARGEST, Field, Sample, accepted, of_file, of_topic
 from interchange.undeclared import Strangers
-from interchange.written import Written
 from lamina.first_catalog import Proposal, proposal
 from master_log.kafka import Brokers
 from tests.fix_services import Topic

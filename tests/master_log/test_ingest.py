@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from interchange.csv_forms import Written
 from interchange.ingest import BadLine, Interrupted, ingest
-from interchange.written import Written
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange
 from master_log.reading import kafka_range, parsed

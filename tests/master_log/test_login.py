@@ -17,7 +17,7 @@ from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
 from lamina.deployment import Deployment
-from lamina.services import kafka
+from lamina.services import kafka_broker
 from lamina.services.jars import jars
 from lamina.services.java import java_home
 from lamina.services.processes import free_port
@@ -98,8 +98,8 @@ def broker(run_home: Path, variables: dict[str, str], authority: Authority, issu
         "listener.name.plaintext.plain.sasl.jaas.config": f"{module} {users};".replace("\\", "\\\\"),
     }
 
-    def start() -> kafka.Broker:
-        return kafka.start(
+    def start() -> kafka_broker.Broker:
+        return kafka_broker.start(
             home,
             java=java_home(run_home),
             jars=jars(run_home, "kafka"),
@@ -115,11 +115,11 @@ def broker(run_home: Path, variables: dict[str, str], authority: Authority, issu
 
     def restart(trusted: Authority) -> None:
         (home / "trusted.pem").write_text(Path(trusted.file).read_text())
-        kafka.stop(started.pop().process)
+        kafka_broker.stop(started.pop().process)
         started.append(start())
 
     yield Listeners(started[0].address, outside, certificate, token, compose, restart)
-    kafka.stop(started[0].process)
+    kafka_broker.stop(started[0].process)
     shutil.rmtree(home, ignore_errors=True)
     gc.collect()  # as part of the last test, whose frame no longer holds the clients
 

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from lamina.services.s3 import Store
 from lamina.settings import Settings
-from lamina.spark import sibling
+from lamina.spark_session import sibling
 from master_log import stores
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from lamina.settings import Settings
-from master_log import registry as registry_module
+from master_log import schema_registry as registry_module
 from master_log.login import Address
-from master_log.registry import Registry, RegistryAway
+from master_log.schema_registry import Registry, RegistryAway
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import Schema
 

@@ -17,7 +17,7 @@ from serving_layer.monitoring.alarms import Limits, alarms
 from serving_layer.monitoring.overview import overview
 from serving_layer.postgres.copying import Rows
 from serving_layer.postgres.states import RebuildKind, RebuildState, Step, Stop, WriterKind
-from serving_layer.promise import generations, progress, quarantine, queries, rebuilds
+from serving_layer.promise import generations, progress, quarantine, rebuilds, source_queries
 from serving_layer.promise.quarantine import Bad
 from serving_layer.promise.rebuilds import Purpose, Scheduler
 from tests.serving_layer.world import World, empty
@@ -194,7 +194,7 @@ def test_a_writer_is_gone_that_was_not_heard_of_for_long(world: World) -> None:
 
 def test_a_query_whose_history_is_still_computed_is_not_read_and_raises_no_alarm(world: World) -> None:
     with world.database.begin() as connection:
-        queries.create(connection, "later", "later", empty("id-later", "later"))
+        source_queries.create(connection, "later", "later", empty("id-later", "later"))
         connection.execute(text(f"UPDATE lamina.query SET {LONG_AGO} WHERE name = 'later'"))
         end = Offsets.of("later", {0: 7})
         of_later = needing.Topic(end, Offsets(dict.fromkeys(end, 0)), WEEK)

@@ -15,7 +15,7 @@ from serving_layer.postgres.bookkeeping import generation
 from serving_layer.postgres.database import Database
 from serving_layer.promise import generations, history, loading, progress
 from serving_layer.promise.micro_batch import Outcome
-from serving_layer.promise.queries import Topic
+from serving_layer.promise.source_queries import Topic
 from serving_layer.upkeep import dropping
 from tests.serving_layer.world import FILES, World, assert_invariant, landing, shown
 from view_algebra import compile_catalog

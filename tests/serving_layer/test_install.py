@@ -22,7 +22,7 @@ from serving_layer.postgres.database import Database
 from serving_layer.postgres.states import RebuildKind, Stop, WriterKind
 from serving_layer.promise import progress, rebuilds
 from serving_layer.promise.rebuilds import Purpose
-from serving_layer.readers.limits import Limits
+from serving_layer.readers.analyst_limits import Limits
 from serving_layer.readers.rights import Holder, in_the_way
 from serving_layer.upkeep.install import install, installed, migrations, pending
 from tests.fix_services import Services

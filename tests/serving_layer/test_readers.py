@@ -20,7 +20,7 @@ from serving_layer.promise import generations, overwriting, progress, rebuilds
 from serving_layer.promise.micro_batch import Outcome
 from serving_layer.readers import rights, views
 from serving_layer.readers.analyst import select, selected
-from serving_layer.readers.limits import Limits
+from serving_layer.readers.analyst_limits import Limits
 from serving_layer.upkeep import dropping
 from serving_layer.upkeep.install import install, pending
 from tests.fix_services import Services

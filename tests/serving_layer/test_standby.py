@@ -22,7 +22,7 @@ from lamina import statuses
 from lamina.console.server import Console
 from lamina.deployment import Deployment
 from lamina.failures import as_lamina_error
-from lamina.receipts import line_of
+from lamina.receipt_lines import line_of
 from lamina.services import postgres
 from lamina.services.processes import Running, free_port, spawn
 from lamina.settings import Settings

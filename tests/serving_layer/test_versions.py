@@ -26,7 +26,7 @@ from serving_layer.postgres.bookkeeping import generation
 from serving_layer.postgres.database import is_lock_timeout, session_of
 from serving_layer.postgres.states import RebuildState
 from serving_layer.promise import generations, progress, rebuilds
-from serving_layer.promise.queries import End, Topic
+from serving_layer.promise.source_queries import End, Topic
 from serving_layer.readers import views
 from serving_layer.upkeep import dropping, indexes
 from tests.fix_services import Services

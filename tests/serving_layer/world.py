@@ -23,7 +23,7 @@ from serving_layer.postgres.database import Database
 from serving_layer.postgres.states import RebuildState
 from serving_layer.promise import generations, loading, progress, rebuilds
 from serving_layer.promise.micro_batch import MicroBatch, Outcome, commit
-from serving_layer.promise.queries import Topic
+from serving_layer.promise.source_queries import Topic
 from view_algebra import compile_catalog
 from view_algebra.compiled import CellTable
 

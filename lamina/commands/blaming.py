@@ -30,7 +30,7 @@ def blame(output: Output, view: str, key: Sequence[str], since: str, limit: int)
     Spark runs the SELECT over the records below the offsets before and after each event. Exits 3 if the view differs
     from its SELECT.
     """
-    from lamina.blame import show
+    from lamina.blame_lines import show
 
     with deployment(output) as opened:
         opened.require_installed()

@@ -146,7 +146,7 @@ def receipt(output: Output, view: str) -> None:
     It is one line with the offsets below which every record is counted, the version and generation, and a digest of the
     rows. It is read in one snapshot, as the analyst. In SQL: SELECT lamina.receipt('view').
     """
-    from lamina.receipts import line_of
+    from lamina.receipt_lines import line_of
 
     settings = Settings.read()
     with waiting(output.tell, "reading and digesting every row"):
@@ -161,7 +161,7 @@ def verify(output: Output, receipt: TextIO) -> None:
     FILE holds the receipt, and - is standard input. Spark runs the SELECT of that time over every record below the
     receipt's offsets. Exits 3 if the rows differ.
     """
-    from lamina.receipts import read, show
+    from lamina.receipt_lines import read, show
 
     receipt_read = read(receipt)
     with deployment(output) as opened:

@@ -61,10 +61,10 @@ def ingest(
     The file holds JSON lines, CSV or Parquet, optionally compressed with gzip or Zstandard, and - is standard input.
     Ctrl-C prints the number of sent records, and the command that continues after them.
     """
+    from interchange.csv_forms import Written
     from interchange.ingest import Interrupted
     from interchange.ingest import ingest as send
     from interchange.writers import Newest
-    from interchange.written import Written
 
     written = Written(null, timestamp_format)
     with deployment(output) as opened:

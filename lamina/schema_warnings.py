@@ -10,7 +10,7 @@ from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
-    from master_log.registry import Registry
+    from master_log.schema_registry import Registry
     from view_algebra.language.types import Type
 
 _WIDER = {
