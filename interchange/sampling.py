@@ -1,7 +1,8 @@
 """Guesses a source's fields from the first records of a file, or the newest of a topic.
 
-The guessed fields (`guessing.py`) are tested by the rules by which a source judges its records (`judging.py`). A field
-with a refused value becomes a STRING, until no value is refused, so none of the sampled records will be quarantined.
+The guessed fields (`guessing.py`) are tested by the rules by which a source judges its records (`judgements.py`). A
+field with a refused value becomes a STRING, until no value is refused, so none of the sampled records will be
+quarantined.
 """
 
 from __future__ import annotations
