@@ -422,7 +422,7 @@ def test_a_rollback_to_another_source_is_refused_if_a_view_on_top_would_mistake_
     alone = pytest.raises(LaminaError, match="cannot be rolled back alone: total reads it")
     with alone as refused, world.database.begin() as connection:
         rollbacks.roll_back(connection, "counts")
-    assert "is of a" in refused.value.evidence
+    assert "reads a" in refused.value.evidence
 
 
 def test_twenty_changes_leave_nothing_behind(world: World) -> None:
