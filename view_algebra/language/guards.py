@@ -1,6 +1,6 @@
 """Guards in Spark SQL: NULL or U+FFFD replaces a value at which Spark raises or which Postgres cannot store.
 
-The texts of views (`engines/spark.py`) and the SELECT of `lamina check` (`typed/guards.py`) share them.
+The texts of views (`engines/spark.py`) and the SELECT of `lamina check` (`typed/scalars.py`) share them.
 """
 
 from __future__ import annotations
