@@ -54,8 +54,9 @@ def test_an_archive_run_that_dies_has_kept_what_it_has_committed(
     end, told = opened.brokers.latest(source.topic), list[str]()
 
     def dies(line: str) -> None:
-        told.append(line)
-        raise Killed
+        if line.endswith("so far"):  # a slow machine says that it waits, too
+            told.append(line)
+            raise Killed
 
     with pytest.raises(Killed):
         replace(opened.batch.logs, tell=dies).archive(source, end)
