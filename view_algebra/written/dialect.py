@@ -68,6 +68,19 @@ class _Parser(SparkParser):
         TokenType.PLUS: lambda self: exp.Anonymous(this="positive", expressions=[self._parse_unary()]),
     }
 
+    PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {
+        **SparkParser.PRIMARY_PARSERS,
+        TokenType.NULL: lambda _, token: exp.Null().update_positions(token),
+    }
+
+    def _parse_interval(self, *args: Any, **kwargs: Any) -> exp.Add | exp.Interval | None:
+        """Notes the place of an INTERVAL, from its first token to its last."""
+        first = self._curr
+        interval = super()._parse_interval(*args, **kwargs)
+        if isinstance(interval, exp.Interval):
+            interval.update_positions(first).meta["end"] = self._prev.end
+        return interval
+
     def _build_predicate(
         self, klass: type[exp.Binary], this: exp.Expr | None, expression: exp.Expr | None, *args: Any, **kwargs: Any
     ) -> exp.Expr:
