@@ -35,8 +35,8 @@ from serving_layer.promise.overwriting import DOUBLE_TOLERANCE, ROUNDING
 from serving_layer.readers import views
 from view_algebra.compiled import JSON_TIMES, SHORTENED, Catalog, View
 from view_algebra.errors import LaminaError, Unknown
-from view_algebra.language.clock import NOW_IN_SPARK
 from view_algebra.language.quoting import quoted, spark_name
+from view_algebra.language.times import NOW_IN_SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

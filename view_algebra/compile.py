@@ -26,9 +26,8 @@ from view_algebra.texts.fields import Reading
 from view_algebra.texts.records import Key, parse_text
 from view_algebra.typed.events import passed_by_table
 from view_algebra.typed.scalars import WITH_RULES_OF_THEIR_OWN
-from view_algebra.written.below import below
 from view_algebra.written.checks import CheckDeclaration, check_declaration
-from view_algebra.written.clauses import refuse_unread
+from view_algebra.written.clauses import refuse_large, refuse_unread
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration, declaration
 from view_algebra.written.dialect import Statement, parse
 from view_algebra.written.functions import (
@@ -39,8 +38,8 @@ from view_algebra.written.functions import (
     is_function,
     written_out,
 )
-from view_algebra.written.size import refuse_large
 from view_algebra.written.tables import as_view, changing
+from view_algebra.written.ways_out import below
 
 
 def compile_catalog(files: Mapping[str, str], deployed: Mapping[str, Source] | None = None) -> Catalog:

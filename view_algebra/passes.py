@@ -23,9 +23,9 @@ from view_algebra.engines.postgres.times import with_lengths
 from view_algebra.language.above import Obstacle
 from view_algebra.language.aggregates import COUNTS, MOMENTS
 from view_algebra.language.blocks import renamed
-from view_algebra.language.endless import without
 from view_algebra.language.expressions import Aggregate, Call, Query, Read, Select, Stream
 from view_algebra.language.lengths import as_numbers
+from view_algebra.language.limits import without
 from view_algebra.language.time_windows import hops
 from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
 from view_algebra.language.walks import every_relation, walk
@@ -37,8 +37,7 @@ from view_algebra.split.leaves import Leaf
 from view_algebra.split.panes import with_bounds
 from view_algebra.split.retaining import retaining
 from view_algebra.texts import calendars
-from view_algebra.texts.cells import cell_table, longest_text, version_of
-from view_algebra.texts.indexes import indexes
+from view_algebra.texts.cells import cell_table, indexes, longest_text, version_of
 from view_algebra.texts.records import OF_TABLES, PSEUDO_COLUMNS
 from view_algebra.typed.keys import sorting, ties, unique_keys
 from view_algebra.typed.names import Columns, Context, Keys, Outside, Scope, Sorting

@@ -14,7 +14,7 @@ from view_algebra.engines.spark import constant
 from view_algebra.formats import csv
 from view_algebra.language.backtracking import endless
 from view_algebra.language.expressions import Constant
-from view_algebra.language.guards import ESCAPES_NOTHING, TIME_ALONE, ZERO
+from view_algebra.language.limits import ESCAPES_NOTHING, TIME_ALONE, ZERO
 from view_algebra.language.long_numbers import (
     BARE_AND_LONG,
     EXPONENT,

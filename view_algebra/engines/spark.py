@@ -1,4 +1,7 @@
-"""Writes typed expressions as Spark SQL, which runs below the aggregation."""
+"""Writes typed expressions as Spark SQL, which runs below the aggregation.
+
+A record's sequence that no condition bounds is refused.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 
 from view_algebra.compiled import JSON_TIMES, SHORTENED
-from view_algebra.engines.sequences import without_bound
 from view_algebra.language.expressions import (
     NOW,
     Aggregate,
@@ -22,26 +24,52 @@ from view_algebra.language.expressions import (
     Subquery,
     Windowed,
 )
-from view_algebra.language.guards import (
+from view_algebra.language.likes import regular, regular_in_spark
+from view_algebra.language.limits import (
     READS_TIMES,
     as_text,
     clean_json,
+    leaves_calendar,
+    makes_any_text,
     not_alone,
     or_endless,
     read_json,
     read_time,
     refuses_pattern,
+    text_of_bytes,
     within_calendar,
 )
-from view_algebra.language.likes import regular, regular_in_spark
-from view_algebra.language.limits import leaves_calendar, makes_any_text, text_of_bytes
 from view_algebra.language.long_numbers import short_number
 from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import spark_name, spark_text
-from view_algebra.language.times import BOUNDED
+from view_algebra.language.times import BOUNDED, MOST_ELEMENTS
 from view_algebra.language.types import BOOLEAN, CALENDAR, DATE, FIRST_MICROSECOND, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from view_algebra.refusals import Wrong
+
+
+def without_bound(call: Call, first: str, last: str, step: str = "") -> Wrong:
+    """The refusal of a sequence of unbounded length, with a condition that would bound it."""
+    low, high = (last, first) if step.startswith("-") else (first, last)
+    longest = str(USUAL * abs(int(step.rstrip("L") or 1)))
+    if call.arguments[0].type == TIMESTAMP:
+        longest = next(length for least, length in _LENGTHS if int(step) >= least)
+        step = f"INTERVAL {step} SECONDS"
+    within = f"{high} <= {low} + {longest}" if step else f"{high} BETWEEN {low} - {longest} AND {low} + {longest}"
+    bounds = ", ".join((first, last, step) if step else (first, last))
+    way_out = (
+        f"Write CASE WHEN {within} THEN sequence({bounds}) END. A record of which it is longer then has no elements. "
+        f"A condition in WHERE does, too; {MOST_ELEMENTS:,} elements are the most."
+    )
+    return Wrong(call.place, f"{call.function}() of a record that nothing bounds", way_out)
+
+
+USUAL = 1_000
+"""Elements that the example condition of a refusal allows."""
+
+_LENGTHS = ((86_400, "INTERVAL 366 DAYS"), (3_600, "INTERVAL 31 DAYS"), (60, "INTERVAL 1 DAY"), (0, "INTERVAL 1 HOUR"))
+"""Lengths that the example condition of a refusal allows, by the least seconds of a step."""
+
 
 _COMPARISON = 4
 

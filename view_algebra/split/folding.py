@@ -27,8 +27,7 @@ from view_algebra.language.fields import VARIABLE, member
 from view_algebra.language.relations import with_nested
 from view_algebra.language.time_windows import is_session, window_key
 from view_algebra.language.walks import above_group, decided, has_windows, is_asked, rewrite, rewritten
-from view_algebra.split.distinct import over_values
-from view_algebra.split.filters import by_filters
+from view_algebra.split.distinct import by_filters, over_values
 from view_algebra.split.joins import of_rows
 from view_algebra.split.newest import of_newest
 from view_algebra.split.panes import by_end

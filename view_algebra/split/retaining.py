@@ -39,8 +39,7 @@ from view_algebra.language.times import microseconds
 from view_algebra.language.types import CALENDAR, TIMESTAMP
 from view_algebra.language.walks import parts, relations_named, walk
 from view_algebra.refusals import Wrong
-from view_algebra.split.joins import MATCHED_LEFT, MATCHED_RIGHT, NULLABLE_LEFT, NULLABLE_RIGHT
-from view_algebra.split.unbounded import gives_records
+from view_algebra.split.joins import MATCHED_LEFT, MATCHED_RIGHT, NULLABLE_LEFT, NULLABLE_RIGHT, gives_records
 
 LONGEST = 36_500 * MICROSECONDS["day"]
 """Longest bound in microseconds: `since` minus a longer one would leave the calendar."""

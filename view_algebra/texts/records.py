@@ -28,7 +28,7 @@ from view_algebra.formats import DECODED_KEYS, Read, frames
 from view_algebra.formats.interface import DIRECT, HAS_ZERO, KEY_TEXT, NO_KEY_TEXT, TEXT
 from view_algebra.language.encodings import PLAIN, Encodings
 from view_algebra.language.expressions import Constant
-from view_algebra.language.guards import TIME_ALONE
+from view_algebra.language.limits import TIME_ALONE
 from view_algebra.language.long_numbers import (
     TOO_LONG,
     bounded,
@@ -45,6 +45,7 @@ from view_algebra.language.unique_keys import with_unique_keys
 from view_algebra.texts import debezium
 from view_algebra.texts.decoding import CORRUPT, UNDECODED, WRONG, Columns, Decoding
 from view_algebra.texts.fields import (
+    NUMERIC_KEYS,
     THOUSANDS,
     Again,
     Reading,
@@ -57,7 +58,6 @@ from view_algebra.texts.fields import (
     struct_of,
 )
 from view_algebra.texts.numbers_as_times import numbers
-from view_algebra.texts.numeric_keys import NUMERIC_KEYS
 
 PSEUDO_COLUMNS = (
     ("kafka_partition", INT),

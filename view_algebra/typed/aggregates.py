@@ -41,7 +41,7 @@ from view_algebra.language.expressions import (
     both,
 )
 from view_algebra.language.functions import FOREIGN, WINDOW_FUNCTIONS
-from view_algebra.language.guards import far_apart
+from view_algebra.language.limits import far_apart
 from view_algebra.language.meeting import cast, compare
 from view_algebra.language.operators import case, condition, number
 from view_algebra.language.overloads import call

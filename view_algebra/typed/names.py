@@ -15,7 +15,7 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.language import clock
+from view_algebra.language import times as clock
 from view_algebra.language.aggregates import is_aggregate
 from view_algebra.language.blocks import renamed
 from view_algebra.language.expressions import (

@@ -18,7 +18,6 @@ from typing import cast as typed
 from sqlglot import exp
 
 from view_algebra.compiled import DELETED, LOG_TIME, SNAPSHOT, SOURCE_TIME, TRUNCATES, changes_of
-from view_algebra.language.endless import finite
 from view_algebra.language.expressions import (
     TRUE,
     Call,
@@ -41,7 +40,7 @@ from view_algebra.language.expressions import (
     conjuncts,
 )
 from view_algebra.language.functions import GENERATORS, WINDOWED, instead_of_rows
-from view_algebra.language.guards import clean_json, within_calendar
+from view_algebra.language.limits import clean_json, finite, within_calendar
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import condition
 from view_algebra.language.overloads import call
@@ -82,8 +81,7 @@ from view_algebra.written.declarations import SourceDeclaration
 from view_algebra.written.dialect import parsed
 from view_algebra.written.oracle import guarded, is_edited, put, spell, written
 from view_algebra.written.pivots import pivoted, refuse_counts
-from view_algebra.written.placeholders import is_there
-from view_algebra.written.tables import Changes, changes, first_known
+from view_algebra.written.tables import Changes, changes, first_known, is_there
 from view_algebra.written.ways_out import unnested
 
 AS_A_SUBQUERY = "Make it a subquery that names its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."

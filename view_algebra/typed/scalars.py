@@ -16,32 +16,36 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.language import clock
+from view_algebra.language import times as clock
 from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, is_aggregate
 from view_algebra.language.casts import instead_of, is_untried, tries
-from view_algebra.language.clock import CLOCK
-from view_algebra.language.endless import KEEPS, MOVES, finite, moved
 from view_algebra.language.expressions import NULL, Aggregate, Call, Constant, Expr, Place, Subquery
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, GENERATORS, WINDOW_FUNCTIONS, instead_of_rows
-from view_algebra.language.guards import (
+from view_algebra.language.likes import regular
+from view_algebra.language.limits import (
+    KEEPS,
+    MOVES,
     READS_TIMES,
     as_text,
     ended_within_calendar,
+    finite,
+    leaves_calendar,
+    makes_any_text,
+    moved,
     or_endless,
     read_json,
     read_time,
     refuses_pattern,
+    text_of_bytes,
     within_calendar,
 )
-from view_algebra.language.likes import regular
-from view_algebra.language.limits import leaves_calendar, makes_any_text, text_of_bytes
 from view_algebra.language.long_numbers import short_number
 from view_algebra.language.meeting import cast, compare
 from view_algebra.language.operators import BITWISE, bitwise, calculate, case, condition, negative, number
 from view_algebra.language.overloads import call, overload, text_of
 from view_algebra.language.quoting import spark_text
 from view_algebra.language.time_windows import TIME_WINDOWS, window_key
-from view_algebra.language.times import TIMED, cast_of, interval, shifted
+from view_algebra.language.times import CLOCK, TIMED, cast_of, interval, shifted
 from view_algebra.language.types import (
     BIGINT,
     BITS,

@@ -32,7 +32,6 @@ from view_algebra.language.types import (
 )
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
 from view_algebra.written.dialect import Statement
-from view_algebra.written.formats import asked_again, format_of, of_format, values_of
 from view_algebra.written.properties import (
     MODES,
     OF_FIELD,
@@ -42,8 +41,12 @@ from view_algebra.written.properties import (
     VIEW_PROPERTIES,
     Found,
     Report,
+    asked_again,
+    format_of,
     instead_of_option,
+    of_format,
     properties_of,
+    values_of,
     well_formed,
 )
 from view_algebra.written.ways_out import computed_in_view
