@@ -16,7 +16,7 @@ from serving_layer.change.differences import ColumnDifference, Difference, Examp
 from serving_layer.postgres.states import RebuildState
 from serving_layer.promise import generations, progress, rebuilds
 from serving_layer.upkeep import dropping
-from tests.serving_layer.test_versions import BY_KEY, TOTAL, left, reading, rows
+from tests.serving_layer.changing import BY_KEY, TOTAL, left, reading, rows
 from tests.serving_layer.world import FILES, PARTITIONS, World, landing
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError

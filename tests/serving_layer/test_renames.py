@@ -11,7 +11,7 @@ from serving_layer.change import registry, renames, rollbacks
 from serving_layer.promise.micro_batch import Outcome
 from serving_layer.readers import views
 from serving_layer.upkeep import dropping
-from tests.serving_layer.test_versions import BY_KEY, MANY, OF_MANY, TOTAL, left, of_many, reading, rows
+from tests.serving_layer.changing import BY_KEY, MANY, OF_MANY, TOTAL, left, of_many, reading, rows
 from tests.serving_layer.world import FILES, World, shown
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError

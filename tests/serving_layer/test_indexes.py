@@ -1,0 +1,84 @@
+"""A view has the indexes that it asks for."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from serving_layer.catalog import lookup
+from serving_layer.change import registry
+from serving_layer.upkeep import indexes
+from tests.serving_layer.world import World, assert_invariant
+from view_algebra import compile_catalog
+
+
+def test_a_view_has_the_indexes_that_it_asks_for_before_it_is_handed_over(world: World) -> None:
+    indexed = world.files["sums.sql"]
+
+    def there(id: int) -> set[str]:
+        with world.database.begin() as connection:
+            [place] = lookup.get(connection, id).places.values()
+            found = text("SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = to_regclass(:place)")
+            texts = connection.execute(found, {"place": place}).scalars()
+            return {each.partition(" USING ")[2] for each in texts}
+
+    def ask(properties: str) -> int:
+        world.files["sums.sql"] = indexed.replace(" AS SELECT", f"{properties} AS SELECT", 1)
+        with world.database.begin() as connection:
+            [change] = [each for each in registry.plan(connection, compile_catalog(world.files)) if each.name == "sums"]
+            assert change.action == "update", change
+            assert "index is" in change.effect
+            world.apply(connection)
+            published = lookup.published(connection)["sums"]
+        indexes.renew(world.database)
+        return published
+
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    first = ask(" TBLPROPERTIES ('index' = 'k, c, s')")
+    key = "btree (k) NULLS NOT DISTINCT"
+    assert there(first) == {key, "btree (count)", "btree (sum_n)"}, "k leads the unique index"
+    with world.database.begin() as connection:
+        connection.execute(text("SET LOCAL enable_seqscan = off"))
+        plan = connection.execute(text("EXPLAIN SELECT * FROM analytics.sums WHERE c = 2")).scalars()
+        assert "asked_" in "".join(plan)
+    new = world.open("sums")
+    world.load(new)
+    indexes.renew(world.database)
+    assert there(new) == there(first)
+    world.go_live(new)
+    world.hand_over("sums", new)
+    world.append("a", 0, ("x", 1), ("z", 2))
+    world.advance("a")
+    assert_invariant(world)
+    ask(" TBLPROPERTIES ('index' = 'c')")
+    assert there(first) == there(new) == {key, "btree (count)"}
+    ask("")
+    assert there(first) == there(new) == {key}
+
+
+def test_an_index_that_has_to_wait_for_a_reader_is_left_to_the_next_call(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    world.files["sums.sql"] = world.files["sums.sql"].replace(" AS SELECT", " TBLPROPERTIES ('index' = 'c') AS SELECT")
+    with world.database.begin() as connection:
+        world.apply(connection)
+    valid = text("SELECT indisvalid FROM pg_index WHERE starts_with(indexrelid::regclass::text, 'cells.asked_')")
+    with world.database.snapshot() as reader:
+        reader.execute(text("SELECT * FROM analytics.sums"))
+        with monkeypatch.context() as patched:
+            patched.setattr(indexes, "PATIENCE", "50ms")
+            indexes.renew(world.database)
+        with world.database.begin() as connection:
+            assert connection.execute(valid).scalars().all() == [False]
+            [alarm] = indexes.alarms(connection)
+            assert alarm.startswith(
+                "sums: an index that it asks for ('index') is not built (canceling statement due to lock timeout"
+            )
+    world.advance("a")
+    indexes.renew(world.database)
+    with world.database.begin() as connection:
+        assert connection.execute(valid).scalars().all() == [True]
+        assert indexes.alarms(connection) == []

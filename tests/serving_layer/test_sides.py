@@ -1,0 +1,120 @@
+"""A view keeps a side for older snapshots as long as there are any."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+
+import psycopg2
+import psycopg2.errors
+import pytest
+
+from batch_layer import patience
+from serving_layer.promise import rebuilds
+from serving_layer.readers import views
+from serving_layer.upkeep import dropping
+from tests.serving_layer.changing import BY_KEY, LARGEST, TOTAL, body, left, reading, rows
+from tests.serving_layer.world import World, shown
+
+OF_RECORDS = "CREATE VIEW total AS SELECT count(*) AS c, sum(n) AS s FROM a;"
+
+
+@pytest.mark.parametrize(
+    "declared", [(TOTAL, OF_RECORDS), (OF_RECORDS, TOTAL)], ids=["gets cells", "has none any more"]
+)
+def test_an_older_snapshot_reads_the_old_view_even_if_the_view_gains_or_loses_cells(
+    world: World, database: str, declared: tuple[str, str]
+) -> None:
+    world.files["total.sql"] = declared[0]
+    with world.database.begin() as connection:
+        world.apply(connection)
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    with ExitStack() as open_now:
+        snapshots = []
+        for total in (*reversed(declared), declared[1]):
+            snapshots.append((open_now.enter_context(reading(database)), shown(world, "total")))
+            world.change(total=total)
+            world.append("a", 0, ("y", 2))
+            world.advance("a")
+            dropping.drop_unused(world.database)
+        for snapshot, then in snapshots:
+            assert rows(snapshot, "SELECT * FROM analytics.total") == then
+    dropping.drop_unused(world.database)
+    assert left(world)["sides"] == 0
+    assert shown(world, "total") == [(4, 7)]
+
+
+def test_a_view_with_an_older_side_is_readable_in_every_snapshot_during_a_second_move(
+    world: World, database: str
+) -> None:
+    world.files["total.sql"] = TOTAL
+    with world.database.begin() as connection:
+        world.apply(connection)
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    with reading(database) as first:
+        world.change(counts=BY_KEY, total=LARGEST)
+        dropping.drop_unused(world.database)  # the side of `total` stays: the first snapshot may need it
+        with reading(database) as second:
+            world.change(counts=BY_KEY.replace("FROM a", "FROM a WHERE n > 0"))
+            world.append("a", 0, ("y", 2))
+            world.advance("a")
+            assert rows(second, "SELECT c, s, k FROM analytics.total") == [(1, 1, "x")]
+        assert rows(first, "SELECT c, s, k FROM analytics.total") == [(1, 1, None)]
+    assert shown(world, "total") == [(2, 3, "y", 2)]
+
+
+def test_sides_wait_only_for_transactions_of_before_the_move(world: World, database: str) -> None:
+    with reading(database):
+        world.change(counts=BY_KEY)
+        assert not views.settle(world.database)
+    with reading(database):
+        assert views.settle(world.database)
+    assert "UNION ALL" not in body(world, "counts")
+
+
+def test_sides_do_not_wait_for_a_process_that_only_holds_a_lock(world: World) -> None:
+    with rebuilds.in_one_process(world.database):
+        world.change(counts=BY_KEY)
+        assert views.settle(world.database), "the process has no snapshot"
+    assert "UNION ALL" not in body(world, "counts")
+
+
+def test_a_view_that_many_read_all_the_time_forgets_its_older_sides(world: World, database: str) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    world.change(counts=BY_KEY)
+    stop = threading.Event()
+
+    def read() -> None:
+        with psycopg2.connect(database) as connection, connection.cursor() as cursor:
+            while not stop.is_set():
+                cursor.execute("SELECT c, pg_sleep(0.07) FROM analytics.counts")
+                connection.commit()
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        until_read(world, len(threads))
+        views.settle(world.database)
+        assert "UNION ALL" in body(world, "counts"), "it is held all the time"
+        assert patience.settle(world.database)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert "UNION ALL" not in body(world, "counts")
+
+
+def until_read(world: World, readers: int) -> None:
+    """Returns when so many sessions read `counts` at one moment."""
+    reads = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT c, pg_sleep%'"
+    deadline = time.monotonic() + 30
+    while True:
+        with world.database.begin() as connection:
+            if connection.exec_driver_sql(reads.replace("%", "%%")).scalar_one() == readers:
+                return
+        assert time.monotonic() < deadline, "no moment at which all read"
