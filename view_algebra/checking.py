@@ -1,4 +1,4 @@
-"""Checks of views: each is compiled as a derived view is, so that its condition means what Spark means by it."""
+"""Checks of views. A check compiles like a derived view, so that its condition means what it means to Spark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOW = "(SELECT now() AS now, CAST(now() AT TIME ZONE 'UTC' AS date) AS today)"
 
 
 def compile_check(d: CheckDeclaration, known: Known) -> Check:
-    """The texts of a check of a view that is compiled."""
+    """The compiled texts of a check of a compiled view."""
     view, around = known.views[d.view], _with_published(known)
     refuse_unread(d.select)
     declared = ViewDeclaration(d.view, d.file, d.place, (), {}, None, {}, d.select, "", d.sql)
@@ -44,7 +44,7 @@ def compile_check(d: CheckDeclaration, known: Known) -> Check:
 
 
 def with_checks(views: Mapping[str, View], checks: Mapping[tuple[str, str], Check]) -> dict[str, View]:
-    """The views, each with its checks in the order of their names; these are by view and name."""
+    """The views with their checks, sorted by name; `checks` holds them by view and name."""
     return {
         name: replace(each, checks=tuple(checks[key] for key in sorted(checks) if key[0] == name))
         for name, each in views.items()
@@ -52,7 +52,7 @@ def with_checks(views: Mapping[str, View], checks: Mapping[tuple[str, str], Chec
 
 
 def _with_published(known: Known) -> Known:
-    """What a check may read beside the views: the same as readers read them now, and the clock."""
+    """The relations that a check may read: the views, the same views as readers see them now, and the clock."""
 
     def also(views: Mapping[str, T]) -> dict[str, T]:
         return {**views, **{published(name): fact for name, fact in views.items()}}

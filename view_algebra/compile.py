@@ -1,6 +1,6 @@
-"""From the texts of a catalog to its compiled sources and views: which declarations there are, and in which order.
+"""From the texts of a catalog to its compiled sources and views: its declarations, and their order.
 
-What becomes of one view is in `passes.py`.
+`passes.py` compiles one view.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from view_algebra.written.ways_out import below
 
 
 def compile_catalog(files: Mapping[str, str], deployed: Mapping[str, Source] | None = None) -> Catalog:
-    """All declarations of a catalog, compiled; `files` gives each `.sql` file's text by its path.
+    """All declarations of a catalog, compiled; `files` holds each `.sql` file's text by its path.
 
-    `deployed`: sources that another Lamina may have compiled. A stream with UNIQUE is read as it is there.
+    deployed: sources that another Lamina may have compiled; a stream with UNIQUE keeps its deployed reading
 
-    Raises Refused with every mistake there is: file, line, the author's line with a caret, the reason, the way out.
+    Raises Refused with every mistake: file, line, the author's line with a caret, the reason, the way out.
 
     >>> catalog = compile_catalog({"c.sql": '''
     ...   CREATE TABLE clicks (user_id BIGINT) USING kafka OPTIONS (topic 'clicks', format 'json');
@@ -65,7 +65,7 @@ def compile_catalog(files: Mapping[str, str], deployed: Mapping[str, Source] | N
 
 
 def of_today(source: Source) -> Source | None:
-    """A deployed source as this Lamina compiles its declaration; None where it refuses that."""
+    """A deployed source, compiled by this Lamina; None if it refuses the declaration."""
     try:
         return compile_catalog({"": source.sql}).sources[source.name]
     except Refused:
@@ -73,20 +73,20 @@ def of_today(source: Source) -> Source | None:
 
 
 def stages(files: Mapping[str, str]) -> Mapping[str, Split]:
-    """What became of each view of a catalog before its texts were written: what it means, and where it is split."""
+    """The views of a catalog before their texts are written: their meaning, and where they are split."""
     with _room_for_nesting():
         return _compiled(files).splits
 
 
 def avoided(catalog: Catalog, view: str) -> Obstacle | None:
-    """The obstacle for which a view reads the records below the views in its FROM; None if it reads their rows."""
+    """The obstacle that makes a view read records below the views in its FROM; None if it reads their rows."""
     declared = {name: source.sql for name, source in catalog.sources.items()}
     declared |= {name: each.sql for name, each in catalog.views.items()}
     return stages(declared)[view].avoided
 
 
 def named_by(view: View) -> set[str]:
-    """The sources and views that the text of a view names; it need not read them, if it is computed of their records.
+    """The sources and views that a view's text names. A view computed from records reads only the sources below.
 
     >>> from view_algebra.passes import EXAMPLE
     >>> named_by(compile_catalog({"c.sql": EXAMPLE}).views["top"])
@@ -99,7 +99,7 @@ def named_by(view: View) -> set[str]:
 
 @contextmanager
 def _room_for_nesting() -> Iterator[None]:
-    """A text is read and compiled by functions that call each other, some twenty for each pair of parentheses."""
+    """A higher recursion limit: each pair of parentheses takes some twenty nested calls."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, CALLS))
     try:
@@ -135,10 +135,10 @@ def _compiled(files: Mapping[str, str], deployed: Mapping[str, Source] = Mapping
 
 
 def _as_deployed(new: Source, old: Source | None) -> Source:
-    """A stream that tells its events apart, read as before while its declaration asks for no other reading.
+    """A stream with UNIQUE, read as deployed unless its declaration requires another reading.
 
-    Its events are known by the records that were good when they came. Another parse might find others good, of which
-    the ids are not known.
+    The ids of its events are known for the records that were good when they came. Another parse could find other
+    records good, whose ids are unknown.
     """
     if old is None or not old.ids or (today := of_today(old)) is None:
         return new
@@ -182,7 +182,7 @@ def _source(d: SourceDeclaration) -> Source:
 
 
 def _read_directly(d: SourceDeclaration) -> Sequence[DirectColumn]:
-    """The columns as a decoder reads them without JSON; none if one of them is something else in the records."""
+    """The columns for a decoder that reads them without JSON; empty if a column is encoded in the records."""
     if any(d.encodings.decodes_in(kind) for _, kind in d.columns):
         return ()
     fields = fields_of(d.properties)
@@ -191,7 +191,7 @@ def _read_directly(d: SourceDeclaration) -> Sequence[DirectColumn]:
 
 @dataclass
 class _Work:
-    """The declarations of a catalog, and the mistakes found in it; `broken`: those that are not compiled for one."""
+    """The declarations of a catalog and their mistakes; a declaration in `broken` is not compiled."""
 
     sources: dict[str, SourceDeclaration] = field(default_factory=dict)
     views: dict[str, ViewDeclaration] = field(default_factory=dict)
@@ -232,7 +232,7 @@ class _Work:
                 self.wrong(file, found.name, Wrong(found.place, what, "Give one of them another name."))
 
     def check_functions(self) -> None:
-        """Types each function by itself: a mistake is shown where it stands, and not at each call."""
+        """Types each function by itself, so that a mistake is reported at the function, not at each call."""
         left, wrong = dict(self.functions), set[str]()
         while left:
             ready = [d for d in left.values() if not calls_of(d.body, left) - {d.name}]
@@ -249,7 +249,7 @@ class _Work:
         self.wrong_functions = wrong
 
     def _written_out(self, file: File, statement: Statement) -> Statement | None:
-        """A statement without calls of functions of the catalog; None if one of these is wrong."""
+        """A statement with the catalog's functions expanded; None if one of them is wrong."""
         if calls_of(statement.tree, self.functions) & self.wrong_functions:
             self.broken.add(_name_of(statement.tree))
             return None
@@ -366,8 +366,10 @@ class _Work:
             self.wrong(d.file, name, _too_deep(d.place))
 
     def _compile(self, d: ViewDeclaration) -> None:
-        """Compiles a view over the rows of others or, where these do not tell what it asks, over their records; of a
-        table, over where its newest ones are, too, where that is asked. A view that retains has not the rows of all.
+        """Compiles a view over the rows of other views or, if these leave an obstacle, over their records.
+
+        For a table, the last reading also has the log positions of its newest records. A view that retains is not read
+        through, because it does not hold every row.
         """
         refuse_large(d.select)
         refuse_unread(d.select)
@@ -380,7 +382,7 @@ class _Work:
             raise _put_below(d, over_rows, self.known) from None
 
     def _refuse_changes(self, select: exp.Expr) -> None:
-        """Raises where a query reads the changes of a table by the name that only the table itself reads them by."""
+        """Refuses the internal name of a table's changes, which only the table itself reads."""
         for table in select.find_all(exp.Table):
             name = table.name.lower()
             if source_of(name) != name and not _names_a_cte(table):
@@ -388,14 +390,14 @@ class _Work:
                 raise Wrong(span(table), f"no source or view {table.name}", way_out)
 
     def _tables(self, *, in_order: bool) -> dict[str, ViewDeclaration]:
-        """The tables as views of their records; `in_order`: which pass on where these are."""
+        """The tables as views of their records, with the records' log positions if `in_order`."""
         tables = [each for each in self.sources.values() if each.kind == "table"]
         return {each.name: as_view(each, passed_by_table(each.order) if in_order else {}) for each in tables}
 
     # pass 3: checks of views
 
     def compile_checks(self) -> dict[tuple[str, str], Check]:
-        """The checks by view and name; one of a view that has mistakes of its own waits for those."""
+        """The checks by view and name; a broken view's checks are skipped until it is fixed."""
         found = {}
         for key, each in self.checks.items():
             if {each.view, *_tables_named(each.select)} & self.broken:
@@ -412,7 +414,7 @@ class _Work:
 
 
 def _put_below(d: ViewDeclaration, wrong: HasObstacle, known: Known) -> Wrong:
-    """A refusal of what Postgres does not compute, with a way out that Spark computes, if there is one."""
+    """A refusal of an expression above the cells, with a rewrite for Spark as the way out if there is one."""
     rewrite = below(d.select, wrong.span) if wrong.way_out == GROUP_BELOW else None
     if rewrite is None:
         return wrong
@@ -429,12 +431,12 @@ def _no_view(name: str, sources: Collection[str], views: Collection[str]) -> str
 
 
 def _tables_named(select: exp.Expr) -> list[str]:
-    """The names in FROM that are not those of a CTE around them."""
+    """The names in FROM that are not CTEs in reach."""
     return [table.name.lower() for table in select.find_all(exp.Table) if not _names_a_cte(table)]
 
 
 def _names_a_cte(table: exp.Table) -> bool:
-    """Is it what WITH makes, of some query around it? A CTE sees those before it, and not itself."""
+    """True if the name is a CTE of an enclosing query. A CTE sees the CTEs before it, not itself."""
     node: exp.Expr = table
     while (around := node.parent) is not None:
         with_ = around.args.get("with_") if not isinstance(around, exp.With) else None

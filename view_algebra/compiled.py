@@ -1,4 +1,4 @@
-"""What the compiler hands the layers: frozen values that hold SQL texts. Nothing else crosses."""
+"""The compiler's result: frozen values that hold SQL texts. Nothing else crosses to the layers."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ KeyFormat = Literal["json", "string", "short", "int", "long", "float", "double",
 
 @dataclass(frozen=True)
 class Column:
-    """A column with its type in both engines, as `DECIMAL(12,2)` and `numeric(12,2)`."""
+    """A column with its type in both engines, such as `DECIMAL(12,2)` and `numeric(12,2)`."""
 
     name: str
     spark: str
@@ -87,8 +87,8 @@ class Column:
 class Input:
     """A Spark SQL expression over a record, and the Spark type of its value.
 
-    struct: the type of `spark`'s value where a partial of `type` is made of several: of a value `v` and its order
-        `o`, or of `x` and `y`. It is NULL for a record that does not count.
+    struct: the type of `spark`'s value if a partial of `type` combines several: a value `v` and its order `o`, or `x`
+        and `y`. A record that does not count has NULL.
     """
 
     spark: str
@@ -100,8 +100,8 @@ class Input:
 class Partial:
     """A mergeable part of an aggregate: one column of a table of cells.
 
-    noise: Postgres expression over a cell: of what size the numbers were whose rounding this one may consist of; empty
-        where it is itself of that size.
+    noise: Postgres expression over a cell: the magnitude of the numbers whose rounding error this partial may consist
+        of; empty if the partial has that magnitude itself
     """
 
     column: Column
@@ -113,18 +113,21 @@ class Partial:
 class Source:
     """A declared source.
 
-    unique: of a table the columns of its PRIMARY KEY, of a stream those of UNIQUE. properties: what TBLPROPERTIES say,
-    OPTIONS of its format, and `start`. format, key_format: what the value of its records, and Kafka's key of them, are
-    read as.
-    changing: of a table, the columns of its records that `parse` reads beside those that are declared (an older Lamina
-    kept them as `moved_from`).
-    `parse` is Spark SQL that reads the view `raw_records` (topic, partition, offset, timestamp, key, value,
-    headers: the columns of Spark's Kafka source, and `log_time`) and gives `kafka_partition`, `kafka_offset`,
-    `kafka_timestamp`, `kafka_key`, `kafka_headers`, `kafka_value`, `kafka_error` (NULL, or why the record belongs in
-    quarantine), if bad fields are NULL `kafka_bad_fields` (which fields, and why), of a table `kafka_log_time` and
-    `changing`, and then the declared columns. Both layers read records through this one text.
-    ids, counted: of a stream with UNIQUE (else empty), Spark SQL that gives the ids of `records`, and the records that
-    count of `good_records` (`texts/duplicates.py`).
+    unique: a table's PRIMARY KEY, or a stream's UNIQUE columns
+    properties: TBLPROPERTIES, the OPTIONS of its format, and `start`
+    parse: Spark SQL that reads the view `raw_records` and gives good and bad records. Both layers read through this
+        text. `raw_records` has the columns of Spark's Kafka source (topic, partition, offset, timestamp, key, value,
+        headers) and `log_time`. The result has `kafka_partition`, `kafka_offset`, `kafka_timestamp`, `kafka_key`,
+        `kafka_headers`, `kafka_value`, `kafka_error` (NULL, or why the record belongs in quarantine),
+        `kafka_bad_fields` if bad fields are NULL (which fields, and why), a table's `kafka_log_time` and `changing`,
+        and then the declared columns.
+    format: the format of the records' values
+    key_format: the format of Kafka's keys
+    ids: of a stream with UNIQUE, Spark SQL that gives the ids of `records`; else empty
+    counted: of a stream with UNIQUE, Spark SQL that gives the records of `good_records` that count
+        (`texts/duplicates.py`); else empty
+    changing: a table's columns that `parse` reads next to the declared ones
+    moved_from: the type of the column by which an older Lamina kept `changing`
     """
 
     name: str
@@ -146,7 +149,7 @@ class Source:
 
     @property
     def read(self) -> tuple[Column, ...]:
-        """The columns that `parse` gives beside those of Kafka."""
+        """The columns that `parse` gives after Kafka's."""
         bad = (Column(BAD_FIELDS, "STRING", "text"),) if self.counts_bad_fields else ()
         if self.kind != "table":
             return (*bad, *self.columns)
@@ -156,7 +159,7 @@ class Source:
         return (*bad, Column(DELETED, "BOOLEAN", "boolean"), *moved, *self.columns)
 
     def field(self, column: str) -> str:
-        """The field in JSON that a column comes from."""
+        """The JSON field that a column is read from."""
         return self.properties.get(_OF_FIELD + column, column)
 
     @property
@@ -166,22 +169,22 @@ class Source:
 
     @property
     def start(self) -> str:
-        """Where it begins in its topic, as OPTIONS say it: see `language/starts.py`."""
+        """The start in the topic, from OPTIONS; see `language/starts.py`."""
         return self.properties.get("start", "earliest")
 
     @property
     def counts_bad_fields(self) -> bool:
-        """True if a record counts whose field cannot be read, with NULL for the field."""
+        """True if a record with an unreadable field counts, with NULL for the field."""
         return self.properties.get(ON_BAD_FIELD) == "null"
 
     def reads_as(self, other: Source) -> bool:
-        """Do both read the same records, find the same ones good, and tell their events apart alike?"""
+        """True if both sources read the same records, accept the same ones, and tell their events apart alike."""
         mine, others = ((each.topic, each.parse, each.counted, each.ids) for each in (self, other))
         return mine == others
 
     @property
     def records(self) -> str:
-        """What its records are called in the SELECTs that `check` runs, where a table's name means its rows."""
+        """The name of its records in SELECTs that `check` runs, in which a table's name means its rows."""
         return changes_of(self.name) if self.kind == "table" else self.name
 
 
@@ -189,7 +192,7 @@ _OF_FIELD = "field."
 
 
 def fields_of(properties: Mapping[str, str]) -> dict[str, str]:
-    """The fields in JSON of the columns that are called otherwise.
+    """The JSON fields of the columns with another name than their field.
 
     >>> fields_of({"field.deleted": "_deleted", "event_time": "at"})
     {'deleted': '_deleted'}
@@ -198,7 +201,7 @@ def fields_of(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def changes_of(table: str) -> str:
-    """What the records of a table are called beside its rows; no author can give this name.
+    """The internal name of a table's changes, which no author can use.
 
     >>> changes_of("users")
     'changes of users'
@@ -207,7 +210,7 @@ def changes_of(table: str) -> str:
 
 
 def source_of(records: str) -> str:
-    """The source of records by what they are called.
+    """The source behind the name of its records.
 
     >>> source_of("changes of users"), source_of("clicks")
     ('users', 'clicks')
@@ -220,11 +223,11 @@ _CHANGES = "changes of "
 
 @dataclass(frozen=True)
 class Cost:
-    """What a group of a view takes in a table of cells, and what reading it takes.
+    """The number of cells that a group of a view takes in a table, and that a read combines.
 
-    sub_keys: the keys beside the group's: a group has a cell for each of their values that came.
-    at_most: of how many values, each, where that is known: of an estimate, of a BOOLEAN.
-    panes: how many panes a window of the view is put together of.
+    sub_keys: the keys next to the group's; a group has a cell per combination of their values
+    at_most: the upper bound of that number, if there is one (for an estimate or a BOOLEAN)
+    panes: the number of panes in a window of the view
     """
 
     sub_keys: tuple[str, ...] = ()
@@ -240,22 +243,22 @@ PLAIN = Cost()
 class CellTable:
     """One table of cells of one view version, fed by one stream.
 
-    name: the table in schema `cells`, with the version in it, as `search_ctr_9f3a1c02`.
-    partial: Spark SQL over the view `<source>` (good records only); its columns are the keys, then the partials.
-    cells: Postgres DDL of one table of cells, with the placeholder `{table}`. Columns: `touched integer` (the newest
-        generation there was when realtime last merged into it), the keys, the partials; unique on the keys, NULLS NOT
-        DISTINCT.
-    merge: Postgres upsert of the cells read from `{cells}` (a table or a parenthesised SELECT of keys and
-        partials, no two rows with equal keys) into `{into}`; `{generation}` is what `touched` becomes; `{since}`, where
-        the view retains, is the time before which no group is kept.
-    retained: the column that this time is about, and for how many microseconds `longer` its cells are kept; empty, and
-        0, where all are.
-    cost: what a group takes in it.
-    generators: LATERAL VIEW clauses of `partial`, which give a record several rows, or none.
-    spread: Postgres SELECT of the keys that the keys of `{panes}` stand for, for a table of the windows that hop over
-        panes; empty where a record's keys are a cell's.
-    where, key_inputs, partial_inputs: what `partial` is made of, for `fuse`: the condition on a record (empty for
-        none), and per key and per partial the expression over a record; a count adds up 1 and 0.
+    name: the table in schema `cells`, with the version in it, such as `search_ctr_9f3a1c02`
+    partial: Spark SQL over the view `<source>` (good records only); its columns are the keys, then the partials
+    cells: Postgres DDL of one table of cells, with the placeholder `{table}`. Columns: `touched integer` (the view's
+        newest generation when realtime last merged into the cell), the keys, the partials; unique on the keys, NULLS
+        NOT DISTINCT
+    merge: Postgres upsert of the cells read from `{cells}` (a table or a parenthesised SELECT of keys and partials, no
+        two rows with equal keys) into `{into}`. `{generation}` is the new value of `touched`. If the view retains,
+        groups before the time `{since}` are dropped.
+    where: the condition on a record, for `fuse`; empty for none
+    key_inputs: per key, the expression over a record, for `fuse`
+    partial_inputs: per partial, the expression over a record, for `fuse`; a count adds up 1 and 0
+    generators: LATERAL VIEW clauses of `partial`, which turn a record into several rows, or none
+    spread: Postgres SELECT of the window keys behind the pane keys in `{panes}`; empty if a record's keys are a cell's
+    retained: the column compared with `{since}`; empty if all cells stay
+    longer: microseconds for which cells are kept beyond `{since}`
+    cost: the cells that a group takes in it
     """
 
     name: str
@@ -278,7 +281,12 @@ class CellTable:
 
 @dataclass(frozen=True)
 class Lineage:
-    """What a column is made of: `columns` as `source.column`, `aggregates` as an author writes them."""
+    """The origin of a column.
+
+    column: its name
+    columns: the columns that it is computed from, as `source.column`
+    aggregates: the aggregates on the way, in the author's syntax
+    """
 
     column: str
     columns: tuple[str, ...]
@@ -289,11 +297,11 @@ class Lineage:
 class Check:
     """A condition that a view's rows meet before readers see them.
 
-    counts: what `failing` has a row for: a row of the view, a key of it, or the view as a whole.
-    blocks: is a generation that fails it kept from readers? If not, they are only told.
-    failing: Postgres SELECT of what fails it. It reads the views to be checked as `analytics.<view>`, and those that
-        are read now as `published.<view>`.
-    reads: names of the views that it reads as `analytics.<view>`.
+    counts: the unit of a row of `failing`: a row of the view, a key of it, or the view as a whole
+    blocks: true if a failing generation is kept from readers; otherwise the failure is only reported
+    failing: Postgres SELECT of the failures. It reads the views to be checked as `analytics.<view>`, and the views that
+        readers see now as `published.<view>`.
+    reads: names of the views that it reads as `analytics.<view>`
     """
 
     name: str
@@ -308,21 +316,24 @@ class Check:
 class View:
     """A declared view, compiled.
 
-    version: fingerprint of the `partial`, `cells` and `merge` texts; empty for a derived view, which has no cells.
-    spelled: the author's SELECT as Spark runs it: what Spark itself leaves open is spelled out in it, as by which
-        order a value is the last.
-    rounded: does it compute with deviations, as `stddev`? Where they are 0 both engines may leave some rounding.
-    lineage: what each column is made of.
-    retained: the column that says when a group was, where those of long ago are not kept; empty elsewhere.
-    final: Postgres `SELECT` that is the body of the analyst's view; it reads its tables of cells as `cells.<name>`
-        and other views as `analytics.<view>`.
-    reads: names of the views it reads. sources: names of the sources it reads, through other views too.
-    checks: what its rows are checked for; they have no part in its version. indexes: by table of cells, what follows
-        USING in CREATE INDEX; neither have they.
-    unique: the sets of columns by which the compiler proves that no two rows are equal (two NULLs are); of a view of
-        one row, the empty set. never_null: the columns that it proves never to be NULL. additive: the columns that are
-        counts or sums of records of which none is in two rows, so that rows may be added up. Each may lack
-        some, and all of them in what an older Lamina deployed.
+    spelled: the author's SELECT as Spark runs it, with every choice spelled out that Spark leaves open, such as the
+        order by which a value is the last
+    rounded: true if it computes deviations, such as `stddev`. If they are 0, both engines may leave some rounding
+        error.
+    lineage: the origin of each column
+    version: fingerprint of the `partial`, `cells` and `merge` texts; empty for a derived view, which has no cells
+    final: Postgres `SELECT` that is the body of the analyst's view; it reads its tables of cells as `cells.<name>` and
+        other views as `analytics.<view>`
+    reads: names of the views it reads
+    sources: names of the sources it reads, through other views too
+    retained: the column with the time of a group if old groups are dropped; else empty
+    checks: the checks of its rows, which are not part of its version
+    indexes: by table of cells, the text after USING in CREATE INDEX; not part of its version either
+    unique: the column sets that are provably unique (NULL equals NULL); a view of one row has the empty set
+    never_null: the columns that are provably never NULL
+    additive: the counts and sums over records of which none is in two rows, so that rows may be added up
+
+    The last three may be incomplete, and are empty in views that an older Lamina deployed.
     """
 
     name: str
@@ -355,7 +366,7 @@ class View:
 
 @dataclass(frozen=True)
 class Catalog:
-    """All declarations, compiled; `views` in an order in which each comes after the views it reads."""
+    """All declarations, compiled; each of the `views` comes after the views that it reads."""
 
     sources: Mapping[str, Source]
     views: Mapping[str, View]
@@ -363,19 +374,19 @@ class Catalog:
 
 @dataclass(frozen=True)
 class Fused:
-    """What several tables of cells take from a micro-batch, computed by one Spark SQL statement, staged by one COPY.
+    """The rows of a micro-batch for several tables of cells: computed by one Spark SQL statement, staged by one COPY.
 
-    sql: Spark SQL over the view `records` (the output of `Source.parse`, bad records included);
-        gives the columns of `staged`, then `newest`, a Kafka timestamp. A row whose first column is 0 is there when
-        there are bad records among `records`: `quarantined()` gives them. If `partition` names a column, there is such
-        a row for each Kafka partition: `partition` is its number, `p0` how many of its records are bad.
-    in_one_task: the same for records that are few and in one partition: Spark needs no shuffle for it.
-    table: the name of the temporary table.
-    staged: Postgres DDL of the temporary table that takes the rows of `sql` (every column in COPY's text form). It does
-        nothing where the session has the table, which is named after its columns and which every commit empties.
-    read: for each table of cells, by name, the parenthesised Postgres SELECT that reads its keys and partials
-        back from `staged`: what its `merge` takes as `{cells}`.
-    columns: the columns of `staged`, in order.
+    sql: Spark SQL over the view `records` (the output of `Source.parse`, bad records included); gives the columns of
+        `staged`, then `newest`, a Kafka timestamp. Bad records among `records` add a row whose first column is 0:
+        `quarantined()` gives them. If `partition` is not empty, there is such a row per Kafka partition.
+    in_one_task: the same for a few records in one partition, for which Spark needs no shuffle
+    table: the name of the temporary table
+    staged: Postgres DDL of the temporary table for the rows of `sql` (every column in COPY's text form). It has no
+        effect if the session has the table, which is named after its columns and emptied by every commit.
+    read: per table of cells, by name, the parenthesised Postgres SELECT that reads its keys and partials back from
+        `staged`: the `{cells}` of its `merge`
+    columns: the columns of `staged`, in order
+    partition: the column with the partition's number in such a row, whose `p0` counts its bad records
     """
 
     sql: str
@@ -388,7 +399,7 @@ class Fused:
 
 
 def stem(view: str) -> str:
-    """What the names of a view's tables begin with, so that they fit Postgres' 63 bytes: its own, shortened if need be.
+    """The prefix of the names of a view's tables: the view's name, shortened to fit Postgres' limit of 63 bytes.
 
     >>> stem("revenue"), stem("revenue_of_each_customer_by_country_and_month")
     ('revenue', 'revenue_of_each_customer_by_fe211e6e')

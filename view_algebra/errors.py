@@ -8,8 +8,9 @@ from collections.abc import Iterable
 class LaminaError(Exception):
     """A failure with a way out, in three parts.
 
-    what: one sentence that says where and what. evidence: what was found and what was wanted; for SQL, the author's
-    line with a caret. way_out: what works instead.
+    what: one sentence that says where and what
+    evidence: the state found and the state wanted; for SQL, the author's line with a caret
+    way_out: the instruction that works instead
     """
 
     def __init__(self, what: str, *, evidence: str = "", way_out: str = "") -> None:
@@ -19,7 +20,7 @@ class LaminaError(Exception):
         self.way_out = way_out
 
     def __str__(self) -> str:
-        """The three parts, a blank line between them."""
+        """The three parts, separated by blank lines."""
         return "\n\n".join(part for part in (self.what, self.evidence, self.way_out) if part)
 
 
@@ -40,8 +41,8 @@ class Unknown(LaminaError):
 
 
 class Blocked(LaminaError):
-    """What a check that the catalog declares keeps from readers, all of it; nothing that is read has changed."""
+    """Raised when a check declared in the catalog fails. Nothing is handed over; readers keep the rows they had."""
 
 
 class Refused(LaminaError):
-    """A declaration that cannot be kept true, found when it was declared."""
+    """Raised at declaration for a view or source that Lamina could not keep true."""

@@ -1,6 +1,6 @@
-"""What `lamina explain` prints: the texts of a view as a rebuild runs them, and what its columns are made of.
+"""The output of `lamina explain`: the texts of a view as a rebuild runs them, and the lineage of its columns.
 
-A micro-batch computes the same partials, of all views of its source in one statement (`texts/fuse.py`).
+A micro-batch computes the same partials, for all views of its source in one statement (`texts/fuse.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ FAILS = {"row": "the rows that fail it", "key": "the keys that fail it", "whole"
 
 
 def explain(view: View) -> str:
-    """The four texts of a view; a derived view has `final` only, one with several tables of cells names each."""
+    """The four texts of a view. A derived view has only `final`; each table of cells has its own other three."""
     parts: list[str] = []
     for table in view.cell_tables:
         parts.append(f"-- partial: Spark, over records of {table.source}\n{table.partial}")
@@ -28,7 +28,7 @@ def explain(view: View) -> str:
 
 
 def kept(table: CellTable) -> str:
-    """How many cells there are: one for each of what."""
+    """The meaning of one cell: "one for each …"."""
     if table.kind == "row":
         return "one for each row"
     if table.spread:
@@ -37,7 +37,7 @@ def kept(table: CellTable) -> str:
 
 
 def cost(table: CellTable) -> str:
-    """How many cells a group has in a table, and how many of them a window is put together of."""
+    """The number of cells per group in a table, and the number of panes per window."""
     if table.kind == "row":
         return "a cell per row"
     if table.spread:
@@ -52,7 +52,7 @@ def cost(table: CellTable) -> str:
 
 
 def age(table: CellTable, view: View) -> str:
-    """How old its cells become, where the view retains."""
+    """The age at which cells leave, if the view retains."""
     if "retain" not in view.properties:
         return ""
     if not table.retained:
@@ -63,7 +63,7 @@ def age(table: CellTable, view: View) -> str:
 
 
 def origins(view: View) -> list[str]:
-    """A line for each column: the aggregates in it, and the columns that it is made of."""
+    """A line per column: its aggregates, and the columns that it is computed from."""
     lines = []
     for each in view.lineage:
         how = ", ".join(each.aggregates)

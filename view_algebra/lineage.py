@@ -1,4 +1,4 @@
-"""Where a view's columns come from: columns of sources and other views, and the aggregates on the way."""
+"""The lineage of a view's columns: columns of sources and other views, and the aggregates on the way."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Below = Callable[[str, str], Lineage | None]
 
 
 def lineage(query: Query) -> tuple[Lineage, ...]:
-    """Of each column that a query gives, in order."""
+    """The lineage of each column of a query, in order."""
     if isinstance(query, Combined):
         sides = zip(lineage(query.left), lineage(query.right), strict=True)
         return tuple(_together(left.column, left, right) for left, right in sides)
@@ -49,7 +49,7 @@ def lineage(query: Query) -> tuple[Lineage, ...]:
 
 
 def copied(query: Query, name: str) -> tuple[str, str] | None:
-    """The source or view, and the column of it in lower case, that a column of a query is; None if it is computed."""
+    """The source or view, and its column in lower case, that an output copies; None if the output is computed."""
     if isinstance(query, Combined):
         return None
     found = next(output.expression for output in query.outputs if output.name.lower() == name.lower())
@@ -119,7 +119,7 @@ def _either(first: Below, second: Below) -> Below:
 
 
 def _as_written(expression: Expr) -> Expr:
-    """Without the order of events, which the author need not write."""
+    """An expression without the order of events, which the author need not write."""
 
     def change(part: Expr) -> Expr | None:
         if not isinstance(part, Aggregate):
@@ -141,7 +141,7 @@ def _as_written(expression: Expr) -> Expr:
 
 
 def _ordered_by(given: Sequence[Expr]) -> Iterator[Expr]:
-    """Arguments, each key for which two stand, as it may be NULL, as itself."""
+    """The arguments; a nullable key, which takes two of them, becomes the key itself."""
     pairs = [*zip(given, [*given[1:], None], strict=True)]
     twice = {
         after: there.arguments[0]
@@ -153,7 +153,7 @@ def _ordered_by(given: Sequence[Expr]) -> Iterator[Expr]:
 
 
 def _written(aggregate: Aggregate) -> str:
-    """An aggregate in an author's words."""
+    """An aggregate in the author's syntax."""
     given = [_text(a) for a in aggregate.arguments] or ["*"]
     condition = "" if aggregate.condition is None else f" FILTER (WHERE {_text(aggregate.condition)})"
     return f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}{', '.join(given)}){condition}"

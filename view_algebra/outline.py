@@ -1,7 +1,7 @@
-"""A typed query, and what it is split into, as lines for people: what the passes give, one after the other.
+"""A typed query and its split as lines for people: the result of each pass.
 
-No engine reads it. Types are shown where SQL hides them, keys of ORDER BY that break ties are marked, and what a block
-keeps in its cells beside its groups has a line of its own.
+No engine reads it. Types are shown where SQL hides them, keys of ORDER BY that break ties are marked, and the values
+that a block keeps in its cells have a line of their own.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _INFIX = ("=", "<>", "<", "<=", ">", ">=", "<=>", "+", "-", "*", "/", "%", "div"
 
 
 def outline(query: Query) -> str:
-    """A query, a clause per line, the queries inside it further to the right."""
+    """A query with one clause per line; nested queries are indented."""
     return "\n".join(_query(query))
 
 
 def outline_of_leaf(leaf: Leaf) -> str:
-    """A table of cells to be: of which records, by which keys, keeping what."""
+    """A table of cells: the records that it reads, its keys, and its values."""
     lines = [f"a cell per {'record' if leaf.kind == 'row' else 'group'} of {leaf.source}"]
     lines += [f"  {each}" for each in map(_generator, leaf.generators)]
     lines += [f"  WHERE {_text(leaf.where)}"] if leaf.where is not None else []

@@ -1,9 +1,9 @@
 """A view from its SELECT to its texts: the passes, in order, each from one value to the next.
 
-Written    what the author wrote
-Typed      what it means: names found, types known, every order that decides something total    typed/
-Split      its innermost blocks over sources, and what is read from their cells                  split/
-View       the texts that run                                                                    engines/, texts/
+Written    the author's SELECT
+Typed      its meaning: names resolved, types known, every order that decides a result total    typed/
+Split      its innermost blocks over sources, and the query over their cells                    split/
+View       the texts that run                                                                   engines/, texts/
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ from view_algebra.written.tables import changing
 
 @dataclass(frozen=True)
 class Known:
-    """The sources of a catalog, and those of its views that are compiled, by name.
+    """The sources of a catalog, and its views compiled so far, by name.
 
-    declared: the declarations of sources.
-    sources: the same, compiled.
-    views: compiled views.
-    splits: the stage before.
-    keys: the sets of columns that no two rows of a view share.
-    sortings: the order in which the rows of a view come.
-    types: the columns of a view.
+    declared: the declarations of sources
+    sources: the compiled sources
+    views: the compiled views
+    splits: the compiled views before their texts were written
+    keys: the unique keys of each view
+    sortings: the order of each view's rows
+    types: the columns of each view
     """
 
     declared: Mapping[str, SourceDeclaration]
@@ -84,7 +84,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Typed:
-    """What it means: a query under the view's own column names, and the syntax with the oracle's edits."""
+    """The view's meaning: a query under the view's own column names, and the syntax with the oracle's edits."""
 
     declaration: ViewDeclaration
     query: Query
@@ -93,10 +93,13 @@ class Typed:
 
 @dataclass(frozen=True)
 class Split:
-    """What is kept, and what is computed of it when the view is read.
+    """The cells that a view keeps, and the query that reads them.
 
-    retained: the output by which rows of long ago leave; empty if all stay.
-    avoided: the obstacle for which the records below the views in FROM are read; None if their rows are.
+    typed: the view before
+    leaves: the blocks over sources that become cells
+    above: the query over their cells
+    retained: the output that says when old rows leave; empty if all stay
+    avoided: the obstacle that made it read records below the views in FROM; None if it reads their rows
     """
 
     typed: Typed
@@ -107,10 +110,12 @@ class Split:
 
 
 def compile_view(d: ViewDeclaration, known: Known, readings: Iterable[Reading] = ()) -> Known:
-    """All passes: the same catalog, with one more view compiled.
+    """All passes: the same catalog with one more view compiled.
 
-    with_meaning: Written -> Typed. into_blocks: Typed -> Split. placed: the Split that leaves no obstacle.
-    as_texts: Split -> View.
+    with_meaning: Written -> Typed
+    into_blocks: Typed -> Split
+    placed: the Split without an obstacle
+    as_texts: Split -> View
     """
     split = placed(d, known, readings)
     typed, keys = split.typed, unique_keys(split.above, known.keys)
@@ -132,8 +137,10 @@ def compile_view(d: ViewDeclaration, known: Known, readings: Iterable[Reading] =
 
 
 def placed(d: ViewDeclaration, known: Known, readings: Iterable[Reading] = ()) -> Split:
-    """The view over the rows of what it reads or, if they leave an obstacle, over records by the first reading that
-    leaves none. Raises Wrong for the obstacle that the rows leave, in the words of what the author has written.
+    """The view over the rows of other views or, if they leave an obstacle, over records.
+
+    The first reading without an obstacle counts. If there is none, raises Wrong for the obstacle that the rows leave,
+    in the author's words.
     """
     over_rows = _split_over(Written(d), known)
     if isinstance(over_rows, Split):
@@ -155,21 +162,21 @@ def _split_over(written: Written, known: Known) -> Split | Obstacle:
 
 
 def _in_order(keys: Keys) -> tuple[tuple[str, ...], ...]:
-    """The keys with the fewest columns first, the same each time."""
+    """The keys in a fixed order, those with the fewest columns first."""
     return tuple(sorted((tuple(sorted(key)) for key in keys), key=lambda key: (len(key), key)))
 
 
 def _aggregates(query: Query, functions: Collection[str]) -> Iterator[str]:
-    """The outputs that are one of these aggregates, and nothing is computed of it."""
+    """The names of outputs that are exactly one of these aggregates."""
     for output in query.outputs if isinstance(query, Select) else ():
         if isinstance(made := output.expression, Aggregate) and made.function in functions:
             yield output.name
 
 
 def _additive(query: Query) -> Iterator[str]:
-    """The outputs that are counts or sums of the records of one source, each of which is in one group.
+    """The outputs that are counts or sums of one source's records, each of which is in one group.
 
-    Hopping windows have a record several times. Other FROMs may: a join, a UNION ALL, a view over such windows.
+    A record can be in several hopping windows. It can also be in several rows of a join, a UNION ALL or another view.
     """
     if not isinstance(query, Select) or not isinstance(query.relation, Stream) or query.relation.generators:
         return
@@ -180,14 +187,14 @@ def _additive(query: Query) -> Iterator[str]:
 
 
 def type_of_function(body: exp.Expr, name: str, takes: Sequence[tuple[str, exp.DataType]]) -> Type:
-    """The type of a function of the catalog; raises for what is wrong in its expression."""
+    """The type of a catalog function; raises Wrong for a mistake in its expression."""
     scope = Scope(Outside(_context(Known({}, {}), {})))
     scope.relations[name] = tuple((parameter, kind) for parameter, each in takes if (kind := read(each)) is not None)
     return expression(body, scope).type
 
 
 def _context(known: Known, through: Mapping[str, ViewDeclaration]) -> Context:
-    """What a view may read of the sources and views that are known."""
+    """The sources and views that a view may read."""
     streams = {name: each for name, each in known.declared.items() if each.kind == "stream"}
     tables = {changes_of(name): each for name, each in known.declared.items() if each.kind == "table"}
     return Context(
@@ -208,7 +215,7 @@ def _context(known: Known, through: Mapping[str, ViewDeclaration]) -> Context:
 
 
 def with_meaning(written: Written, known: Known) -> Typed:
-    """Finds every name and every type, and breaks ties.
+    """The view with every name and type resolved, and with its ties broken.
 
     >>> from view_algebra.compile import stages
     >>> from view_algebra.outline import outline
@@ -227,7 +234,7 @@ def with_meaning(written: Written, known: Known) -> Typed:
 
 
 def _with_names(query: Query, d: ViewDeclaration) -> Query:
-    """The query with the output names that the view declares; every column has a name of its own."""
+    """The query under the output names that the view declares; no two columns share a name."""
     names = [name for name, _ in query.columns]
     places: list[Span | None] = [d.place] * len(names)
     if d.columns:
@@ -263,7 +270,7 @@ def _with_names(query: Query, d: ViewDeclaration) -> Query:
 
 
 def into_blocks(typed: Typed) -> Split:
-    """Splits the query where records become cells.
+    """The query, split where records become cells.
 
     >>> from view_algebra.compile import stages
     >>> from view_algebra.outline import outline, outline_of_leaf
@@ -303,7 +310,7 @@ def views_read(query: Query) -> set[str]:
 
 
 def as_texts(split: Split, known: Known) -> View:
-    """Writes every text in the SQL of its engine.
+    """The view with every text in the SQL of its engine.
 
     >>> from view_algebra.compile import compile_catalog
     >>> print(compile_catalog({"example.sql": EXAMPLE}).views["top"].final)
@@ -365,7 +372,7 @@ def _kind(leaves: tuple[Leaf, ...]) -> Literal["aggregate", "row", "derived"]:
 
 
 def _inherited(name: str, query: Query, known: Known) -> str | None:
-    """The comment of the column of a source or view that a column is."""
+    """The comment of the source's or view's column that an output copies; None if the output is computed."""
     if (found := copied(query, name)) is None:
         return None
     of, column = found
@@ -376,7 +383,7 @@ def _inherited(name: str, query: Query, known: Known) -> str | None:
 def _cell_tables(
     view: str, leaves: tuple[Leaf, ...], sources: Mapping[str, Source]
 ) -> tuple[tuple[CellTable, ...], str]:
-    """The tables of cells of a view, their names ending in its version."""
+    """A view's tables of cells, whose names end in its version, and the version."""
     if not leaves:
         return (), ""
     longest = longest_text(leaves)

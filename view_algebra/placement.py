@@ -37,7 +37,7 @@ from view_algebra.language.walks import children, every_expression, walk
 
 
 def records_needed(query: Query) -> Iterator[Obstacle]:
-    """What a typed query asks for that the rows of other views do not give."""
+    """The obstacles of a typed query that the rows of other views cannot remove, only records can."""
     for expression in every_expression(query):
         for part in walk(expression):
             if isinstance(part, NeedsRecords):
@@ -45,7 +45,7 @@ def records_needed(query: Query) -> Iterator[Obstacle]:
 
 
 def obstacles(query: Query) -> Iterator[Obstacle]:
-    """The obstacles to computing a query over cells and views in Postgres, in the order in which it is written."""
+    """The obstacles to computing a query over cells and views in Postgres, in the order of its text."""
     if isinstance(query, Combined):
         yield from obstacles(query.left)
         yield from obstacles(query.right)
@@ -113,7 +113,7 @@ def _in(part: Expr) -> Iterator[Obstacle]:
 
 
 def _around(part: Expr) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-    """The expressions inside one that come before its own obstacle, and those that come after."""
+    """The parts of an expression whose obstacles come before its own, and those whose obstacles come after."""
     match part:
         case Call() if part.function in ARITHMETIC:
             return part.arguments, ()

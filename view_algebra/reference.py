@@ -1,4 +1,4 @@
-"""docs/sql.md: the page `reference.md`, its tables filled from those that the compiler itself uses."""
+"""The page docs/sql.md: `reference.md`, with its tables filled from the compiler's own tables."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class File:
 
 
 class Wrong(Exception):
-    """What a pass raises at a mistake; `compile_catalog` adds the file and the declaration's name and goes on."""
+    """Raised by a pass at a mistake. `compile_catalog` adds the file and the declaration's name, and continues."""
 
     def __init__(self, span: Span | None, reason: str, way_out: str) -> None:
         super().__init__(reason)
@@ -62,7 +62,7 @@ class Mistake:
 
     @property
     def what(self) -> str:
-        """File, line, the declaration it is about, and why it is refused."""
+        """One sentence with the file, the line, the declaration, and the reason."""
         line = self.file.line(self.span.start) if self.span else 1
         subject = f"{self.subject}: " if self.subject else ""
         return f"{self.file.path}:{line}: {subject}{self.reason}"
@@ -74,13 +74,13 @@ class Mistake:
 
 
 def caret(file: File, span: Span) -> str:
-    r"""The line of a span, numbered, its place marked.
+    r"""The line of a span, numbered, with a caret under the span.
 
     >>> print(caret(File("v.sql", "SELECT\n  mode(price)\nFROM s"), Span(9, 13)))
       2 |   mode(price)
             ^^^^
 
-    Of a long line, what is around the place:
+    A long line is cut around the span:
 
     >>> print(caret(File("v.sql", f"SELECT mode(price), {'a + ' * 99}a FROM s"), Span(7, 11)))
       1 | SELECT mode(price), a + a + a + a + a + a + a + a + a + a + a + a + a + a + a +…
@@ -129,7 +129,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def span(node: exp.Expr) -> Span | None:
-    """Where a node stands in its file: its own token, else from its first to its last token."""
+    """The span of a node in its file: its own token, else from its first to its last token."""
     if "start" in node.meta:
         return Span(node.meta["start"], node.meta["end"] + 1)
     inside = [part for part in node.walk(prune=lambda part: _EXTENT in part.meta) if _EXTENT not in part.meta]
@@ -146,7 +146,7 @@ _EXTENT = "lamina_extent"
 
 
 def placed(body: exp.Expr, place: Span | None) -> exp.Expr:
-    """A body whose parts stand where what it is for does; a literal stays as long as it is, which tells 2L from 2."""
+    """A body with the places of the call that it replaces; a literal keeps its length, which tells 2L from 2."""
     for part in body.walk():
         part.meta.pop(_EXTENT, None)
         if "start" in part.meta and place is not None:

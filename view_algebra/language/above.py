@@ -84,7 +84,7 @@ def obstacle(part: Expr) -> Obstacle | None:
 
 
 def obstacle_of_generator(generator: Generator) -> Obstacle | None:
-    """The obstacle to making the rows of a generator above the cells."""
+    """The obstacle to exploding by this generator above the cells, or None."""
     if generator.argument.type.name == "MAP" and generator.positions:
         way_out = "Write explode(…), which has no positions."
         return Obstacle(generator.place, "posexplode() of a map above the aggregation", way_out)
@@ -164,9 +164,9 @@ _INSTEAD_OF_CASTS = {(DOUBLE, STRING): "Cast it to a decimal first: CAST(CAST(x 
 
 
 def is_left_out(call: Call) -> bool:
-    """True for a cast between numbers that Postgres makes by itself wherever Spark does.
+    """True for a cast between numbers that Postgres makes implicitly wherever Spark does.
 
-    It does not make a FLOAT next to a DECIMAL a FLOAT, and keeps digits that a common DECIMAL has no room for.
+    Postgres does not turn a DECIMAL next to a FLOAT into a FLOAT, and keeps digits that a common DECIMAL would drop.
     """
     kind, wanted = call.arguments[0].type, call.type
     narrows = kind.name == wanted.name == "DECIMAL" and wanted.scale < kind.scale
@@ -211,7 +211,7 @@ _SO_FAR = (
 
 
 def _of_listed(call: Aggregate, rows: str) -> Obstacle | None:
-    """An aggregate that lists the values of plain rows."""
+    """The obstacle to an aggregate that lists the values of plain rows, or None."""
     if call.distinct:
         reason = f"{call.function}(DISTINCT …) above the aggregation"
         return Obstacle(call.place, reason, "Take DISTINCT rows in a subquery.")
@@ -222,7 +222,7 @@ def _of_listed(call: Aggregate, rows: str) -> Obstacle | None:
 
 
 def sort_keys(call: Aggregate) -> Iterator[Expr]:
-    """The scalars that an aggregate over values sorts them by, if that is not the value itself."""
+    """The scalars that an aggregate sorts its values by, if they are not the values themselves."""
     for argument in call.arguments[1:]:
         if not isinstance(argument, Constant):
             yield from scalars(argument)

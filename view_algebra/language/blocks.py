@@ -44,7 +44,7 @@ def over_branches(
 
 
 def is_of_records(query: Query, windows: bool = True) -> bool:
-    """Is a row of it a record, whatever window functions, where they may be, have computed beside it?"""
+    """True if each row is a record, with columns of window functions at most."""
     if not is_of_rows(query, windows):
         return False
     below = query.relation
@@ -52,12 +52,12 @@ def is_of_records(query: Query, windows: bool = True) -> bool:
 
 
 def is_of_rows(query: Query, windows: bool = True) -> TypeGuard[Select]:
-    """Is a row of it a row of what it reads?"""
+    """True if each row comes from one row of the relation that the query reads."""
     if not isinstance(query, Select) or query.group is not None or query.distinct:
         return False
     return query.limit is None and query.offset is None and (windows or not has_windows(query))
 
 
 def is_projection(query: Query) -> bool:
-    """A SELECT … WHERE over records, or over such a SELECT, and nothing else: a row is a record."""
+    """True for SELECT … WHERE over records, or over such a SELECT: each row is a record."""
     return is_of_records(query, windows=False)

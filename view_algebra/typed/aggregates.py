@@ -1,6 +1,7 @@
-"""Calls of aggregates, WITHIN GROUP and OVER. Spark leaves the result of some to the order of rows; here it is fixed.
+"""Aggregate calls, WITHIN GROUP and OVER, each with one answer.
 
-The order is that of events or of values. Spark's SELECT spells it out:
+Spark leaves some results to the order of rows. Here the order of events or of values decides them, and the SELECT that
+Spark runs spells it out:
 
 - `array_agg(x ORDER BY y)` is
   `transform(sort_array(collect_list(struct(y AS y1, x AS x)) FILTER (WHERE x IS NOT NULL), true), e -> e.x)`.
@@ -88,7 +89,7 @@ from view_algebra.written.ways_out import filtered_over
 def collected(
     name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None
 ) -> Expr | None:
-    """A call of an aggregate, None where it is none; `when`: its FILTER."""
+    """The typed call of an aggregate, or None if the call is not an aggregate; `when` is its FILTER."""
     if is_list_in_order(node):
         listed = list_in_order(node, filter_)
         put(node if filter_ is None else filter_, listed)
@@ -110,7 +111,7 @@ def collected(
 
 
 def _in_order(made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Expr:
-    """An aggregate whose result Spark leaves to the order of rows, in the order of their events or their values."""
+    """The aggregate; if Spark leaves its result to the order of rows, the order of events or values decides it."""
     name = made.function
     if AGGREGATES[name].lengths and made.arguments[0].type.length:
         return aggregated(made)
@@ -130,7 +131,12 @@ def _in_order(made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.F
 
 @dataclass(frozen=True)
 class _Written:
-    """An aggregate as written: its first argument as Spark SQL, the call, and the FILTER around the call."""
+    """An aggregate as its author wrote it.
+
+    value: the first argument, as Spark SQL
+    node: the call
+    filter: the FILTER around the call
+    """
 
     value: str
     node: exp.Anonymous
@@ -143,7 +149,7 @@ class _Written:
 
     @property
     def counts(self) -> str:
-        """The condition that a value counts."""
+        """The condition under which a value counts."""
         return f"{self.value} IS NOT NULL" + of_filter(self.filter)
 
 
@@ -168,7 +174,7 @@ def _spelled_set(made: Aggregate, written_: _Written, _scope: Scope) -> Aggregat
 
 
 def _spelled_list(made: Aggregate, written_: _Written, scope: Scope) -> Aggregate:
-    """A list, or a text of several, in the order of the events."""
+    """A list, or the text joined from it, in the order of events."""
     name, value = made.function, written_.value
     order, events = event_order(scope, made.place, name, made.arguments[:1])
     if any(isinstance(part, Subquery) for part in walk(made.arguments[0])):
@@ -193,7 +199,7 @@ _SPELLED: dict[str, Callable[[Aggregate, _Written, Scope], Aggregate]] = {
 
 
 def _in_a_session(made: Aggregate, node: exp.Anonymous, filter_: exp.Filter | None) -> Aggregate:
-    """DISTINCT in a session, where Spark counts a value once for each piece that it merges to the session."""
+    """count(DISTINCT …) in a session: Spark would count a value once per piece that it merges into the session."""
     if made.function != "count":
         way_out = "Leave DISTINCT out, or group by window(ts, …)."
         raise Wrong(made.place, f"{made.function}(DISTINCT …) in a session", way_out)
@@ -206,7 +212,7 @@ def _in_a_session(made: Aggregate, node: exp.Anonymous, filter_: exp.Filter | No
 
 
 def sorted_list(given: Sequence[exp.Expr], scope: Scope) -> Expr | None:
-    """sort_array(collect_list(x)): the list in the values' own order, of structs, or where events have none."""
+    """sort_array(collect_list(x)) of structs, or of values above the aggregation, in their own order; else None."""
     filter_ = given[0] if given and isinstance(given[0], exp.Filter) else None
     listed = filter_.this if filter_ is not None else given[0] if given else None
     upwards = [flag.this for flag in given[1:] if isinstance(flag, exp.Boolean)]
@@ -239,7 +245,7 @@ def _shares(node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr:
 
 
 def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores_nulls: bool = False) -> Expr:
-    """The value with the least or greatest order, ties and all decided by the order of the events."""
+    """The value with the least or greatest order; the order of events breaks ties, and decides if no order is given."""
     place, given = span(node), list(node.expressions)
     if given and isinstance(given[0], exp.Distinct) and name in BY_EVENT_ORDER:
         given[:1] = given[0].expressions  # of different values, too, it is the first
@@ -278,7 +284,7 @@ def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores
 
 
 def _last_in_the_log(node: exp.Anonymous, scope: Scope) -> Expr:
-    """The value of the last record in the log, of which only a table asks."""
+    """The value of the last record in the log. Only a table asks for it."""
     value = resolved(node.expressions[0], scope)
     texts, order = in_the_log(scope, span(node))
     spell(node, f"max_by({operand(node.expressions[0])}, struct({', '.join(texts)}))")
@@ -286,7 +292,7 @@ def _last_in_the_log(node: exp.Anonymous, scope: Scope) -> Expr:
 
 
 def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None) -> Expr:
-    """percentile_approx(x, 0.9): of the values' type, as Spark's, and by so much off as the third argument says."""
+    """percentile_approx(x, 0.9), of the values' type, as in Spark. The third argument bounds its relative error."""
     place, given = span(node), node.expressions
     if not 2 <= len(given) <= 3 or isinstance(given[0], exp.Distinct):
         raise Wrong(place, f"{name}() of other arguments than a value and a share", f"Write {name}(x, 0.9).")
@@ -318,7 +324,7 @@ def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None,
 
 
 def ignoring_nulls(node: exp.IgnoreNulls, scope: Scope) -> Expr:
-    """first_value(x) IGNORE NULLS, and its like."""
+    """first_value(x) IGNORE NULLS, and the other functions of BY_EVENT_ORDER."""
     filter_ = node.this if isinstance(node.this, exp.Filter) else None
     inner = node.this if filter_ is None else filter_.this
     if not isinstance(inner, exp.Anonymous) or inner.name.lower() not in BY_EVENT_ORDER:
@@ -335,7 +341,7 @@ def _extreme(made: Aggregate) -> Expr:
 
 
 def _by_itself(made: Aggregate) -> Aggregate:
-    """A list of structs in their own order, which is not that of their JSON."""
+    """The aggregate; structs are sorted by their fields, not by their JSON."""
     return replace(made, arguments=made.arguments[:1] * 2) if is_struct(made.arguments[0]) else made
 
 
@@ -349,14 +355,14 @@ def _listed(shares: Sequence[Expr], place: Place) -> Expr:
 
 
 def _one_zero(value: str, kind: Type) -> str:
-    """A value in Spark SQL; the two zeros of fractions are one value."""
+    """A value in Spark SQL; 0.0 and -0.0 of fractions become one value."""
     return f"CASE WHEN {value} = 0 THEN CAST(0 AS {kind.spark}) ELSE {value} END" if kind in (DOUBLE, FLOAT) else value
 
 
 def within_group(
     node: exp.WithinGroup, scope: Scope, when: Expr | None = None, filter_: exp.Filter | None = None
 ) -> Expr:
-    """percentile_cont(0.5) WITHIN GROUP (ORDER BY x), and its like."""
+    """percentile_cont(0.5) WITHIN GROUP (ORDER BY x), and the other functions with WITHIN GROUP."""
     call_, place = node.this, span(node.this)
     keys = node.expression.expressions if isinstance(node.expression, exp.Order) else []
     name = SYNONYMS.get(call_.name.lower(), call_.name.lower()) if isinstance(call_, exp.Anonymous) else ""
@@ -395,7 +401,7 @@ def _listed_within(
     when: Expr | None,
     whole: exp.Expr,
 ) -> Expr:
-    """listagg(x) WITHIN GROUP (ORDER BY …), by x itself or by something else."""
+    """listagg(x) WITHIN GROUP (ORDER BY …), by x itself or by other keys."""
     read, (value, *between) = partial(resolved, scope=scope), texts
     keys = _nulls_as_usual(keys, value)
     made = aggregate("listagg", node, read, when)
@@ -416,7 +422,7 @@ def _listed_within(
 def _listed_downwards(
     keys: Sequence[exp.Ordered], node: exp.Anonymous, scope: Scope, when: Expr | None, whole: exp.Expr
 ) -> Expr:
-    """listagg(x) WITHIN GROUP (ORDER BY y DESC): upwards, by y and by x of the same y; then reversed."""
+    """listagg(x) WITHIN GROUP (ORDER BY y DESC): a list sorted upwards by y, then by x, and reversed."""
     read, (value, *between), place = partial(resolved, scope=scope), node.expressions, span(node)
     text = aggregate("listagg", node, read, when).arguments[0]
     events = () if scope.above else event_order(scope, place, of=(text,))[1]
@@ -429,7 +435,7 @@ def _listed_downwards(
 
 
 def _reversed(upwards: Aggregate, between: Sequence[exp.Expr], scope: Scope) -> Expr:
-    """The texts of a list from its last to its first as one; of none it is NULL."""
+    """The texts of a list, joined from the last to the first; NULL if the list is empty."""
     place = upwards.place
     downwards = Call("reverse", (upwards,), upwards.type, place=place)
     separator = resolved(between[0], scope) if between else Constant("", STRING)
@@ -440,7 +446,7 @@ def _reversed(upwards: Aggregate, between: Sequence[exp.Expr], scope: Scope) -> 
 def _listed_by(
     keys: Sequence[exp.Ordered], by: Sequence[Expr], made: Aggregate, node: exp.Anonymous, whole: exp.Expr
 ) -> Aggregate:
-    """listagg(x) WITHIN GROUP (ORDER BY y), and by x where several have the same y."""
+    """listagg(x) WITHIN GROUP (ORDER BY y); rows with the same y are ordered by x."""
     if made.distinct:
         raise Wrong(
             made.place, "listagg(DISTINCT …) in another order than its own", "Write … WITHIN GROUP (ORDER BY x)."
@@ -458,7 +464,10 @@ def _listed_by(
 
 
 def _nulls_as_usual(keys: Sequence[exp.Ordered], listed: exp.Expr) -> list[exp.Ordered]:
-    """Keys with NULL where Spark has it, before all or after all that descends: where it is not, a key says so."""
+    """The keys, with NULL where Spark sorts it: first when ascending, last when descending.
+
+    A key that puts NULL elsewhere gets a key `… IS NULL` in front of it.
+    """
     usual: list[exp.Ordered] = []
     for key in keys:
         down = bool(key.args.get("desc"))
@@ -475,9 +484,9 @@ def _descends(key: exp.Ordered) -> bool:
 
 
 def map_from_entries(node: exp.Anonymous, scope: Scope, read: Callable[[exp.Expr, Scope], Expr]) -> Expr:
-    """`map_from_entries(collect_list(struct(kind, n)))`: of two entries of one name the last one counts.
+    """`map_from_entries(collect_list(struct(kind, n)))`: of two entries with one name, the last one counts.
 
-    Spark fails at an entry without a name. Such entries are left out, in the author's SELECT, too.
+    Spark fails at an entry without a name. Such entries are left out, in the author's SELECT too.
     """
     place = span(node)
     if len(node.expressions) != 1:
@@ -496,7 +505,7 @@ def map_from_entries(node: exp.Anonymous, scope: Scope, read: Callable[[exp.Expr
 
 
 def set_of_lists(node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None) -> Expr | None:
-    """`collect_set(tags)` in the order of the lists' JSON; None where it is of something else."""
+    """`collect_set(tags)` in the order of the lists' JSON; None if its values are not lists."""
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Distinct):
         return None
     value = resolved(node.expressions[0], scope)
@@ -513,11 +522,11 @@ def set_of_lists(node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: 
 
 
 def estimate(value: str, counts: str, registers: int) -> str:
-    """The estimate over all values for which `counts` holds, of as many registers.
+    """The number of distinct values for which `counts` holds, estimated from this many registers, as Spark SQL.
 
-    A register is the hash's remainder; it keeps the greatest position of a highest bit among its values, which comes
-    last of its positions in order and replaces those before. Where few are taken, as many are empty as chance leaves
-    empty of so many values (Flajolet, Fusy, Gandouet, Meunier, 2007).
+    The hash's remainder picks the register. A register keeps the greatest position of a highest bit among its values:
+    sorted, the greatest comes last and replaces those before it. If most registers are empty, the number of empty ones
+    gives the estimate (Flajolet, Fusy, Gandouet, Meunier, 2007).
     """
     bits = registers.bit_length() - 1
     hashed = f"xxhash64({value})"
@@ -540,10 +549,10 @@ def _alpha(registers: int) -> float:
 
 
 def bucketed(value: str, kind: Type, error: float) -> str:
-    """The value that stands for all in its bucket, none of which is further from it than `error`, relative to itself.
+    """The value that represents a bucket; no value in the bucket differs from it by more than `error`, relatively.
 
-    Buckets grow by a factor from 0 on (DDSketch; Masson, Rim, Lee, 2019). A greater value is never in a smaller bucket,
-    so the percentile of what stands for the values stands for their percentile.
+    Bucket bounds grow by a constant factor from 0 on (DDSketch; Masson, Rim, Lee, 2019). A greater value is never in a
+    smaller bucket, so the percentile of the representatives represents the percentile of the values.
     """
     growth = (1 + error) / (1 - error)
     x = f"CAST({value} AS DOUBLE)"
@@ -557,7 +566,7 @@ def bucketed(value: str, kind: Type, error: float) -> str:
 
 
 def list_in_order(node: exp.Anonymous, filter_: exp.Filter | None) -> exp.Expr:
-    """The call in Spark's SQL, with its FILTER."""
+    """The call `array_agg(x ORDER BY y)` in Spark's SQL, with its FILTER."""
     order, name = node.expressions[0], node.name.lower()
     value, keys, place = order.this, order.expressions, span(node)
     if isinstance(value, exp.Distinct):
@@ -584,28 +593,28 @@ def _call(name: str, *given: exp.Expr) -> exp.Anonymous:
 
 
 def operand(node: exp.Expr) -> str:
-    """What stands before IS NOT NULL, in Spark SQL."""
+    """The text of an expression in Spark SQL, in parentheses unless IS NOT NULL can follow it directly."""
     alone = isinstance(node, (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren))
     return written(node) if alone else f"({written(node)})"
 
 
 def of_filter(filter_: exp.Filter | None, before: str = " AND (", after: str = ")") -> str:
-    """The condition of a FILTER in Spark SQL, empty where there is none."""
+    """The condition of a FILTER in Spark SQL; empty without a FILTER."""
     return "" if filter_ is None else f"{before}{written(filter_.expression.this)}{after}"
 
 
 def sorted_by(order: str, value: str, counts: str) -> str:
-    """The values for which `counts` holds, in Spark SQL, each with what it is ordered by."""
+    """The values for which `counts` holds, in Spark SQL, each in a struct with its sort keys."""
     return f"array_sort(collect_list(CASE WHEN {counts} THEN struct({order}, {value} AS v) END))"
 
 
 def in_turn(found: str, value: str = "s.v") -> str:
-    """The values of what `sorted_by` gives, one after the other."""
+    """The values in the list that `sorted_by` returns, in its order."""
     return f"transform({found}, s -> {value})"
 
 
 def joined_texts(found: str, texts: str, between: Sequence[exp.Expr]) -> str:
-    """Texts as one, in Spark SQL; of none that were found it is NULL, as with listagg()."""
+    """Texts joined into one, in Spark SQL; NULL if there are none, as with listagg()."""
     separator = written(between[0]) if between else "''"
     return f"CASE WHEN size({found}) > 0 THEN array_join({texts}, {separator}) END"
 
@@ -655,7 +664,7 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
 
 
 def _spell_infinities(node: exp.Window, rows: str, order: Sequence[Order]) -> None:
-    """Puts Spark's infinities where no frame reaches them from a time of the calendar, nor such a time from them."""
+    """Moves Spark's infinities so far away that no frame reaches from a calendar time to them, or back."""
     if VALUE_BOUND.search(rows) and (kind := order[0].expression.type).endless:
         (key,) = node.args["order"].expressions
         far = key.copy()
@@ -666,7 +675,7 @@ def _spell_infinities(node: exp.Window, rows: str, order: Sequence[Order]) -> No
 def _arguments(
     name: str, node: exp.Anonymous, given: Sequence[exp.Expr], scope: Scope
 ) -> tuple[tuple[Expr, ...], Type]:
-    """What a function OVER rows takes, and the type that it gives."""
+    """The arguments of a function OVER rows, and the type of its result."""
     if name in AGGREGATES:
         folded = aggregate_over(name, node, partial(resolved, scope=scope))
         return folded.arguments, folded.type
@@ -677,7 +686,7 @@ def _arguments(
 
 
 def _refuse_inside(arguments: Sequence[Expr], partition: Sequence[Expr], order: Sequence[Order], place: Place) -> None:
-    """Refuses what Spark computes in two steps, and Postgres not at all."""
+    """Refuses a window function inside another one: Spark computes both in two steps, Postgres cannot."""
     inside = (*arguments, *partition, *(key.expression for key in order))
     if any(isinstance(part, Windowed) for each in inside for part in walk(each)):
         raise Wrong(place, "a window function inside another", "Compute the inner one in a subquery in FROM.")

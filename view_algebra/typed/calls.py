@@ -1,8 +1,8 @@
 """Calls whose arguments have rules of their own: aggregates, window functions, time windows.
 
 Neither engine computes aggregates of DISTINCT values OVER rows. Their refusal prints the SELECT that gives the same
-numbers: each row is joined with the rows of its frame, and the values of those are taken once. DISTINCT rows in a
-subquery would not do, because a user who came on two days of a week is two rows there.
+numbers: it joins each row with the rows of its frame and counts each of their values once. DISTINCT rows in a subquery
+would be wrong, because a user who came on two days of a week is two rows there.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Read = Callable[[exp.Expr], Expr]
 
 
 def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> Aggregate:
-    """An aggregate, with the condition of its FILTER."""
+    """An aggregate with the condition of its FILTER."""
     place = span(node)
     row = AGGREGATES.get(name)
     if row is None:
@@ -91,12 +91,12 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
 
 
 def call_of(name: str, *arguments: exp.Expr) -> exp.Anonymous:
-    """A call, as the parser gives it."""
+    """A call, as the parser would return it."""
     return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
 
 
 def _number(row: AggregateFunction, argument: Expr) -> Expr:
-    """An argument; a text as a number to an aggregate of numbers."""
+    """An argument; a text becomes a number if the aggregate is one of numbers."""
     wanted = argument.type == STRING and row.accepts(DOUBLE) and not row.accepts(STRING)
     return cast(argument, DOUBLE) if wanted else argument
 
@@ -106,7 +106,7 @@ _USUAL = {0: "Write count(*).", 1: "Write {}(x)."}
 
 
 def _check_argument(row: AggregateFunction, argument: Expr, place: Place, called: str) -> None:
-    """Refuses an argument that an aggregate does not take; `called`: the name that its author wrote."""
+    """Refuses an argument that the aggregate does not accept; `called` is the name that the author wrote."""
     place = argument.place or place
     if any(isinstance(e, Aggregate) for e in walk(argument)):
         raise Wrong(place, "an aggregate inside an aggregate", "Aggregate in a subquery first.")
@@ -132,7 +132,7 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place, called
 
 
 def _parameters(name: str, given: Sequence[Expr], place: Place) -> tuple[Constant, ...]:
-    """What an aggregate over values takes beside them: shares from 0 to 1, what to put between texts, a number."""
+    """The literal arguments of an aggregate after its values: shares from 0 to 1, a separator, a number."""
     given = [folded(argument) for argument in given]
     for argument in given:
         if not isinstance(argument, Constant) or argument.value is None:
@@ -216,7 +216,7 @@ MOST_PANES = 100_000
 
 
 def in_a_window(window: Call) -> Expr | None:
-    """The condition under which a record is in a window at all, of the windows that a block computes."""
+    """The condition under which a record is in any window of this call; None if no record is left out."""
     if window.function == "session" and not isinstance(window.arguments[1], Constant):
         return Call(">", (Call("session_until", window.arguments, TIMESTAMP), window.arguments[0]), BOOLEAN)
     if window.function in ("window_start", "session"):
@@ -225,14 +225,14 @@ def in_a_window(window: Call) -> Expr | None:
 
 
 def _of_time(name: str, time: Expr, length: str) -> str:
-    """A call of a window, of the time that a value of another type is."""
+    """The way out for a window over another type: the call with its first argument cast to a time."""
     if not time.type.numeric:
         return f"{name}(CAST(… AS TIMESTAMP), '{length}')"
     return f"{name}(timestamp_millis(n), '{length}') of milliseconds, or of CAST(n AS TIMESTAMP) of seconds"
 
 
 def _session_window(arguments: list[Expr], place: Place) -> Expr:
-    """Sessions that end `gap` after their last record; the gap is a literal, or a text that each record decides."""
+    """Sessions that end `gap` after their last record; the gap is a literal, or a text per record."""
     if len(arguments) != 2:
         raise Wrong(
             place, f"session_window() with {len(arguments)} arguments", "Write session_window(ts, '30 minutes')."
@@ -255,7 +255,7 @@ def _session_window(arguments: list[Expr], place: Place) -> Expr:
 
 
 def window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> tuple[tuple[Expr, ...], Type]:
-    """The arguments of a window function, and the type that it gives."""
+    """The arguments of a window function, and the type of its result."""
     gives = WINDOW_FUNCTIONS[name]
     counts = {
         "lag": (1, 3),
@@ -287,7 +287,7 @@ def window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> tu
 
 
 def refuse_nulls_left_out(name: str, arguments: Sequence[Expr], place: Place) -> None:
-    """IGNORE NULLS is served where one value of a frame is the answer."""
+    """Refuses IGNORE NULLS unless the answer is one value of the frame."""
     if name in ("lag", "lead") and any(isinstance(a, Constant) and a.value != "1" for a in arguments[1:2]):
         next_one = f"CASE WHEN x IS NOT NULL THEN {name}(x) IGNORE NULLS OVER (…) END AS y"
         way_out = f"Write {name}(y) IGNORE NULLS OVER (…) over a subquery with {next_one}, once for each further place."
@@ -334,14 +334,14 @@ VALUE_BOUND = re.compile(r"^RANGE .*(\d|interval)")
 
 
 def _distance(bound: str) -> float:
-    """How far after the row itself a frame begins or ends."""
+    """The signed number of rows from a row to a bound of its frame."""
     length = re.search(r"\d+", bound)
     far = float(length[0]) if length else math.inf if bound.startswith("UNBOUNDED") else 0
     return -far if bound.endswith("PRECEDING") else far
 
 
 def _span_of_numbers(length: str, order: Sequence[Order], place: Place) -> str:
-    """How far a RANGE frame over numbers or days reaches."""
+    """The reach of a RANGE frame over numbers or dates, as Postgres writes it."""
     kind = order[0].expression.type if len(order) == 1 else None
     if kind is not None and int(length) >= _BEYOND.get(kind.name, 10 ** (kind.precision - kind.scale or 18)):
         raise Wrong(place, f"a RANGE of {length} over {kind}, which has no such number", "Write a smaller one.")
@@ -356,7 +356,7 @@ _BEYOND = {name: 2**bits for name, bits in BITS.items()} | {"DATE": 10**7}
 
 
 def _reach(length: Constant, order: Sequence[Order], place: Place) -> str:
-    """How far a RANGE frame reaches, as Postgres writes it; a day has 24 hours, whatever a reader's time zone."""
+    """The reach of a RANGE frame over times, as Postgres writes it. A day has 24 hours in every reader's time zone."""
     kind, unit = order[0].expression.type if len(order) == 1 else None, str(length.value).split(" ")[-1]
     if kind not in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
         way_out = "Write ORDER BY ts RANGE BETWEEN INTERVAL 1 HOUR PRECEDING AND CURRENT ROW."
@@ -375,7 +375,7 @@ def _reach(length: Constant, order: Sequence[Order], place: Place) -> str:
 
 
 def refuse_aggregates(expression: Expr, where: str, way_out: str) -> None:
-    """Refuses aggregates and window functions where there can be none."""
+    """Refuses aggregates and window functions in a place that cannot have them."""
     refuse_windowed(expression, where)
     for part in walk(expression):
         if isinstance(part, Aggregate):
@@ -383,7 +383,7 @@ def refuse_aggregates(expression: Expr, where: str, way_out: str) -> None:
 
 
 def refuse_windowed(expression: Expr, where: str) -> None:
-    """Refuses window functions where there can be none."""
+    """Refuses window functions in a place that cannot have them."""
     for part in walk(expression):
         if isinstance(part, Windowed):
             what = f"{part.function}() OVER (…) in {where}"
@@ -417,7 +417,7 @@ def distinct_over(name: str, node: exp.Anonymous) -> Wrong:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of the rows that are joined: what it is, and what it is called there."""
+    """A column of the joined rows: its expression, and its name there."""
 
     text: str
     name: str
@@ -459,7 +459,7 @@ def _written_out(name: str, values: Sequence[exp.Expr], window: exp.Window, bloc
 
 
 def _column(node: exp.Expr, otherwise: str, block: exp.Select, taken: set[str]) -> _Column:
-    """An expression as a column: under its own name, that of an output which is the same, or another."""
+    """An expression as a column: under its own name, the name of an equal output, or a new name."""
     alias = next((o.alias for o in block.expressions if isinstance(o, exp.Alias) and o.this == node), "")
     name = node.name if isinstance(node, exp.Column) else alias or otherwise
     name = otherwise if name.lower() in (*taken, _NTH) else name
@@ -480,7 +480,7 @@ def _alias(window: exp.Window) -> str:
 
 
 def _from(block: exp.Select) -> str:
-    """What a block reads, and which of its rows."""
+    """The clauses from FROM to WHERE of a block, as Spark SQL."""
     read = exp.Select(expressions=[exp.Star()])
     for clause in ("from_", "joins", "laterals", "where"):
         part = block.args.get(clause)
@@ -489,7 +489,7 @@ def _from(block: exp.Select) -> str:
 
 
 def _ctes(block: exp.Select) -> str:
-    """The CTEs of a block, each with a comma behind it."""
+    """The CTEs of a block, each followed by a comma."""
     with_ = block.args.get("with_")
     return "".join(f"{readable(cte)}, " for cte in with_.expressions) if with_ is not None else ""
 
@@ -501,9 +501,11 @@ def _over(window: exp.Window) -> str:
 
 @dataclass(frozen=True)
 class _Frame:
-    """A frame of rows; `start`, `end`: how far from a row, with a sign, as Spark SQL; None where it is unbounded.
+    """A frame of rows.
 
-    by_values: is it a RANGE of a number or a time? descending, nulls_first: how its order goes.
+    start, end: signed distance from the row, as Spark SQL; None if unbounded
+    by_values: true for a RANGE of a number or a time
+    descending, nulls_first: the direction of its order
     """
 
     start: str | None
@@ -530,11 +532,11 @@ class _Frame:
 
     @property
     def whole(self) -> bool:
-        """Is it all rows of a partition?"""
+        """True if the frame is the whole partition."""
         return self.start is None and self.end is None
 
     def bounds(self, key: str) -> str:
-        """The rows from the first to the last of a frame, by the numbers or values of their order."""
+        """The condition on the numbers or values of the order that holds from the first to the last row of a frame."""
         first, last = (self.end, self.start) if self.descending and self.by_values else (self.start, self.end)
         if self.descending and self.by_values:
             first, last = _turned(first), _turned(last)
@@ -543,7 +545,7 @@ class _Frame:
         return f"r.{key} BETWEEN w.{key}{first} AND w.{key}{last}"
 
     def condition(self, key: str) -> str:
-        """The same of values: a row without one has those that have none, too, as its peers."""
+        """The same condition on values; rows without a value are peers of each other."""
         terms = [f"(r.{key} IS NULL AND w.{key} IS NULL)", self.bounds(key)]
         if (self.start if self.nulls_first else self.end) is None:
             terms.append(f"r.{key} IS NULL")
@@ -562,5 +564,5 @@ def _bound(spec: exp.Expr, side: str) -> str | None:
 
 
 def _turned(bound: str | None) -> str | None:
-    """The same distance on the other side."""
+    """The same distance in the other direction."""
     return bound and f" {'+' if bound[1] == '-' else '-'}{bound[2:]}"

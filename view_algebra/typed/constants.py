@@ -1,6 +1,6 @@
-"""Rows that no record decides: VALUES, SELECT without FROM, and what an array of literals explodes to.
+"""Rows that no record decides: VALUES, SELECT without FROM, and the elements of an array of literals.
 
-Above the aggregation they are read as they are. Records that are joined with them are exploded: `FROM events JOIN names
+Above the aggregation they stay as they are. A join of records with them becomes an explode: `FROM events JOIN names
 ON events.country = names.code` is
 
     FROM events LATERAL VIEW inline(filter(array(named_struct('code', 'NL'), …), n -> country = n.code)) names AS code
@@ -49,7 +49,7 @@ Rows = tuple[tuple[Expr, ...], ...]
 
 
 def table(rows: Sequence[Sequence[Expr]], names: Sequence[str], alias: str, place: Place) -> Constants:
-    """VALUES: a column is of the type in which its values meet."""
+    """VALUES; each column has the common type of its values."""
     widths = sorted({len(row) for row in rows})
     if len(widths) > 1:
         raise Wrong(place, f"rows of {widths[0]} and {widths[-1]} columns", "Give every row the same columns.")
@@ -79,7 +79,7 @@ def _meeting(column: Sequence[Expr], place: Place) -> Type:
 
 
 def elements(array: Expr, place: Place) -> list[Expr]:
-    """What `array(1, 2)` and `sequence(0, 23)` hold, where no record decides it."""
+    """The elements of `array(1, 2)` or `sequence(0, 23)`. Raises Wrong unless they are literals."""
     if isinstance(array, Call) and array.function == "array" and all(isinstance(e, Constant) for e in array.arguments):
         return [*array.arguments]
     given = [folded(each) for each in array.arguments] if isinstance(array, Call) else []
@@ -99,9 +99,9 @@ def elements(array: Expr, place: Place) -> list[Expr]:
 
 
 def rows_of(query: Query) -> Rows | None:
-    """The rows of a query, as they are written there; None where it reads more than constants, or computes with them.
+    """The rows of a query as they are written in it; None if it reads more than constants, or computes with columns.
 
-    What is computed with columns is left: of literals in their place Spark would have other types.
+    Computed columns are left alone, because Spark would give an expression of literals another type.
     """
     if query.limit is not None or query.offset is not None:
         return None
@@ -126,7 +126,7 @@ def _is_plain(value: Expr) -> bool:
 
 
 def _rows_read(relation: Relation | None) -> list[Mapping[Expr, Expr]] | None:
-    """The rows of what FROM reads, by its columns."""
+    """The rows that FROM reads, each by its columns."""
     if relation is None:
         return [{}]
     rows = relation.rows if isinstance(relation, Constants) else None
@@ -144,13 +144,13 @@ def _columns(relation: Constants | Nested) -> tuple[tuple[str, Type], ...]:
 
 
 def unique(rows: Rows) -> list[int]:
-    """The columns, by number, of which no two values are alike."""
+    """The positions of the columns in which all values differ."""
     columns = [[_bare(value) for value in column] for column in zip(*rows, strict=True)]
     return [number for number, column in enumerate(columns) if _all_differ(column)]
 
 
 def unique_together(rows: Rows) -> list[list[int]]:
-    """The columns, by number, that tell the rows apart by literals: each that does so alone, or else all together."""
+    """The positions of columns whose literals tell the rows apart: each that does alone, else all together."""
     if single := unique(rows):
         return [[number] for number in single]
     columns = {number: [_bare(value) for value in column] for number, column in enumerate(zip(*rows, strict=True))}
@@ -164,7 +164,7 @@ def _all_differ(column: Sequence[Constant | None]) -> bool:
 
 
 def _bare(value: Expr) -> Constant | None:
-    """A literal of which another text is another value, whichever whole number's type it is of."""
+    """A literal in a form in which equal values have equal texts; None if the value or its type has no such form."""
     while isinstance(value, Call) and value.implicit:
         value = value.arguments[0]
     if not isinstance(value, Constant) or not (value.type.integral or value.type in (STRING, DATE, TIMESTAMP)):
@@ -181,7 +181,7 @@ _SEEN_FROM_RIGHT = {"LEFT": "RIGHT", "RIGHT": "LEFT"}
 
 
 def joined(join: Joined) -> Relation:
-    """A join; one of records with constants gives a record once for each row for which the condition holds."""
+    """A join. Records joined with constants are exploded: one row per constant row for which the condition holds."""
     records, other, kind = join.left, join.right, str(join.kind)
     if _of_records(other):
         records, other, kind = other, records, _SEEN_FROM_RIGHT.get(kind, kind)

@@ -1,7 +1,7 @@
 """The order of events: it orders the records that a block reads if Spark leaves their order open.
 
-A subquery of records passes on the time and the position of each record in the log, though its author did not select
-them. Only then is there an order of events above it, for `last(x)` and for ties. Spark gets the same edit where it runs
+A subquery of records passes on the time and the log position of each record, though its author did not select them.
+Without them the block above it has no order of events for `last(x)` and for ties. Spark gets the same edit when it runs
 the author's SELECT. `*` still means the columns that the author selected.
 """
 
@@ -48,8 +48,10 @@ from view_algebra.written.tables import first_known
 def event_order(
     scope: Scope, place: Place, function: str = "", of: Sequence[Expr] = ()
 ) -> tuple[str, tuple[Expr, ...]]:
-    """What puts the records that a block reads in one order, as Spark SQL and as expressions; `function`: the
-    aggregate that goes by it alone. of: the values that it puts in order.
+    """The order of the records that a block reads, as Spark SQL and as expressions.
+
+    function: the aggregate, if this order alone decides it
+    of: the values to put in order
     """
     if function and scope.records is not None and sorting(scope.records, scope.context.sortings):
         one = "min_by" if function.startswith("first") else "max_by"
@@ -81,12 +83,12 @@ def event_order(
 
 
 def _missing(reason: str, way_out: str, place: Place) -> tuple[str, tuple[Expr, ...]]:
-    """The order of events that nothing gives; the placement finds it in the tree."""
+    """An order of events that the rows read do not give; the placement finds it in the tree."""
     return "NULL", (NeedsRecords(reason, way_out, place=place),)
 
 
 def _of_exploded(relation: Exploded, values: Sequence[Expr], scope: Scope, place: Place) -> Order | None:
-    """The order of the records that rows are made of, for values of these records: all rows of one have the same."""
+    """The order of the exploded records, for values of these records: all rows of one record share it."""
     below = relation.relation
     if not isinstance(below, (Stream, Nested)) or any(relations_named(value) - {below.alias} for value in values):
         return None
@@ -100,10 +102,10 @@ def _of_exploded(relation: Exploded, values: Sequence[Expr], scope: Scope, place
 
 
 def _of_a_join(join: Joined, passed: dict[str, Query], context: Context, place: Place) -> Order | None:
-    """The order of the events on one side of a join, then on the next; then what else tells its rows apart.
+    """The order of events on one side of a join, then on the next, then the other columns that tell its rows apart.
 
-    Whatever decides no row beside the others is left out: of orders and their users, the users. None where no side has
-    events. `passed` takes the sides that pass on what this names.
+    A side that decides no row is left out: in a join of orders and their users, the users. None if no side has events.
+    `passed` collects the sides that must pass on the columns named here.
     """
     for each in nested_in(join):
         if is_in_order(each.query, windows=False):
@@ -133,7 +135,7 @@ Side = Stream | Read | Nested | Constants
 def _deciding(
     sides: Sequence[Side], keys: RowKeys, with_events: Callable[[Side], bool]
 ) -> Iterator[tuple[Side, list[Field]]]:
-    """The sides of a join that tell its rows apart, each with its columns that do: one with events, and few."""
+    """The fewest sides of a join that tell its rows apart, those with events first, each with its key columns."""
     found: list[list[list[Field]]] = []
     for key in keys:
         parts = sorted((part for part in key if isinstance(part, Field)), key=lambda part: part.path)
@@ -156,7 +158,7 @@ def _columns(alias: str, query: Query, place: Place) -> tuple[Expr, ...]:
 
 
 def passed(scope: Scope, *, with_windows: bool = False) -> Query | None:
-    """The subquery that a block reads, passing the order of events on; None where it does not read rows in one."""
+    """The subquery that a block reads, extended by the order of events; None if it does not read rows in that order."""
     of_rows = scope.rows if with_windows else scope.records
     if of_rows is None or not isinstance(scope.relation, Nested):
         return None
@@ -190,7 +192,7 @@ def of_events(stream: Stream, context: Context) -> Order:
 
 
 def reads_changes(scope: Scope) -> bool:
-    """True if a block reads the changes of a table, and nothing else but their moves, as only a table itself does."""
+    """True if a block reads only a table's changes, as the table itself does."""
     return [changes_of(source_of(each)) == each for each in scope.streams.values()] == [True]
 
 
@@ -229,19 +231,19 @@ EventOrder = Callable[[Relation], tuple[Relation, Order] | None]
 
 
 def passed_by(query: Query) -> tuple[str, ...]:
-    """The names of what a subquery passes on, in the order in which they put its rows."""
+    """The names of the columns that a subquery passes on, in their sort order."""
     names = {name.lower(): name for name, _ in query.columns}
     more = (name for name, _ in query.columns if name.startswith(_MORE))
     return (*(names[name] for name in PASSED if name in names), *more)
 
 
 def passed_by_table(order: Sequence[str]) -> dict[str, str]:
-    """What a row of a table passes on: the time by which its newest record is that, and where it is in the log."""
+    """The columns that a table's row passes on: the time and the log position of its newest record."""
     return dict(zip(PASSED, (first_known(order), *EVENT_ORDER[1:]), strict=True))
 
 
 def passes_on(query: Query) -> bool:
-    """Is it a table that passes on where its records are?"""
+    """True if the query is a table that passes on the log positions of its records."""
     named = set(PASSED) <= {name for name, _ in query.columns}
     return named and isinstance(query, Select) and any(map(_is_of_changes, relations_in(query.relation)))
 
@@ -251,7 +253,7 @@ def _is_of_changes(relation: Relation) -> bool:
 
 
 def is_in_order(query: Query, windows: bool = True) -> bool:
-    """Is a row of it a record, or the newest one of a table's key? Or of a join, or a UNION ALL, of these?"""
+    """True if each row is a record, a table's newest row for a key, or a join or UNION ALL of these."""
     if passes_on(query):
         return True
     if isinstance(query, Combined):
@@ -262,7 +264,7 @@ def is_in_order(query: Query, windows: bool = True) -> bool:
 
 
 def passing_on(query: Query, order: EventOrder) -> Query | None:
-    """A query of rows that are in order, which gives that order as well, in its syntax, too; None where it cannot."""
+    """A query of ordered rows, extended by their order in its syntax too; None if it cannot be extended."""
     if isinstance(query, Combined):
         return _united(query, order, count())
     if passes_on(query):
@@ -297,7 +299,7 @@ def passing_on(query: Query, order: EventOrder) -> Query | None:
 
 
 def _united(query: Query, order: EventOrder, sides: Iterator[int]) -> Query | None:
-    """A side of a UNION ALL says which one it is, too: records of several streams may be of one time and offset."""
+    """A side of a UNION ALL, with its number: records of two streams may share time and offset."""
     if isinstance(query, Combined):
         left, right = _united(query.left, order, sides), _united(query.right, order, sides)
         if left is None or right is None or [kind for _, kind in left.columns] != [kind for _, kind in right.columns]:
@@ -318,12 +320,12 @@ def _places(query: Query) -> list[int]:
 
 
 def reading_passed(relation: Relation, passed: Mapping[str, Query]) -> Relation:
-    """What a block reads, with the subqueries that pass on, by alias, in their places."""
+    """The relation; each subquery in `passed` replaces the one with its alias."""
     return over_nested(relation, lambda each: replace(each, query=passed[each.alias]) if each.alias in passed else each)
 
 
 def reads_records(relation: Relation | None) -> bool:
-    """Are rows of a relation records, or made of some without an aggregation or a join between?"""
+    """True if the rows are records, or come from records without an aggregation or a join."""
     return not has_joins(relation) and any(
         isinstance(each, Stream) or (isinstance(each, Nested) and _gives_records(each.query))
         for each in relations_in(relation)

@@ -78,7 +78,7 @@ from view_algebra.written.oracle import written
 
 
 def groups_of(node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[tuple[Expr, ...], Sets | None]:
-    """The columns of GROUP BY, and its groupings where it has several."""
+    """The columns of GROUP BY, and its groupings if it has several."""
     every = node.args.get("all")
     if every is False or (every and node.expressions):
         raise Wrong(span(node), "GROUP BY DISTINCT, or ALL beside columns", "Write GROUP BY a, b.")
@@ -104,7 +104,7 @@ def _group(node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[Expr, 
 
 
 def _key(item: exp.Expr, scope: Scope, outputs: list[Output]) -> Expr | None:
-    """A column of GROUP BY; None for one that is the same for every row."""
+    """A column of GROUP BY; None if it is the same for every row."""
     if (number := position(item)) is not None:
         if not 1 <= number <= len(outputs):
             raise Wrong(span(item), f"GROUP BY {number}: there are {len(outputs)} columns", "Count from 1.")
@@ -131,7 +131,7 @@ def _is_nested_key(kind: Type) -> bool:
 
 
 def written_keys(node: exp.Select, scope: Scope, outputs: list[Output]) -> dict[Expr, str]:
-    """How Spark SQL has the columns of GROUP BY elsewhere in the block."""
+    """The columns of GROUP BY, each with the text that Spark SQL has for it elsewhere in the block."""
     found: dict[Expr, str] = {}
     for item in leaves_of(typed(exp.Group, node.args["group"])):
         key, meant = _key(item, scope, outputs), meant_by(item, node)
@@ -147,7 +147,7 @@ def written_keys(node: exp.Select, scope: Scope, outputs: list[Output]) -> dict[
 
 
 def windows_of(node: exp.Select, scope: Scope) -> dict[str, Expr]:
-    """The window that GROUP BY names, which `window.start` means in the same block."""
+    """The window in GROUP BY that `window.start` means elsewhere in the block."""
     group = node.args.get("group")
     items = [] if group is None else [*group.expressions, *group.find_all(exp.Anonymous)]
     windows = [window for item in items if (window := _time_window(meant_by(item, node))) is not None]
@@ -158,7 +158,7 @@ def windows_of(node: exp.Select, scope: Scope) -> dict[str, Expr]:
 
 
 def _no_column(item: exp.Tuple) -> Wrong:
-    """The refusal of columns of GROUP BY in parentheses, or of none."""
+    """The refusal of GROUP BY (a, b), or of no columns."""
     if item.expressions:
         return Wrong(span(item), "columns of GROUP BY in parentheses", "Write them without: GROUP BY a, b.")
     alone = len(typed(exp.Group, item.find_ancestor(exp.Group)).expressions) == 1
@@ -167,7 +167,7 @@ def _no_column(item: exp.Tuple) -> Wrong:
 
 
 def _time_window(node: exp.Expr | None) -> exp.Anonymous | None:
-    """The call of window() or session_window() that an expression is, or is a bound of."""
+    """The call of window() or session_window() that an expression is, or takes a bound of."""
     call_ = node.this if isinstance(node, exp.Dot) else node
     return call_ if isinstance(call_, exp.Anonymous) and call_.name.lower() in TIME_WINDOWS else None
 
@@ -188,7 +188,7 @@ Key = Callable[[exp.Expr], Expr | None]
 
 
 def sets_of(node: exp.Group, key: Key) -> Sets | None:
-    """The groupings that GROUP BY asks for; None where it has a single one."""
+    """The groupings of GROUP BY; None if there is one."""
     plain = [item for item in node.expressions if not _nests(item)]
     lists = [item for item in node.expressions if _nests(item)]
     trailing = _trailing(node)
@@ -230,12 +230,12 @@ def _sets(node: exp.Expr, key: Key) -> Sets:
 
 
 def keys_of(node: exp.Group, key: Key) -> tuple[Expr, ...]:
-    """All columns of GROUP BY, in the order in which they are written: that of the bits of grouping_id()."""
+    """All columns of GROUP BY as written, which is the order of grouping_id()'s bits."""
     return tuple(dict.fromkeys(k for k in map(key, leaves_of(node)) if k is not None))
 
 
 def leaves_of(node: exp.Group) -> list[exp.Expr]:
-    """The columns of GROUP BY as they are written, those of its groupings among them."""
+    """The columns of GROUP BY as written, including those inside its groupings."""
 
     def leaves(item: exp.Expr) -> list[exp.Expr]:
         if _nests(item) or isinstance(item, exp.Tuple):
@@ -246,7 +246,7 @@ def leaves_of(node: exp.Group) -> list[exp.Expr]:
 
 
 def _trailing(node: exp.Group) -> list[exp.Expr]:
-    """The clauses behind the columns, as WITH ROLLUP."""
+    """The clauses after the columns, such as WITH ROLLUP."""
     return [clause for name in ("rollup", "cube", "grouping_sets") for clause in node.args.get(name) or []]
 
 
@@ -303,7 +303,7 @@ def over_sets(block: Select, sets: Sets) -> Select:
 
 
 def _bits(call: Call, left_out: dict[Expr, str]) -> Expr:
-    """Which of the columns a row is not grouped by: a bit for each, the last column's the lowest."""
+    """A bit per column: 1 if the row is not grouped by it. The last column's bit is the lowest."""
     wanted = call.arguments or tuple(left_out)
     if call.function == "grouping_id" and wanted != tuple(left_out):
         raise Wrong(call.place, "grouping_id() of other columns than those of GROUP BY", "Write grouping_id().")
@@ -325,7 +325,7 @@ def _bits(call: Call, left_out: dict[Expr, str]) -> Expr:
 
 
 def exploded_groups(block: Select, made: Generator) -> Select:
-    """`SELECT k, explode(collect_set(x)) AS y FROM s GROUP BY k` makes rows of the groups, which are made before."""
+    """`SELECT k, explode(collect_set(x)) AS y FROM s GROUP BY k`: a block that explodes the groups of a subquery."""
     of_groups = block.group or any(isinstance(e, Aggregate) for e in walk(made.argument))
     if not of_groups or any(_is_made(e, made) for key in block.group or () for e in walk(key)):
         way_out = "Write FROM … LATERAL VIEW explode(tags) t AS tag, and GROUP BY tag."
@@ -363,7 +363,7 @@ _BEFORE = "RANGE BETWEEN UNBOUNDED PRECEDING AND interval '0.000001 seconds' PRE
 
 
 def in_sessions(block: Select) -> Select:
-    """A block that groups rows by the sessions that they are in; one that groups records stays what it is."""
+    """A block that groups rows by their sessions; a block that groups records stays as it is."""
     sessions = [key for key in block.group or () if is_session(key)]
     if len(sessions) != 1 or block.relation is None or reads_records(block.relation):
         return block
@@ -404,7 +404,7 @@ def in_sessions(block: Select) -> Select:
 
 
 def _columns_of_session(names: Mapping[Expr, str], alias: str) -> Callable[[Expr], Expr | None]:
-    """Finds columns, under these names, in a subquery of this alias."""
+    """A lookup of columns, under these names, in a subquery of this alias."""
 
     def column(part: Expr) -> Expr | None:
         name = names.get(part)
@@ -414,7 +414,7 @@ def _columns_of_session(names: Mapping[Expr, str], alias: str) -> Callable[[Expr
 
 
 def in_every_window(block: Select) -> Select:
-    """A row once for each hopping window that it is in, unless a block groups records."""
+    """A relation with each row once per hopping window that holds it, unless a block groups records."""
     asked = (*above_group(block), *(block.group or ()))
     found = dict.fromkeys(e for x in asked for e in walk(x) if isinstance(e, Call) and hops(e))
     grouped = block.group is not None or block.distinct

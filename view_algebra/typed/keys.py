@@ -1,6 +1,6 @@
-"""Unique keys and orders: the sets of columns that no two rows of a relation share, and the order in which rows come.
+"""Unique keys and orders: column sets that no two rows of a relation share, and the order in which rows come.
 
-An order that decides something must be total, so that a result is the same each time it is read.
+An order that decides a result must be total. Otherwise two reads of the same rows could give two results.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _MOST_KEYS = 8
 
 
 def unique_keys(query: Query, views: Mapping[str, Keys]) -> Keys:
-    """The unique keys of what a query gives, as far as they are known."""
+    """The unique keys of a query's rows that the compiler can prove."""
     if (rows := rows_of(query)) is not None:
         return frozenset(frozenset({query.columns[number][0]}) for number in unique(rows))
     if isinstance(query, Combined):
@@ -70,7 +70,7 @@ def unique_keys(query: Query, views: Mapping[str, Keys]) -> Keys:
 
 
 def _united_keys(query: Combined, views: Mapping[str, Keys]) -> Keys:
-    """The keys of a UNION ALL, of which each side says by a literal of its own which one it is."""
+    """The keys of a UNION ALL whose sides are told apart by a literal column of their own."""
     if _is_hopped(query.left) and _is_hopped(query.right):
         return unique_keys(query.left, views)  # the same windows, those of the calendar and those that begin before it
     names = [name for name, _ in query.columns]
@@ -94,7 +94,7 @@ def _sides(query: Query) -> list[Query]:
 
 
 def _block_keys(query: Select, views: Mapping[str, Keys]) -> RowKeys:
-    """The unique keys of the rows, or the groups, that a block's outputs are computed of."""
+    """The unique keys of the rows, or of the groups, that a block computes its outputs from."""
     keys = relation_keys(query.relation, views) if query.group is None else frozenset({frozenset(query.group)})
     for fixed in _fixed(query.where):
         keys = frozenset(key - {fixed} for key in keys)
@@ -102,7 +102,7 @@ def _block_keys(query: Select, views: Mapping[str, Keys]) -> RowKeys:
 
 
 def ties(query: Query, views: Mapping[str, Keys]) -> Iterator[Obstacle]:
-    """The orders that decide something and leave ties."""
+    """The orders that decide a result and are not total."""
     if isinstance(query, Combined):
         yield from ties(query.left, views)
         yield from ties(query.right, views)
@@ -130,7 +130,7 @@ RowKeys = frozenset[frozenset[Expr]]
 
 
 def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKeys:
-    """What tells the rows of a relation apart, as far as it is known."""
+    """The unique keys of a relation's rows that the compiler can prove."""
     match relation:
         case Stream():
             return frozenset({frozenset(Field(relation.alias, (name,), kind) for name, kind in RECORD_KEYS)})
@@ -160,7 +160,7 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
 
 
 def _keys_of_versions(query: Query, views: Mapping[str, Keys]) -> Keys:
-    """What tells the versions of a table's rows apart that hold at one time; none of anything else."""
+    """The unique keys of a table's row versions that hold at one time; empty for any other query."""
     if not set(HOLDS) <= {name for name, _ in query.columns}:
         return frozenset()
     tables = {source_of(each.source) for each in every_relation(query) if isinstance(each, Stream)}
@@ -172,7 +172,7 @@ def _gives_different(made: Generator, relation: Relation) -> bool:
 
 
 def _differ(array: Expr, relation: Relation) -> bool:
-    """Is it sure that no two elements of an array are alike?"""
+    """True if no two elements of the array can be equal."""
     if isinstance(array, Field) and isinstance(relation, Nested) and isinstance(below := relation.query, Select):
         found = (o.expression for o in below.outputs if (o.name,) == array.path and relation.alias == array.relation)
         return any(below.relation is not None and _differ(made, below.relation) for made in found)
@@ -200,7 +200,7 @@ def _joined(join: Joined, views: Mapping[str, Keys]) -> RowKeys:
 
 
 def _bound(side: Relation, condition: Expr | None) -> set[Expr]:
-    """What a condition finds equal to something that no row of this side of a join decides."""
+    """The columns that the condition equates with an expression that reads nothing of this side of the join."""
     own = aliases_in(side) | {
         made.alias for each in relations_in(side) if isinstance(each, Exploded) for made in each.generators
     }
@@ -214,7 +214,7 @@ def _bound(side: Relation, condition: Expr | None) -> set[Expr]:
 
 
 def _fixed(condition: Expr | None) -> Iterable[Expr]:
-    """Columns that a condition holds at one value; in a query about a row around it, at one for each such row."""
+    """The columns that a condition holds at one value; in a query about an outer row, at one value per outer row."""
     for part in conjuncts(condition):
         if isinstance(part, Call) and part.function in ("=", "<=>"):
             for column, other in (part.arguments, part.arguments[::-1]):
@@ -223,12 +223,12 @@ def _fixed(condition: Expr | None) -> Iterable[Expr]:
 
 
 def _is_given(value: Expr) -> bool:
-    """Is it a literal, or made of the row around a query?"""
+    """True if a value is built from literals and columns of the outer row only."""
     return all(isinstance(each, (Constant, Call)) or (isinstance(each, Field) and each.outer) for each in walk(value))
 
 
 def _uncast(column: Expr) -> Expr:
-    """A column without the cast that makes an integer a longer one, and no two of them equal."""
+    """A column without a cast that widens an integer, which keeps unequal values unequal."""
     if isinstance(column, Call) and column.function == "cast" and column.implicit:
         (inner,) = column.arguments
         return inner if inner.type.integral and column.type.integral else column
@@ -243,13 +243,13 @@ def _expressions(query: Select) -> list[Expr]:
 
 
 def lacking_in_window(call: Windowed, keys: RowKeys) -> list[Expr]:
-    """The columns that the order of a window function lacks to be total, where that matters; none without a key."""
+    """The columns that a window's order lacks to be total, if its results depend on them. Empty without a key."""
     given = {*call.partition, *(o.expression for o in call.order)}
     return _missing(keys, given) if by_rows(call) and not _is_of_peers(call, given) else []
 
 
 def _is_of_peers(call: Windowed, given: Collection[Expr]) -> bool:
-    """Is it a value that all rows of one order have, of a row that is the same one, or a peer of it, for them all?"""
+    """True if the call takes one of these values from the row itself or a peer, so that peers get the same value."""
     if call.function not in _OF_ONE_ROW or call.arguments[0] not in given:
         return False
     if not call.frame.startswith("ROWS"):
@@ -263,7 +263,7 @@ def _is_of_peers(call: Windowed, given: Collection[Expr]) -> bool:
 
 
 def lacking_in_limit(query: Select, keys: RowKeys) -> list[Expr]:
-    """The columns that ORDER BY lacks for LIMIT to pick the same rows each time: those of a key, else all."""
+    """The columns that ORDER BY lacks for a deterministic LIMIT: those of a key, or all if there is no key."""
     if query.limit is None and query.offset is None:
         return []
     given = {o.expression for o in query.order}
@@ -273,8 +273,9 @@ def lacking_in_limit(query: Select, keys: RowKeys) -> list[Expr]:
 
 
 def tells_peers_apart(call: Windowed) -> bool:
-    """Would another column in the order of a window change which rows its frame has? A RANGE ends with those of equal
-    order, its peers; the first row of all stays the first.
+    """True if one more column in a window's order could change which rows its frame holds.
+
+    A RANGE ends with the peers, the rows of equal order. The first row of the partition stays the first.
     """
     if call.function not in _OF_ONE_ROW or call.frame.startswith("ROWS") or call.frame.endswith("UNBOUNDED FOLLOWING"):
         return call.frame.startswith("RANGE BETWEEN CURRENT ROW")
@@ -289,18 +290,18 @@ _WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
 
 def by_rows(call: Windowed) -> bool:
-    """May a window function give equal rows different results?"""
+    """True if a window function may give equal rows different results."""
     return call.function in _ROW_BY_ROW or (call.frame.startswith("ROWS") and call.frame != _WHOLE)
 
 
 def _missing(keys: RowKeys, given: set[Expr]) -> list[Expr]:
-    """What the key lacks that lacks fewest, the same each time: the order of a set is not."""
+    """The missing columns of the key that lacks the fewest, in a fixed order, because the order of a set varies."""
     lacking = [sorted(key - given, key=_in_order) for key in keys]
     return min(lacking, key=lambda columns: (len(columns), [_in_order(c) for c in columns]), default=[])
 
 
 def _in_order(column: Expr) -> tuple[bool, str, str]:
-    """Records by partition and offset, other columns by their names."""
+    """The sort key of a column: partition before offset, other columns by name."""
     relation = column.relation if isinstance(column, Field) else repr(column)
     return _label(column) != EVENT_ORDER[1], relation, _label(column)
 
@@ -345,7 +346,7 @@ def _outer_keys(query: Select, inner: RowKeys) -> Keys:
 
 
 def sorting(query: Query, views: Mapping[str, Sorting]) -> Sorting:
-    """How the rows of a query are sorted; nothing where they come in any order."""
+    """The order of a query's rows; empty if they come in any order."""
     if isinstance(query, Combined):
         shown: dict[Expr, str] = {Field("", (name,), kind): name for name, kind in query.columns}
     else:

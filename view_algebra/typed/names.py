@@ -56,12 +56,17 @@ Columns = tuple[tuple[str, Type], ...]
 
 @dataclass(frozen=True)
 class Context:
-    """What a view may read, by name, and the two functions that read its syntax, each of which needs the other.
+    """The sources and views that a view may read, by name, and the two readers of its syntax, which call each other.
 
-    streams, views: the columns that they give; a table is a view. orders: of streams, the columns whose first known
-    time leads the order of events. tables: the declarations of tables, by name.
-    keys, sortings: of views, what tells their rows apart, and how they come. read_through: views of which the records
-    are read that their rows are, where they are and no join needs the rows.
+    streams: the columns of each stream
+    views: the columns of each view and table
+    keys: the unique keys of each view
+    sortings: the order of each view's rows
+    orders: per stream, the columns whose first known time leads the order of events
+    tables: the declarations of the tables
+    read_through: views whose records are read instead of their rows, if their rows are records and no join needs rows
+    expression: the reader of an expression
+    query: the reader of a query
     """
 
     streams: Mapping[str, Columns]
@@ -77,9 +82,11 @@ class Context:
 
 @dataclass(frozen=True)
 class Outside:
-    """What a query may name of where it stands.
+    """The surroundings of a query, with the names that it may use.
 
-    around: the block of which WHERE and HAVING may name columns. blocks: all that it stands in, from the outermost.
+    ctes: the CTEs in reach
+    around: the outer block whose columns WHERE and HAVING may name
+    blocks: all enclosing blocks, the outermost first
     """
 
     context: Context
@@ -88,45 +95,53 @@ class Outside:
     blocks: tuple[Scope, ...] = ()
 
     def but(self, ctes: Mapping[str, Query]) -> Outside:
-        """The same with other CTEs."""
+        """The same surroundings with other CTEs."""
         return replace(self, ctes=ctes)
 
     def alone(self) -> Outside:
-        """The same without a block around."""
+        """The same surroundings without an outer block."""
         return replace(self, around=None)
 
     def of_a_part(self) -> Outside:
-        """The same for a part of a query: what stands before it in FROM is nothing to it."""
+        """The surroundings of a part of the query: it cannot name the relations before the query in FROM."""
         return self if self.around is None else replace(self, around=replace(self.around, lateral=False))
 
 
 def is_kafkas(alias: str, name: str, scope: Scope) -> bool:
-    """Is it a column that Kafka gives a stream, which `*` and NATURAL JOIN leave out?"""
+    """True for a stream's column from Kafka, which `*` and NATURAL JOIN leave out."""
     return alias in scope.streams and name.startswith("kafka_")
 
 
 def resolved(node: exp.Expr, scope: Scope) -> Expr:
-    """A scalar expression of the author's, its names found and its type known."""
+    """A scalar expression of the author, with its names resolved and its type known."""
     return scope.context.expression(node, scope)
 
 
 @dataclass
 class Scope:
-    """What names mean inside one SELECT block.
+    """The meaning of names inside one SELECT block.
 
-    outside: what the block may name of where it stands. outer: the block around, while its columns may be named.
-    relations: what FROM reads, by alias, with the columns that it gives; streams: those of them that are streams.
-    using: the columns that a join USING gives once; merged: what they stand for, by relation and name.
-    aliases: outputs by their names; unclear: names of several outputs. preferred: what names mean before they mean
-    columns of FROM. variables: of the lambdas around an expression. windows: what `window` or `session_window` means,
-    where GROUP BY names one. lateral: may what stands behind it in FROM name its columns?
-
-    above: does the block read groups, and no records? records: the subquery of records that it reads, where it reads
-    that alone; rows: the same, or one that computes window functions of records; passed: by alias, the subqueries that
-    pass the order of events on. relation, where: what FROM reads, and the condition on its rows.
-
-    generators, windowed, semi: what its expressions were found to hold: calls that make rows, window functions with
-    their syntax, and the conditions of SEMI and ANTI joins.
+    outside: the block's surroundings
+    relations: the columns of each relation in FROM, by alias
+    aliases: outputs by name
+    unclear: names that several outputs share
+    windows: the call that `window` or `session_window` means, if GROUP BY names one
+    generators: the calls in its expressions that make rows
+    windowed: the window functions in its expressions, with their syntax
+    streams: the relations that are streams, by alias
+    using: the merged columns of joins USING
+    merged: the columns behind `using`, by relation and name
+    above: true if the block reads groups, not records
+    records: the subquery of records, if the block reads it alone
+    rows: the same, or a subquery that also computes window functions of records
+    passed: by alias, the subqueries that pass on the order of events
+    where: the condition on the rows
+    relation: the relation in FROM
+    outer: the outer block, while its columns may be named
+    lateral: true while a relation may name the columns of those before it in FROM
+    semi: the conditions of SEMI and ANTI joins
+    variables: the variables of the lambdas around an expression
+    preferred: meanings that precede the columns of FROM
     """
 
     outside: Outside
@@ -153,7 +168,7 @@ class Scope:
 
     @property
     def context(self) -> Context:
-        """What a view may read."""
+        """The sources and views that the view may read."""
         return self.outside.context
 
     @property
@@ -162,16 +177,16 @@ class Scope:
         return self.outside.ctes
 
     def subquery(self) -> Outside:
-        """Where a query in an expression of the block stands."""
+        """The surroundings of a query in an expression of the block."""
         return replace(self.outside, around=self, blocks=(*self.outside.blocks, self))
 
     def in_from(self) -> Outside:
-        """Where a query in the block's FROM stands: it names what the block itself may."""
+        """The surroundings of a query in the block's FROM: it may name what the block may name."""
         return replace(self.outside.of_a_part(), blocks=(*self.outside.blocks, self))
 
     @contextmanager
     def preferring(self, names: Mapping[str, Expr]) -> Iterator[None]:
-        """Outputs by their names go before columns, as in ORDER BY; not in the arguments of an aggregate."""
+        """A context in which these outputs precede columns, as in ORDER BY, but not in arguments of aggregates."""
         before, self.preferred = self.preferred, names
         try:
             yield
@@ -189,7 +204,7 @@ def parts_of(node: exp.Expr) -> list[str]:
 
 
 def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Expr:
-    """A column by its name, or by relation and name, and then by fields inside it."""
+    """The column of this name, or of this relation and name, and then the fields inside it."""
     if len(names) > 1 and names[0].lower() in relations:
         found = _column(names[0].lower(), names[1:], relations[names[0].lower()], place)
         if found is not None:
@@ -216,7 +231,7 @@ def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Ex
 
 
 def _of_another_alias(names: list[str], relations: Mapping[str, Columns]) -> str | None:
-    """The column under the alias that its relation has here, if it has another one than its author wrote."""
+    """The column under the alias that its relation has here, if it differs from the author's."""
     if len(names) == 1:
         return None
     of = [alias for alias, columns in relations.items() if names[1].lower() in {name.lower() for name, _ in columns}]
@@ -228,7 +243,7 @@ _OF_KAFKA = ("kafka_partition", "kafka_offset", "kafka_timestamp", "kafka_key", 
 
 
 def is_column(names: list[str], block: Scope) -> bool:
-    """Is it a column, or one of several, of what a block reads?"""
+    """True if the name means at least one column of the relations that the block reads."""
     first, *inner = (name.lower() for name in names)
     if inner and first in block.relations:
         return inner[0] in {name.lower() for name, _ in block.relations[first]}
@@ -236,7 +251,7 @@ def is_column(names: list[str], block: Scope) -> bool:
 
 
 def refuse_far(names: list[str], scope: Scope, place: Place) -> None:
-    """A column of a query around that cannot be named here."""
+    """Raises for a column of an outer query that cannot be named here."""
     if is_column(names, scope) or not any(is_column(names, block) for block in scope.outside.blocks):
         return
     way_out = (
@@ -247,7 +262,7 @@ def refuse_far(names: list[str], scope: Scope, place: Place) -> None:
 
 
 def given_once(name: str, scope: Scope, place: Place) -> Expr | None:
-    """The column that a join USING it gives once."""
+    """The merged column of JOIN … USING (name), or None."""
     key = name.lower()
     others = [
         alias
@@ -294,7 +309,7 @@ def _column(alias: str, names: list[str], columns: Columns, place: Place) -> tup
 
 
 def refuse_alike(columns: Columns, place: Place) -> None:
-    """Columns of a subquery that have one name, or none."""
+    """Refuses a subquery with unnamed columns, or with two columns of one name."""
     lower = [column.lower() for column, _ in columns]
     for column in lower:
         if not column:
@@ -306,13 +321,13 @@ def refuse_alike(columns: Columns, place: Place) -> None:
 
 
 def refuse_unclear(name: str, scope: Scope, place: Place) -> None:
-    """A name that several outputs have, which means none of them."""
+    """Refuses a name that several outputs share."""
     if name in scope.unclear:
         raise Wrong(place, f"{name} could be each of several columns of this SELECT", "Give them different names.")
 
 
 def neither(column: Field) -> Wrong:
-    """The refusal of a column that a group does not decide."""
+    """The refusal of a column that is neither grouped by nor aggregated."""
     return Wrong(
         column.place,
         f"{'.'.join(column.path)} is neither grouped nor aggregated",
@@ -326,7 +341,7 @@ Keys = frozenset[frozenset[str]]
 
 @dataclass(frozen=True)
 class SortKey:
-    """A key by which rows come, with the column that shows it, if one does."""
+    """A key by which rows are sorted; `column` names the output that shows it, if there is one."""
 
     column: str | None
     descending: bool
@@ -340,7 +355,7 @@ Sets = list[tuple[Expr, ...]]
 
 
 def column_named(node: exp.Expr, scope: Scope) -> Expr:
-    """What a dotted name means: variables of lambdas before outputs, where these may be named, before columns."""
+    """The expression that a dotted name means: a lambda's variable before an output (if allowed) before a column."""
     root = node
     while isinstance(root, exp.Dot):
         root = root.this
@@ -370,7 +385,7 @@ def column_named(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> Expr:
-    """What is no column of FROM: an output, a function without parentheses, or a column of the block around."""
+    """The meaning of a name that FROM lacks: an output, a function without parentheses, or an outer column."""
     place, alias = span(node), scope.aliases.get(names[0].lower())
     if alias is None and names[0].lower() in NON_DETERMINISTIC:
         _refuse_function(names[0], scope, place)
@@ -391,14 +406,14 @@ def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> 
 
 
 def _refuse_function(name: str, scope: Scope, place: Place) -> None:
-    """A column of the query around that has the name of a function, which Spark calls."""
+    """Refuses an outer column whose name Spark reads as a function."""
     for alias, columns in scope.outer.relations.items() if scope.outer is not None else ():
         if name.lower() in {column.lower() for column, _ in columns}:
             raise Wrong(place, f"{name} alone, which to Spark is a function here", f"Write {alias}.{name}.")
 
 
 def _refuse_output(names: list[str], node: exp.Expr) -> None:
-    """An output of the SELECT, which WHERE and ON do not know; what is computed of groups or rows is known later."""
+    """Refuses an output's name in WHERE and ON, which are evaluated before the outputs."""
     block, condition = node.find_ancestor(exp.Select), node.find_ancestor(exp.Select, exp.Where, exp.Join)
     outputs = block.expressions if block is not None and block is not condition and len(names) == 1 else []
     found = next((o for o in outputs if isinstance(o, exp.Alias) and o.alias.lower() == names[0].lower()), None)
@@ -418,7 +433,7 @@ _WITHOUT_PARENTHESES = ("current_timestamp", "current_date", "localtimestamp")
 
 
 def refuse_quoted_column(node: exp.Literal, scope: Scope) -> None:
-    """Raises where a text in double quotes has the name of a column, and stands where a text is of no use."""
+    """Refuses a text in double quotes that is the name of a column and would be useless as a text."""
     if not in_double_quotes(node) or not _in_the_place_of_a_column(node):
         return
     known = {name.lower(): name for columns in scope.relations.values() for name, _ in columns}
@@ -454,7 +469,7 @@ _OUTPUT = "lamina_output"
 
 
 def spell_in_window(node: exp.Expr) -> None:
-    """Notes what an output's name stands for in OVER (…) and in aggregates, where Spark knows no such names."""
+    """Notes the expression behind an output's name in OVER (…) and in aggregates, where Spark lacks such names."""
     block = node.parent_select
     for item in block.expressions if block is not None else ():
         if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
@@ -467,19 +482,19 @@ def spell_in_window(node: exp.Expr) -> None:
 
 
 def names_an_output(node: exp.Expr) -> bool:
-    """Does an output name another one, outside of OVER (…)?"""
+    """True if an output names another output outside of OVER (…)."""
     return any(_OUTPUT in part.meta and part.find_ancestor(exp.Window) is None for part in node.walk())
 
 
 def _without_names(node: exp.Expr) -> exp.Expr:
-    """An expression that names no other outputs."""
+    """An expression with the expressions of other outputs instead of their names."""
     if _OUTPUT in node.meta:
         return exp.Paren(this=_without_names(node.meta[_OUTPUT]))
     return node.transform(lambda part: _without_names(part) if _OUTPUT in part.meta else part)
 
 
 def meant_by(item: exp.Expr, node: exp.Select) -> exp.Expr | None:
-    """What a column of GROUP BY is, where a number or an alias stands for it; None where `*` hides that."""
+    """The expression behind a GROUP BY column that is a number or an alias; None if `*` hides it."""
     named = {each.alias.lower(): each.this for each in node.expressions if isinstance(each, exp.Alias)}
     if isinstance(item, exp.Literal):
         columns = [] if any(each.is_star for each in node.expressions) else node.expressions
@@ -492,7 +507,7 @@ T = TypeVar("T", bound=exp.Expr)
 
 
 def columns_of(relation: Relation, streams: Mapping[str, Columns]) -> Columns:
-    """The columns that a relation of FROM gives."""
+    """The columns of a relation in FROM."""
     match relation:
         case Stream():
             return streams[relation.source]
@@ -510,7 +525,7 @@ def columns_of(relation: Relation, streams: Mapping[str, Columns]) -> Columns:
 
 
 def right_alias(relation: Relation) -> str:
-    """The alias of a relation that is no join."""
+    """The alias of a relation that is not a join."""
     assert isinstance(relation, Named)
     return relation.alias
 
@@ -518,7 +533,7 @@ def right_alias(relation: Relation) -> str:
 def alias_of(
     node: exp.Subquery | exp.Values | exp.Lateral | exp.Pivot | exp.Table, scope: Scope
 ) -> tuple[str, list[str]]:
-    """The alias of what stands in FROM, its own or a new one, and the names that it gives to the columns."""
+    """The alias of a relation in FROM, its own or a new one, and the names that it gives to the columns."""
     number = len(scope.relations) + 1
     around = scope.outside.around
     while around is not None:
@@ -536,9 +551,10 @@ def column_names(node: exp.Expr) -> list[str]:
 
 
 def naming(node: T) -> T:
-    """A CTE or a subquery whose SELECT over rows names its columns itself, and not in a list after it.
+    """A CTE or a subquery whose SELECT over rows names its columns itself, not in a list after it.
 
-    So it may pass on more than these, as the order of events. The node itself where that could mean another.
+    So it may pass on further columns, such as the order of events. If its meaning could change, the node stays as it
+    is.
 
     >>> from view_algebra.written.dialect import parsed, text_of
     >>> print(text_of(naming(parsed("SELECT * FROM (SELECT a, b + 1 FROM t) AS s(x, y)").find(exp.Subquery))))
@@ -588,13 +604,13 @@ def named_by(query: Query, names: list[str], place: Place) -> Query:
 
 
 def refuse_other_number(names: list[str], columns: int, place: Place) -> None:
-    """Every column is named, or none."""
+    """Refuses a list of names that is longer or shorter than the list of columns."""
     if len(names) != columns:
         raise Wrong(place, f"{len(names)} names for {columns} columns", "Name every column.")
 
 
 def untyped(relation: Relation, columns: Columns) -> Columns:
-    """The columns that a relation has; NULL as one of a subquery has no type yet, as it has none in Spark."""
+    """The columns of a relation; a NULL column of a subquery has no type yet, as in Spark."""
     if not isinstance(relation, Nested) or not isinstance(relation.query, Select):
         return columns
     nulls = [isinstance(o.expression, Constant) and o.expression.value is None for o in relation.query.outputs]

@@ -1,6 +1,7 @@
-"""What Spark calls a column that its author gives no name: `count(*) + 1` is `(count(1) + 1)`.
+"""The name that Spark gives a column without an alias: `count(*) + 1` is `(count(1) + 1)`.
 
-Spark prints the expression as it understood it. What this module does not print just so has no name, and is refused.
+Spark prints the expression as it understood it. If this module cannot print an expression exactly so, the column has no
+name and is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Printed = str | None
 
 
 def natural_name(item: exp.Expr, scope: Scope) -> str:
-    """The name that Spark gives a column; empty where it is not known."""
+    """The name that Spark gives a column; empty if this module cannot print it."""
     if isinstance(item, (exp.Column, exp.Identifier)):
         return str(item.name)
     if isinstance(item, exp.Dot):
@@ -52,7 +53,7 @@ def _printed(node: exp.Expr, scope: Scope) -> Printed:
 
 
 def _filled(text: str, parts: Sequence[exp.Expr], scope: Scope) -> Printed:
-    """The text with its parts in the place of `{}`, or all of them in that of `{all}`."""
+    """The text with its parts in place of `{}`, or all of them in place of `{all}`."""
     printed = [_printed(part, scope) for part in parts]
     known = [each for each in printed if each is not None]
     if len(known) < len(printed):
@@ -61,7 +62,7 @@ def _filled(text: str, parts: Sequence[exp.Expr], scope: Scope) -> Printed:
 
 
 def _column(node: exp.Column, scope: Scope) -> Printed:
-    """A column without its relation, and the fields in it; what is in a map Spark prints otherwise."""
+    """A column without its relation, with its fields; None for a map's entry, which Spark prints differently."""
     names = [part.name for part in node.parts]
     first = names[0].lower()
     kinds = [kind for columns in scope.relations.values() for name, kind in columns if name.lower() == first]
@@ -78,7 +79,7 @@ def _kinds(relation: str, column: str, scope: Scope) -> list[Type]:
 
 
 def _literal(node: exp.Literal, _: Scope) -> Printed:
-    """A literal as it is written; a fraction that is compared is rounded by Spark, where the other side is whole."""
+    """A literal as written. Spark rounds a fraction that is compared with a whole number."""
     if node.is_string:
         return None if set("'\"\\") & set(node.name) else node.name
     around = node.parent
@@ -93,7 +94,7 @@ def _negative(node: exp.Neg, scope: Scope) -> Printed:
 
 
 def _logical(node: exp.Connector, scope: Scope) -> Printed:
-    """AND and OR; of four and more, Spark makes a tree of its own."""
+    """AND and OR. Spark rebuilds four or more operands as a tree of its own."""
     if isinstance(node.this, type(node)) and isinstance(node.this.this, type(node)):
         return None
     return _filled(f"({{}} {node.key.upper()} {{}})", (node.this, node.expression), scope)

@@ -2,7 +2,7 @@
 
 A struct is grouped by its scalars and by whether it is NULL, a list by its JSON. `GROUP BY pair` is
 `GROUP BY pair IS NOT NULL, pair.a, pair.b`. `SELECT tags … GROUP BY tags` is
-`SELECT min_by(tags, 1) … GROUP BY to_json(tags)`: a long text can be shortened for an index, and the list stays whole.
+`SELECT min_by(tags, 1) … GROUP BY to_json(tags)`: an index may shorten a long text, but the list stays whole.
 """
 
 from __future__ import annotations
@@ -92,12 +92,12 @@ def structured(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
 
 
 def is_empty(part: Expr) -> bool:
-    """Is it array() or map()?"""
+    """True for array() and map()."""
     return isinstance(part, Call) and part.function in ("array", "map") and not part.arguments
 
 
 def _name(item: exp.Expr, number: int) -> str:
-    """What Spark calls a value of struct()."""
+    """The name that Spark gives a field of struct()."""
     if isinstance(item, exp.PropertyEQ):
         return str(item.this.name)
     if isinstance(item, exp.Paren):
@@ -115,7 +115,7 @@ def _pairs(given: Sequence[Expr], name: str, place: Place) -> tuple[list[str], l
 
 
 def stacked(given: Sequence[Expr], place: Place) -> Expr:
-    """The array of structs that stack(2, a, b, c, d) is the inline() of: of a and b, and of c and d."""
+    """The array of structs for which inline() equals stack(2, a, b, c, d): a and b, then c and d."""
     count = given[0] if given else None
     rows = int(count.value or 0) if isinstance(count, Constant) and count.type == INT else 0
     if rows < 1 or len(given) == 1 or (len(given) - 1) % rows:
@@ -132,7 +132,7 @@ def stacked(given: Sequence[Expr], place: Place) -> Expr:
 
 
 def json_fields(given: Sequence[Expr], place: Place) -> Expr:
-    """The array of the one struct that json_tuple(text, 'a', 'b') gives; see `cells`."""
+    """The array with the one struct that json_tuple(text, 'a', 'b') returns; see `cells`."""
     names = [e for e in given[1:] if isinstance(e, Constant) and e.type == STRING and e.value is not None]
     if len(given) < 2 or len(names) < len(given) - 1 or given[0].type != STRING:
         computed = "of a computed name, get_json_object(x, concat('$.', name))"
@@ -143,7 +143,7 @@ def json_fields(given: Sequence[Expr], place: Place) -> Expr:
 
 
 def _column(values: Sequence[Expr], place: Place) -> list[Expr]:
-    """Values of one type, which Spark wants there, saying it themselves."""
+    """Values of one type, cast explicitly because Spark requires it there."""
     kinds = list(dict.fromkeys(v.type for v in values if v.type != VOID)) or [STRING]
     if len(kinds) > 1:
         raise Wrong(place, f"stack() of {kinds[0]} and {kinds[1]}", f"Write CAST(… AS {kinds[0]}).")
@@ -151,14 +151,14 @@ def _column(values: Sequence[Expr], place: Place) -> list[Expr]:
 
 
 def saying_its_type(value: Expr) -> Expr:
-    """A value that Spark takes for one of its type wherever it stands."""
+    """A value to which Spark gives its type at every place."""
     if isinstance(value, Constant) and value.value is None:
         return Call("cast", (NULL,), value.type)
     return replace(value, implicit=False) if isinstance(value, Call) else value
 
 
 def over_elements(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
-    """A function that takes a lambda, over an array."""
+    """A function of an array and a lambda."""
     name, given, place = node.name.lower(), node.expressions, span(node)
     folds, zips = name in ("aggregate", "reduce"), name == "zip_with"
     if not (3 <= len(given) <= 4 if folds else len(given) == 2 + zips):
@@ -186,7 +186,7 @@ def over_elements(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
 
 
 def _over_entries(name: str, of: Expr, node: exp.Expr, scope: Scope, read: Read, place: Place) -> Expr:
-    """A function that takes a lambda of a key and its value, over a map."""
+    """A function of a map and a lambda of a key and its value."""
     if of.type.key is None or of.type.element is None:
         raise Wrong(of.place or place, f"{name}() of {of.type}", "It takes a map: map('a', x).")
     made = _lambda(node, [of.type.key, of.type.element], scope, read, fewest=2)
@@ -230,12 +230,12 @@ def _lambda(node: exp.Expr, types: Sequence[Type], scope: Scope, read: Read, few
 
 
 def is_key(kind: Type) -> bool:
-    """Can groups be told apart by a struct of this type? Of a list or a map in it they cannot."""
+    """True if the scalars of such a struct tell groups apart. A list or a map inside it prevents that."""
     return kind.name == "STRUCT" and kind != WINDOW and of_scalars(kind)
 
 
 def is_list_key(kind: Type) -> bool:
-    """Can groups be told apart by the JSON of such a value?"""
+    """True if the JSON of such a value tells groups apart."""
     return told_apart_as_json(kind) and not is_key(kind)
 
 
@@ -245,7 +245,7 @@ def text_of(key: Expr) -> Expr:
 
 
 def by_texts(block: Select) -> Select:
-    """A block over records that groups by no list: where it shows one that it grouped by, that is any of its group."""
+    """A block over records, grouped by the JSON of its lists; an output shows any list of its group."""
     group = block.group or ()
     lists = {key for key in group if is_list_key(key.type)}
     if not lists:
@@ -265,7 +265,7 @@ def by_texts(block: Select) -> Select:
 
 
 def by_scalars(block: Select) -> Select:
-    """A block that groups by no struct: where it shows one that it grouped by, that is put together of its scalars."""
+    """A block grouped by the scalars of its structs; an output puts a struct together from them."""
     group = block.group or ()
     apart = {key for key in group if is_struct(key) and is_key(key.type)}
     if not apart:
@@ -282,7 +282,7 @@ def by_scalars(block: Select) -> Select:
 
 
 def _changed(block: Select, group: tuple[Expr, ...], change: Callable[[Expr], Expr | None]) -> Select:
-    """A block with other groups, and with what it computes of them."""
+    """A block with new group columns, and with its outputs computed from them."""
     return replace(
         block,
         group=group,
@@ -293,7 +293,7 @@ def _changed(block: Select, group: tuple[Expr, ...], change: Callable[[Expr], Ex
 
 
 def _refuse_parts(block: Select, apart: set[Expr]) -> None:
-    """Spark knows a struct that is made in GROUP BY as a whole, and not what it was made of."""
+    """Refuses a struct built in GROUP BY if its parts are used: Spark knows it only as a whole."""
     group = block.group or ()
     made = {part for key in apart if not isinstance(key, Field) for part in scalars(key) if part not in group}
 
@@ -309,7 +309,7 @@ def _refuse_parts(block: Select, apart: set[Expr]) -> None:
 
 
 def in_spark(scalar: Expr, struct: Field, text: str) -> str:
-    """A scalar of a struct, or whether one is there, as Spark SQL has it; `text`: the struct."""
+    """A struct's scalar, or the test that the struct is present, as Spark SQL; `text` is the struct."""
     if isinstance(scalar, Call):
         return f"({in_spark(scalar.arguments[0], struct, text)} IS NOT NULL)"
     assert isinstance(scalar, Field)

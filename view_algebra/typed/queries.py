@@ -165,7 +165,7 @@ def _block(node: exp.Select, scope: Scope) -> Select:
 
 
 def _within_windows(block: Select) -> Select:
-    """A block of the rows that are in the windows of time that it names."""
+    """A block over the rows that are in its time windows."""
     where = block.where
     named = walk_all([*(block.group or ()), *(o.expression for o in block.outputs)], where)
     for known in dict.fromkeys(c for e in named if isinstance(e, Call) and (c := in_a_window(e)) is not None):
@@ -174,7 +174,7 @@ def _within_windows(block: Select) -> Select:
 
 
 def _from_where(node: exp.Select, scope: Scope) -> tuple[Relation | None, Expr | None]:
-    """FROM and WHERE: what the block reads, and which rows of it; the scope knows both from then on."""
+    """FROM and WHERE: the relation that the block reads and its condition. The scope knows both afterwards."""
     write_windows_out(node)
     relation = from_clause(node, scope)
     if isinstance(relation, Nested):
@@ -214,7 +214,7 @@ def _select_group_having(
 
 
 def _completed(block: Select, node: exp.Select, scope: Scope, outputs: list[Output], sets: Sets | None) -> Select:
-    """The block with an order that leaves no ties, its sets of groups spelled out; what nothing serves is refused."""
+    """The block with total orders and one block per grouping. Refuses the clauses that cannot be served."""
     block = _in_inherited_order(block, node, scope)
     grouped = {} if node.args.get("group") is None else written_keys(node, scope, outputs)
     if scope.generators and block.group is not None:
@@ -234,7 +234,7 @@ def _completed(block: Select, node: exp.Select, scope: Scope, outputs: list[Outp
 
 
 def _in_inherited_order(block: Select, node: exp.Select, scope: Scope) -> Select:
-    """A block that picks rows, and says no order, goes by that of the subquery or view that it reads."""
+    """A block with LIMIT but no ORDER BY, in the order of the subquery or view that it reads."""
     picks = block.limit is not None or block.offset is not None
     if not picks or block.order or block.distinct or block.group is not None or has_windows(block):
         return block
@@ -242,7 +242,7 @@ def _in_inherited_order(block: Select, node: exp.Select, scope: Scope) -> Select
 
 
 def _exploded_groups(block: Select, scope: Scope, sets: Sets | None) -> Select:
-    """The rows that a generator among the columns makes of groups."""
+    """The rows that a generator in SELECT makes from groups."""
     (made,) = scope.generators
     if sets is not None:
         raise Wrong(made.place, "explode() beside GROUPING SETS", "Group in a subquery in FROM, and explode around it.")
@@ -252,7 +252,7 @@ def _exploded_groups(block: Select, scope: Scope, sets: Sets | None) -> Select:
 
 
 def _having(node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequence[Output]) -> Expr:
-    """The condition on groups: names mean columns that it groups by, and else its outputs."""
+    """The condition on groups: a name means a group column first, then an output."""
     named = {o.name.lower(): o.expression for o in outputs}
     meant: dict[str, Expr] = {}
 
@@ -274,7 +274,7 @@ def _having(node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequen
 
 
 def _settled(block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str], sets: Sets | None) -> Select:
-    """The block with its ties broken, reading what a subquery of records passes on for that."""
+    """The block with its ties broken; it reads the order of events that a subquery of records passes on for them."""
     picks = block.limit is not None and scope.rows is not None and is_of_records(scope.rows)
     if block.group is None and (picks or any(by_rows(call_) for call_, _ in scope.windowed)):
         passed(scope, with_windows=True)
@@ -284,7 +284,7 @@ def _settled(block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Exp
 
 
 def outputs_of(node: exp.Select, scope: Scope) -> list[Output]:
-    """The outputs of a SELECT; their names, and what makes rows among them, are known in the scope from then on."""
+    """The outputs of a SELECT; the scope knows their names, and the calls among them that make rows, afterwards."""
     outputs: list[Output] = []
     for item in node.expressions:
         star = item if isinstance(item, exp.Star) else None
@@ -361,7 +361,7 @@ def _star(star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
 
 
 def _unclear(outputs: Sequence[Output]) -> set[str]:
-    """The names of several outputs that are not one column of that name, written twice."""
+    """Names that several outputs share, unless all of them are that one column."""
     meant: dict[str, Expr] = {}
     found: set[str] = set()
     for name, given in ((output.name.lower(), output.expression) for output in outputs):
@@ -373,7 +373,7 @@ def _unclear(outputs: Sequence[Output]) -> set[str]:
 
 
 def refuse_outer(outputs: Sequence[Output]) -> None:
-    """Refuses columns of what stands before LATERAL among the outputs of records or groups."""
+    """Refuses columns of the relations before LATERAL in the outputs of records or groups."""
     for part in (part for output in outputs for part in walk(output.expression)):
         if isinstance(part, Field) and part.outer:
             way_out = f"Compute with it outside: SELECT {part.relation}.{part.path[0]} + l.x FROM …, LATERAL (…) AS l."
@@ -407,7 +407,7 @@ def _fields(item: exp.Column, scope: Scope) -> list[Output]:
 
 
 def is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
-    """Does it say DISTINCT? Refused where its outputs have no equality that both engines share."""
+    """True for SELECT DISTINCT. Refuses it if the two engines compare its outputs differently."""
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
         raise Wrong(span(distinct.args["on"]) or span(node), "DISTINCT ON", f"Write {one_row_each(node)}.")
@@ -426,7 +426,7 @@ def is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
 
 
 def combined(node: exp.SetOperation, outside: Outside) -> Query:
-    """Two queries as one: their columns are brought to one type each, under the names of the first."""
+    """Two queries as one: each column gets a common type, and the name that the first query gives it."""
     left, right = (outside.context.query(side, outside.of_a_part()) for side in (node.this, node.expression))
     place = span(node.expression)
     if len(left.columns) != len(right.columns):
@@ -472,7 +472,7 @@ def modified(query: Query, node: exp.Expr, outside: Outside) -> Query:
 
 
 def _kinds(query: Query) -> list[Type]:
-    """The types of a query's columns; one of NULLs alone takes any."""
+    """The types of a query's columns; a column of NULLs takes any type."""
     if isinstance(query, Combined):
         sides = zip(_kinds(query.left), _kinds(query.right), strict=True)
         return [right if left == VOID else left for left, right in sides]

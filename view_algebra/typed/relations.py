@@ -1,11 +1,12 @@
 """FROM: streams, views, subqueries, VALUES, joins and LATERAL, with every name resolved.
 
-- USING and NATURAL compare columns by name, and give each once.
+- USING and NATURAL compare columns by name and merge each pair into one column.
 - `JOIN users FOR SYSTEM_TIME AS OF o.ts AS u ON …` joins the version of a row that held at a time. A version holds from
   its time until that of the next version of its key. If both have one time, the first holds never. The joined relation
   has all versions, each with these two times; a deletion ends the version before it, and is not a version.
-- A text does not meet a number. Spark reads the text as a number, and a text that is not a number meets nothing: a key
-  that is declared with the wrong type would silently give a view without rows. The author writes the cast.
+- A join of a text with a number is refused. Spark would read the text as a number, and a text that is not a number
+  matches nothing: a key declared with the wrong type would silently give a view without rows. The author writes the
+  cast.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ _FILTERED = "Write ON true, and leave elements out before: LATERAL explode(filte
 
 
 def from_clause(node: exp.Select, scope: Scope) -> Relation | None:
-    """What a SELECT reads; its names are known in the scope from then on."""
+    """The relation that a SELECT reads; the scope knows its names afterwards."""
     for lateral in node.args.get("laterals") or []:
         refuse_joins_behind(lateral, node)
     from_ = node.args.get("from_")
@@ -148,7 +149,7 @@ def _named(node: exp.Expr, scope: Scope) -> Relation:
 
 
 def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
-    """A relation that PIVOT or UNPIVOT makes of another."""
+    """A relation made from another by PIVOT or UNPIVOT."""
     pivot, *more = node.args["pivots"]
     beside = node.args.get("joins") or (node.parent_select and node.parent_select.args.get("joins"))
     if more or beside:
@@ -231,7 +232,7 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
 
 
 def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> Nested | None:
-    """The SELECT over records that a view is, in its place; Spark is told the same."""
+    """A view over records, replaced by its SELECT; Spark gets the same edit. None if its rows are read."""
     if (declared := scope.context.read_through.get(node.name.lower())) is None:
         return None
     if any(item.alias == PASSED[0] for item in declared.select.expressions):  # a table that says where its records are
@@ -248,7 +249,7 @@ def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> 
 
 
 def _without_infinities(query: Query, select: exp.Expr) -> Query:
-    """The SELECT of a view as others read it: infinities are NULL where a view shows them."""
+    """The SELECT of a view as other views read it: the infinities that the view shows are NULL."""
     select = select.unnest()
     if isinstance(query, Combined):
         left, right = _without_infinities(query.left, select.this), _without_infinities(query.right, select.expression)
@@ -261,7 +262,7 @@ def _without_infinities(query: Query, select: exp.Expr) -> Query:
 
 
 def _named_anew(node: exp.Table, names: list[str], scope: Scope) -> Nested:
-    """FROM orders AS o(a, b): a stream whose columns have other names; to Spark it has Kafka's columns, too."""
+    """FROM orders AS o(a, b): a stream under new column names, without Kafka's columns, which Spark would count."""
     own = [name for name, _ in scope.context.streams[node.name.lower()] if not name.startswith("kafka_")]
     refuse_other_number(names, len(own), span(node))
     columns = (f"{spark_name(each)} AS {spark_name(name)}" for each, name in zip(own, names, strict=True))
@@ -273,7 +274,7 @@ def _named_anew(node: exp.Table, names: list[str], scope: Scope) -> Nested:
 def _in_place_of(
     node: exp.Table, select: exp.Expr, names: list[str], scope: Scope, *, of_view: bool = False
 ) -> Nested | None:
-    """A SELECT over records in the place of a name, where it is one; Spark is told the same."""
+    """A name replaced by a SELECT over records; Spark gets the same edit. None if its rows are not records."""
     hidden = next((each.name for each in select.find_all(exp.Table) if each.name.lower() in scope.ctes), None)
     if hidden is not None:  # Spark would read the CTE
         raise Wrong(span(node), f"{node.name}, of records of {hidden}, beside a CTE of that name", "Rename the CTE.")
@@ -348,7 +349,7 @@ _OF_JOINS = {"OUTER": "Write LEFT, RIGHT or FULL JOIN.", "STRAIGHT_JOIN": "Write
 
 
 def _as_of(left: Relation, kind: str, join: exp.Join, versions: exp.Subquery, holds: exp.Expr, scope: Scope) -> Joined:
-    """A join with the versions that held at a time; Spark is told the same."""
+    """A join with the versions that held at a time; Spark gets the same edit."""
     before = dict(scope.relations)
     time = join.this.args["version"].expression
     asked = expression(time.copy(), scope)
@@ -367,8 +368,9 @@ def _as_of(left: Relation, kind: str, join: exp.Join, versions: exp.Subquery, ho
 
 
 def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
-    """`FROM a, LATERAL explode(x) AS t(c)` is LATERAL VIEW, and OUTER where the join keeps its left side; or a
-    subquery about each row of the left side.
+    """`FROM a, LATERAL explode(x) AS t(c)` as LATERAL VIEW, or a subquery about each row of the left side.
+
+    The view is OUTER if the join keeps its left side.
     """
     on, always = join.args.get("on"), exp.true()
     if kind in ("RIGHT", "FULL") or join.args.get("using"):
@@ -392,7 +394,7 @@ def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relatio
 
 
 def _about_rows(node: exp.Lateral, scope: Scope) -> Nested:
-    """A subquery in FROM that may name columns of the relations before it: in WHERE, and among its columns."""
+    """A subquery in FROM that may name columns of the relations before it, in WHERE and in its SELECT list."""
     place = span(node)
     inner = scope.context.query(node.this, replace(scope, relations=dict(scope.relations), lateral=True).subquery())
     alias, names = alias_of(node, scope)
@@ -405,7 +407,7 @@ def _about_rows(node: exp.Lateral, scope: Scope) -> Nested:
 
 
 def _semi_join(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
-    """The left side, and in `scope` the condition that there is, or is not, a row on the right."""
+    """The left side of a SEMI or ANTI join; `scope` keeps the condition that a row on the right exists, or not."""
     place, inner = span(join), Scope(scope.outside.alone())
     right = _from(join.this, inner)
     if inner.relations.keys() & (scope.relations.keys() | set(OWN_ALIASES)):
@@ -427,7 +429,7 @@ def _semi_join(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relat
 
 
 def in_parentheses(node: exp.Expr) -> bool:
-    """Is it a relation in parentheses, as `(a JOIN b ON …)`, and no query?"""
+    """True for a relation in parentheses, such as `(a JOIN b ON …)`; false for a query."""
     inner = node.this if isinstance(node, exp.Subquery) else None
     if isinstance(inner, exp.Subquery):
         parts = ("joins", "pivots", "laterals") if node.alias else ("joins", "pivots", "laterals", "alias")
@@ -436,14 +438,14 @@ def in_parentheses(node: exp.Expr) -> bool:
 
 
 def _is_plain(node: exp.Expr, scope: Scope) -> bool:
-    """Does it mean without its parentheses what it means with them?"""
+    """True if the relation means the same without its parentheses."""
     if not in_parentheses(node) or node.alias or node.args.get("pivots"):
         return False
     return not (node.this.args.get("pivots") or (scope.relations and node.this.args.get("joins")))
 
 
 def common_columns(left: Mapping[str, Columns], right: str, join: exp.Join, scope: Scope) -> list[exp.Identifier]:
-    """The columns of a NATURAL JOIN; those that Kafka gives are not among them, which Spark is told."""
+    """The columns of a NATURAL JOIN, without Kafka's; Spark gets them as USING."""
     own = {
         alias: [name for name, _ in columns if not is_kafkas(alias, name, scope)]
         for alias, columns in {**left, right: scope.relations[right]}.items()
@@ -460,7 +462,7 @@ def common_columns(left: Mapping[str, Columns], right: str, join: exp.Join, scop
 
 
 def using_condition(kind: str, names: Sequence[exp.Expr], left: Scope, right: str, scope: Scope) -> Expr | None:
-    """The condition of a join USING columns, each of which `scope` gives once from then on."""
+    """The condition of a join USING columns; `scope` knows the merged columns afterwards."""
     on: Expr | None = None
     once: dict[str, Expr] = {}
     for column in names:
@@ -475,7 +477,7 @@ def using_condition(kind: str, names: Sequence[exp.Expr], left: Scope, right: st
 
 
 def _of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:
-    """The column that a join USING it gives once."""
+    """The merged column of a join USING it."""
     match kind:
         case "RIGHT":
             return right
@@ -492,7 +494,7 @@ _ORDER = "kafka_newness"
 
 
 def versions_of(join: exp.Join, kind: str, scope: Scope) -> tuple[exp.Subquery, exp.Expr] | None:
-    """The versions of the table that a join names as of a time, and the condition on them; None for any other join."""
+    """The versions of the table in a join FOR SYSTEM_TIME AS OF, and the condition on them; None for other joins."""
     table = join.this
     version = table.args.get("version") if isinstance(table, exp.Table) else None
     if version is None:
@@ -506,7 +508,7 @@ def versions_of(join: exp.Join, kind: str, scope: Scope) -> tuple[exp.Subquery, 
 
 
 def _versions(table: SourceDeclaration) -> str:
-    """The versions of a table's rows, each with the time from which it holds and the one until which it does."""
+    """The versions of a table's rows, each with the bounds of the time in which it holds."""
     of = _with_order(table, changes(table))
     keys = ", ".join(map(of.column, table.unique))
     given = ", ".join(spark_name(name) for name, _ in table.columns)
@@ -521,9 +523,9 @@ def _versions(table: SourceDeclaration) -> str:
 
 
 def _with_order(table: SourceDeclaration, of: Changes) -> Changes:
-    """The changes with one time that orders them: a change that follows a snapshot's row in the log is newer than it.
+    """The changes with one time that orders them: a change after a snapshot's row in the log is newer than it.
 
-    Versions that hold from the source's time follow each other in this order, too.
+    Versions that hold from the source's time follow this order too.
     """
     if table.newest_by != "source":
         return of
@@ -542,7 +544,7 @@ def _with_order(table: SourceDeclaration, of: Changes) -> Changes:
 
 
 def _truncated(table: SourceDeclaration, of: Changes) -> str:
-    """When a version was truncated; NULL if it was not."""
+    """The time at which a version was truncated, or NULL."""
     time = first_known(table.order)
     truncations = f"FROM {spark_name(changes_of(table.name))} AS truncations WHERE {TRUNCATES}"
     own = ", ".join(f"changes.{spark_name(each)}" for each in of.order)
@@ -550,10 +552,10 @@ def _truncated(table: SourceDeclaration, of: Changes) -> str:
 
 
 def _until(of: Changes, keys: str) -> str:
-    """Until when a version holds: until the next row's time, or until that of a deletion that is newer.
+    """The end of a version: the next row's time, or the time of a newer deletion, whichever comes first.
 
-    Rows follow each other by the times from which they hold, be they delivered late. A deletion has another clock, so
-    it ends only what is older by the order of the table: a row that comes back later keeps its own time.
+    Rows follow each other by the times from which they hold, even if they arrive late. A deletion has another clock, so
+    it ends only versions that are older by the table's order: a row that comes back later keeps its own time.
     """
     at, order = first_known(of.valid_from), first_known(of.order)
     if at == order:
@@ -569,7 +571,7 @@ def _until(of: Changes, keys: str) -> str:
 
 
 def _as_of_change(name: str, kind: Type, table: SourceDeclaration, of: Changes, keys: str) -> str:
-    """A column as of a change: where the change does not tell it, as of the newest one before that does."""
+    """A column as of a change; if the change leaves it out, its value in the newest earlier change that has it."""
     there = None if name in table.unique else is_there(name, kind, table.encodings.placeholder)
     if there is None:
         return of.column(name)
@@ -580,7 +582,7 @@ def _as_of_change(name: str, kind: Type, table: SourceDeclaration, of: Changes, 
 
 
 def _with_time(holds: exp.Expr, time: exp.Expr) -> exp.Expr:
-    """A condition on the author's time, which alone has a place in the author's file."""
+    """A condition on the author's time, the only part with a place in the author's file."""
     for node in holds.walk():
         node.meta.clear()
     for column in [each for each in holds.find_all(exp.Column) if each.name == _TIME]:
@@ -605,7 +607,7 @@ def _refuse_versions(join: exp.Join, kind: str, name: str, scope: Scope) -> None
 
 
 def refuse_texts_that_meet_numbers(block: Select) -> None:
-    """Raises where rows of two relations meet by the equality of a text and a number: in ON, USING or WHERE."""
+    """Refuses `text = number` between two relations in ON, USING or WHERE."""
     relations = list(relations_in(block.relation))
     named = {each.alias for each in relations if isinstance(each, (Stream, Read, Nested))}
     for clause in (*(each.condition for each in relations if isinstance(each, Joined)), block.where):
@@ -617,7 +619,7 @@ def refuse_texts_that_meet_numbers(block: Select) -> None:
 
 
 def _refuse(equality: Call, text: Expr, number: Expr, named: set[str]) -> None:
-    """Raises where `text` is a text that the equality reads as a number, and each side is of another relation."""
+    """Refuses an equality that reads the text of one relation as a number to compare it with another relation's."""
     if _without_cast(text).type != STRING or not text.type.numeric:
         return
     of_text, of_number = (_relations(side) & named for side in (text, number))
@@ -632,7 +634,7 @@ def _refuse(equality: Call, text: Expr, number: Expr, named: set[str]) -> None:
 
 
 def _without_cast(side: Expr) -> Expr:
-    """A side as its author wrote it."""
+    """One side of an equality as its author wrote it."""
     return side.arguments[0] if isinstance(side, Call) and side.function == "cast" and side.implicit else side
 
 
@@ -642,7 +644,7 @@ def _relations(expression: Expr) -> set[str]:
 
 
 def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Generator:
-    """What a call makes rows of, and the columns that it gives."""
+    """The generator of a call that makes rows, with its columns."""
     place, given = span(node), [expression(each, scope) for each in node.expressions]
     if node.name.lower() == "stack":
         given = [stacked(given, place)]
@@ -657,12 +659,12 @@ def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Gen
 
 
 def makes_rows(node: exp.Expr) -> bool:
-    """Is it a call that gives several rows for one?"""
+    """True for a call that returns several rows per row."""
     return isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
 
 
 def with_generator(relation: Relation | None, made: Generator) -> Exploded | Constants:
-    """A relation with the rows that a generator makes of each of its own; of none, the elements of a literal."""
+    """A relation exploded by a generator. Without a relation, the rows are the elements of a literal."""
     if relation is None:
         rows = [[element] for element in elements(made.argument, made.place)]
         return table(rows, [name for name, _ in made.columns], made.alias, made.place)
@@ -672,8 +674,10 @@ def with_generator(relation: Relation | None, made: Generator) -> Exploded | Con
 
 
 def _generator(function: str, argument: Expr, names: list[str], alias: str, place: Place) -> Generator:
-    """explode(array) names its element, explode(map) its key and value, posexplode the position before, and inline the
-    fields of its elements, as do stack and json_tuple.
+    """The generator of a function, with its columns.
+
+    explode(array) names its element, explode(map) its key and value. posexplode puts the position in front. inline,
+    stack and json_tuple name the fields of their elements.
     """
     name = function.lower()
     kind, positions, fields = argument.type, name.startswith("pos"), name.startswith(("inline", "stack", "json"))

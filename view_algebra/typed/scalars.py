@@ -1,6 +1,6 @@
 """From the author's syntax to typed scalar expressions: operators, calls, CAST, LIKE, and guards for Spark.
 
-Spark raises for some values, or gives a value that Postgres cannot hold. Below the aggregation and above it, both are
+Spark raises for some values, or returns a value that Postgres cannot hold. Below the aggregation and above it, both are
 NULL, or U+FFFD in a text (`engines/spark.py`, `engines/postgres/`). A guard gives the author's SELECT, which
 `lamina check` runs, the same meaning at the same place.
 """
@@ -143,12 +143,12 @@ _NO_SYNTAX: dict[type[exp.Expr], tuple[str, str]] = {
 
 
 def _several(name: str, nodes: Sequence[exp.Expr | None], scope: Scope, place: Place) -> Expr:
-    """A call whose syntax is special."""
+    """A call that its author wrote in special syntax."""
     return call(name, [expression(n, scope) for n in nodes if n is not None], place)
 
 
 def _negative(node: exp.Neg, scope: Scope) -> Expr:
-    """`-x`; a literal has one sign at most, so that `- -3` and `-(3)` are none."""
+    """`-x`. Only a literal absorbs the sign, and only one: `- -3` and `-(3)` are calls."""
     operand = expression(node.this, scope)
     literal = isinstance(node.this, exp.Literal) or is_suffixed(node.this)
     if isinstance(operand, Constant) and operand.type.numeric and operand.value is not None and not literal:
@@ -157,7 +157,7 @@ def _negative(node: exp.Neg, scope: Scope) -> Expr:
 
 
 def _shifted_right(node: exp.BitwiseRightShift, scope: Scope) -> Expr:
-    """`x >> n`, of which Spark's lexer makes the end of two types after a word such as STRUCT or MAP."""
+    """`x >> n`. After a word such as STRUCT or MAP, Spark's lexer reads `>>` as the end of two types."""
     made = _several("shiftright", [node.left, node.right], scope, span(node))
     spell(node, f"shiftright({written(node.left)}, {written(node.right)})")
     return made
@@ -236,7 +236,7 @@ def _extract(node: exp.Extract, scope: Scope, place: Place = None) -> Expr:
 
 
 def _in_zone(node: exp.AtTimeZone, scope: Scope) -> Expr:
-    """AT TIME ZONE, which Spark does not read."""
+    """AT TIME ZONE, which Spark cannot parse."""
     time, zone = node.this, node.args["zone"]
     text, made = sugar.in_zone(expression(time, scope), expression(zone, scope), span(node))
     spell(node, text.format(time=written(time), zone=written(zone)))
@@ -306,7 +306,7 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
 
 
 def _arguments(name: str, node: exp.Anonymous, scope: Scope) -> list[Expr]:
-    """The arguments of a call; one that only another system's function takes is not what is wrong with it."""
+    """The arguments of a call. A mistake in them is reported as an unknown function if only other systems have it."""
     try:
         return [expression(argument, scope) for argument in node.expressions]
     except Wrong as wrong:
@@ -316,7 +316,7 @@ def _arguments(name: str, node: exp.Anonymous, scope: Scope) -> list[Expr]:
 
 
 def _of_the_clock(name: str, node: exp.Anonymous) -> Expr | None:
-    """What a call without arguments says of the time; None if it is of another function."""
+    """The value that a function of the clock returns; None for another function."""
     if name in CLOCK:
         spell(node, clock.in_spark(name))
         return clock.told(name, span(node))
@@ -376,7 +376,7 @@ WITH_RULES_OF_THEIR_OWN = frozenset(
 
 
 def _aggregates(node: exp.Expr) -> bool:
-    """Is it an aggregate, without OVER?"""
+    """True for an aggregate without OVER."""
     if isinstance(node, exp.Anonymous):
         name = node.name.lower()
         return is_aggregate(name) or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in SYNONYMS
@@ -384,7 +384,7 @@ def _aggregates(node: exp.Expr) -> bool:
 
 
 def _text(node: exp.Expr, value: str) -> Constant:
-    """A literal text; U+0000, which Postgres cannot hold, is U+FFFD."""
+    """A literal text; U+0000, which Postgres cannot hold, becomes U+FFFD."""
     if "\0" in value:
         value = value.replace("\0", "\ufffd")
         spell(node, spark_text(value))
@@ -413,7 +413,7 @@ def cast_to(node: exp.Cast, scope: Scope) -> Expr:
 
 
 def _cast_to_unknown(node: exp.Cast, scope: Scope) -> Wrong:
-    """The refusal of a cast to a type that Lamina does not know; of a time, the time of its day is a text."""
+    """The refusal of a cast to an unknown type, with a text as the way out for a time of day."""
     word, known = unknown(node.args["to"])
     way_out = f"Write {known}." if instead(node.args["to"]) else "Cast to a scalar type of docs/sql.md."
     if word.upper().partition("(")[0] in TIMES_OF_DAY:
@@ -426,7 +426,7 @@ def _cast_to_unknown(node: exp.Cast, scope: Scope) -> Wrong:
 
 
 def try_cast_to(node: exp.TryCast, scope: Scope) -> Expr:
-    """TRY_CAST, which alone is `safe` to sqlglot."""
+    """TRY_CAST; sqlglot sets `safe` for it alone."""
     made, value = cast_to(node, scope), resolved(node.this, scope)
     if node.args.get("safe") and is_untried(value.type, made.type):
         what = f"TRY_CAST of {value.type} to {made.type}, which Spark refuses"
@@ -436,7 +436,7 @@ def try_cast_to(node: exp.TryCast, scope: Scope) -> Expr:
 
 
 def as_type(kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
-    """A value as another type, as the author says."""
+    """A value cast to the type that the author names."""
     value = resolved(what, scope)
     if value.type.length:
         return cast_of(value, kind, span(node))
@@ -472,7 +472,7 @@ def as_type(kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
 
 
 def whole_number(node: exp.Cast, kind: Type) -> Constant:
-    """`2L`, which is a literal; the least one's digits are one more than the greatest's."""
+    """`2L`, which is a literal. The least BIGINT has digits one above the greatest's."""
     digits = node.this.name
     if not digits.isdigit() or int(digits) > 2 ** BITS[kind.name]:
         raise Wrong(span(node), f"{digits}, which is not a {kind}", "Write it without a letter, or with another.")
@@ -480,7 +480,7 @@ def whole_number(node: exp.Cast, kind: Type) -> Constant:
 
 
 def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
-    """LIKE and ILIKE; of several patterns, ANY or ALL of them."""
+    """LIKE and ILIKE, with one pattern, or ANY or ALL of several."""
     several = node.expression
     if isinstance(several, (exp.Any, exp.All)):
         inner = several.this.this if isinstance(several.this, exp.Paren) else several.this
@@ -510,7 +510,7 @@ def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
 
 
 def escaped_like(node: exp.Escape, scope: Scope) -> Expr:
-    """LIKE … ESCAPE '!' is LIKE with the same pattern escaped as always, by a backslash."""
+    """LIKE … ESCAPE '!' as LIKE with the same pattern, escaped by a backslash."""
     like, sign = node.this, node.expression.name
     wanted = like.expression.name if isinstance(like.expression, exp.Literal) else None
     if not isinstance(like, (exp.Like, exp.ILike)) or wanted is None or len(sign) != 1:
@@ -539,7 +539,7 @@ def _negated(node: exp.Expr) -> dict[str, bool]:
 
 
 def guard(node: exp.Expr, made: Expr, read: Callable[[exp.Expr], Expr]) -> Expr:
-    """Edits a node, if Spark needs to be told; gives its expression as what the node is an argument of takes it."""
+    """The expression as the syntax around the node takes it. If Spark needs a guard, the node is edited."""
     known, kept = is_guarded(node), made
     if isinstance(made, Call) and not isinstance(node, exp.Paren) and _is_call(node, made):
         if not known and (text := _guarded(node, made)) is not None:
@@ -556,7 +556,7 @@ def guard(node: exp.Expr, made: Expr, read: Callable[[exp.Expr], Expr]) -> Expr:
 
 
 def _guarded(node: exp.Expr, made: Call) -> str | None:
-    """The text of a call with its guard; None if Spark does without."""
+    """The text of a call with its guard; None if Spark needs none."""
     text = None
     if isinstance(node, (exp.Like, exp.ILike)):
         text = _like(node)
@@ -570,7 +570,7 @@ def _guarded(node: exp.Expr, made: Call) -> str | None:
 
 
 def _length(made: Call) -> int | None:
-    """The microseconds of a window, if the call is its end."""
+    """The length of a window in microseconds if the call is its end; else None."""
     start = made.arguments[0] if made.function == "window_end" else None
     of_window = isinstance(start, Call) and start.function == "window_start"
     size = made.arguments[1] if of_window else None
@@ -578,7 +578,7 @@ def _length(made: Call) -> int | None:
 
 
 def _moves(made: Call) -> int | None:
-    """Which argument of a call is a time that may be an infinity, and of which the call makes another time."""
+    """The position of the argument that the call shifts in time and that may be an infinity; else None."""
     if made.function not in MOVES and made.function not in ("+ interval", "- interval"):
         return None
     return next((n for n, each in enumerate(made.arguments) if each.type.endless), None)
@@ -601,7 +601,7 @@ _TAKE_INFINITIES = (
 
 
 def _takes_infinities(node: exp.Expr, read: Callable[[exp.Expr], Expr]) -> bool:
-    """True if what a node is an argument of compares times, passes them on, or moves them."""
+    """True if the syntax around the node compares times, passes them on, or moves them."""
     inner, around = node, node.parent
     while isinstance(around, (exp.Paren, exp.Distinct, exp.Ordered, exp.IgnoreNulls, exp.RespectNulls, exp.Filter)):
         inner, around = around, around.parent
@@ -618,7 +618,7 @@ def _takes_infinities(node: exp.Expr, read: Callable[[exp.Expr], Expr]) -> bool:
 
 
 def _is_call(node: exp.Expr, made: Call) -> bool:
-    """True unless the node names an output, which is guarded where it is made; a bound of a window is made of it."""
+    """True unless the node names an output: its own definition has the guard. A window's bound is computed here."""
     if not isinstance(node, (exp.Column, exp.Identifier)):
         return True
     bound = isinstance(node, exp.Column) and len(node.parts) > 1 and node.name.lower() in ("start", "end")
@@ -626,7 +626,7 @@ def _is_call(node: exp.Expr, made: Call) -> bool:
 
 
 def _like(node: exp.Like | exp.ILike) -> str | None:
-    """A condition of which a record decides the pattern: NULL where Spark would refuse it."""
+    """A LIKE whose pattern comes from a record: NULL if Spark would refuse the pattern. None for literal patterns."""
     several = node.expression
     inner = several.this.unnest() if isinstance(several, (exp.Any, exp.All)) else several
     patterns = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
@@ -646,7 +646,7 @@ def _like_one(text: str, pattern: exp.Expr) -> str:
 
 
 def _called(node: exp.Anonymous, made: Call) -> str | None:
-    """A function with the guard that it has below the aggregation."""
+    """A function with the guard that it has below the aggregation; None if it has none."""
     if node.name.lower() != made.function or len(node.expressions) != len(made.arguments):
         return None
     texts = [*map(written, node.expressions)]

@@ -1,12 +1,12 @@
-"""What Spark itself does not accept, though it would have a meaning here.
+"""The SQL that Spark refuses, though it would have a meaning here.
 
-Every view is a SELECT that Spark runs, too: `lamina check` compares the two. So what Spark refuses, reads otherwise or
-answers by chance is refused here: of a whole block as its author wrote it (`OF_BLOCKS`), of a block with several
-groupings (`OF_GROUPINGS`), and of a clause where it is read.
+Spark runs every view as a SELECT too: `lamina check` compares the two results. So this module refuses SQL that Spark
+refuses, reads differently or answers by chance: in a whole block as its author wrote it (`OF_BLOCKS`), in a block with
+several groupings (`OF_GROUPINGS`), and in a clause when it is read.
 
-The rest stands where it is told: tokens that Spark's parser does not read in `written/dialect.py`, casts in
-`language/casts.py` (a table of types), arguments of functions in `language/functions.py` (another), and what is known
-only while one clause or one operator is typed, with that clause or operator (`Wrong(…, "…, which Spark …")`).
+Other modules refuse the rest: `written/dialect.py` the tokens that Spark's parser cannot read, `language/casts.py` the
+casts (a table of types), `language/functions.py` the arguments of functions (another table). A rule that is known only
+while one clause or operator is typed stands with that clause or operator (`Wrong(…, "…, which Spark …")`).
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from view_algebra.written.dialect import readable
 
 
 def spark_refuses(block: Select) -> None:
-    """Raises for what Spark does not accept of a block as its author wrote it.
+    """Raises for the clauses of a block, as its author wrote it, that Spark does not accept.
 
-    Of that alone: once ties are broken and groupings are blocks of their own, a key of ORDER BY may be ours.
+    Broken ties and separate groupings come later: a key of ORDER BY could be ours then.
     """
     for refuse in OF_BLOCKS:
         refuse(block)
 
 
 def spark_refuses_of_groupings(block: Select) -> None:
-    """Raises for what Spark does not accept of a block that is grouped by the keys of several groupings together.
+    """Raises for the parts of a block, grouped by the keys of several groupings, that Spark refuses.
 
-    Its ties are broken before: Spark is told the keys that break them, and has to find these as well.
+    Its ties are broken before: Spark gets the keys that break them, and must find these too.
     """
     for refuse in OF_GROUPINGS:
         refuse(block)
@@ -58,7 +58,7 @@ def spark_refuses_of_groupings(block: Select) -> None:
 
 # Of a block
 def refuse_windows_together(block: Select) -> None:
-    """Spark puts rows into one window of time in GROUP BY and SELECT, and into one in WHERE."""
+    """Refuses two different time windows: Spark allows one in GROUP BY and SELECT, and one in WHERE."""
     _refuse_windows([*(block.group or ()), *(o.expression for o in block.outputs)], "two windows of time of one row", 1)
     _refuse_windows([] if block.where is None else [block.where], "two windows of time of one row", 1)
 
@@ -71,8 +71,9 @@ def _refuse_windows(expressions: Sequence[Expr], what: str, most: int) -> None:
 
 
 def refuse_elsewhere(block: Select) -> None:
-    """A subquery about a row is answered by Spark in WHERE and HAVING, and among columns; of groups, whether a row is
-    there, and a value of one that is grouped by, or aggregated.
+    """Refuses a subquery about a row outside of WHERE, HAVING and SELECT.
+
+    About groups, Spark answers only EXISTS, and values of columns that are grouped by or aggregated.
     """
 
     def known(part: Expr) -> Expr | None:
@@ -91,7 +92,7 @@ def refuse_elsewhere(block: Select) -> None:
 
 
 def refuse_inside_groups(block: Select) -> None:
-    """grouping() is known of a group: no condition on a row, no column of GROUP BY and no aggregate can ask for it."""
+    """Refuses grouping() in conditions on rows, GROUP BY and aggregates: only a group has a value of it."""
     aggregates = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
     inside = [part for each in aggregates for part in walk(each)]
     for part in (*inside, *walk_all(block.group or (), block.where)):
@@ -101,7 +102,7 @@ def refuse_inside_groups(block: Select) -> None:
 
 
 def refuse_unsorted(block: Select) -> None:
-    """Spark computes some things among the columns alone: in ORDER BY it fails at them, or shows one more column."""
+    """Refuses in ORDER BY what Spark computes only in SELECT: it fails, or shows one more column."""
     shown = [output.expression for output in block.outputs]
     order = None if block.syntax is None else block.syntax.args.get("order")
     for key, item in zip(block.order, order.expressions if order is not None else (), strict=False):
@@ -132,7 +133,7 @@ OF_BLOCKS: tuple[Callable[[Select], None], ...] = (
 
 # Of a block with several groupings
 def refuse_groupings(block: Select) -> None:
-    """Spark answers none about a row beside GROUPING SETS, ROLLUP and CUBE."""
+    """Refuses subqueries about a row next to GROUPING SETS, ROLLUP and CUBE, which Spark does not answer."""
     about = [part.place for part in parts(block) if isinstance(part, Subquery) and part.correlated]
     if about or any(True for _ in outer_fields(block)):
         way_out = "Group in a subquery in FROM, and ask around it."
@@ -140,7 +141,7 @@ def refuse_groupings(block: Select) -> None:
 
 
 def refuse_windowed_keys(block: Select) -> None:
-    """Over groupings Spark finds no column of GROUP BY in what an aggregate OVER (…) aggregates."""
+    """Refuses a GROUP BY column inside an aggregate OVER (…): Spark does not find it over groupings."""
 
     def look(part: Expr) -> None:
         if isinstance(part, Aggregate) or (isinstance(part, Call) and part.function == "grouping"):
@@ -162,7 +163,7 @@ _RANKING = {*WINDOW_FUNCTIONS} - {"first_value", "last_value"}
 
 
 def refuse_alike_keys(block: Select) -> None:
-    """`a + b` and `b + a` are one column to Spark."""
+    """Refuses `a + b` next to `b + a`: Spark takes both for one column."""
     seen: list[Counter[Expr | str]] = []
     for key in block.group or ():
         made_of: Counter[Expr | str] = Counter(e.function if isinstance(e, Call) else e for e in walk(key))
@@ -174,7 +175,7 @@ def refuse_alike_keys(block: Select) -> None:
 
 
 def refuse_unselected(block: Select) -> None:
-    """Over groupings Spark finds, in HAVING and ORDER BY, no column of GROUP BY but those that are selected."""
+    """Refuses unselected GROUP BY columns in HAVING and ORDER BY: Spark does not find them over groupings."""
     selected = {output.expression for output in block.outputs}
     named = {o.expression for o in block.outputs if isinstance(e := o.expression, Field) and o.name == e.path[-1]}
 
@@ -202,7 +203,7 @@ OF_GROUPINGS: tuple[Callable[[Select], None], ...] = (
 
 # Of a clause
 def refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
-    """Spark lets no column of a query around be named on a side of a join of which rows may be missing."""
+    """Refuses an outer query's column on a side of a join that may lack rows."""
     for join in (each for each in relations_in(relation) if isinstance(each, Joined)):
         optional = {"LEFT": (join.right,), "RIGHT": (join.left,), "FULL": (join.left, join.right)}.get(join.kind, ())
         for nested in (nested for side in optional for nested in nested_in(side)):
@@ -212,7 +213,7 @@ def refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
 
 
 def refuse_in_join(on: Expr, left: Container[str]) -> None:
-    """Spark answers a subquery in ON about a row of one side alone, no value of one, and no window of time."""
+    """Refuses subqueries in ON, except about a row of one side: Spark allows no values and no time windows there."""
     refuse_windows_in_join(on)
     for part in (part for part in walk(on) if isinstance(part, Subquery) and part.correlated):
         sides = {column.relation in left for column in outer_fields(part.query)}
@@ -227,7 +228,7 @@ def refuse_in_join(on: Expr, left: Container[str]) -> None:
 
 
 def refuse_joins_behind(lateral: exp.Expr, node: exp.Select) -> None:
-    """Spark reads LATERAL VIEW behind all joins."""
+    """Refuses a join after LATERAL VIEW: Spark reads the view last."""
     place = span(lateral)
     for join in node.args.get("joins") or []:
         if place is not None and (other := span(join)) is not None and other.start > place.start:
@@ -240,12 +241,12 @@ def refuse_joins_behind(lateral: exp.Expr, node: exp.Select) -> None:
 
 
 def refuse_windows_in_join(on: Expr) -> None:
-    """Spark puts no rows into windows of time in ON."""
+    """Refuses time windows in ON, which Spark does not compute."""
     _refuse_windows([on], "a window of time in ON", 0)
 
 
 def refuse_names_of_names(node: exp.Select) -> None:
-    """Spark finds no output in GROUP BY that names another one."""
+    """Refuses GROUP BY an output that names another output: Spark does not find it."""
     group = node.args.get("group")
     items = [] if group is None else [meant_by(item, node) for item in group.expressions]
     for item in node.expressions if group is not None and group.args.get("all") else items:
@@ -259,7 +260,7 @@ OVERLAPPING = "Spark would make those that overlap one. Take their start and end
 
 
 def refuse_frame(name: str, rows: str, order: Sequence[Order], place: Place, *, of_all: bool) -> None:
-    """Spark takes no frame but a function's own, and no order where a function is of all rows."""
+    """Refuses a frame on a function that has its own, and an order on a function of all rows."""
     if rows and rows != OWN_FRAMES.get(name, rows):
         raise Wrong(place, f"{name}() over a frame, which Spark refuses", "Leave the frame out.")
     if of_all and (order or rows):
@@ -268,7 +269,7 @@ def refuse_frame(name: str, rows: str, order: Sequence[Order], place: Place, *, 
 
 
 def refuse_bounds(spec: exp.WindowSpec, kind: str, ordered: bool, place: Place) -> None:
-    """Spark takes a RANGE over an order, with bounds of one kind, and ROWS as far as an INT says."""
+    """Refuses RANGE without an order or with bounds of two kinds, and ROWS beyond an INT."""
     sides = [spec.args.get("start"), spec.args.get("end")]
     if kind == "RANGE" and not ordered and sides != ["UNBOUNDED", "UNBOUNDED"]:
         raise Wrong(place, "a RANGE without ORDER BY", "Write ORDER BY in it, or leave the frame out.")
@@ -283,14 +284,14 @@ _LAST_ROW = 2**31 - 1
 
 
 def refuse_partition_by_maps(partition: Sequence[Expr], place: Place) -> None:
-    """Spark sorts the rows of a window by what it partitions them by, and sorts no maps."""
+    """Refuses PARTITION BY a map: Spark sorts by it, and cannot sort maps."""
     if (by := next((each for each in partition if each.type.name == "MAP"), None)) is not None:
         raise Wrong(by.place or place, "PARTITION BY a map, which Spark cannot sort", "Write to_json(…) of it.")
 
 
 # Of an operator
 def refuse_order_of_operators(node: exp.Expr) -> None:
-    """Spark's parser binds some operators otherwise than standard SQL."""
+    """Refuses operators that Spark's parser binds differently than standard SQL."""
     sides = zip(
         (node.args.get("this"), node.args.get("expression")), _BOUND_OTHERWISE.get(type(node), ()), strict=False
     )
@@ -317,6 +318,6 @@ _BOUND_OTHERWISE: dict[type[exp.Expr], tuple[tuple[type[exp.Expr], ...], ...]] =
 
 
 def refuse_quantified(node: exp.SubqueryPredicate, _: Scope) -> Expr:
-    """Spark does not read ANY (SELECT …) and ALL (SELECT …)."""
+    """Refuses ANY (SELECT …) and ALL (SELECT …), which Spark cannot parse."""
     way_out = "Compare with (SELECT max(x) FROM …) or (SELECT min(x) FROM …), or write IN (SELECT …)."
     raise Wrong(span(node), f"{node.key.upper()} (…), which Spark does not read", way_out)

@@ -1,8 +1,8 @@
-"""Subqueries as values and conditions: scalar ones, EXISTS, IN, and those about one row, as SEMI and ANTI joins are.
+"""Subqueries as values and conditions: scalar ones, EXISTS, IN, and those about one row, such as SEMI and ANTI joins.
 
-`SELECT k FROM v WHERE EXISTS (SELECT 1 FROM w WHERE w.k = v.k)` names a column of the block around the subquery. To
-that block the column is a part of the expression, as an argument of a call is (`walks.children`). So whatever is
-done to a block's columns is done to it: it may be kept in cells, and read from them.
+`SELECT k FROM v WHERE EXISTS (SELECT 1 FROM w WHERE w.k = v.k)` names a column of the outer block. To that block the
+column is a part of the expression, like an argument of a call (`walks.children`). So every rewrite of the block's
+columns applies to it too: it may be kept in cells, and read from them.
 """
 
 from __future__ import annotations
@@ -99,25 +99,27 @@ def asked_of_a_query(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _inner(node: exp.Expr, scope: Scope) -> Query:
-    """A query inside an expression, which may name columns of the block around it."""
+    """A query inside an expression, which may name columns of the outer block."""
     return scope.context.query(node, scope.subquery())
 
 
 def _is_one_row(query: Query, scope: Scope) -> bool:
-    """Is it sure that a query gives one row at most, for each row around it?"""
+    """True if the query provably returns at most one row per outer row."""
     return frozenset() in unique_keys(query, scope.context.keys)
 
 
 def _is_one_aggregate(query: Query) -> bool:
-    """Does a query give one aggregate of all rows, or a part of a query that does?"""
+    """True if the query is one aggregate of all rows, or reads such a query."""
     if not isinstance(query, Select) or query.group is not None:
         return isinstance(query, Select) and query.group == ()
     return isinstance(query.relation, Nested) and _is_one_aggregate(query.relation.query)
 
 
 def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: Scope) -> None:
-    """IN over a query that is NULL is false to Spark, or the NOT of it true, as it happens to plan it: where that
-    matters, it is refused. So is NULL in a query, whatever it decides: Spark never looks whether the query has rows.
+    """Refuses IN over a query as a value that may be NULL, and NULL IN over a query.
+
+    Depending on its plan, Spark reads an IN that is NULL as false, or its NOT as true. For NULL IN, Spark never checks
+    whether the query has rows.
     """
     if all(map(_is_null, values)):
         raise Wrong(span(node), "NULL IN (SELECT …)", "Leave it out, or compare a column.")
@@ -144,7 +146,7 @@ def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: 
 
 
 def _is_null(value: Expr) -> bool:
-    """Is it NULL for whatever is read?"""
+    """True if the value is NULL whatever is read."""
     given = list(walk(value))
     return any(isinstance(e, Constant) and e.value is None for e in given) and not any(
         isinstance(e, Field) for e in given
@@ -152,9 +154,9 @@ def _is_null(value: Expr) -> bool:
 
 
 def _beside(value: Expr, kind: Type, place: Place) -> Expr:
-    """What IN compares with values of a type: one of it, or numbers, in the wider type.
+    """The value that IN compares with values of this type: a value of the type, or a number in the wider type.
 
-    Of times, each engine has its own idea of which is the same, and of FLOAT and another number, of which to widen.
+    The engines disagree on which times are equal, and on which side to widen if FLOAT meets another number.
     """
     met = meet((value, Constant("", kind)), place, "IN")[0]
     if value.type != kind and (not met.type.numeric or FLOAT in (value.type, kind)):
@@ -179,7 +181,7 @@ def asked(kind: Literal["scalar", "exists", "in"], query: Query, operand: Expr |
 
 
 def _any_row(query: Select) -> Select:
-    """A query that has a row where the given one has: the first of some are some, and there are groups of some."""
+    """A query that has rows exactly if the given one has them, without the outputs and the order that do not matter."""
     if query.limit == 0 or query.offset:
         return query
     query = replace(query, limit=None, offset=None, order=())
@@ -189,7 +191,7 @@ def _any_row(query: Select) -> Select:
 
 
 def semi_join(kind: str, right: Relation, aliases: Container[str], condition: Expr, place: Place) -> Expr:
-    """The condition that SEMI or ANTI JOIN is on a row of its left side; `aliases` are those of the right one."""
+    """The condition that a SEMI or ANTI JOIN puts on a row of its left side; `aliases` are the right side's."""
 
     def of_left(part: Expr) -> Expr | None:
         of_right = isinstance(part, Field) and (part.relation in aliases or part.relation == VARIABLE)
@@ -201,14 +203,14 @@ def semi_join(kind: str, right: Relation, aliases: Container[str], condition: Ex
 
 
 def gives_no_null(query: Query) -> bool:
-    """Is it sure that no column of a query is NULL?"""
+    """True if no column of the query can be NULL."""
     if isinstance(query, Combined):
         return gives_no_null(query.left) and gives_no_null(query.right)
     return all(is_never_null(output.expression, query.where, query.relation) for output in query.outputs)
 
 
 def is_never_null(value: Expr, where: Expr | None, relation: Relation | None) -> bool:
-    """Is it sure that a value of rows that meet a condition is not NULL?"""
+    """True if the value cannot be NULL in a row that meets the condition."""
     if any(value in _not_null_where(part) for part in conjuncts(where)):
         return True
     match value:
@@ -235,7 +237,7 @@ def is_never_null(value: Expr, where: Expr | None, relation: Relation | None) ->
 
 
 def _not_null_where(condition: Expr) -> tuple[Expr, ...]:
-    """What is not NULL where a condition holds."""
+    """The expressions that cannot be NULL in a row that meets the condition."""
     match condition:
         case Call(function="=" | "<>" | "<" | "<=" | ">" | ">="):
             return condition.arguments

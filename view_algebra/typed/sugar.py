@@ -1,4 +1,4 @@
-"""Functions that are another way to write something else: what they are made of, by name."""
+"""Functions that are short for other expressions, by name."""
 
 from __future__ import annotations
 
@@ -69,20 +69,20 @@ FIELDS: dict[str, str] = {
 
 
 def _decode(given: Arguments, place: Place) -> Expr:
-    """`decode(x, a, 'A', b, 'B', 'other')`, which takes NULLs as equal; what is none of them is a STRING's NULL."""
+    """`decode(x, a, 'A', b, 'B', 'other')`. NULL equals NULL, and without a match or a default the result is NULL."""
     value, *rest = given
     branches = [(compare("<=>", value, a, place), then) for a, then in zip(rest[0:-1:2], rest[1::2], strict=False)]
     return case(branches, rest[-1] if len(rest) % 2 else Constant(None, STRING), place)
 
 
 def _nullif(given: Arguments, place: Place) -> Expr:
-    """Of the type of the first, whatever it is compared with."""
+    """nullif(a, b), of the first argument's type."""
     value, other = given
     return Case(((compare("=", value, other, place), Constant(None, value.type)),), value, value.type, place)
 
 
 def _tried(name: str, operator: str) -> Callable[[Arguments, Place], Expr]:
-    """Arithmetic that is NULL beyond its type, as that of decimals always is, and of doubles never."""
+    """Arithmetic that is NULL beyond the range of its type. Decimals always behave so, doubles never."""
 
     def made(given: Arguments, place: Place) -> Expr:
         if all(each.type.integral for each in given):
@@ -95,7 +95,7 @@ def _tried(name: str, operator: str) -> Callable[[Arguments, Place], Expr]:
 
 
 def _last_instant(given: Arguments, place: Place) -> Expr:
-    """The last microsecond of a window, which Spark knows around the block that groups by it."""
+    """The last microsecond of a window, which Spark knows only in a block around the one that groups by it."""
     (window,) = given
     if isinstance(window, Call):
         what = "window_time() of a window that the same query makes"
@@ -108,18 +108,18 @@ def _last_instant(given: Arguments, place: Place) -> Expr:
 
 
 def _iso_day(time: Expr, place: Place) -> Expr:
-    """Monday is 1."""
+    """The ISO day of the week: Monday is 1."""
     return calculate("+", call("weekday", [time], place), number("1", place), place)
 
 
 def _iso_year(time: Expr, place: Place) -> Expr:
-    """The year that the week's Thursday is in."""
+    """The year of the week's Thursday."""
     to_thursday = calculate("-", number("3", place), call("weekday", [time], place), place)
     return call("year", [call("date_add", [call("to_date", [time], place), to_thursday], place)], place)
 
 
 def _seconds(time: Expr, place: Place) -> Expr:
-    """With microseconds."""
+    """The seconds of a time, with microseconds."""
     micros = call("unix_micros", [cast(time, TIMESTAMP)], place)
     rest = call("pmod", [micros, number(str(MICROSECONDS["minute"]), place)], place)
     return Call("cast", (calculate("*", rest, number("0.000001", place), place),), decimal(8, 6), place=place)
@@ -180,7 +180,7 @@ TIMES: dict[str, Type] = {"to_date": DATE, "to_timestamp": TIMESTAMP, "try_to_ti
 
 
 def made(name: str, given: Arguments, place: Place) -> Expr | None:
-    """What a function is made of; None where it is none of these."""
+    """The expression that a function is short for; None if it is not one of these functions."""
     if name in TIMES and len(given) == 1 and isinstance(given[0], Constant) and given[0].type == STRING:
         with suppress(Wrong):
             return cast(given[0], TIMES[name])
@@ -200,14 +200,15 @@ def made(name: str, given: Arguments, place: Place) -> Expr | None:
 
 
 def refuse_other_characters(name: str, characters: exp.Expr) -> None:
-    """Refuses another set of characters than UTF-8, in which Postgres and Spark keep texts."""
+    """Refuses a character set other than UTF-8, which Postgres and Spark use."""
     if not isinstance(characters, exp.Literal) or characters.name.upper() not in ("UTF-8", "UTF8"):
         raise Wrong(span(characters), f"{name}() of other characters than UTF-8", f"Write {name}(x, 'UTF-8').")
 
 
 def in_zone(time: Expr, zone: Expr, place: Place) -> tuple[str, Expr]:
-    """`ts AT TIME ZONE zone`, as Spark SQL of `{time}` and `{zone}` and as an expression: of an instant the time that
-    clocks show there, of such a time the instant.
+    """`ts AT TIME ZONE zone`, as Spark SQL of `{time}` and `{zone}` and as an expression.
+
+    An instant becomes the time that clocks show there. Such a time becomes the instant.
     """
     tried = "{}" if isinstance(zone, Constant) else "try_add({}, INTERVAL 0 SECONDS)"  # Spark raises at one unknown
     if time.type == TIMESTAMP_NTZ:
@@ -223,7 +224,7 @@ _IN_MONTHS = {"MONTH": "n", "QUARTER": "3 * n", "YEAR": "12 * n"}
 
 
 def timed(name: str, unit: str, given: Arguments, place: Place) -> Expr:
-    """A function of a unit, and a number and a time or two times."""
+    """A function of a unit with a number and a time, or with two times."""
     if len(given) != 2:
         raise Wrong(place, f"{name}({unit}, …) with {len(given)} arguments", f"Write {name}({unit}, a, b).")
     return _moved(name, unit, given, place) if name.endswith("add") else _apart(name, unit, given, place)
@@ -247,7 +248,7 @@ def _moved(name: str, unit: str, given: Arguments, place: Place) -> Expr:
 
 
 def _apart(name: str, unit: str, given: Arguments, place: Place) -> Expr:
-    """Whole units between two times, towards 0."""
+    """The whole units between two times, rounded towards 0."""
     if unit.lower() in MONTHS and all(each.type in (DATE, TIMESTAMP) for each in given):
         times = (cast(each, TIMESTAMP, implicit=True) for each in given)
         return Call("timestampdiff", (Constant(unit.upper(), STRING), *times), BIGINT, place=place)

@@ -1,8 +1,8 @@
-"""ORDER BY, LIMIT and OFFSET: if an order leaves ties, the rest of a key breaks them, and one SELECT has one answer.
+"""ORDER BY, LIMIT and OFFSET: the rest of a key breaks ties, so that a SELECT has one answer.
 
-`ORDER BY n DESC LIMIT 10` leaves open which of two equal rows is the tenth, and Spark shows either. Here an order that
-decides something is extended by columns that tell the rows of its block apart: those of GROUP BY, those of a key of the
-relation, or the position of a record in the log. Spark gets the same edit where it runs the author's SELECT.
+`ORDER BY n DESC LIMIT 10` leaves open which of two equal rows is the tenth, and Spark shows either. So an order that
+decides a result is extended by columns that tell the rows of its block apart: those of GROUP BY, those of a key of the
+relation, or the position of a record in the log. Spark gets the same edit when it runs the author's SELECT.
 """
 
 from __future__ import annotations
@@ -52,10 +52,12 @@ def settled(
     views: Mapping[str, Keys],
     sets: Sets | None,
 ) -> Select:
-    """A block whose orders go on until they are total, where they can; its syntax is changed alike.
+    """A block whose orders are extended until they are total, if they can be; its syntax gets the same edit.
 
-    windows: the window functions in it. grouped: how Spark SQL has the columns of GROUP BY. views: the keys of those
-    that may be read. sets: its groupings, of which two may have a group of the same columns.
+    windows: the window functions in it
+    grouped: the columns of GROUP BY, with their texts in Spark SQL
+    views: the keys of the views in reach
+    sets: its groupings, two of which may have a group of the same columns
     """
     keys = _keys_of(block, views)
     if sets is not None:
@@ -85,7 +87,7 @@ def settled(
 
 
 def inherited(relation: Relation | None, node: exp.Select, views: Mapping[str, Sorting]) -> tuple[Order, ...]:
-    """The order of the subquery or view that a block reads, by which LIMIT goes in Spark, too; its syntax says it."""
+    """The order of the subquery or view that a block reads; LIMIT follows it. The syntax spells it out for Spark."""
     sorting = sorting_of(relation, views)
     if not isinstance(relation, Nested | Read) or not sorting:
         return ()
@@ -104,13 +106,13 @@ def inherited(relation: Relation | None, node: exp.Select, views: Mapping[str, S
 
 
 def _hides_keys(block: Select) -> bool:
-    """Do its rows go by what is none of its columns? Those of DISTINCT never do."""
+    """True if the rows are sorted by an expression that is not an output. DISTINCT rows never are."""
     shown = {output.expression for output in block.outputs}
     return not block.distinct and any(order.expression not in shown for order in block.order)
 
 
 def settled_set(query: Combined, node: exp.Expr) -> Combined:
-    """A set operation, and its syntax, of whose rows LIMIT picks some: by all of their columns."""
+    """A set operation with LIMIT and its syntax, ordered by all of its columns."""
     if (query.limit is None and query.offset is None) or any(kind.nested for _, kind in query.columns):
         return query
     ordered = {order.expression for order in query.order}
@@ -126,7 +128,7 @@ def _keys_of(block: Select, views: Mapping[str, Keys]) -> RowKeys:
 
 
 def _columns(keys: RowKeys) -> dict[Expr, str]:
-    """How Spark SQL has the columns of what a block reads: with the name of their relation."""
+    """The columns of the relation that a block reads, each with its qualified name in Spark SQL."""
     return {
         column: f"{spark_name(column.relation)}.{spark_name(column.path[0])}"
         for key in keys
@@ -136,7 +138,7 @@ def _columns(keys: RowKeys) -> dict[Expr, str]:
 
 
 def _more(missing: Sequence[Expr], order: Sequence[Order], texts: Mapping[Expr, str]) -> list[tuple[Order, str]]:
-    """What an order goes on with, as an expression and in Spark SQL; nothing where some of it cannot be written."""
+    """The keys that extend an order, with their Spark SQL; empty if one of them cannot be written."""
     if any(e not in texts or (e.type.nested and e.type != WINDOW) for e in missing):
         return []
     # Of two records at one time, an order that begins with the last has the later one first.
@@ -173,7 +175,7 @@ def sort_keys(node: exp.Expr, scope: Scope, columns: Columns, outputs: Sequence[
 
 
 def _number_all(order: exp.Order, scope: Scope, count: int) -> None:
-    """Writes ORDER BY ALL as the numbers of all columns."""
+    """Replaces ORDER BY ALL by the numbers of all columns."""
     first = order.expressions[0]
     if not isinstance(first.this, exp.Var):
         return
@@ -187,7 +189,7 @@ def _number_all(order: exp.Order, scope: Scope, count: int) -> None:
 
 
 def _spell_as_number(node: exp.Expr, key: Expr, outputs: Sequence[Output]) -> None:
-    """Notes which output a key of ORDER BY is: beside HAVING, DISTINCT or windows Spark finds it by no other name."""
+    """Notes the output of an ORDER BY key: next to HAVING, DISTINCT or windows, Spark finds only its number."""
     names = [output.name.lower() for output in outputs]
     if not (isinstance(node, exp.Column) and node.name.lower() in names):
         number = next((n for n, output in enumerate(outputs, 1) if output.expression == key), None)
@@ -204,7 +206,7 @@ def _ordered(key: Expr, item: exp.Expr) -> Order:
 
 
 def position(item: exp.Expr) -> int | None:
-    """The number of a column, where GROUP BY or ORDER BY names it so."""
+    """The column's number, if GROUP BY or ORDER BY names it by one."""
     literal = item.this if isinstance(item, exp.Neg) else item
     if not isinstance(literal, exp.Literal) or literal.is_string or not literal.name.isdigit():
         return None
@@ -212,7 +214,7 @@ def position(item: exp.Expr) -> int | None:
 
 
 def limit_of(node: exp.Expr) -> tuple[int | None, int | None]:
-    """LIMIT and OFFSET: whole numbers, or what makes one; None where there is none."""
+    """LIMIT and OFFSET, whole numbers or expressions of literals that compute one; None if absent."""
     numbers: list[int | None] = []
     for name in ("limit", "offset"):
         clause = node.args.get(name)
@@ -234,7 +236,7 @@ _COMPUTED: dict[type[exp.Expr], Callable[[int, int], int]] = {
 
 
 def _whole(node: exp.Expr) -> int | None:
-    """The whole number that is written as one, or as what makes one; None for anything else."""
+    """The whole number that an expression of literals computes; None for any other expression."""
     if isinstance(node, exp.Paren):
         return _whole(node.this)
     if type(node) in _COMPUTED:
@@ -244,7 +246,7 @@ def _whole(node: exp.Expr) -> int | None:
 
 
 def refuse_windows_in_order(order: Sequence[Order], node: exp.Expr) -> None:
-    """Where ORDER BY can name outputs alone, a window has no bounds to go by: above it is a value of JSON."""
+    """Refuses ORDER BY a window if only outputs can be named: above, a window is JSON without bounds."""
     if any(o.expression.type == WINDOW for o in order):
         way_out = "Put the query into a subquery in FROM, and order around it."
         raise Wrong(span(node.args["order"]), "ORDER BY a window after DISTINCT or a set operation", way_out)
