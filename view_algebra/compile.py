@@ -109,7 +109,7 @@ def _room_for_nesting() -> Iterator[None]:
 
 
 CALLS = 8_000
-"""How many of Python's calls may be within each other. What Spark and Postgres take of nesting is more than that."""
+"""The recursion limit, in nested Python calls. Spark and Postgres accept deeper nesting than that."""
 
 
 def _too_deep(place: Span | None) -> Wrong:
@@ -236,7 +236,7 @@ class _Work:
         left, wrong = dict(self.functions), set[str]()
         while left:
             ready = [d for d in left.values() if not calls_of(d.body, left) - {d.name}]
-            for d in ready or list(left.values()):  # which call each other in a circle
+            for d in ready or list(left.values()):  # all that are left call each other in a circle
                 del left[d.name]
                 if calls_of(d.body, self.functions) & wrong:
                     wrong.add(d.name)
@@ -354,7 +354,7 @@ class _Work:
         if name in self.broken:
             return
         if any(other in self.broken for other in _tables_named(d.select)):
-            self.broken.add(name)  # its own mistakes can only be seen when what it reads is right
+            self.broken.add(name)  # its own mistakes show only once the views that it reads are right
             return
         try:
             self._compile(d)

@@ -10,22 +10,24 @@ from typing import Literal
 Merge = Literal[
     "sum", "min", "max", "bit_and", "bit_or", "bit_xor", "first", "last", "mean", "comoment", "third", "fourth", "keep"
 ]
-"""How two partials of one group become one: `first` and `last` go by an order, `mean` and `comoment` (the sum of
-products of deviations from two means) by a count and means, which are kept beside them, `third` and `fourth` (sums of
-powers of deviations) by lower ones, too; `keep` is for rows, which never meet an equal key."""
+"""The merge of two partials of one group.
+
+`first` and `last` need an order. `mean` and `comoment` (the sum of products of deviations from two means) need a count
+and means, which are partials too. `third` and `fourth` (sums of powers of deviations) also need the lower powers.
+`keep` is for rows, which never meet an equal key."""
 
 
 DELETED = "kafka_deleted"
-"""The column of a table's records, beside those that are declared: does it take its key's row away?"""
+"""The undeclared column of a table's records that is true if the record deletes its key's row."""
 
 MOVED_FROM = "kafka_moved_from"
-"""The column of the records of a table of change events: the key that an update took the row away from, or NULL."""
+"""The column of a change event with the key that an update moved the row from, or NULL."""
 
 ROWS_OF_CHANGE = f"posexplode(CASE WHEN {MOVED_FROM} IS NULL THEN array(false) ELSE array(false, true) END)"
-"""The rows that a change event changes: its own, and the one of the key that it took the row away from."""
+"""The rows that a change event changes: its own, and the row under the key that it moved from."""
 
 NULLED = "counted, with NULL for a field: "
-"""How the reason begins if the record counts without the fields that cannot be read."""
+"""The prefix of the reason if a record counts with NULL for its unreadable fields."""
 
 LOG_TIME = "kafka_log_time"
 """The column of a table's records that leads their order in the log: the greatest Kafka timestamp of the partition at
@@ -35,42 +37,42 @@ SOURCE_TIME = "kafka_source_time"
 """The column of a change event's commit time in its source; NULL if it names none."""
 
 TOMBSTONE, TRUNCATES, SNAPSHOT = "kafka_tombstone", "kafka_truncates", "kafka_snapshot"
-"""The columns of a change event: does the record have no value? Does it remove all rows before it? Is it a row that a
-snapshot read, and no change?"""
+"""The columns of a change event that are true if the record has no value, if it removes all rows before it, and if it
+is a row that a snapshot read, not a change."""
 
 LEFT_OUT = ""
-"""The error of a record that is neither good nor bad: in a stream of changes, what Debezium sends behind a deletion."""
+"""The error of a record that is neither good nor bad: Debezium's tombstone after a deletion, in a stream of changes."""
 
 BAD_FIELDS = "kafka_bad_fields"
-"""The column of records that count though a field cannot be read: which fields are NULL for it, and why; or NULL."""
+"""The column with the unreadable fields of a record that still counts, and the reasons; NULL if it has none."""
 
 ON_BAD_FIELD = "on_bad_field"
 """The property of a source that decides whether its records have the column BAD_FIELDS."""
 
 ASK_AGAIN = "ask_again"
-"""The option of a source whose number decides which answers of a schema registry count."""
+"""The option of a source with the number that decides which answers of a schema registry count."""
 
 ONLY = "only_one"
-"""The column that is unique where there is no key: the cell of an aggregate without GROUP BY."""
+"""The unique column of a table without keys, for the one cell of an aggregate without GROUP BY."""
 
 SHORTENED = "… sha256 "
-"""Between the beginning of a text and its digest, where the text itself is too long for an index."""
+"""The separator between the first part of a text too long for an index and its digest."""
 
 LONGEST_STEM = 36
-"""Bytes; after them come a version, and the numbers of a table, a generation and a micro-batch."""
+"""Bytes; a version and the numbers of a table, a generation and a micro-batch follow the stem."""
 
 JSON_TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-"""How times inside nested values are written, for Spark's to_json(): by default it drops microseconds."""
+"""Options for times in nested values in Spark's to_json(), which drops microseconds by default."""
 
 
 DEBEZIUM = ("debezium-json", "debezium-avro")
 """The formats of change events."""
 
 KeyFormat = Literal["json", "string", "short", "int", "long", "float", "double", "avro", "protobuf", "none"]
-"""What Kafka's key of a table's record is read as."""
+"""The format of Kafka's key of a table's record."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from view_algebra.compiled import CellTable, View
 from view_algebra.language.lengths import MICROSECONDS
 
 FAILS = {"row": "the rows that fail it", "key": "the keys that fail it", "whole": "what it is about, where that fails"}
-"""What the text of a check gives, by what it counts."""
+"""The result of a check's text, by the unit that it counts."""
 
 
 def explain(view: View) -> str:

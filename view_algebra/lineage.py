@@ -36,7 +36,7 @@ from view_algebra.language.walks import rewrite, walk
 from view_algebra.refusals import Wrong
 
 Below = Callable[[str, str], Lineage | None]
-"""What a column of FROM is made of, by its relation and its name."""
+"""A function from a relation's alias and a column's name to the column's lineage."""
 
 
 def lineage(query: Query) -> tuple[Lineage, ...]:
@@ -162,5 +162,5 @@ def _written(aggregate: Aggregate) -> str:
 def _text(expression: Expr) -> str:
     try:
         return spark(expression)
-    except Wrong:  # of what is computed above the aggregation
+    except Wrong:  # it is computed above the aggregation
         return "…"

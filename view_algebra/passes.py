@@ -71,7 +71,7 @@ class Known:
 
 
 Reading = Mapping[str, ViewDeclaration]
-"""Views by name that are read as the records below their rows, instead of as their rows."""
+"""The views, by name, that are read as the records below their rows instead of as their rows."""
 
 
 @dataclass(frozen=True)
@@ -400,4 +400,4 @@ CREATE TABLE clicks (user_id BIGINT, country STRING) USING kafka OPTIONS (topic 
 CREATE VIEW top AS
 SELECT country, count(DISTINCT user_id) AS users FROM clicks GROUP BY country ORDER BY users DESC LIMIT 3;
 """
-"""What the passes show of themselves."""
+"""The catalog in the passes' doctests."""

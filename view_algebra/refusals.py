@@ -100,7 +100,7 @@ def caret(file: File, span: Span) -> str:
 
 
 LONG_LINE, AROUND = 240, 72
-"""Characters of a line that is shown in part, and how many are shown before and behind the place."""
+"""Characters: lines longer than the first are cut; the second is kept on either side of the span."""
 
 
 def refuse_all(mistakes: Iterable[Mistake]) -> Refused:
@@ -133,7 +133,7 @@ def span(node: exp.Expr) -> Span | None:
     if "start" in node.meta:
         return Span(node.meta["start"], node.meta["end"] + 1)
     inside = [part for part in node.walk(prune=lambda part: _EXTENT in part.meta) if _EXTENT not in part.meta]
-    for part in reversed(inside):  # what is inside a part comes before it
+    for part in reversed(inside):  # the parts inside a part come before it
         spans = [Span(part.meta["start"], part.meta["end"] + 1)] if "start" in part.meta else []
         spans += [extent for each in part.iter_expressions() if (extent := each.meta[_EXTENT]) is not None]
         part.meta[_EXTENT] = Span(min(s.start for s in spans), max(s.end for s in spans)) if spans else None
@@ -142,7 +142,7 @@ def span(node: exp.Expr) -> Span | None:
 
 
 _EXTENT = "lamina_extent"
-"""The entry of a node's `meta` with the span of all its tokens: a long sum is not walked once for each term."""
+"""The key in a node's `meta` of the span of its tokens, so that a long sum is not walked once per term."""
 
 
 def placed(body: exp.Expr, place: Span | None) -> exp.Expr:

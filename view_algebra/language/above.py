@@ -120,7 +120,7 @@ def _of_call(call: Call) -> Obstacle | None:
 
 
 HOPPING = 3
-"""Arguments of the start of a tumbling window; that of a hopping one has its slide, too."""
+"""The number of arguments of a tumbling window's start; a hopping window's start also has the slide."""
 
 _EXPLODED = "Aggregate its elements: SELECT k, sum(e) AS s FROM (…) LATERAL VIEW explode(x) t AS e GROUP BY k."
 

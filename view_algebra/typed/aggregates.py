@@ -167,7 +167,7 @@ def _spelled_mode(made: Aggregate, written_: _Written, _scope: Scope) -> Aggrega
 def _spelled_set(made: Aggregate, written_: _Written, _scope: Scope) -> Aggregate:
     kind = made.arguments[0].type
     values = f"collect_set(CASE WHEN {written_.counts} THEN {_one_zero(written_.value, kind)} END)"
-    if kind in (DOUBLE, FLOAT):  # Spark's own set has every NaN
+    if kind in (DOUBLE, FLOAT):  # Spark's own set keeps every NaN
         values = f"array_distinct({values})"
     spell(written_.whole, f"sort_array({values})")
     return _by_itself(made)
@@ -179,7 +179,7 @@ def _spelled_list(made: Aggregate, written_: _Written, scope: Scope) -> Aggregat
     order, events = event_order(scope, made.place, name, made.arguments[:1])
     if any(isinstance(part, Subquery) for part in walk(made.arguments[0])):
         raise Wrong(made.place, f"a subquery in {name}()", "Compute it in a subquery in FROM.")
-    of_maps = made.arguments[0].type.name == "MAP"  # which Spark sorts as their entries alone
+    of_maps = made.arguments[0].type.name == "MAP"  # Spark sorts maps only as their entries
     in_order = sorted_by(order, f"map_entries({value})" if of_maps else value, written_.counts)
     values = in_turn(in_order, "map_from_entries(s.v)" if of_maps else "s.v")
     spell(
@@ -230,7 +230,7 @@ def sorted_list(given: Sequence[exp.Expr], scope: Scope) -> Expr | None:
         way_out = "Leave it unsorted: collect_list() is in the order of the events."
         what = f"a sorted list of values of type {value.type}, which Postgres sorts differently"
         raise Wrong(made.place, what, way_out)
-    once = scope.above or name == "collect_set"  # else a value stands there as often as it came
+    once = scope.above or name == "collect_set"  # else the list holds a value once per record
     events = () if once else event_order(scope, made.place, of=made.arguments[:1])[1]
     made = replace(made, arguments=(*made.arguments[:1] * 2, *events))
     return made if all(upwards) else Call("reverse", (made,), made.type, place=made.place)
@@ -248,7 +248,7 @@ def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores
     """The value with the least or greatest order; the order of events breaks ties, and decides if no order is given."""
     place, given = span(node), list(node.expressions)
     if given and isinstance(given[0], exp.Distinct) and name in BY_EVENT_ORDER:
-        given[:1] = given[0].expressions  # of different values, too, it is the first
+        given[:1] = given[0].expressions  # the first of the distinct values is the first value
     function = BY_EVENT_ORDER.get(name, name)
     if name in BY_EVENT_ORDER and len(given) == 2 and isinstance(given[1], exp.Boolean):
         ignores_nulls = bool(given.pop().this)
@@ -390,7 +390,7 @@ _FROM_THE_TOP = {
     "mode": "Count where x IS NOT NULL, GROUP BY x, and take the first by row_number() OVER (ORDER BY n DESC, x DESC).",
     "percentile_disc": "Of rows whose x is not NULL, take max(x) WHERE cume_dist() OVER (ORDER BY x DESC) >= 0.25.",
 }
-"""What to write instead of descending order."""
+"""The way out per function, instead of descending order."""
 
 
 def _listed_within(
@@ -492,7 +492,7 @@ def map_from_entries(node: exp.Anonymous, scope: Scope, read: Callable[[exp.Expr
     if len(node.expressions) != 1:
         raise Wrong(place, f"map_from_entries() with {len(node.expressions)} arguments", "Give it one list of structs.")
     (given,) = node.expressions
-    of_groups = sorted_list([given], scope) if scope.above else None  # which have no order of events
+    of_groups = sorted_list([given], scope) if scope.above else None  # groups have no order of events
     listed = read(given, scope) if of_groups is None else of_groups
     fields = () if listed.type.element is None else listed.type.element.fields
     if len(fields) != 2 or fields[0][1] != STRING or not_in_json(fields[1][1]) is not None:
@@ -620,7 +620,7 @@ def joined_texts(found: str, texts: str, between: Sequence[exp.Expr]) -> str:
 
 
 _NAMED_OVER = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
-"""What functions of the order of events are called where OVER says the order."""
+"""The names of functions of the order of events if OVER gives another order."""
 
 
 def window_function(node: exp.Window, scope: Scope) -> Expr:

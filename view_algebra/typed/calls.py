@@ -53,7 +53,7 @@ from view_algebra.typed.spark_refuses import refuse_bounds
 from view_algebra.written.dialect import readable
 
 Read = Callable[[exp.Expr], Expr]
-"""Resolves an argument where the call stands."""
+"""A function that resolves an argument in the scope of its call."""
 
 
 def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> Aggregate:
@@ -84,7 +84,7 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
         raise Wrong(place, f"{name}(DISTINCT …) of a constant", "Leave it out, or name a column.")
     if distinct and row.arguments[0] > 1:
         raise Wrong(place, f"{name}(DISTINCT …) of pairs", "Take DISTINCT rows in a subquery first.")
-    distinct = distinct and not (row.once or row.sub_key)  # which keep a value once anyway
+    distinct = distinct and not (row.once or row.sub_key)  # these keep a value once anyway
     if row.over is not None:
         arguments = (arguments[0], *_parameters(name, arguments[1:], place))
     return Aggregate(name, arguments, when, distinct, row.gives([a.type for a in arguments]), place)
@@ -102,7 +102,7 @@ def _number(row: AggregateFunction, argument: Expr) -> Expr:
 
 
 _USUAL = {0: "Write count(*).", 1: "Write {}(x)."}
-"""A call with the fewest arguments."""
+"""The way out per smallest number of arguments."""
 
 
 def _check_argument(row: AggregateFunction, argument: Expr, place: Place, called: str) -> None:
@@ -120,7 +120,7 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place, called
                 way_out = (
                     f"Collect its elements: SELECT k, {row.name}(e) AS e … LATERAL VIEW explode(x) t AS e GROUP BY k."
                 )
-            if argument.type.numeric:  # 0.0 and -0.0 are one group to Spark, and two of a set
+            if argument.type.numeric:  # 0.0 and -0.0 are one group to Spark, but two values of a set
                 way_out = f"Write {row.name}(CAST(… AS DECIMAL(18, 6)))."
         if argument.type.name == "BINARY":
             way_out = f"Write {row.name}(hex(…))."
@@ -212,7 +212,7 @@ def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
 
 
 MOST_PANES = 100_000
-"""Panes of gcd(size, slide) that a hopping window is added up from: an hour every 5 seconds has 720."""
+"""Most panes, of gcd(size, slide), in a hopping window; one of an hour every 5 seconds has 720."""
 
 
 def in_a_window(window: Call) -> Expr | None:
@@ -305,7 +305,7 @@ def frame(node: exp.Window, order: Sequence[Order]) -> str:
     if kind not in ("ROWS", "RANGE"):
         raise Wrong(span(spec) or span(node), f"a frame of {kind}", "Use ROWS, or a RANGE.")
     bounds = []
-    if len({unit.name.lower().rstrip("s") for unit in spec.find_all(exp.Var)}) > 1:  # which Spark refuses
+    if len({unit.name.lower().rstrip("s") for unit in spec.find_all(exp.Var)}) > 1:  # Spark refuses two units
         raise Wrong(span(spec) or span(node), "a RANGE whose bounds are of two units", "Write both in the smaller one.")
     for side in ("start", "end"):
         value, direction = spec.args.get(side), spec.args.get(f"{side}_side") or ""
@@ -330,7 +330,7 @@ def frame(node: exp.Window, order: Sequence[Order]) -> str:
 
 
 VALUE_BOUND = re.compile(r"^RANGE .*(\d|interval)")
-"""The frames that end at a certain distance from the value of a row."""
+"""Frames with a bound at a distance from the row's value."""
 
 
 def _distance(bound: str) -> float:
@@ -352,7 +352,7 @@ def _span_of_numbers(length: str, order: Sequence[Order], place: Place) -> str:
 
 
 _BEYOND = {name: 2**bits for name, bits in BITS.items()} | {"DATE": 10**7}
-"""The least that a number, or of days, is not."""
+"""The least number, or number of days, beyond the type's range."""
 
 
 def _reach(length: Constant, order: Sequence[Order], place: Place) -> str:
@@ -363,7 +363,7 @@ def _reach(length: Constant, order: Sequence[Order], place: Place) -> str:
         raise Wrong(place, "a RANGE of time over another order than by one time", way_out)
     if unit in ("month", "quarter", "year") or (kind == DATE and unit not in ("day", "week")):
         way_out = "Write it in days."
-        if unit in ("month", "quarter", "year"):  # which are of different lengths
+        if unit in ("month", "quarter", "year"):  # these vary in length
             way_out = (
                 "Write it in days, or join each row with those that it reaches:"
                 " ON b.k = a.k AND b.ts BETWEEN a.ts - INTERVAL 1 MONTH AND a.ts, and aggregate by GROUP BY."
@@ -391,11 +391,11 @@ def refuse_windowed(expression: Expr, where: str) -> None:
 
 
 _ONCE_ANYWAY = ("min", "max", "bool_and", "bool_or", "every", "some", "any", "first", "last", "bit_and", "bit_or")
-"""Aggregates to which it is the same how often a value comes."""
+"""Aggregates whose result ignores how often a value comes."""
 
 
 _NTH = "nth"
-"""The column that numbers rows where a frame counts them."""
+"""The column of row numbers, if a frame counts rows."""
 
 
 def distinct_over(name: str, node: exp.Anonymous) -> Wrong:

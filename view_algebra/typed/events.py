@@ -207,7 +207,7 @@ def _ordered(stream: Stream, times: Sequence[str], context: Context) -> Order:
     alias = spark_name(stream.alias)
     columns: list[Expr] = [find([stream.alias, name], relations, stream.place) for name in times]
     texts = [f"{alias}.{spark_name(name)}" for name in times]
-    if not times[-1].startswith("kafka_"):  # a declared one, which may be NULL
+    if not times[-1].startswith("kafka_"):  # a declared time may be NULL
         least = CALENDAR[columns[-1].type.name][0]
         columns.append(Constant(least.partition("'")[2].rstrip("'"), columns[-1].type))
         texts.append(least)
@@ -218,16 +218,16 @@ def _ordered(stream: Stream, times: Sequence[str], context: Context) -> Order:
 
 
 PASSED = ("kafka_time", "kafka_partition", "kafka_offset")
-"""What is passed on. No name of a declared column begins like these, and `*` leaves them out."""
+"""The columns passed on. No declared column's name begins like these, and `*` leaves them out."""
 
 _MORE = "kafka_order_"
-"""Begins the names of what the rows of a join pass on beside these."""
+"""The prefix of further columns that the rows of a join pass on."""
 
 Order = tuple[tuple[str, ...], tuple[Expr, ...]]
 """Keys, as Spark SQL and as expressions."""
 
 EventOrder = Callable[[Relation], tuple[Relation, Order] | None]
-"""What puts the rows of a stream, or of a join, in one order, and the same relation, passing on what that names."""
+"""A function from a relation to its order of events and the same relation, passing on the columns of that order."""
 
 
 def passed_by(query: Query) -> tuple[str, ...]:
@@ -291,7 +291,7 @@ def passing_on(query: Query, order: EventOrder) -> Query | None:
     given = (*PASSED, *(f"{_MORE}{number}" for number in range(len(texts) - len(PASSED))))
     own = {output.name.lower(): output.expression for output in query.outputs}
     if any(name in own and own[name] != e for name, e in zip(given, passed, strict=True)):
-        return None  # something else that its author calls so
+        return None  # the author's own column of this name
     more = [each for each in zip(given, texts, passed, strict=True) if each[0] not in own]
     for name, text, _ in more:
         append_output(query.syntax, text, name)
@@ -304,7 +304,7 @@ def _united(query: Query, order: EventOrder, sides: Iterator[int]) -> Query | No
         left, right = _united(query.left, order, sides), _united(query.right, order, sides)
         if left is None or right is None or [kind for _, kind in left.columns] != [kind for _, kind in right.columns]:
             return None
-        if _places(left) != _places(right):  # an author has put one of these among other columns
+        if _places(left) != _places(right):  # one side shows them among other columns
             return None
         return replace(query, left=left, right=right, columns=left.columns)
     given, side = passing_on(query, order), str(next(sides))

@@ -173,18 +173,18 @@ def _time_window(node: exp.Expr | None) -> exp.Anonymous | None:
 
 
 _GROUPED = "grouped"
-"""Alias of the groupings together."""
+"""The alias of the united groupings."""
 
 _UNITED = "Leave it out, or write each grouping as a SELECT of a UNION ALL."
 
 MOST_SETS = 64
-"""Groupings of one query: a cube of six columns."""
+"""Most groupings of one query: a cube of six columns."""
 
 SOME = Call(">", (Aggregate("count", (), None, False, BIGINT), Constant("0", BIGINT)), BOOLEAN)
-"""The condition that there are records at all: of none, a grouping by nothing gives no row, as one by a constant."""
+"""True if there are records: without any, a grouping by nothing has no row, like a grouping by a constant."""
 
 Key = Callable[[exp.Expr], Expr | None]
-"""Resolves a column of GROUP BY; None for what is constant."""
+"""A function that resolves a column of GROUP BY; None for a constant."""
 
 
 def sets_of(node: exp.Group, key: Key) -> Sets | None:
@@ -256,7 +256,7 @@ def _nests(node: exp.Expr) -> bool:
 
 def _columns(items: Sequence[exp.Expr], key: Key, in_sets: bool = False) -> list[Expr]:
     found = [key(item.this if isinstance(item, exp.Paren) else item) for item in items]
-    if in_sets and None in found:  # to Spark its own value, wherever it stands, is NULL in the other groupings
+    if in_sets and None in found:  # Spark makes it NULL in the other groupings, wherever it stands
         raise Wrong(span(items[found.index(None)]), "a constant among groupings", _UNITED)
     return [k for k in found if k is not None]
 
@@ -356,10 +356,10 @@ def _is_made(part: Expr, made: Generator) -> bool:
 
 
 _ROWS, _BEGINS, _TOLD, _SESSION = "rows", "begins", "in sessions", "session"
-"""The rows, and the time of each that begins a session; the rows again, each with when its session begins."""
+"""Names: the rows, the time of a row that begins a session; the rows with their session, the session's begin."""
 
 _BEFORE = "RANGE BETWEEN UNBOUNDED PRECEDING AND interval '0.000001 seconds' PRECEDING"
-"""The rows of an earlier time: those of one time are in one session."""
+"""The rows of an earlier time; rows of one time are in one session."""
 
 
 def in_sessions(block: Select) -> Select:
@@ -435,4 +435,4 @@ def in_every_window(block: Select) -> Select:
 
 
 _EVERY_WINDOW = "every window"
-"""An alias that no author can give."""
+"""An alias that no author can write."""

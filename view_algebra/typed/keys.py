@@ -48,13 +48,13 @@ from view_algebra.typed.constants import rows_of, unique, unique_together
 from view_algebra.typed.names import Keys, Sorting, SortKey
 
 _ROW_BY_ROW = ("row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value")
-"""Window functions that give equal rows different results; others do where the frame counts rows."""
+"""Window functions that give equal rows different results; others do so only if the frame counts rows."""
 
 HOLDS = FROM, UNTIL = "kafka_from", "kafka_until"
-"""When a version begins to hold, and when the next one does: no names of declared columns, unknown to the author."""
+"""The begin of a version, and that of the next one; no declared column has these names, and no author sees them."""
 
 _MOST_KEYS = 8
-"""More keys than this are forgotten, so that joins of many relations stay quick."""
+"""Most keys kept per relation, so that joins of many relations compile quickly."""
 
 
 def unique_keys(query: Query, views: Mapping[str, Keys]) -> Keys:
@@ -72,7 +72,7 @@ def unique_keys(query: Query, views: Mapping[str, Keys]) -> Keys:
 def _united_keys(query: Combined, views: Mapping[str, Keys]) -> Keys:
     """The keys of a UNION ALL whose sides are told apart by a literal column of their own."""
     if _is_hopped(query.left) and _is_hopped(query.right):
-        return unique_keys(query.left, views)  # the same windows, those of the calendar and those that begin before it
+        return unique_keys(query.left, views)  # both sides have the same windows: in the calendar, and before it
     names = [name for name, _ in query.columns]
     sides = [renamed(side, names) for side in (*_sides(query.left), *_sides(query.right))]
     literals = tuple(tuple(o.expression for o in side.outputs) for side in sides if isinstance(side, Select))
@@ -126,7 +126,7 @@ def ties(query: Query, views: Mapping[str, Keys]) -> Iterator[Obstacle]:
 
 
 RowKeys = frozenset[frozenset[Expr]]
-"""Unique keys of what a block reads, as sets of expressions."""
+"""The unique keys of the relation that a block reads, as sets of expressions."""
 
 
 def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKeys:
@@ -180,7 +180,7 @@ def _differ(array: Expr, relation: Relation) -> bool:
 
 
 _OF_DIFFERENT = ("sequence", "array_distinct", "array_union", "array_intersect", "array_except", "collect_set")
-"""What makes arrays whose elements all differ."""
+"""Functions whose result has no two equal elements."""
 
 
 def _named(keys: Keys, alias: str, types: Mapping[str, object]) -> RowKeys:
@@ -284,7 +284,7 @@ def tells_peers_apart(call: Windowed) -> bool:
 
 
 _OF_ONE_ROW = ("first_value", "last_value", "nth_value")
-"""Window functions that give a value of one row of the frame."""
+"""Window functions that return the value of one row of the frame."""
 
 _WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
@@ -325,7 +325,7 @@ def _tie(place: Place, what: str, missing: Sequence[str], of_window: bool = Fals
     way_out = f"Add to its ORDER BY: {', '.join(missing)}." if missing else _SHARED
     if missing and all(m == "…" or m.endswith("(…)") for m in missing):
         way_out = "Order by all of the group's columns."
-    if any(re.fullmatch(r"position[ _]\d+", m) for m in missing):  # of an element, which explode() does not tell
+    if any(re.fullmatch(r"position[ _]\d+", m) for m in missing):  # an element's position, unknown to explode()
         way_out = "Write posexplode(…), and add to its ORDER BY: kafka_partition, kafka_offset, and the position."
     return Obstacle(place, f"{where} an order that leaves ties", way_out)
 

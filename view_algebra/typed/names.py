@@ -198,7 +198,7 @@ def parts_of(node: exp.Expr) -> list[str]:
     """The parts of a dotted name."""
     if isinstance(node, exp.Dot):
         return [*parts_of(node.this), node.expression.name]
-    if isinstance(node, exp.Identifier):  # a variable of a lambda, says sqlglot
+    if isinstance(node, exp.Identifier):  # sqlglot's node for a lambda's variable
         return [node.name]
     return [part.name for part in typed(exp.Column, node).parts]
 
@@ -239,7 +239,7 @@ def _of_another_alias(names: list[str], relations: Mapping[str, Columns]) -> str
 
 
 _OF_KAFKA = ("kafka_partition", "kafka_offset", "kafka_timestamp", "kafka_key", "kafka_headers")
-"""Columns that every source has, and that a subquery gives only if it selects them."""
+"""Columns that every source has, and a subquery only if it selects them."""
 
 
 def is_column(names: list[str], block: Scope) -> bool:
@@ -291,10 +291,10 @@ def find_outside(names: list[str], scope: Scope, place: Place) -> Field:
 
 
 CELL = "cell"
-"""Alias of a table of cells in final."""
+"""The alias of a table of cells in `final`."""
 
 OWN_ALIASES = ("pane", "hop", "block", CELL, "finer", "apart", "grouped", "one")
-"""Aliases in compiled queries, where a subquery's own are numbered."""
+"""Aliases of compiled queries; a subquery's own aliases are numbered."""
 
 
 def _column(alias: str, names: list[str], columns: Columns, place: Place) -> tuple[str, Expr] | None:
@@ -393,7 +393,7 @@ def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> 
     if alias is None and len(names) == 1 and names[0].lower() in _WITHOUT_PARENTHESES:
         spell(node, clock.in_spark(names[0]))
         return clock.told(names[0], place)
-    hidden = len(names) > 1 and is_column(names[:1], scope)  # by a column that is called as the relation
+    hidden = len(names) > 1 and is_column(names[:1], scope)  # by a column with the relation's name
     if alias is None and scope.outer is not None and is_column(names, scope.outer) and not hidden:
         return find_outside(names, scope, place)
     if alias is None:
@@ -429,7 +429,7 @@ def _refuse_output(names: list[str], node: exp.Expr) -> None:
 
 
 _WITHOUT_PARENTHESES = ("current_timestamp", "current_date", "localtimestamp")
-"""Functions of the clock that may be called by their name alone, where no column has it."""
+"""Functions of the clock that need no parentheses, unless a column has their name."""
 
 
 def refuse_quoted_column(node: exp.Literal, scope: Scope) -> None:
@@ -465,7 +465,7 @@ _CONDITIONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.
 
 
 _OUTPUT = "lamina_output"
-"""The entry of a node's `meta` with what its name stands for, where it is that of another output."""
+"""The key in a node's `meta` of the expression behind its name, if the name is another output's."""
 
 
 def spell_in_window(node: exp.Expr) -> None:
@@ -539,7 +539,7 @@ def alias_of(
     while around is not None:
         number, around = number + len(around.relations), around.outside.around
     alias = (node.alias or f"q{number}").lower()
-    if not node.alias:  # so that its columns can be named where Spark is told more than the author has written
+    if not node.alias:  # edits for Spark must be able to name its columns
         name(node, alias)
     return alias, column_names(node)
 
@@ -566,7 +566,7 @@ def naming(node: T) -> T:
     if not names or others or len(items) != len(names) or any(map(_names_several, items)):
         return node
     aliases = {item.alias.lower() for item in items if item.alias}
-    for number, item in enumerate(items):  # which may mean an item before it
+    for number, item in enumerate(items):  # its name may mean an earlier item
         before = aliases.union(name.lower() for name in names[:number])
         if any(column.parts[0].name.lower() in before for column in item.find_all(exp.Column)):
             return node
@@ -588,7 +588,7 @@ def _names_several(item: exp.Expr) -> bool:
 
 
 _OF_ROWS = words("expressions from_ joins laterals where")
-"""The clauses of a SELECT over rows that see none of its columns' names."""
+"""The clauses of a SELECT over rows that cannot name its outputs."""
 
 
 def all_of(read: Read) -> Select:

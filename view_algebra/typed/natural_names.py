@@ -21,7 +21,7 @@ from view_algebra.typed.names import Scope, names_an_output
 from view_algebra.typed.scalars import BINARY
 
 Printed = str | None
-"""An expression as Spark prints it; None where that is not known."""
+"""An expression as Spark prints it; None if unknown."""
 
 
 def natural_name(item: exp.Expr, scope: Scope) -> str:
@@ -39,7 +39,7 @@ def natural_name(item: exp.Expr, scope: Scope) -> str:
 
 
 LONGEST = 63
-"""Bytes of a name in Postgres. Nor has a view's column a name that could be taken for a format's place."""
+"""Most bytes of a name in Postgres. A view's column also cannot have a name that looks like a format's placeholder."""
 
 
 def _printed(node: exp.Expr, scope: Scope) -> Printed:
@@ -205,7 +205,7 @@ SPELLED = {
     "isnotnull": "({all} IS NOT NULL)",
     "isnull": "({all} IS NULL)",
 }
-"""How Spark prints a call, where it is not as its author wrote it."""
+"""Spark's text of a call that it prints differently than its author wrote it."""
 
 BY_COUNT = {
     ("bround", 1): "bround({all}, 0)",
@@ -222,10 +222,10 @@ BY_COUNT = {
     ("split", 2): "split({all}, -1)",
     ("string_agg", 1): "string_agg({all}, NULL)",
 }
-"""The same of so many arguments: Spark adds what is left out."""
+"""The same per number of arguments: Spark adds those left out."""
 
 OTHERWISE = words(
     "array_sort dateadd e from_json from_unixtime log lpad ltrim mask months_between pi positive regexp_instr replace"
     " rpad rtrim to_unix_timestamp unix_timestamp"
 )
-"""Functions that Spark prints in further ways."""
+"""Functions that Spark prints in other ways."""

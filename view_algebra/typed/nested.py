@@ -49,7 +49,7 @@ from view_algebra.typed.names import Scope
 from view_algebra.written.ways_out import folded_as
 
 Read = Callable[[exp.Expr, Scope], Expr]
-"""Resolves an expression in a scope."""
+"""A function that resolves an expression in a scope."""
 
 LAMBDAS = (
     "aggregate",
@@ -202,7 +202,7 @@ def _folded(array: Expr, node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
     assert array.type.element is not None
     merge = _lambda(given[1], [start.type, array.type.element], scope, read, fewest=2)
     if merge.type != start.type:
-        of_decimals = merge.type.name == "DECIMAL"  # which grow with the start, whatever it is
+        of_decimals = merge.type.name == "DECIMAL"  # these widen with any start value
         kind = decimal(MAX_PRECISION, max(start.type.scale, merge.type.scale)) if of_decimals else merge.type
         said = f"{node.name.lower()}() that starts with {start.type} and continues with {merge.type}"
         raise Wrong(place, said, f"Write {folded_as(node, kind.spark)}.")
@@ -216,7 +216,7 @@ def _lambda(node: exp.Expr, types: Sequence[Type], scope: Scope, read: Read, few
         raise Wrong(place, "a lambda is wanted here", "Write x -> …." if fewest == 1 else "Write (a, x) -> ….")
     if node.this.find(exp.Query) is not None:
         raise Wrong(place, "a subquery in a lambda", "Compute it outside.")
-    depth = len(scope.variables) + 1  # a name of its own, that hides no column
+    depth = len(scope.variables) + 1  # a unique name hides no column
     variables = {
         each.name.lower(): Field(VARIABLE, (f"{each.name} {depth}",), kind)
         for each, kind in zip(node.expressions, types, strict=False)

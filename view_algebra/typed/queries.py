@@ -260,7 +260,7 @@ def _having(node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequen
         if part in group or isinstance(part, Aggregate):
             return part
         if isinstance(part, Field) and (output := named.get(part.path[-1].lower())) is not None:
-            if output.type != part.type:  # Spark compares it as it would the column
+            if output.type != part.type:  # Spark compares it like the column
                 what = f"{part.path[-1]}, a column of {part.type} and an output of {output.type}"
                 raise Wrong(part.place, what, "Give the output another name.")
             meant[part.path[-1].lower()] = output

@@ -142,7 +142,7 @@ def _named(node: exp.Expr, scope: Scope) -> Relation:
     if relation.alias in scope.relations:
         raise Wrong(span(node), f"two relations are named {relation.alias}", "Give one of them another alias: … AS b.")
     columns = untyped(relation, columns_of(relation, scope.context.streams))
-    if isinstance(relation, Nested) and passes_on(relation.query):  # `*` leaves out what nobody declared
+    if isinstance(relation, Nested) and passes_on(relation.query):  # `*` leaves out undeclared columns
         columns = tuple(column for column in columns if column[0] not in PASSED)
     scope.relations[relation.alias] = columns
     return relation
@@ -165,12 +165,12 @@ def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
     if not pivot.args.get("unpivot"):
         refuse_counts(pivot, inner)
     alias, renamed = alias_of(pivot, scope)
-    if of_stream:  # to Spark a source has Kafka's columns, too, and would be grouped by them
+    if of_stream:  # Spark would also group by Kafka's columns
         own = parsed(f"SELECT {', '.join(map(spark_name, columns))} FROM {spark_name(node.name)}")
         put(node, exp.Subquery(this=own, pivots=[pivot.copy()]))
     if any(map(is_edited, made.expressions)):
         named = exp.TableAlias(this=exp.to_identifier(alias), columns=[exp.to_identifier(name) for name in renamed])
-        put(node, exp.Subquery(this=made, alias=named))  # Spark would pivot by the order of events, too
+        put(node, exp.Subquery(this=made, alias=named))  # Spark would also pivot by the order of events
     return Nested(named_by(inner, renamed, span(node)) if renamed else inner, alias, span(node))
 
 
@@ -235,9 +235,9 @@ def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> 
     """A view over records, replaced by its SELECT; Spark gets the same edit. None if its rows are read."""
     if (declared := scope.context.read_through.get(node.name.lower())) is None:
         return None
-    if any(item.alias == PASSED[0] for item in declared.select.expressions):  # a table that says where its records are
+    if any(item.alias == PASSED[0] for item in declared.select.expressions):  # a table that passes on log positions
         return _in_place_of(node, declared.select.copy(), [*names, *PASSED] if names else [], scope)
-    if changes_of(declared.name) in scope.context.streams:  # a table: to Spark, too, its name means its rows
+    if changes_of(declared.name) in scope.context.streams:  # a table: its name means its rows to Spark too
         newest = scope.context.query(declared.select.copy(), Outside(scope.context))
         return Nested(named_by(newest, names, span(node)) if names else newest, alias, span(node))
     select, names = declared.select.copy(), names or [name for name, _ in declared.columns]
@@ -487,10 +487,10 @@ def _of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:
 
 
 _TIME = "kafka_time"
-"""Stands for the time that the author names."""
+"""The placeholder of the author's time."""
 
 _ORDER = "kafka_newness"
-"""The time that says which change of a key is newer."""
+"""The time that orders the changes of a key."""
 
 
 def versions_of(join: exp.Join, kind: str, scope: Scope) -> tuple[exp.Subquery, exp.Expr] | None:

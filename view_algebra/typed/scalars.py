@@ -101,7 +101,7 @@ BINARY: dict[type[exp.Expr], str] = {
     exp.BitwiseOr: "|",
     exp.BitwiseXor: "^",
 }
-"""The signs of operators with two sides."""
+"""The signs of binary operators."""
 
 
 def expression(node: exp.Expr, scope: Scope) -> Expr:
@@ -115,7 +115,7 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
         made = guard(node, reader(node, scope), partial(expression, scope=scope))
         if made.type == VOID and not any(isinstance(part, (Aggregate, Subquery)) for part in walk(made)):
             return replace(NULL, place=span(node))
-        # sqlglot notes the NOT of `x NOT LIKE y` beside the rest
+        # sqlglot keeps the NOT of `x NOT LIKE y` in an argument of the node
         return Call("not", (made,), BOOLEAN, place=span(node)) if node.args.get("negate") else made
     operator = BINARY.get(type(node))
     if operator is not None:
@@ -139,7 +139,7 @@ _NO_SYNTAX: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Star: ("* beside other arguments", "Write count(*)."),
     exp.Kwarg: ("an argument by its name", "Write the arguments in order: f(a, b)."),
 }
-"""What is said of syntax that other systems have, and what to write instead."""
+"""Reason and way out for syntax of other systems."""
 
 
 def _several(name: str, nodes: Sequence[exp.Expr | None], scope: Scope, place: Place) -> Expr:
@@ -332,7 +332,7 @@ def _filtered(node: exp.Filter, scope: Scope) -> Expr:
     if isinstance(node.this, exp.WithinGroup):
         return within_group(node.this, scope, when, node)
     if not isinstance(node.this, exp.Anonymous) or not is_aggregate(node.this.name.lower()):
-        expression(node.this, scope)  # what else is wrong with it is said first
+        expression(node.this, scope)  # reports other mistakes in it first
         raise Wrong(span(node), "FILTER after something that is not an aggregate", "Use CASE WHEN … THEN … END.")
     return _call(node.this, scope, when, node)
 
@@ -372,7 +372,7 @@ WITH_RULES_OF_THEIR_OWN = frozenset(
         *(*sugar.MADE, *sugar.CASTS, *sugar.CHARACTERS, *TIMED, *LAMBDAS, *TIME_WINDOWS, *CLOCK),
     )
 ) - {*FOREIGN}
-"""Functions of Spark's that no table of functions has a row for."""
+"""Spark's functions without a row in the tables of functions."""
 
 
 def _aggregates(node: exp.Expr) -> bool:
@@ -467,7 +467,7 @@ def as_type(kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
         plain = read.type == kind and not kind.integral
         return read if plain else Call("cast", (read,), kind, place=span(node))
     if isinstance(value, Constant) and value.type == kind and kind.integral:
-        return Call("cast", (value,), kind, place=span(node))  # no literal, whose digits alone would count
+        return Call("cast", (value,), kind, place=span(node))  # not a literal, of which only the digits would count
     return replace(made, place=span(node)) if isinstance(made := cast(value, kind), Call) else made
 
 
@@ -487,7 +487,7 @@ def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
         patterns = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
         if not patterns:
             raise Wrong(span(node), "LIKE of no pattern", "Name one.")
-        # NOT of it is put around it: of NOT LIKE ANY, one that is not like it is enough
+        # NOT goes around the whole: for NOT LIKE ANY, one pattern without a match is enough
         word = "or" if isinstance(several, exp.Any) != bool(node.args.get("negate")) else "and"
         each = [like(type(node)(this=node.this, expression=p), scope) for p in patterns]
         return _all(word, each, span(node))
@@ -497,7 +497,7 @@ def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
         if side.type not in (STRING, VOID):
             raise Wrong(span(node), f"LIKE takes text, this is {side.type}", "Compare one of its fields.")
     literal = wanted.value or "" if isinstance(wanted, Constant) else ""
-    if re.sub(r"\\[%_\\]", "", literal).count("\\"):  # at which Spark would stop
+    if re.sub(r"\\[%_\\]", "", literal).count("\\"):  # Spark would fail at it
         way_out = r"Write \\ for one of the text itself."
         raise Wrong(wanted.place, "a backslash before what needs no escape", way_out)
     if isinstance(node, exp.ILike):
@@ -658,7 +658,7 @@ def _called(node: exp.Anonymous, made: Call) -> str | None:
     if row is None or row.below is None:
         return None
     pairs = zip(texts, made.arguments, strict=True)
-    # a length that is a literal is a number of seconds or days there
+    # below, a literal length is a number of seconds or days
     told = (a.value if isinstance(a, Constant) and a.type.integral and a.value else f"({text})" for text, a in pairs)
     return row.below.format(*told)
 

@@ -56,7 +56,7 @@ def spark_refuses_of_groupings(block: Select) -> None:
         refuse(block)
 
 
-# Of a block
+# rules of a block
 def refuse_windows_together(block: Select) -> None:
     """Refuses two different time windows: Spark allows one in GROUP BY and SELECT, and one in WHERE."""
     _refuse_windows([*(block.group or ()), *(o.expression for o in block.outputs)], "two windows of time of one row", 1)
@@ -131,7 +131,7 @@ OF_BLOCKS: tuple[Callable[[Select], None], ...] = (
 """In the order in which a mistake is told."""
 
 
-# Of a block with several groupings
+# rules of a block with several groupings
 def refuse_groupings(block: Select) -> None:
     """Refuses subqueries about a row next to GROUPING SETS, ROLLUP and CUBE, which Spark does not answer."""
     about = [part.place for part in parts(block) if isinstance(part, Subquery) and part.correlated]
@@ -159,7 +159,7 @@ def refuse_windowed_keys(block: Select) -> None:
 
 
 _RANKING = {*WINDOW_FUNCTIONS} - {"first_value", "last_value"}
-"""Window functions that are no aggregates to Spark."""
+"""Window functions that Spark does not treat as aggregates."""
 
 
 def refuse_alike_keys(block: Select) -> None:
@@ -201,7 +201,7 @@ OF_GROUPINGS: tuple[Callable[[Select], None], ...] = (
 """In the order in which a mistake is told."""
 
 
-# Of a clause
+# rules of a clause
 def refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
     """Refuses an outer query's column on a side of a join that may lack rows."""
     for join in (each for each in relations_in(relation) if isinstance(each, Joined)):
@@ -256,7 +256,7 @@ def refuse_names_of_names(node: exp.Select) -> None:
 
 
 OVERLAPPING = "Spark would make those that overlap one. Take their start and end, session.start and session.end."
-"""The way out where sessions are told apart by what they are."""
+"""The way out for sessions compared as values."""
 
 
 def refuse_frame(name: str, rows: str, order: Sequence[Order], place: Place, *, of_all: bool) -> None:
@@ -280,7 +280,7 @@ def refuse_bounds(spec: exp.WindowSpec, kind: str, ordered: bool, place: Place) 
 
 
 _LAST_ROW = 2**31 - 1
-"""How far ROWS can reach in Spark."""
+"""The greatest distance of ROWS in Spark, in rows."""
 
 
 def refuse_partition_by_maps(partition: Sequence[Expr], place: Place) -> None:
@@ -289,7 +289,7 @@ def refuse_partition_by_maps(partition: Sequence[Expr], place: Place) -> None:
         raise Wrong(by.place or place, "PARTITION BY a map, which Spark cannot sort", "Write to_json(…) of it.")
 
 
-# Of an operator
+# rules of an operator
 def refuse_order_of_operators(node: exp.Expr) -> None:
     """Refuses operators that Spark's parser binds differently than standard SQL."""
     sides = zip(
@@ -312,8 +312,10 @@ _BOUND_OTHERWISE: dict[type[exp.Expr], tuple[tuple[type[exp.Expr], ...], ...]] =
     **dict.fromkeys(_ORDERED, (_PREDICATES, _PREDICATES)),
     **dict.fromkeys((exp.Is, exp.In, exp.Like, exp.ILike), (_PREDICATES, ())),
 }
-"""Left and right sides that Spark does not read as the operator's: to it `a || b + 1` is `(a || b) + 1`, `a | b & c` is
-`a | (b & c)`, and `a = b IN (c)` is `(a = b) IN (c)`; `a IS NULL = b` is nothing at all.
+"""Left and right sides that Spark does not read as the operator's.
+
+To Spark, `a || b + 1` is `(a || b) + 1`, `a | b & c` is `a | (b & c)`, and `a = b IN (c)` is `(a = b) IN (c)`. Spark
+cannot parse `a IS NULL = b`.
 """
 
 

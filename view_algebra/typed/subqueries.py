@@ -68,7 +68,7 @@ def _row_in(node: exp.In, scope: Scope) -> Expr:
     """(a, b) IN (SELECT x, y …)."""
     values, place = [resolved(e, scope) for e in node.this.expressions], span(node)
     query = node.args.get("query")
-    if query is None:  # which Spark compares as structs: a NULL in both is equal
+    if query is None:  # Spark compares them as structs: NULL equals NULL
         raise Wrong(place, "several values IN a list", "Write (a = 1 AND b = 2) OR (a = 3 AND b = 4).")
     inner = _inner(query, scope)
     if len(inner.columns) != len(values):
@@ -135,7 +135,7 @@ def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: 
     )
     block = node.parent_select
     group = None if block is None else block.args.get("group")
-    whole = group is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is None  # which leave keys out, as NULL
+    whole = group is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is None  # these make keys NULL
     no_nulls = all(is_never_null(value, scope.where, scope.relation) for value in values) and gives_no_null(query)
     if not decides and not (whole and no_nulls):
         way_out = (
@@ -165,7 +165,7 @@ def _beside(value: Expr, kind: Type, place: Place) -> Expr:
 
 
 JOINS = ("SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
-"""Joins that ask whether there is a row on the other side."""
+"""Joins that only test for a row on the other side."""
 
 BY_AN_AGGREGATE = (
     "Select an aggregate, such as max(x) or max_by(x, y), end it with ORDER BY … LIMIT 1, or LEFT JOIN aggregates."

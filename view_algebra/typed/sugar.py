@@ -37,7 +37,7 @@ from view_algebra.refusals import Wrong, span, suggestion
 Arguments = Sequence[Expr]
 
 CHARACTERS: dict[str, Type] = {"decode": STRING, "encode": BINARY}
-"""Functions between bytes and texts: what they give."""
+"""Functions between bytes and texts, with their result's type."""
 
 CASTS: dict[str, Type] = {
     "boolean": BOOLEAN,
@@ -52,7 +52,7 @@ CASTS: dict[str, Type] = {
     "date": DATE,
     "timestamp": TIMESTAMP,
 }
-"""Functions that are CASTs to a type: `int(x)`."""
+"""Functions that cast to a type, such as `int(x)`."""
 
 FIELDS: dict[str, str] = {
     **dict.fromkeys(("YEAR", "YEARS", "Y", "YR", "YRS"), "year"),
@@ -65,7 +65,7 @@ FIELDS: dict[str, str] = {
     **dict.fromkeys(("HOUR", "HOURS", "H", "HR", "HRS"), "hour"),
     **dict.fromkeys(("MINUTE", "MINUTES", "M", "MIN", "MINS"), "minute"),
 }
-"""Fields of EXTRACT, and the functions that give them."""
+"""Fields of EXTRACT, with the functions that return them."""
 
 
 def _decode(given: Arguments, place: Place) -> Expr:
@@ -130,7 +130,7 @@ COMPUTED: dict[str, Callable[[Expr, Place], Expr]] = {
     "YEAROFWEEK": _iso_year,
     **dict.fromkeys(("SECOND", "SECONDS", "S", "SEC", "SECS"), _seconds),
 }
-"""Fields of EXTRACT that are made of functions."""
+"""Fields of EXTRACT that several functions compute."""
 
 
 _OF_OTHERS = {
@@ -141,7 +141,7 @@ _OF_OTHERS = {
     "MILLISECOND": "Write unix_millis(ts) % 1000.",
     "MILLISECONDS": "Write unix_millis(ts) % 1000.",
 }
-"""Fields of other systems, and what to write instead."""
+"""Fields of other systems, with their way out."""
 
 
 def extracted(field: str, time: Expr, place: Place) -> Expr:
@@ -172,11 +172,11 @@ MADE: dict[str, tuple[int, Callable[[Arguments, Place], Expr]]] = {
     "decode": (3, _decode),
     "window_time": (1, _last_instant),
 }
-"""What a function is made of, and the fewest arguments that it takes."""
+"""The smallest number of arguments of a function, and the maker of its expression."""
 
 
 TIMES: dict[str, Type] = {"to_date": DATE, "to_timestamp": TIMESTAMP, "try_to_timestamp": TIMESTAMP}
-"""Functions that are a literal, where they read one."""
+"""Functions that become a literal if their argument is one."""
 
 
 def made(name: str, given: Arguments, place: Place) -> Expr | None:
@@ -210,7 +210,7 @@ def in_zone(time: Expr, zone: Expr, place: Place) -> tuple[str, Expr]:
 
     An instant becomes the time that clocks show there. Such a time becomes the instant.
     """
-    tried = "{}" if isinstance(zone, Constant) else "try_add({}, INTERVAL 0 SECONDS)"  # Spark raises at one unknown
+    tried = "{}" if isinstance(zone, Constant) else "try_add({}, INTERVAL 0 SECONDS)"  # Spark raises at an unknown zone
     if time.type == TIMESTAMP_NTZ:
         instant = call("to_utc_timestamp", [cast(time, TIMESTAMP), zone], place)
         return tried.format("to_utc_timestamp(CAST({time} AS TIMESTAMP), {zone})"), instant
@@ -220,7 +220,7 @@ def in_zone(time: Expr, zone: Expr, place: Place) -> tuple[str, Expr]:
 
 
 _IN_MONTHS = {"MONTH": "n", "QUARTER": "3 * n", "YEAR": "12 * n"}
-"""Units of no fixed length: how many months `n` of them are."""
+"""Units of varying length, as a number of months per `n`."""
 
 
 def timed(name: str, unit: str, given: Arguments, place: Place) -> Expr:

@@ -67,7 +67,7 @@ def settled(
     texts = {**grouped, **_columns(keys)}
     changed: dict[Expr, Expr] = {}
     for call, window in windows:
-        one_column = VALUE_BOUND.search(call.frame)  # is all that Spark takes there
+        one_column = VALUE_BOUND.search(call.frame)  # Spark allows one key there
         if not call.order or one_column or tells_peers_apart(call):
             continue
         if more := _more(lacking_in_window(call, keys), call.order, texts):
@@ -141,7 +141,7 @@ def _more(missing: Sequence[Expr], order: Sequence[Order], texts: Mapping[Expr, 
     """The keys that extend an order, with their Spark SQL; empty if one of them cannot be written."""
     if any(e not in texts or (e.type.nested and e.type != WINDOW) for e in missing):
         return []
-    # Of two records at one time, an order that begins with the last has the later one first.
+    # A descending order also puts the later of two records at one time first.
     records = {e.path[-1] for e in missing if isinstance(e, Field)} <= {*EVENT_ORDER[1:]}
     descending = records and bool(order) and order[-1].descending
     word = " DESC" if descending else ""
@@ -156,7 +156,7 @@ def sort_keys(node: exp.Expr, scope: Scope, columns: Columns, outputs: Sequence[
         _number_all(order, scope, len(columns))
     for item in order.expressions if order is not None else []:
         expression = item.this
-        in_window = isinstance(node, exp.Window)  # where a number is a value
+        in_window = isinstance(node, exp.Window)  # a number is a value there
         if not in_window and (number := position(expression)) is not None:
             if not 1 <= number <= len(columns):
                 raise Wrong(span(item), f"ORDER BY {number}: there are {len(columns)} columns", "Count from 1.")
