@@ -221,15 +221,15 @@ class _Work:
             if not is_function(statement.tree):
                 continue
             try:
-                found = function_declaration(file, statement, WITH_RULES_OF_THEIR_OWN)
+                function = function_declaration(file, statement, WITH_RULES_OF_THEIR_OWN)
             except Wrong as wrong:
                 self.wrong(file, _name_of(statement.tree), wrong)
                 continue
-            known = self.functions.setdefault(found.name, found)
-            if known is not found:
-                line = known.file.line(known.place.start) if known.place else 1
-                what = f"declared already in {known.file.path}:{line}"
-                self.wrong(file, found.name, Wrong(found.place, what, "Give one of them another name."))
+            first = self.functions.setdefault(function.name, function)
+            if first is not function:
+                line = first.file.line(first.place.start) if first.place else 1
+                what = f"declared already in {first.file.path}:{line}"
+                self.wrong(file, function.name, Wrong(function.place, what, "Give one of them another name."))
 
     def check_functions(self) -> None:
         """Types each function by itself, so that a mistake is reported at the function, not at each call."""
@@ -277,14 +277,14 @@ class _Work:
                 continue
             if len(self.mistakes) > before and isinstance(found, SourceDeclaration) and not found.columns:
                 self.broken.add(name)
-            known = self.sources.get(found.name) or self.views.get(found.name)
-            if known is not None:
-                line = known.file.line(known.place.start) if known.place else 1
+            first = self.sources.get(found.name) or self.views.get(found.name)
+            if first is not None:
+                line = first.file.line(first.place.start) if first.place else 1
                 self.wrong(
                     file,
                     found.name,
                     Wrong(
-                        found.place, f"declared already in {known.file.path}:{line}", "Give one of them another name."
+                        found.place, f"declared already in {first.file.path}:{line}", "Give one of them another name."
                     ),
                 )
             elif isinstance(found, SourceDeclaration):
@@ -294,15 +294,15 @@ class _Work:
 
     def _read_check(self, file: File, statement: Statement) -> None:
         try:
-            found = check_declaration(file, statement)
+            check = check_declaration(file, statement)
         except Wrong as wrong:
             self.wrong(file, statement.tree.this.name if statement.tree.this else "", wrong)
             return
-        known = self.checks.setdefault((found.view, found.name), found)
-        if known is not found:
-            line = known.file.line(known.place.start) if known.place else 1
-            what = f"a check {found.name} is declared already in {known.file.path}:{line}"
-            self.wrong(file, found.view, Wrong(found.place, what, "Give one of them another name."))
+        first = self.checks.setdefault((check.view, check.name), check)
+        if first is not check:
+            line = first.file.line(first.place.start) if first.place else 1
+            what = f"a check {check.name} is declared already in {first.file.path}:{line}"
+            self.wrong(file, check.view, Wrong(check.place, what, "Give one of them another name."))
 
     def check_names(self) -> None:
         topics: dict[tuple[str, str, str], SourceDeclaration] = {}
@@ -398,7 +398,7 @@ class _Work:
 
     def compile_checks(self) -> dict[tuple[str, str], Check]:
         """The checks by view and name; a broken view's checks are skipped until it is fixed."""
-        found = {}
+        compiled = {}
         for key, each in self.checks.items():
             if {each.view, *_tables_named(each.select)} & self.broken:
                 continue
@@ -407,10 +407,10 @@ class _Work:
                     raise Wrong(
                         each.place, f"{each.view} is not a view", _no_view(each.view, self.sources, self.known.views)
                     )
-                found[key] = compile_check(each, self.known)
+                compiled[key] = compile_check(each, self.known)
             except Wrong as wrong:
                 self.wrong(each.file, each.view, Wrong(wrong.span or each.place, wrong.reason, wrong.way_out))
-        return found
+        return compiled
 
 
 def _put_below(d: ViewDeclaration, wrong: HasObstacle, known: Known) -> Wrong:
@@ -440,10 +440,10 @@ def _names_a_cte(table: exp.Table) -> bool:
     node: exp.Expr = table
     while (around := node.parent) is not None:
         with_ = around.args.get("with_") if not isinstance(around, exp.With) else None
-        made = with_.expressions if with_ is not None and node is not with_ else []
+        ctes = with_.expressions if with_ is not None and node is not with_ else []
         if isinstance(around, exp.With):
-            made = around.expressions[: around.expressions.index(node)]
-        if any(cte.alias.lower() == table.name.lower() for cte in made):
+            ctes = around.expressions[: around.expressions.index(node)]
+        if any(cte.alias.lower() == table.name.lower() for cte in ctes):
             return True
         node = around
     return False

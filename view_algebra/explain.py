@@ -42,13 +42,13 @@ def cost(table: CellTable) -> str:
         return "a cell per row"
     if table.spread:
         return "a cell per window that holds a record"
-    given = table.cost
-    per = "per group" if given.panes == 1 else "per group and pane"
+    per_group = table.cost
+    per = "per group" if per_group.panes == 1 else "per group and pane"
     text = f"a cell {per}"
-    if given.sub_keys:
-        most = "" if given.at_most is None else f", at most {given.at_most:,}"
-        text = f"{text} and value of {', '.join(given.sub_keys)}{most}"
-    return text if given.panes == 1 else f"{text}; a window is read of {given.panes:,} panes"
+    if per_group.sub_keys:
+        most = "" if per_group.at_most is None else f", at most {per_group.at_most:,}"
+        text = f"{text} and value of {', '.join(per_group.sub_keys)}{most}"
+    return text if per_group.panes == 1 else f"{text}; a window is read of {per_group.panes:,} panes"
 
 
 def age(table: CellTable, view: View) -> str:

@@ -52,10 +52,10 @@ def copied(query: Query, name: str) -> tuple[str, str] | None:
     """The source or view, and its column in lower case, that an output copies; None if the output is computed."""
     if isinstance(query, Combined):
         return None
-    found = next(output.expression for output in query.outputs if output.name.lower() == name.lower())
-    if not isinstance(found, Field) or len(found.path) > 1:
+    expression = next(output.expression for output in query.outputs if output.name.lower() == name.lower())
+    if not isinstance(expression, Field) or len(expression.path) > 1:
         return None
-    return _copied(query.relation, found.relation, found.path[0].lower())
+    return _copied(query.relation, expression.relation, expression.path[0].lower())
 
 
 def _copied(relation: Relation | None, of: str, name: str) -> tuple[str, str] | None:
@@ -81,8 +81,8 @@ def _of(column: str, expression: Expr, below: Below) -> Lineage:
             parts.append(Lineage(column, (), (_written(part),)))
         elif isinstance(part, Subquery):
             parts += lineage(part.query)
-        elif isinstance(part, Field) and (found := below(part.relation, part.path[0].lower())) is not None:
-            parts.append(found)
+        elif isinstance(part, Field) and (origin := below(part.relation, part.path[0].lower())) is not None:
+            parts.append(origin)
     return _together(column, *parts)
 
 
@@ -98,8 +98,8 @@ def _below(relation: Relation | None) -> Below:
         case Read(view=view, alias=alias):
             return lambda of, name: Lineage(name, (f"{view}.{name}",), ()) if of == alias else None
         case Nested(query=query, alias=alias):
-            known = {(alias, each.column.lower()): each for each in lineage(query)}
-            return lambda of, name: known.get((of, name))
+            nested = {(alias, each.column.lower()): each for each in lineage(query)}
+            return lambda of, name: nested.get((of, name))
         case Joined(left=left, right=right):
             return _either(_below(left), _below(right))
         case Exploded(relation=inner, generators=generators):
@@ -127,22 +127,22 @@ def _as_written(expression: Expr) -> Expr:
         ends = [n for n, e in enumerate(part.arguments) if isinstance(e, Field) and e.path == (EVENT_ORDER[-1],)]
         if not AGGREGATES[part.function].in_order:
             return None
-        given = part.arguments
+        arguments = part.arguments
         if ends:
-            given = given[: ends[-1] + 1 - len(EVENT_ORDER)] + given[ends[-1] + 1 :]
-        given = tuple(_ordered_by(given))
-        alone = {"max_by": "last", "min_by": "first"} if len(given) == 1 else {}
+            arguments = arguments[: ends[-1] + 1 - len(EVENT_ORDER)] + arguments[ends[-1] + 1 :]
+        arguments = tuple(_ordered_by(arguments))
+        alone = {"max_by": "last", "min_by": "first"} if len(arguments) == 1 else {}
         name = alone.get(part.function, part.function)
-        known = [Call("is not null", (key,), BOOLEAN) for key in given[1:]]
-        asked = [each for each in conjuncts(part.condition) if each not in known or name not in ("min_by", "max_by")]
-        return replace(part, function=name, arguments=given, condition=reduce(both, asked, None))
+        not_null = [Call("is not null", (key,), BOOLEAN) for key in arguments[1:]]
+        asked = [each for each in conjuncts(part.condition) if each not in not_null or name not in ("min_by", "max_by")]
+        return replace(part, function=name, arguments=arguments, condition=reduce(both, asked, None))
 
     return rewrite(expression, change)
 
 
-def _ordered_by(given: Sequence[Expr]) -> Iterator[Expr]:
+def _ordered_by(arguments: Sequence[Expr]) -> Iterator[Expr]:
     """The arguments; a nullable key, which takes two of them, becomes the key itself."""
-    pairs = [*zip(given, [*given[1:], None], strict=True)]
+    pairs = [*zip(arguments, [*arguments[1:], None], strict=True)]
     twice = {
         after: there.arguments[0]
         for there, after in pairs
@@ -154,9 +154,9 @@ def _ordered_by(given: Sequence[Expr]) -> Iterator[Expr]:
 
 def _written(aggregate: Aggregate) -> str:
     """An aggregate in the author's syntax."""
-    given = [_text(a) for a in aggregate.arguments] or ["*"]
+    arguments = [_text(a) for a in aggregate.arguments] or ["*"]
     condition = "" if aggregate.condition is None else f" FILTER (WHERE {_text(aggregate.condition)})"
-    return f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}{', '.join(given)}){condition}"
+    return f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}{', '.join(arguments)}){condition}"
 
 
 def _text(expression: Expr) -> str:

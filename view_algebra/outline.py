@@ -128,9 +128,10 @@ def _relation(relation: Relation) -> Iterator[str]:
             assert_never(relation)
 
 
-def _generator(made: Generator) -> str:
-    columns = ", ".join(name for name, _ in made.columns)
-    return f"{'OUTER ' if made.outer else ''}EXPLODE {_text(made.argument)} AS {made.alias or 'it'}({columns})"
+def _generator(generator: Generator) -> str:
+    columns = ", ".join(name for name, _ in generator.columns)
+    alias = generator.alias or "it"
+    return f"{'OUTER ' if generator.outer else ''}EXPLODE {_text(generator.argument)} AS {alias}({columns})"
 
 
 def _as(name: str, expression: Expr) -> str:
@@ -161,9 +162,9 @@ def _text(expression: Expr) -> str:
         case Call():
             return _call(expression)
         case Aggregate():
-            given = ("DISTINCT " if expression.distinct else "") + (_list(expression.arguments) or "*")
+            arguments = ("DISTINCT " if expression.distinct else "") + (_list(expression.arguments) or "*")
             where = "" if expression.condition is None else f" FILTER (WHERE {_text(expression.condition)})"
-            return f"{expression.function}({given}){where}"
+            return f"{expression.function}({arguments}){where}"
         case Windowed():
             parts = [f"PARTITION BY {_list(expression.partition)}"] if expression.partition else []
             parts += [f"ORDER BY {', '.join(map(_key, expression.order))}"] if expression.order else []

@@ -169,7 +169,7 @@ def _in_order(keys: Keys) -> tuple[tuple[str, ...], ...]:
 def _aggregates(query: Query, functions: Collection[str]) -> Iterator[str]:
     """The names of outputs that are exactly one of these aggregates."""
     for output in query.outputs if isinstance(query, Select) else ():
-        if isinstance(made := output.expression, Aggregate) and made.function in functions:
+        if isinstance(call := output.expression, Aggregate) and call.function in functions:
             yield output.name
 
 
@@ -373,9 +373,9 @@ def _kind(leaves: tuple[Leaf, ...]) -> Literal["aggregate", "row", "derived"]:
 
 def _inherited(name: str, query: Query, known: Known) -> str | None:
     """The comment of the source's or view's column that an output copies; None if the output is computed."""
-    if (found := copied(query, name)) is None:
+    if (origin := copied(query, name)) is None:
         return None
-    of, column = found
+    of, column = origin
     columns = (known.views.get(of) or known.sources[of]).columns
     return next((each.comment for each in columns if each.name.lower() == column), None)
 

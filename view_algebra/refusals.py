@@ -108,8 +108,8 @@ def refuse_all(mistakes: Iterable[Mistake]) -> Refused:
     ordered = sorted(mistakes, key=lambda m: (m.file.path, m.span.start if m.span else 0, m.reason))
     if len(ordered) == 1:
         return Refused(ordered[0].what, evidence=ordered[0].evidence, way_out=ordered[0].way_out)
-    told = [str(Refused(m.what, evidence=m.evidence, way_out=m.way_out)) for m in ordered]
-    return Refused(f"{len(ordered)} mistakes in the catalog", evidence="\n\n".join(told))
+    messages = [str(Refused(m.what, evidence=m.evidence, way_out=m.way_out)) for m in ordered]
+    return Refused(f"{len(ordered)} mistakes in the catalog", evidence="\n\n".join(messages))
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
@@ -137,8 +137,8 @@ def span(node: exp.Expr) -> Span | None:
         spans = [Span(part.meta["start"], part.meta["end"] + 1)] if "start" in part.meta else []
         spans += [extent for each in part.iter_expressions() if (extent := each.meta[_EXTENT]) is not None]
         part.meta[_EXTENT] = Span(min(s.start for s in spans), max(s.end for s in spans)) if spans else None
-    found: Span | None = node.meta[_EXTENT]
-    return found
+    whole: Span | None = node.meta[_EXTENT]
+    return whole
 
 
 _EXTENT = "lamina_extent"

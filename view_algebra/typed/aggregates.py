@@ -110,23 +110,23 @@ def collected(
     return None
 
 
-def _in_order(made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Expr:
+def _in_order(call_: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Expr:
     """The aggregate; if Spark leaves its result to the order of rows, the order of events or values decides it."""
-    name = made.function
-    if AGGREGATES[name].lengths and made.arguments[0].type.length:
-        return aggregated(made)
+    name = call_.function
+    if AGGREGATES[name].lengths and call_.arguments[0].type.length:
+        return aggregated(call_)
     if name in ("min", "max"):
-        return _extreme(made)
-    if made.distinct and "session_window" in scope.windows:
-        return _in_a_session(made, node, filter_)
+        return _extreme(call_)
+    if call_.distinct and "session_window" in scope.windows:
+        return _in_a_session(call_, node, filter_)
     if (spelled := _SPELLED.get(name)) is None:
-        return made
-    if made.distinct:
+        return call_
+    if call_.distinct:
         way_out = "Write collect_set(x)." if name == "collect_list" else "Write … WITHIN GROUP (ORDER BY x)."
-        raise Wrong(made.place, f"{name}(DISTINCT …)", way_out)
+        raise Wrong(call_.place, f"{name}(DISTINCT …)", way_out)
     first = node.expressions[0]
     value = operand(first.expressions[0] if isinstance(first, exp.Distinct) else first)
-    return spelled(made, _Written(value, node, filter_), scope)
+    return spelled(call_, _Written(value, node, filter_), scope)
 
 
 @dataclass(frozen=True)
@@ -153,39 +153,39 @@ class _Written:
         return f"{self.value} IS NOT NULL" + of_filter(self.filter)
 
 
-def _spelled_estimate(made: Aggregate, written_: _Written, _scope: Scope) -> Aggregate:
-    registers = int(getattr(made.arguments[1], "value", 0))
+def _spelled_estimate(call_: Aggregate, written_: _Written, _scope: Scope) -> Aggregate:
+    registers = int(getattr(call_.arguments[1], "value", 0))
     spell(written_.whole, estimate(written_.value, written_.counts, registers))
-    return made
+    return call_
 
 
-def _spelled_mode(made: Aggregate, written_: _Written, _scope: Scope) -> Aggregate:
-    spell(written_.node, f"mode({_one_zero(written_.value, made.type)}, true)")
-    return made
+def _spelled_mode(call_: Aggregate, written_: _Written, _scope: Scope) -> Aggregate:
+    spell(written_.node, f"mode({_one_zero(written_.value, call_.type)}, true)")
+    return call_
 
 
-def _spelled_set(made: Aggregate, written_: _Written, _scope: Scope) -> Aggregate:
-    kind = made.arguments[0].type
+def _spelled_set(call_: Aggregate, written_: _Written, _scope: Scope) -> Aggregate:
+    kind = call_.arguments[0].type
     values = f"collect_set(CASE WHEN {written_.counts} THEN {_one_zero(written_.value, kind)} END)"
     if kind in (DOUBLE, FLOAT):  # Spark's own set keeps every NaN
         values = f"array_distinct({values})"
     spell(written_.whole, f"sort_array({values})")
-    return _by_itself(made)
+    return _by_itself(call_)
 
 
-def _spelled_list(made: Aggregate, written_: _Written, scope: Scope) -> Aggregate:
+def _spelled_list(call_: Aggregate, written_: _Written, scope: Scope) -> Aggregate:
     """A list, or the text joined from it, in the order of events."""
-    name, value = made.function, written_.value
-    order, events = event_order(scope, made.place, name, made.arguments[:1])
-    if any(isinstance(part, Subquery) for part in walk(made.arguments[0])):
-        raise Wrong(made.place, f"a subquery in {name}()", "Compute it in a subquery in FROM.")
-    of_maps = made.arguments[0].type.name == "MAP"  # Spark sorts maps only as their entries
+    name, value = call_.function, written_.value
+    order, events = event_order(scope, call_.place, name, call_.arguments[:1])
+    if any(isinstance(part, Subquery) for part in walk(call_.arguments[0])):
+        raise Wrong(call_.place, f"a subquery in {name}()", "Compute it in a subquery in FROM.")
+    of_maps = call_.arguments[0].type.name == "MAP"  # Spark sorts maps only as their entries
     in_order = sorted_by(order, f"map_entries({value})" if of_maps else value, written_.counts)
     values = in_turn(in_order, "map_from_entries(s.v)" if of_maps else "s.v")
     spell(
         written_.whole, joined_texts(in_order, values, written_.node.expressions[1:]) if name == "listagg" else values
     )
-    return replace(made, arguments=(made.arguments[0], *events, *made.arguments[1:]))
+    return replace(call_, arguments=(call_.arguments[0], *events, *call_.arguments[1:]))
 
 
 _SPELLED: dict[str, Callable[[Aggregate, _Written, Scope], Aggregate]] = {
@@ -198,64 +198,66 @@ _SPELLED: dict[str, Callable[[Aggregate, _Written, Scope], Aggregate]] = {
 """Aggregates whose result Spark leaves open, and the edit that settles it in the SELECT of `lamina check`."""
 
 
-def _in_a_session(made: Aggregate, node: exp.Anonymous, filter_: exp.Filter | None) -> Aggregate:
+def _in_a_session(call_: Aggregate, node: exp.Anonymous, filter_: exp.Filter | None) -> Aggregate:
     """count(DISTINCT …) in a session: Spark would count a value once per piece that it merges into the session."""
-    if made.function != "count":
+    if call_.function != "count":
         way_out = "Leave DISTINCT out, or group by window(ts, …)."
-        raise Wrong(made.place, f"{made.function}(DISTINCT …) in a session", way_out)
+        raise Wrong(call_.place, f"{call_.function}(DISTINCT …) in a session", way_out)
     values = [operand(e) for e in node.expressions[0].expressions]
     counts = " AND ".join(f"{value} IS NOT NULL" for value in values) + of_filter(filter_)
-    alike = [_one_zero(value, e.type) for value, e in zip(values, made.arguments, strict=True)]
+    alike = [_one_zero(value, e.type) for value, e in zip(values, call_.arguments, strict=True)]
     whole = node if filter_ is None else filter_
     spell(whole, f"CAST(size(collect_set(CASE WHEN {counts} THEN struct({', '.join(alike)}) END)) AS BIGINT)")
-    return made
+    return call_
 
 
-def sorted_list(given: Sequence[exp.Expr], scope: Scope) -> Expr | None:
+def sorted_list(arguments: Sequence[exp.Expr], scope: Scope) -> Expr | None:
     """sort_array(collect_list(x)) of structs, or of values above the aggregation, in their own order; else None."""
-    filter_ = given[0] if given and isinstance(given[0], exp.Filter) else None
-    listed = filter_.this if filter_ is not None else given[0] if given else None
-    upwards = [flag.this for flag in given[1:] if isinstance(flag, exp.Boolean)]
-    if not isinstance(listed, exp.Anonymous) or len(upwards) < len(given) - 1:
+    filter_ = arguments[0] if arguments and isinstance(arguments[0], exp.Filter) else None
+    listed = filter_.this if filter_ is not None else arguments[0] if arguments else None
+    upwards = [flag.this for flag in arguments[1:] if isinstance(flag, exp.Boolean)]
+    if not isinstance(listed, exp.Anonymous) or len(upwards) < len(arguments) - 1:
         return None
     name = SYNONYMS.get(listed.name.lower(), listed.name.lower())
     if name not in ("collect_list", "collect_set"):
         return None
     when = None if filter_ is None else condition(resolved(filter_.expression.this, scope), "FILTER")
-    made = aggregate(name, listed, partial(resolved, scope=scope), when)
-    if made.distinct or not (is_struct(made.arguments[0]) or (scope.above and name == "collect_list")):
+    aggregate_ = aggregate(name, listed, partial(resolved, scope=scope), when)
+    if aggregate_.distinct or not (is_struct(aggregate_.arguments[0]) or (scope.above and name == "collect_list")):
         return None
-    value = made.arguments[0]
+    value = aggregate_.arguments[0]
     if value.type.nested and not of_scalars(value.type):
         way_out = "Leave it unsorted: collect_list() is in the order of the events."
         what = f"a sorted list of values of type {value.type}, which Postgres sorts differently"
-        raise Wrong(made.place, what, way_out)
+        raise Wrong(aggregate_.place, what, way_out)
     once = scope.above or name == "collect_set"  # else the list holds a value once per record
-    events = () if once else event_order(scope, made.place, of=made.arguments[:1])[1]
-    made = replace(made, arguments=(*made.arguments[:1] * 2, *events))
-    return made if all(upwards) else Call("reverse", (made,), made.type, place=made.place)
+    events = () if once else event_order(scope, aggregate_.place, of=aggregate_.arguments[:1])[1]
+    aggregate_ = replace(aggregate_, arguments=(*aggregate_.arguments[:1] * 2, *events))
+    return aggregate_ if all(upwards) else Call("reverse", (aggregate_,), aggregate_.type, place=aggregate_.place)
 
 
 def _shares(node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr:
     """percentile(x, array(0.5, 0.9)): several percentiles of the same values."""
     value, shares = node.expressions
     read = partial(resolved, scope=scope)
-    each = [aggregate("percentile", call_of("percentile", value, share), read, when) for share in shares.expressions]
-    return _listed(each, span(node))
+    percentiles = [
+        aggregate("percentile", call_of("percentile", value, share), read, when) for share in shares.expressions
+    ]
+    return _listed(percentiles, span(node))
 
 
 def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores_nulls: bool = False) -> Expr:
     """The value with the least or greatest order; the order of events breaks ties, and decides if no order is given."""
-    place, given = span(node), list(node.expressions)
-    if given and isinstance(given[0], exp.Distinct) and name in BY_EVENT_ORDER:
-        given[:1] = given[0].expressions  # the first of the distinct values is the first value
+    place, nodes = span(node), list(node.expressions)
+    if nodes and isinstance(nodes[0], exp.Distinct) and name in BY_EVENT_ORDER:
+        nodes[:1] = nodes[0].expressions  # the first of the distinct values is the first value
     function = BY_EVENT_ORDER.get(name, name)
-    if name in BY_EVENT_ORDER and len(given) == 2 and isinstance(given[1], exp.Boolean):
-        ignores_nulls = bool(given.pop().this)
-    if len(given) != 1 + (name == function):
+    if name in BY_EVENT_ORDER and len(nodes) == 2 and isinstance(nodes[1], exp.Boolean):
+        ignores_nulls = bool(nodes.pop().this)
+    if len(nodes) != 1 + (name == function):
         way_out = f"Write {name}(x, y)." if name == function else f"Write {name}(x)."
-        raise Wrong(place, f"{name}() with {len(given)} arguments", way_out)
-    arguments = [resolved(a, scope) for a in given]
+        raise Wrong(place, f"{name}() with {len(nodes)} arguments", way_out)
+    arguments = [resolved(a, scope) for a in nodes]
     for argument in arguments:
         refuse_aggregates(argument, f"{name}()", "Aggregate in a subquery first.")
         whole = argument.type == BINARY or (argument.type.nested and not_in_json(argument.type) is None)
@@ -263,7 +265,7 @@ def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores
         if not (AGGREGATES[function].accepts(argument.type) or taken):
             way_out = f"Write {name}() of a scalar value, a struct of such, or to_json(…)."
             raise Wrong(argument.place or place, f"{name}() of {argument.type}", way_out)
-    texts, chosen_by_value = [operand(a) for a in given], scope.above and has_order(arguments[0].type)
+    texts, chosen_by_value = [operand(a) for a in nodes], scope.above and has_order(arguments[0].type)
     if chosen_by_value and name == "any_value":
         spell(node, f"min({texts[0]})")
         return _extreme(Aggregate("min", (arguments[0],), when, False, arguments[0].type, place))
@@ -293,34 +295,34 @@ def _last_in_the_log(node: exp.Anonymous, scope: Scope) -> Expr:
 
 def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None) -> Expr:
     """percentile_approx(x, 0.9), of the values' type, as in Spark. The third argument bounds its relative error."""
-    place, given = span(node), node.expressions
-    if not 2 <= len(given) <= 3 or isinstance(given[0], exp.Distinct):
+    place, nodes = span(node), node.expressions
+    if not 2 <= len(nodes) <= 3 or isinstance(nodes[0], exp.Distinct):
         raise Wrong(place, f"{name}() of other arguments than a value and a share", f"Write {name}(x, 0.9).")
-    accuracy = resolved(given[2], scope) if len(given) > 2 else Constant(str(ACCURACY), INT)
+    accuracy = resolved(nodes[2], scope) if len(nodes) > 2 else Constant(str(ACCURACY), INT)
     if not (isinstance(accuracy, Constant) and accuracy.type == INT and 10 <= int(accuracy.value or 0) <= 10_000):
         raise Wrong(place, f"{name}() with another accuracy than 10 to 10000", f"Write {name}(x, 0.9, 100).")
-    value = resolved(given[0], scope)
+    value = resolved(nodes[0], scope)
     refuse_aggregates(value, f"{name}()", "Aggregate in a subquery first.")
     kind = value.type
     if scope.above:
-        result = Type("ARRAY", element=kind) if _is_array(given[1]) else kind
+        result = Type("ARRAY", element=kind) if _is_array(nodes[1]) else kind
         return NeedsRecords(
             f"{name}() above the aggregation", "Write percentile(x, 0.9), which is exact.", result, place
         )
     if not kind.numeric or kind == FLOAT:
         raise Wrong(place, f"{name}() of {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
-    bucket = bucketed(f"({written(given[0])})", kind, 1 / int(accuracy.value or ACCURACY))
+    bucket = bucketed(f"({written(nodes[0])})", kind, 1 / int(accuracy.value or ACCURACY))
     where = of_filter(filter_, " FILTER (WHERE ", ")")
-    texts, made = [], []
-    for share in given[1].expressions if _is_array(given[1]) else [given[1]]:
+    texts, values = [], []
+    for share in nodes[1].expressions if _is_array(nodes[1]) else [nodes[1]]:
         disc = exp.Anonymous(this="percentile_disc", expressions=[parsed(bucket), share])
         exact = aggregate("percentile_disc", disc, partial(resolved, scope=scope), when)
-        made.append(cast(replace(exact, place=place), kind))
+        values.append(cast(replace(exact, place=place), kind))
         disc_text = f"percentile_disc({written(share)}) WITHIN GROUP (ORDER BY {bucket}){where}"
         texts.append(f"CAST({disc_text} AS {kind.spark})")
     several = f"CASE WHEN {texts[0]} IS NOT NULL THEN array({', '.join(texts)}) END"
-    spell(node if filter_ is None else filter_, several if _is_array(given[1]) else texts[0])
-    return _listed(made, place) if _is_array(given[1]) else made[0]
+    spell(node if filter_ is None else filter_, several if _is_array(nodes[1]) else texts[0])
+    return _listed(values, place) if _is_array(nodes[1]) else values[0]
 
 
 def ignoring_nulls(node: exp.IgnoreNulls, scope: Scope) -> Expr:
@@ -336,13 +338,13 @@ def ignoring_nulls(node: exp.IgnoreNulls, scope: Scope) -> Expr:
     return result
 
 
-def _extreme(made: Aggregate) -> Expr:
-    return extreme(made) if made.type.nested else made
+def _extreme(call_: Aggregate) -> Expr:
+    return extreme(call_) if call_.type.nested else call_
 
 
-def _by_itself(made: Aggregate) -> Aggregate:
+def _by_itself(call_: Aggregate) -> Aggregate:
     """The aggregate; structs are sorted by their fields, not by their JSON."""
-    return replace(made, arguments=made.arguments[:1] * 2) if is_struct(made.arguments[0]) else made
+    return replace(call_, arguments=call_.arguments[:1] * 2) if is_struct(call_.arguments[0]) else call_
 
 
 def _is_array(node: exp.Expr) -> bool:
@@ -366,24 +368,24 @@ def within_group(
     call_, place = node.this, span(node.this)
     keys = node.expression.expressions if isinstance(node.expression, exp.Order) else []
     name = SYNONYMS.get(call_.name.lower(), call_.name.lower()) if isinstance(call_, exp.Anonymous) else ""
-    given, read = call_.expressions, partial(resolved, scope=scope)
-    texts = given[0].expressions if given and isinstance(given[0], exp.Distinct) else given
+    nodes, read = call_.expressions, partial(resolved, scope=scope)
+    texts = nodes[0].expressions if nodes and isinstance(nodes[0], exp.Distinct) else nodes
     if name == "listagg" and texts:
         return _listed_within(keys, call_, texts, scope, when, node if filter_ is None else filter_)
     if not name or len(keys) != 1:
         raise Wrong(place, "WITHIN GROUP of another order than one column", "Write WITHIN GROUP (ORDER BY x).")
     value = keys[0].this
     if name in ("mode", "percentile", "percentile_disc"):
-        made = aggregate(name, exp.Anonymous(this=name, expressions=[value, *given]), read, when)
-        made = replace(made, place=place)
+        result = aggregate(name, exp.Anonymous(this=name, expressions=[value, *nodes]), read, when)
+        result = replace(result, place=place)
     else:
         raise Wrong(place, f"{name}() WITHIN GROUP", "It goes with percentile_cont, percentile_disc, mode and listagg.")
     if keys[0].args.get("desc"):
         if name != "percentile":
             raise Wrong(place, f"{name}() in descending order", _FROM_THE_TOP[name])
-        share = Decimal(1) - Decimal(str(getattr(made.arguments[1], "value", 0)))
-        made = replace(made, arguments=(made.arguments[0], number(str(share))))
-    return made
+        share = Decimal(1) - Decimal(str(getattr(result.arguments[1], "value", 0)))
+        result = replace(result, arguments=(result.arguments[0], number(str(share))))
+    return result
 
 
 _FROM_THE_TOP = {
@@ -404,18 +406,18 @@ def _listed_within(
     """listagg(x) WITHIN GROUP (ORDER BY …), by x itself or by other keys."""
     read, (value, *between) = partial(resolved, scope=scope), texts
     keys = _nulls_as_usual(keys, value)
-    made = aggregate("listagg", node, read, when)
-    if not made.distinct and all(_descends(key) for key in keys):
+    call_ = aggregate("listagg", node, read, when)
+    if not call_.distinct and all(_descends(key) for key in keys):
         return _listed_downwards(keys, node, scope, when, whole)
     if (by := [read(key.this) for key in keys]) != [read(value)]:
-        return _listed_by(keys, by, made, node, whole)
+        return _listed_by(keys, by, call_, node, whole)
     where = of_filter(whole) if isinstance(whole, exp.Filter) else ""
     listed = f"CASE WHEN {operand(value)} IS NOT NULL{where} THEN {written(value)} END"
-    found = f"sort_array({'collect_set' if made.distinct else 'collect_list'}({listed}))"
+    list_ = f"sort_array({'collect_set' if call_.distinct else 'collect_list'}({listed}))"
     if not _descends(keys[0]):
-        spell(whole, joined_texts(found, found, between))
-        return made
-    spell(whole, joined_texts(found, f"reverse({found})", between))
+        spell(whole, joined_texts(list_, list_, between))
+        return call_
+    spell(whole, joined_texts(list_, f"reverse({list_})", between))
     return _reversed(aggregate("collect_set", call_of("collect_set", value), read, when), between, scope)
 
 
@@ -429,8 +431,8 @@ def _listed_downwards(
     upwards = aggregate("collect_list", call_of("collect_list", value), read, when)
     upwards = replace(upwards, arguments=(text, *(read(key.this) for key in keys), text, *events))
     counts = f"{operand(value)} IS NOT NULL" + (of_filter(whole) if isinstance(whole, exp.Filter) else "")
-    found = sorted_by(", ".join(written(key.this) for key in keys), written(value), counts)
-    spell(whole, joined_texts(found, f"reverse({in_turn(found)})", between))
+    list_ = sorted_by(", ".join(written(key.this) for key in keys), written(value), counts)
+    spell(whole, joined_texts(list_, f"reverse({in_turn(list_)})", between))
     return _reversed(upwards, between, scope)
 
 
@@ -444,23 +446,23 @@ def _reversed(upwards: Aggregate, between: Sequence[exp.Expr], scope: Scope) -> 
 
 
 def _listed_by(
-    keys: Sequence[exp.Ordered], by: Sequence[Expr], made: Aggregate, node: exp.Anonymous, whole: exp.Expr
+    keys: Sequence[exp.Ordered], by: Sequence[Expr], call_: Aggregate, node: exp.Anonymous, whole: exp.Expr
 ) -> Aggregate:
     """listagg(x) WITHIN GROUP (ORDER BY y); rows with the same y are ordered by x."""
-    if made.distinct:
+    if call_.distinct:
         raise Wrong(
-            made.place, "listagg(DISTINCT …) in another order than its own", "Write … WITHIN GROUP (ORDER BY x)."
+            call_.place, "listagg(DISTINCT …) in another order than its own", "Write … WITHIN GROUP (ORDER BY x)."
         )
     for key in keys:
         if key.args.get("desc"):
             way_out = "Order by what ascends, or all descends: by -n for n DESC, where n is not NULL."
-            raise Wrong(made.place, "listagg() in mixed order", way_out)
+            raise Wrong(call_.place, "listagg() in mixed order", way_out)
     value = operand(node.expressions[0])
     counts = f"{value} IS NOT NULL" + (of_filter(whole) if isinstance(whole, exp.Filter) else "")
-    found = sorted_by(", ".join(written(key.this) for key in keys), value, counts)
-    spell(whole, joined_texts(found, in_turn(found), node.expressions[1:]))
-    text, *between = made.arguments
-    return replace(made, arguments=(text, *by, text, *between))
+    list_ = sorted_by(", ".join(written(key.this) for key in keys), value, counts)
+    spell(whole, joined_texts(list_, in_turn(list_), node.expressions[1:]))
+    text, *between = call_.arguments
+    return replace(call_, arguments=(text, *by, text, *between))
 
 
 def _nulls_as_usual(keys: Sequence[exp.Ordered], listed: exp.Expr) -> list[exp.Ordered]:
@@ -491,15 +493,15 @@ def map_from_entries(node: exp.Anonymous, scope: Scope, read: Callable[[exp.Expr
     place = span(node)
     if len(node.expressions) != 1:
         raise Wrong(place, f"map_from_entries() with {len(node.expressions)} arguments", "Give it one list of structs.")
-    (given,) = node.expressions
-    of_groups = sorted_list([given], scope) if scope.above else None  # groups have no order of events
-    listed = read(given, scope) if of_groups is None else of_groups
+    (list_,) = node.expressions
+    of_groups = sorted_list([list_], scope) if scope.above else None  # groups have no order of events
+    listed = read(list_, scope) if of_groups is None else of_groups
     fields = () if listed.type.element is None else listed.type.element.fields
     if len(fields) != 2 or fields[0][1] != STRING or not_in_json(fields[1][1]) is not None:
         way_out = "Write map_from_entries(collect_list(struct(name, x))), where the name is a STRING."
         raise Wrong(place, f"map_from_entries() of {listed.type}", way_out)
     name = spark_name(fields[0][0])
-    text = written(given) if of_groups is None else f"sort_array({written(given)})"
+    text = written(list_) if of_groups is None else f"sort_array({written(list_)})"
     spell(node, f"map_from_entries(filter({text}, e -> e.{name} IS NOT NULL))")
     return Call("map_from_entries", (listed,), Type("MAP", key=STRING, element=fields[1][1]), place=place)
 
@@ -608,15 +610,15 @@ def sorted_by(order: str, value: str, counts: str) -> str:
     return f"array_sort(collect_list(CASE WHEN {counts} THEN struct({order}, {value} AS v) END))"
 
 
-def in_turn(found: str, value: str = "s.v") -> str:
+def in_turn(structs: str, value: str = "s.v") -> str:
     """The values in the list that `sorted_by` returns, in its order."""
-    return f"transform({found}, s -> {value})"
+    return f"transform({structs}, s -> {value})"
 
 
-def joined_texts(found: str, texts: str, between: Sequence[exp.Expr]) -> str:
+def joined_texts(structs: str, texts: str, between: Sequence[exp.Expr]) -> str:
     """Texts joined into one, in Spark SQL; NULL if there are none, as with listagg()."""
     separator = written(between[0]) if between else "''"
-    return f"CASE WHEN size({found}) > 0 THEN array_join({texts}, {separator}) END"
+    return f"CASE WHEN size({structs}) > 0 THEN array_join({texts}, {separator}) END"
 
 
 _NAMED_OVER = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
@@ -643,10 +645,10 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     if not isinstance(inner, exp.Anonymous):
         raise Wrong(place, "OVER after something that is not a function", "Write f(x) OVER (…).")
     name = SYNONYMS.get(inner.name.lower(), inner.name.lower())
-    name, given = _NAMED_OVER.get(name, name), inner.expressions
-    if name in ("first_value", "last_value") and len(given) == 2 and isinstance(given[1], exp.Boolean):
-        ignores_nulls, given = ignores_nulls or bool(given[1].this), given[:1]
-    arguments, kind = _arguments(name, inner, given, scope)
+    name, nodes = _NAMED_OVER.get(name, name), inner.expressions
+    if name in ("first_value", "last_value") and len(nodes) == 2 and isinstance(nodes[1], exp.Boolean):
+        ignores_nulls, nodes = ignores_nulls or bool(nodes[1].this), nodes[:1]
+    arguments, kind = _arguments(name, inner, nodes, scope)
     partition = tuple(resolved(e, scope) for e in node.args.get("partition_by") or [])
     order = tuple(sort_keys(node, scope, ()))
     if name in WINDOW_FUNCTIONS and name not in ("first_value", "last_value") and not order:
@@ -673,14 +675,14 @@ def _spell_infinities(node: exp.Window, rows: str, order: Sequence[Order]) -> No
 
 
 def _arguments(
-    name: str, node: exp.Anonymous, given: Sequence[exp.Expr], scope: Scope
+    name: str, node: exp.Anonymous, nodes: Sequence[exp.Expr], scope: Scope
 ) -> tuple[tuple[Expr, ...], Type]:
     """The arguments of a function OVER rows, and the type of its result."""
     if name in AGGREGATES:
         folded = aggregate_over(name, node, partial(resolved, scope=scope))
         return folded.arguments, folded.type
     if name in WINDOW_FUNCTIONS:
-        return window_arguments(name, tuple(resolved(a, scope) for a in given), span(node))
+        return window_arguments(name, tuple(resolved(a, scope) for a in nodes), span(node))
     way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES])
     raise Wrong(span(node), f"{name}() OVER (…)", way_out)
 

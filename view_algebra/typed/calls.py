@@ -62,14 +62,14 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
     row = AGGREGATES.get(name)
     if row is None:
         raise Wrong(place, f"{name}() has no mergeable partial yet", REWRITES.get(name, NO_PARTIAL))
-    given = node.expressions
-    distinct = len(given) == 1 and isinstance(given[0], exp.Distinct)
+    nodes = node.expressions
+    distinct = len(nodes) == 1 and isinstance(nodes[0], exp.Distinct)
     if distinct:
-        given = given[0].expressions
-    star = len(given) == 1 and isinstance(given[0], exp.Star)
+        nodes = nodes[0].expressions
+    star = len(nodes) == 1 and isinstance(nodes[0], exp.Star)
     if star and (distinct or name != "count"):
         raise Wrong(place, f"{name}({'DISTINCT ' if distinct else ''}*)", f"Name the column: {name}(amount).")
-    arguments = () if star else tuple(_number(row, read(a)) for a in given)
+    arguments = () if star else tuple(_number(row, read(a)) for a in nodes)
     fewest, most = row.arguments
     if not fewest <= len(arguments) <= most or (name == "count" and not star and not arguments):
         raise Wrong(
@@ -131,13 +131,13 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place, called
         raise Wrong(place, f"{called}() of {argument.type}", way_out)
 
 
-def _parameters(name: str, given: Sequence[Expr], place: Place) -> tuple[Constant, ...]:
+def _parameters(name: str, arguments: Sequence[Expr], place: Place) -> tuple[Constant, ...]:
     """The literal arguments of an aggregate after its values: shares from 0 to 1, a separator, a number."""
-    given = [folded(argument) for argument in given]
-    for argument in given:
+    arguments = [folded(argument) for argument in arguments]
+    for argument in arguments:
         if not isinstance(argument, Constant) or argument.value is None:
             raise Wrong(argument.place or place, f"{name}() takes a literal there", "Write it out.")
-    literals = [e for e in given if isinstance(e, Constant)]
+    literals = [e for e in arguments if isinstance(e, Constant)]
     if name == "listagg":
         return tuple(literals) or (Constant("", STRING),)
     shares = [float(e.value or 0) if e.type.numeric else -1 for e in literals]
@@ -434,28 +434,28 @@ def _written_out(name: str, values: Sequence[exp.Expr], window: exp.Window, bloc
     groups = [_column(each, f"k{number}", block, taken) for number, each in enumerate(_partition(window), 1)]
     order = window.args.get("order")
     keys = [_column(item.this, f"t{number}", block, taken) for number, item in enumerate(_items(order), 1)]
-    given = [_column(value, f"x{number}", block, taken) for number, value in enumerate(values, 1)]
+    inputs = [_column(value, f"x{number}", block, taken) for number, value in enumerate(values, 1)]
     shown = _alias(window) or f"{name}_distinct"
     frame = _Frame.of(window)
     if order is None or frame.whole:
-        columns, of = ", ".join(map(str, groups)), ", ".join(each.text for each in given)
+        columns, of = ", ".join(map(str, groups)), ", ".join(each.text for each in inputs)
         with_ = f"WITH {_ctes(block)[:-2]} " if _ctes(block) else ""
         select = f"{with_}SELECT {columns}{', ' if groups else ''}{once}{of}) AS {shown} {_from(block)}"
         grouped = ", ".join(each.text for each in groups)
         return select + (f" GROUP BY {grouped}" if groups else ""), ", ".join(each.name for each in groups)
     numbered = [] if frame.by_values else [_Column(f"{frame.number}() OVER ({_over(window)})", _NTH)]
-    rows = ", ".join(map(str, [*groups, *keys, *given, *numbered]))
-    told = [*groups, *keys, *numbered]
-    named = ", ".join(each.name for each in told)
-    own = ", ".join(f"w.{each.name}" for each in told)
-    of = ", ".join(f"r.{each.name}" for each in given)
+    rows = ", ".join(map(str, [*groups, *keys, *inputs, *numbered]))
+    apart = [*groups, *keys, *numbered]
+    named = ", ".join(each.name for each in apart)
+    own = ", ".join(f"w.{each.name}" for each in apart)
+    of = ", ".join(f"r.{each.name}" for each in inputs)
     meets = [f"r.{each.name} <=> w.{each.name}" for each in groups]
     meets.append(frame.condition(keys[0].name) if frame.by_values else frame.bounds(_NTH))
     return (
         f"WITH {_ctes(block)}s AS (SELECT {rows} {_from(block)}) SELECT {own}, {once}{of}) AS {shown}"
         f" FROM (SELECT DISTINCT {named} FROM s) AS w LEFT JOIN (SELECT DISTINCT * FROM s) AS r"
         f" ON {' AND '.join(meets)} GROUP BY {own}"
-    ), ", ".join(each.name for each in told)
+    ), ", ".join(each.name for each in apart)
 
 
 def _column(node: exp.Expr, otherwise: str, block: exp.Select, taken: set[str]) -> _Column:

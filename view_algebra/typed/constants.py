@@ -82,15 +82,15 @@ def elements(array: Expr, place: Place) -> list[Expr]:
     """The elements of `array(1, 2)` or `sequence(0, 23)`. Raises Wrong unless they are literals."""
     if isinstance(array, Call) and array.function == "array" and all(isinstance(e, Constant) for e in array.arguments):
         return [*array.arguments]
-    given = [folded(each) for each in array.arguments] if isinstance(array, Call) else []
-    numbers = [int(each.value) for each in given if isinstance(each, Constant) and each.type == INT and each.value]
-    if isinstance(array, Call) and array.function == "sequence" and len(numbers) == len(given):
+    bounds = [folded(each) for each in array.arguments] if isinstance(array, Call) else []
+    numbers = [int(each.value) for each in bounds if isinstance(each, Constant) and each.type == INT and each.value]
+    if isinstance(array, Call) and array.function == "sequence" and len(numbers) == len(bounds):
         first, last, *steps = numbers
         step = steps[0] if steps else 1 if last >= first else -1
         if 0 <= (last - first) // step < MOST_ELEMENTS:
             return [Constant(str(each), INT) for each in range(first, last + (1 if step > 0 else -1), step)]
     way_out = "Write the rows out: VALUES (1), (2), or for each row CROSS JOIN LATERAL explode(tags) AS t(tag)."
-    if isinstance(array, Call) and array.function == "sequence" and any(each.type.name in CALENDAR for each in given):
+    if isinstance(array, Call) and array.function == "sequence" and any(each.type.name in CALENDAR for each in bounds):
         way_out = (
             "Write two literals as its ends, such as DATE '2024-01-01' and DATE '2034-12-31', and leave days out where"
             " the result is read: WHERE day <= current_date(). Or take them of groups: SELECT min(day), max(day)."
@@ -204,10 +204,10 @@ def joined(join: Joined) -> Relation:
     argument: Expr = Call("array", tuple(_struct(names, row, element) for row in rows), Type("ARRAY", element=element))
     if join.condition is not None:
         argument = Call("filter", (argument, _lambda(join.condition, other, element)), argument.type)
-    made = Generator(argument, _columns(other), False, kind == "LEFT", other.alias, join.place, fields=True)
+    generator = Generator(argument, _columns(other), False, kind == "LEFT", other.alias, join.place, fields=True)
     if isinstance(records, Exploded):
-        return replace(records, generators=(*records.generators, made))
-    return Exploded(records, (made,), join.place)
+        return replace(records, generators=(*records.generators, generator))
+    return Exploded(records, (generator,), join.place)
 
 
 def _of_records(relation: Relation) -> bool:

@@ -60,15 +60,15 @@ def event_order(
     one = "min_by" if function.startswith("first") else "max_by"
     way_out = f"Write {one}(x, t), listagg(x) WITHIN GROUP (ORDER BY x) or sort_array(collect_list(x))."
     if isinstance(scope.relation, Joined):
-        found = _of_a_join(scope.relation, scope.passed, scope.context, place)
-        if found is None:
+        of_join = _of_a_join(scope.relation, scope.passed, scope.context, place)
+        if of_join is None:
             return _missing("the order of events, where nothing puts the rows of a join in one", way_out, place)
-        return ", ".join(found[0]), found[1]
+        return ", ".join(of_join[0]), of_join[1]
     if isinstance(scope.relation, Exploded) and (order := _of_exploded(scope.relation, of, scope, place)) is not None:
         return ", ".join(order[0]), order[1]
-    if len(scope.relations) == 1 and (given := passed(scope)) is not None:
+    if len(scope.relations) == 1 and (extended := passed(scope)) is not None:
         (alias,) = scope.relations
-        return ", ".join(passed_by(given)), _columns(alias, given, place)
+        return ", ".join(passed_by(extended)), _columns(alias, extended, place)
     if not scope.streams or (len(scope.relations) != 1 and not reads_changes(scope)):
         if isinstance(scope.relation, Exploded):
             way_out = "Write max(struct(t, x)).x, or min(struct(t, x)).x, where t says which one it is."
@@ -94,11 +94,11 @@ def _of_exploded(relation: Exploded, values: Sequence[Expr], scope: Scope, place
         return None
     if isinstance(below, Stream):
         return of_events(below, scope.context)
-    given = _pass_on(below, scope.passed, scope.context) if is_in_order(below.query, windows=False) else None
-    if given is None:
+    extended = _pass_on(below, scope.passed, scope.context) if is_in_order(below.query, windows=False) else None
+    if extended is None:
         return None
-    texts = tuple(f"{spark_name(below.alias)}.{name}" for name in passed_by(given))
-    return texts, _columns(below.alias, given, place)
+    texts = tuple(f"{spark_name(below.alias)}.{name}" for name in passed_by(extended))
+    return texts, _columns(below.alias, extended, place)
 
 
 def _of_a_join(join: Joined, passed: dict[str, Query], context: Context, place: Place) -> Order | None:
@@ -112,7 +112,7 @@ def _of_a_join(join: Joined, passed: dict[str, Query], context: Context, place: 
             _pass_on(each, passed, context)
     sides = [side for side in relations_in(join) if isinstance(side, (Stream, Read, Nested, Constants))]
     orders: list[Order] = []
-    told: list[Field] = []
+    others: list[Field] = []
     keys = relation_keys(reading_passed(join, passed), context.keys)
     for side, own in _deciding(sides, keys, lambda side: isinstance(side, Stream) or side.alias in passed):
         if isinstance(side, Stream):
@@ -122,10 +122,10 @@ def _of_a_join(join: Joined, passed: dict[str, Query], context: Context, place: 
             texts = tuple(f"{spark_name(side.alias)}.{name}" for name in names)
             orders.append((texts, _columns(side.alias, passed[side.alias], place)))
         else:
-            told += own
-    if not orders or any(part.type.nested or part.type.name == "BINARY" for part in told):
+            others += own
+    if not orders or any(part.type.nested or part.type.name == "BINARY" for part in others):
         return None
-    orders.append((tuple(f"{spark_name(part.relation)}.{spark_name(part.path[0])}" for part in told), tuple(told)))
+    orders.append((tuple(f"{spark_name(part.relation)}.{spark_name(part.path[0])}" for part in others), tuple(others)))
     return tuple(chain.from_iterable(t for t, _ in orders)), tuple(chain.from_iterable(c for _, c in orders))
 
 
@@ -136,19 +136,19 @@ def _deciding(
     sides: Sequence[Side], keys: RowKeys, with_events: Callable[[Side], bool]
 ) -> Iterator[tuple[Side, list[Field]]]:
     """The fewest sides of a join that tell its rows apart, those with events first, each with its key columns."""
-    found: list[list[list[Field]]] = []
+    candidates: list[list[list[Field]]] = []
     for key in keys:
         parts = sorted((part for part in key if isinstance(part, Field)), key=lambda part: part.path)
         own = [[part for part in parts if part.relation == side.alias] for side in sides]
         if sum(map(len, own)) == len(key):
-            found.append(own)
+            candidates.append(own)
 
     def preferred(own: list[list[Field]]) -> tuple[bool, int, list[bool]]:
         named = [bool(each) for each in own]
         eventless = not any(named_ and with_events(side) for side, named_ in zip(sides, named, strict=True))
         return eventless, sum(named), [not each for each in named]
 
-    few = min(found, key=preferred, default=[])
+    few = min(candidates, key=preferred, default=[])
     return ((side, own) for side, own in zip(sides, few, strict=False) if own)
 
 
@@ -167,10 +167,10 @@ def passed(scope: Scope, *, with_windows: bool = False) -> Query | None:
 
 def _pass_on(nested: Nested, passed: dict[str, Query], context: Context) -> Query | None:
     if nested.alias not in passed:
-        given = passing_on(nested.query, partial(_order_of, context=context))
-        if given is None:
+        extended = passing_on(nested.query, partial(_order_of, context=context))
+        if extended is None:
             return None
-        passed[nested.alias] = given
+        passed[nested.alias] = extended
     return passed[nested.alias]
 
 
@@ -179,8 +179,8 @@ def _order_of(relation: Relation, context: Context) -> tuple[Relation, Order] | 
         return relation, of_events(relation, context)
     assert isinstance(relation, Joined)
     inside: dict[str, Query] = {}
-    found = _of_a_join(relation, inside, context, relation.place)
-    return None if found is None else (reading_passed(relation, inside), found)
+    of_join = _of_a_join(relation, inside, context, relation.place)
+    return None if of_join is None else (reading_passed(relation, inside), of_join)
 
 
 def of_events(stream: Stream, context: Context) -> Order:
@@ -279,20 +279,20 @@ def passing_on(query: Query, order: EventOrder) -> Query | None:
         below = passing_on(relation.query, order)
         if below is None:
             return None
-        relation, given = replace(relation, query=below), passed_by(below)
+        relation, shown = replace(relation, query=below), passed_by(below)
         kinds = dict(below.columns)
-        texts, passed = given, tuple[Expr, ...](Field(relation.alias, (name,), kinds[name]) for name in given)
+        texts, passed = shown, tuple[Expr, ...](Field(relation.alias, (name,), kinds[name]) for name in shown)
     else:
         assert isinstance(relation, (Stream, Joined))
-        found = order(relation)
-        if found is None:
+        ordered = order(relation)
+        if ordered is None:
             return None
-        relation, (texts, passed) = found
-    given = (*PASSED, *(f"{_MORE}{number}" for number in range(len(texts) - len(PASSED))))
+        relation, (texts, passed) = ordered
+    shown = (*PASSED, *(f"{_MORE}{number}" for number in range(len(texts) - len(PASSED))))
     own = {output.name.lower(): output.expression for output in query.outputs}
-    if any(name in own and own[name] != e for name, e in zip(given, passed, strict=True)):
+    if any(name in own and own[name] != e for name, e in zip(shown, passed, strict=True)):
         return None  # the author's own column of this name
-    more = [each for each in zip(given, texts, passed, strict=True) if each[0] not in own]
+    more = [each for each in zip(shown, texts, passed, strict=True) if each[0] not in own]
     for name, text, _ in more:
         append_output(query.syntax, text, name)
     return replace(query, relation=relation, outputs=(*query.outputs, *(Output(name, e) for name, _, e in more)))
@@ -307,11 +307,11 @@ def _united(query: Query, order: EventOrder, sides: Iterator[int]) -> Query | No
         if _places(left) != _places(right):  # one side shows them among other columns
             return None
         return replace(query, left=left, right=right, columns=left.columns)
-    given, side = passing_on(query, order), str(next(sides))
-    if not isinstance(given, Select) or given.syntax is None or len(passed_by(given)) != len(PASSED):
+    extended, side = passing_on(query, order), str(next(sides))
+    if not isinstance(extended, Select) or extended.syntax is None or len(passed_by(extended)) != len(PASSED):
         return None
-    append_output(given.syntax, side, f"{_MORE}0")
-    return replace(given, outputs=(*given.outputs, Output(f"{_MORE}0", Constant(side, INT))))
+    append_output(extended.syntax, side, f"{_MORE}0")
+    return replace(extended, outputs=(*extended.outputs, Output(f"{_MORE}0", Constant(side, INT))))
 
 
 def _places(query: Query) -> list[int]:

@@ -132,18 +132,18 @@ def _is_nested_key(kind: Type) -> bool:
 
 def written_keys(node: exp.Select, scope: Scope, outputs: list[Output]) -> dict[Expr, str]:
     """The columns of GROUP BY, each with the text that Spark SQL has for it elsewhere in the block."""
-    found: dict[Expr, str] = {}
+    texts: dict[Expr, str] = {}
     for item in leaves_of(typed(exp.Group, node.args["group"])):
         key, meant = _key(item, scope, outputs), meant_by(item, node)
         if key is not None and (window := _time_window(meant)) is not None:
-            found[bounds(key)[0] if is_session(key) else key] = f"{window.name.lower()}.start"
+            texts[bounds(key)[0] if is_session(key) else key] = f"{window.name.lower()}.start"
         elif isinstance(key, Field) and is_key(key.type) and meant is not None:
-            found |= {part: in_spark(part, key, written(meant)) for part in scalars(key)}
+            texts |= {part: in_spark(part, key, written(meant)) for part in scalars(key)}
         elif key is not None and is_list_key(key.type) and meant is not None and not scope.above:
-            found[text_of(key)] = f"to_json({written(meant)})"
+            texts[text_of(key)] = f"to_json({written(meant)})"
         elif key is not None and meant is not None:
-            found[key] = written(meant)
-    return found
+            texts[key] = written(meant)
+    return texts
 
 
 def windows_of(node: exp.Select, scope: Scope) -> dict[str, Expr]:
@@ -151,10 +151,10 @@ def windows_of(node: exp.Select, scope: Scope) -> dict[str, Expr]:
     group = node.args.get("group")
     items = [] if group is None else [*group.expressions, *group.find_all(exp.Anonymous)]
     windows = [window for item in items if (window := _time_window(meant_by(item, node))) is not None]
-    found = {expression(window, scope): window for window in windows}
-    if len(found) > 1:
-        raise Wrong(span([*found.values()][-1]), "two windows in one GROUP BY", "Group by one of them.")
-    return {window.name.lower(): key for key, window in found.items()}
+    calls = {expression(window, scope): window for window in windows}
+    if len(calls) > 1:
+        raise Wrong(span([*calls.values()][-1]), "two windows in one GROUP BY", "Group by one of them.")
+    return {window.name.lower(): key for key, window in calls.items()}
 
 
 def _no_column(item: exp.Tuple) -> Wrong:
@@ -255,10 +255,10 @@ def _nests(node: exp.Expr) -> bool:
 
 
 def _columns(items: Sequence[exp.Expr], key: Key, in_sets: bool = False) -> list[Expr]:
-    found = [key(item.this if isinstance(item, exp.Paren) else item) for item in items]
-    if in_sets and None in found:  # Spark makes it NULL in the other groupings, wherever it stands
-        raise Wrong(span(items[found.index(None)]), "a constant among groupings", _UNITED)
-    return [k for k in found if k is not None]
+    resolved_keys = [key(item.this if isinstance(item, exp.Paren) else item) for item in items]
+    if in_sets and None in resolved_keys:  # Spark makes it NULL in the other groupings, wherever it stands
+        raise Wrong(span(items[resolved_keys.index(None)]), "a constant among groupings", _UNITED)
+    return [k for k in resolved_keys if k is not None]
 
 
 def over_sets(block: Select, sets: Sets) -> Select:
@@ -266,9 +266,9 @@ def over_sets(block: Select, sets: Sets) -> Select:
     keys = tuple(block.group or ())
     shown = {of_key: key for key in keys for of_key in (bounds(key) if is_session(key) else (key,))}
     names = {of_key: f"key_{n}" for n, of_key in enumerate(shown)}
-    found = [e for x in above_group(block) for e in walk(x)]
+    every_part = [e for x in above_group(block) for e in walk(x)]
     aggregates = {
-        a: f"aggregate_{n}" for n, a in enumerate(dict.fromkeys(e for e in found if isinstance(e, Aggregate)))
+        a: f"aggregate_{n}" for n, a in enumerate(dict.fromkeys(e for e in every_part if isinstance(e, Aggregate)))
     }
     left_out = {key: f"without_{n}" for n, key in enumerate(keys)}
 
@@ -324,35 +324,35 @@ def _bits(call: Call, left_out: dict[Expr, str]) -> Expr:
     return result
 
 
-def exploded_groups(block: Select, made: Generator) -> Select:
+def exploded_groups(block: Select, exploding: Generator) -> Select:
     """`SELECT k, explode(collect_set(x)) AS y FROM s GROUP BY k`: a block that explodes the groups of a subquery."""
-    of_groups = block.group or any(isinstance(e, Aggregate) for e in walk(made.argument))
-    if not of_groups or any(_is_made(e, made) for key in block.group or () for e in walk(key)):
+    of_groups = block.group or any(isinstance(e, Aggregate) for e in walk(exploding.argument))
+    if not of_groups or any(_is_made(e, exploding) for key in block.group or () for e in walk(key)):
         way_out = "Write FROM … LATERAL VIEW explode(tags) t AS tag, and GROUP BY tag."
-        raise Wrong(made.place, "explode() of records among columns of groups", way_out)
+        raise Wrong(exploding.place, "explode() of records among columns of groups", way_out)
     if block.having is not None:
         way_out = "Group in a subquery in FROM, and explode around it."
-        raise Wrong(made.place, "explode() among columns beside HAVING, which Spark refuses", way_out)
-    own = (o.expression for o in block.outputs if not _is_made(o.expression, made))
-    names = {e: f"column_{n}" for n, e in enumerate(dict.fromkeys([*own, made.argument]))}
+        raise Wrong(exploding.place, "explode() among columns beside HAVING, which Spark refuses", way_out)
+    own = (o.expression for o in block.outputs if not _is_made(o.expression, exploding))
+    names = {e: f"column_{n}" for n, e in enumerate(dict.fromkeys([*own, exploding.argument]))}
     outputs = tuple(Output(name, e) for e, name in names.items())
     groups = replace(block, outputs=outputs, distinct=False, order=(), limit=None, offset=None, syntax=None)
 
     def read(part: Expr) -> Expr | None:
         if part in names:
             return Field(_GROUPED, (names[part],), part.type, place=part.place)
-        if isinstance(part, (Aggregate, Field)) and not _is_made(part, made):
+        if isinstance(part, (Aggregate, Field)) and not _is_made(part, exploding):
             way_out = "Group in a subquery in FROM, and order around it."
             raise Wrong(part.place or block.place, "ORDER BY something that is not a column, beside explode()", way_out)
         return None
 
     rows = rewritten(replace(block, relation=None, where=None, group=None, having=None), read)
-    generator = replace(made, argument=Field(_GROUPED, (names[made.argument],), made.argument.type))
-    return replace(rows, relation=Exploded(Nested(groups, _GROUPED, block.place), (generator,), made.place))
+    generator = replace(exploding, argument=Field(_GROUPED, (names[exploding.argument],), exploding.argument.type))
+    return replace(rows, relation=Exploded(Nested(groups, _GROUPED, block.place), (generator,), exploding.place))
 
 
-def _is_made(part: Expr, made: Generator) -> bool:
-    return isinstance(part, Field) and part.relation == made.alias
+def _is_made(part: Expr, generator: Generator) -> bool:
+    return isinstance(part, Field) and part.relation == generator.alias
 
 
 _ROWS, _BEGINS, _TOLD, _SESSION = "rows", "begins", "in sessions", "session"
@@ -387,7 +387,7 @@ def in_sessions(block: Select) -> Select:
     keys, order = tuple(rewrite(key, row) for key in within), (Order(rewrite(time, row), False, True),)
     so_far = Windowed("max", (Field(_ROWS, (_BEGINS,), TIMESTAMP),), keys, order, "", TIMESTAMP)
     values = tuple(Output(name, Field(_ROWS, (name,), part.type)) for part, name in names.items())
-    told = Select((*values, Output(_SESSION, so_far)), Nested(rows, _ROWS, block.place), place=block.place)
+    with_sessions = Select((*values, Output(_SESSION, so_far)), Nested(rows, _ROWS, block.place), place=block.place)
 
     column = _columns_of_session(names, _TOLD)
     last = Aggregate("max", (rewrite(time, column),), None, False, TIMESTAMP)
@@ -400,7 +400,7 @@ def in_sessions(block: Select) -> Select:
         return column(part)
 
     grouped = rewritten(replace(block, where=None, relation=None), bound)
-    return replace(grouped, relation=Nested(told, _TOLD, block.place))
+    return replace(grouped, relation=Nested(with_sessions, _TOLD, block.place))
 
 
 def _columns_of_session(names: Mapping[Expr, str], alias: str) -> Callable[[Expr], Expr | None]:
@@ -416,21 +416,23 @@ def _columns_of_session(names: Mapping[Expr, str], alias: str) -> Callable[[Expr
 def in_every_window(block: Select) -> Select:
     """A relation with each row once per hopping window that holds it, unless a block groups records."""
     asked = (*above_group(block), *(block.group or ()))
-    found = dict.fromkeys(e for x in asked for e in walk(x) if isinstance(e, Call) and hops(e))
+    hopping = dict.fromkeys(e for x in asked for e in walk(x) if isinstance(e, Call) and hops(e))
     grouped = block.group is not None or block.distinct
-    if not found or block.relation is None or (grouped and reads_records(block.relation)):
+    if not hopping or block.relation is None or (grouped and reads_records(block.relation)):
         return block
-    window, *more = found
+    window, *more = hopping
     if more:
         raise Wrong(more[0].place, "two hopping windows of one record", "Select one of them.")
     starts = Call("hops", window.arguments, Type("ARRAY", element=TIMESTAMP), place=window.place)
-    made = Generator(starts, (("start", TIMESTAMP),), False, False, _EVERY_WINDOW, window.place)
+    generator = Generator(starts, (("start", TIMESTAMP),), False, False, _EVERY_WINDOW, window.place)
 
     def start(expression: Expr) -> Expr | None:
         return Field(_EVERY_WINDOW, ("start",), TIMESTAMP, place=expression.place) if expression == window else None
 
     return replace(
-        rewritten(replace(block, where=None), start), relation=with_generator(block.relation, made), where=block.where
+        rewritten(replace(block, where=None), start),
+        relation=with_generator(block.relation, generator),
+        where=block.where,
     )
 
 

@@ -76,10 +76,10 @@ def _united_keys(query: Combined, views: Mapping[str, Keys]) -> Keys:
     names = [name for name, _ in query.columns]
     sides = [renamed(side, names) for side in (*_sides(query.left), *_sides(query.right))]
     literals = tuple(tuple(o.expression for o in side.outputs) for side in sides if isinstance(side, Select))
-    known = [min(unique_keys(side, views), key=lambda key: (len(key), sorted(key)), default=None) for side in sides]
-    if len(literals) < len(sides) or None in known or len(set(names)) < len(names):
+    smallest = [min(unique_keys(side, views), key=lambda key: (len(key), sorted(key)), default=None) for side in sides]
+    if len(literals) < len(sides) or None in smallest or len(set(names)) < len(names):
         return frozenset()
-    inside = {name for key in known for name in key or ()}
+    inside = {name for key in smallest for name in key or ()}
     return frozenset(frozenset({*(names[n] for n in numbers), *inside}) for numbers in unique_together(literals))
 
 
@@ -137,8 +137,8 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
         case Exploded():
             numbered = [g for g in relation.generators if g.positions or _gives_different(g, relation.relation)]
             positions = [Field(g.alias, g.columns[0][:1], g.columns[0][1]) for g in numbered]
-            known = relation_keys(relation.relation, views) if len(positions) == len(relation.generators) else ()
-            return frozenset(key | set(positions) for key in known)
+            below = relation_keys(relation.relation, views) if len(positions) == len(relation.generators) else ()
+            return frozenset(key | set(positions) for key in below)
         case Cells():
             types = dict(relation.columns)
             return frozenset({frozenset(Field(relation.alias, (k,), types[k]) for k in relation.keys)})
@@ -174,8 +174,8 @@ def _gives_different(made: Generator, relation: Relation) -> bool:
 def _differ(array: Expr, relation: Relation) -> bool:
     """True if no two elements of the array can be equal."""
     if isinstance(array, Field) and isinstance(relation, Nested) and isinstance(below := relation.query, Select):
-        found = (o.expression for o in below.outputs if (o.name,) == array.path and relation.alias == array.relation)
-        return any(below.relation is not None and _differ(made, below.relation) for made in found)
+        sources = (o.expression for o in below.outputs if (o.name,) == array.path and relation.alias == array.relation)
+        return any(below.relation is not None and _differ(source, below.relation) for source in sources)
     return isinstance(array, (Call, Aggregate, OverValues)) and array.function in _OF_DIFFERENT
 
 
@@ -202,7 +202,7 @@ def _joined(join: Joined, views: Mapping[str, Keys]) -> RowKeys:
 def _bound(side: Relation, condition: Expr | None) -> set[Expr]:
     """The columns that the condition equates with an expression that reads nothing of this side of the join."""
     own = aliases_in(side) | {
-        made.alias for each in relations_in(side) if isinstance(each, Exploded) for made in each.generators
+        generator.alias for each in relations_in(side) if isinstance(each, Exploded) for generator in each.generators
     }
     bound = set()
     for part in conjuncts(condition):
@@ -244,13 +244,13 @@ def _expressions(query: Select) -> list[Expr]:
 
 def lacking_in_window(call: Windowed, keys: RowKeys) -> list[Expr]:
     """The columns that a window's order lacks to be total, if its results depend on them. Empty without a key."""
-    given = {*call.partition, *(o.expression for o in call.order)}
-    return _missing(keys, given) if by_rows(call) and not _is_of_peers(call, given) else []
+    decided = {*call.partition, *(o.expression for o in call.order)}
+    return _missing(keys, decided) if by_rows(call) and not _is_of_peers(call, decided) else []
 
 
-def _is_of_peers(call: Windowed, given: Collection[Expr]) -> bool:
+def _is_of_peers(call: Windowed, decided: Collection[Expr]) -> bool:
     """True if the call takes one of these values from the row itself or a peer, so that peers get the same value."""
-    if call.function not in _OF_ONE_ROW or call.arguments[0] not in given:
+    if call.function not in _OF_ONE_ROW or call.arguments[0] not in decided:
         return False
     if not call.frame.startswith("ROWS"):
         return True
@@ -266,10 +266,10 @@ def lacking_in_limit(query: Select, keys: RowKeys) -> list[Expr]:
     """The columns that ORDER BY lacks for a deterministic LIMIT: those of a key, or all if there is no key."""
     if query.limit is None and query.offset is None:
         return []
-    given = {o.expression for o in query.order}
+    decided = {o.expression for o in query.order}
     outputs = dict.fromkeys(o.expression for o in query.outputs)
-    missing: list[Expr] = [e for e in outputs if e not in given and not isinstance(e, Constant)]
-    return missing if not missing or query.distinct or not keys else _missing(keys, given)
+    missing: list[Expr] = [e for e in outputs if e not in decided and not isinstance(e, Constant)]
+    return missing if not missing or query.distinct or not keys else _missing(keys, decided)
 
 
 def tells_peers_apart(call: Windowed) -> bool:
@@ -294,9 +294,9 @@ def by_rows(call: Windowed) -> bool:
     return call.function in _ROW_BY_ROW or (call.frame.startswith("ROWS") and call.frame != _WHOLE)
 
 
-def _missing(keys: RowKeys, given: set[Expr]) -> list[Expr]:
+def _missing(keys: RowKeys, decided: set[Expr]) -> list[Expr]:
     """The missing columns of the key that lacks the fewest, in a fixed order, because the order of a set varies."""
-    lacking = [sorted(key - given, key=_in_order) for key in keys]
+    lacking = [sorted(key - decided, key=_in_order) for key in keys]
     return min(lacking, key=lambda columns: (len(columns), [_in_order(c) for c in columns]), default=[])
 
 
@@ -331,15 +331,15 @@ def _tie(place: Place, what: str, missing: Sequence[str], of_window: bool = Fals
 
 
 def _outer_keys(query: Select, inner: RowKeys) -> Keys:
-    given = [output.name for output in query.outputs]
-    named = [output for output in query.outputs if output.name and given.count(output.name) == 1]
+    shown = [output.name for output in query.outputs]
+    named = [output for output in query.outputs if output.name and shown.count(output.name) == 1]
     names: dict[Expr, str] = {}
     for output in named:
         names.setdefault(output.expression, output.name)
         names.setdefault(window_key(output.expression), output.name)
     keys = {frozenset(names[e] for e in key) for key in inner if all(e in names for e in key)}
-    if query.distinct and len(named) == len(given):
-        keys.add(frozenset(given))
+    if query.distinct and len(named) == len(shown):
+        keys.add(frozenset(shown))
     if query.limit == 1:
         keys.add(frozenset())
     return frozenset(keys)

@@ -206,19 +206,19 @@ def parts_of(node: exp.Expr) -> list[str]:
 def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Expr:
     """The column of this name, or of this relation and name, and then the fields inside it."""
     if len(names) > 1 and names[0].lower() in relations:
-        found = _column(names[0].lower(), names[1:], relations[names[0].lower()], place)
-        if found is not None:
-            return found[1]
-        known = [name for name, _ in relations[names[0].lower()]]
-        raise Wrong(place, f"no column {'.'.join(names)}", suggestion(names[1], known))
+        column = _column(names[0].lower(), names[1:], relations[names[0].lower()], place)
+        if column is not None:
+            return column[1]
+        candidates = [name for name, _ in relations[names[0].lower()]]
+        raise Wrong(place, f"no column {'.'.join(names)}", suggestion(names[1], candidates))
     hits = [
-        found for alias, columns in relations.items() if (found := _column(alias, names, columns, place)) is not None
+        column for alias, columns in relations.items() if (column := _column(alias, names, columns, place)) is not None
     ]
     if len(hits) > 1:
         either = " or ".join(f"{alias}.{names[0]}" for alias, _ in hits)
         raise Wrong(place, f"{names[0]} could be of several relations", f"Write {either}.")
     if not hits:
-        known = [name for columns in relations.values() for name, _ in columns]
+        candidates = [name for columns in relations.values() for name, _ in columns]
         other = COLUMNS.get(names[0].lower())
         if names[0].lower() in _OF_KAFKA and relations:
             way_out = (
@@ -226,7 +226,9 @@ def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Ex
             )
             raise Wrong(place, f"no column {names[0]}", way_out)
         other = other or _of_another_alias(names, relations)
-        raise Wrong(place, f"no column {'.'.join(names)}", f"Write {other}." if other else suggestion(names[0], known))
+        raise Wrong(
+            place, f"no column {'.'.join(names)}", f"Write {other}." if other else suggestion(names[0], candidates)
+        )
     return hits[0][1]
 
 
@@ -280,14 +282,14 @@ def given_once(name: str, scope: Scope, place: Place) -> Expr | None:
 def find_outside(names: list[str], scope: Scope, place: Place) -> Field:
     """A column of the block around a subquery."""
     assert scope.outer is not None
-    found = find(names, scope.outer.relations, place)
-    if not isinstance(found, Field):
+    column = find(names, scope.outer.relations, place)
+    if not isinstance(column, Field):
         raise Wrong(place, f"{'.'.join(names)} is made of a column of the query around this one", "Compute it there.")
-    taken = [alias for alias in (*scope.relations, found.relation) if alias.rstrip("_0123456789") in OWN_ALIASES]
-    if taken or found.relation in scope.relations:
-        way_out = f"Give one of them another alias than {(*taken, found.relation)[0]}."
+    taken = [alias for alias in (*scope.relations, column.relation) if alias.rstrip("_0123456789") in OWN_ALIASES]
+    if taken or column.relation in scope.relations:
+        way_out = f"Give one of them another alias than {(*taken, column.relation)[0]}."
         raise Wrong(place, f"{'.'.join(names)} is a column of the query around this one", way_out)
-    return replace(found, outer=True)
+    return replace(column, outer=True)
 
 
 CELL = "cell"
@@ -368,10 +370,10 @@ def column_named(node: exp.Expr, scope: Scope) -> Expr:
     if preferred and first not in scope.variables:
         refuse_unclear(first, scope, place)
     if first in scope.variables or preferred:
-        found: Expr = scope.variables[first] if first in scope.variables else scope.preferred[first]
+        meaning: Expr = scope.variables[first] if first in scope.variables else scope.preferred[first]
         for name in names[1:]:
-            found = member(found, name, place)
-        return found
+            meaning = member(meaning, name, place)
+        return meaning
     if first in scope.windows and len(names) <= 2:
         window = replace(typed(Call, scope.windows[first]), place=place)
         return member(window, names[1], place) if len(names) == 2 else window
@@ -416,10 +418,10 @@ def _refuse_output(names: list[str], node: exp.Expr) -> None:
     """Refuses an output's name in WHERE and ON, which are evaluated before the outputs."""
     block, condition = node.find_ancestor(exp.Select), node.find_ancestor(exp.Select, exp.Where, exp.Join)
     outputs = block.expressions if block is not None and block is not condition and len(names) == 1 else []
-    found = next((o for o in outputs if isinstance(o, exp.Alias) and o.alias.lower() == names[0].lower()), None)
-    if found is None:
+    output = next((o for o in outputs if isinstance(o, exp.Alias) and o.alias.lower() == names[0].lower()), None)
+    if output is None:
         return
-    meant = found.this
+    meant = output.this
     way_out = f"Write {readable(meant if isinstance(meant, (exp.Column, exp.Anonymous)) else exp.Paren(this=meant))}."
     if meant.find(exp.Window) is not None:
         way_out = "Write the condition in QUALIFY, which stands behind WHERE, GROUP BY and HAVING."
@@ -436,8 +438,8 @@ def refuse_quoted_column(node: exp.Literal, scope: Scope) -> None:
     """Refuses a text in double quotes that is the name of a column and would be useless as a text."""
     if not in_double_quotes(node) or not _in_the_place_of_a_column(node):
         return
-    known = {name.lower(): name for columns in scope.relations.values() for name, _ in columns}
-    if (name := known.get(node.name.lower())) is not None:
+    by_name = {name.lower(): name for columns in scope.relations.values() for name, _ in columns}
+    if (name := by_name.get(node.name.lower())) is not None:
         what = f'"{node.name}", which to Spark is a text, where a column has this name'
         raise Wrong(span(node), what, f"Write `{name}` for the column, or '{node.name}' for the text.")
 
@@ -518,8 +520,8 @@ def columns_of(relation: Relation, streams: Mapping[str, Columns]) -> Columns:
         case Read() | Cells() | Constants():
             return relation.columns
         case Exploded():
-            made = (column for each in relation.generators for column in each.columns)
-            return (*columns_of(relation.relation, streams), *made)
+            generated = (column for each in relation.generators for column in each.columns)
+            return (*columns_of(relation.relation, streams), *generated)
         case Hopped() | Sessions():
             raise AssertionError("panes are put together after names are resolved")
 
@@ -570,12 +572,12 @@ def naming(node: T) -> T:
         before = aliases.union(name.lower() for name in names[:number])
         if any(column.parts[0].name.lower() in before for column in item.find_all(exp.Column)):
             return node
-    made = copied(node)
-    outputs = zip(made.this.expressions, names, strict=True)
-    made.this.set("expressions", [named_item(item, name) for item, name in outputs])
-    made.args["alias"].set("columns", None)
-    put(node, made)
-    return made
+    renaming = copied(node)
+    outputs = zip(renaming.this.expressions, names, strict=True)
+    renaming.this.set("expressions", [named_item(item, name) for item, name in outputs])
+    renaming.args["alias"].set("columns", None)
+    put(node, renaming)
+    return renaming
 
 
 def named_item(item: exp.Expr, name: str) -> exp.Alias:

@@ -55,10 +55,10 @@ def _printed(node: exp.Expr, scope: Scope) -> Printed:
 def _filled(text: str, parts: Sequence[exp.Expr], scope: Scope) -> Printed:
     """The text with its parts in place of `{}`, or all of them in place of `{all}`."""
     printed = [_printed(part, scope) for part in parts]
-    known = [each for each in printed if each is not None]
-    if len(known) < len(printed):
+    texts = [each for each in printed if each is not None]
+    if len(texts) < len(printed):
         return None
-    return text.replace("{all}", ", ".join(known)) if "{all}" in text else text.format(*known)
+    return text.replace("{all}", ", ".join(texts)) if "{all}" in text else text.format(*texts)
 
 
 def _column(node: exp.Column, scope: Scope) -> Printed:
@@ -136,8 +136,8 @@ def _bracket(node: exp.Bracket, scope: Scope) -> Printed:
 
 
 def _substring(node: exp.Substring, scope: Scope) -> Printed:
-    given = [node.this, node.args.get("start"), node.args.get("length")]
-    return None if None in given else _filled("substring({all})", given, scope)
+    arguments = [node.this, node.args.get("start"), node.args.get("length")]
+    return None if None in arguments else _filled("substring({all})", arguments, scope)
 
 
 def _trim(node: exp.Trim, scope: Scope) -> Printed:
@@ -147,8 +147,8 @@ def _trim(node: exp.Trim, scope: Scope) -> Printed:
 
 def _call(node: exp.Anonymous, scope: Scope) -> Printed:
     name, given = node.name.lower(), node.expressions
-    known = name in FUNCTIONS or name in AGGREGATES or name in SYNONYMS or (name in BY_EVENT_ORDER and len(given) == 1)
-    if not known or name in OTHERWISE or any(isinstance(each, (exp.Alias, exp.PropertyEQ)) for each in given):
+    exists = name in FUNCTIONS or name in AGGREGATES or name in SYNONYMS or (name in BY_EVENT_ORDER and len(given) == 1)
+    if not exists or name in OTHERWISE or any(isinstance(each, (exp.Alias, exp.PropertyEQ)) for each in given):
         return None
     distinct = bool(given) and isinstance(given[0], exp.Distinct)
     arguments = given[0].expressions if distinct else given

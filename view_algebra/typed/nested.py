@@ -69,14 +69,14 @@ _WINDOWS = ("window", "window_start", "window_end", "session", "session_start", 
 
 def structured(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
     """struct(a, b AS c), named_struct('a', x) and map('a', x): a value with names."""
-    name, given, place = node.name.lower(), node.expressions, span(node)
-    if name == "map" and not given:
+    name, nodes, place = node.name.lower(), node.expressions, span(node)
+    if name == "map" and not nodes:
         return Call(name, (), Type("MAP", key=STRING, element=VOID), place=place)
     if name == "struct":
-        names = [_name(item, number) for number, item in enumerate(given, 1)]
-        values = [read(item.this if isinstance(item, (exp.Alias, exp.PropertyEQ)) else item, scope) for item in given]
+        names = [_name(item, number) for number, item in enumerate(nodes, 1)]
+        values = [read(item.this if isinstance(item, (exp.Alias, exp.PropertyEQ)) else item, scope) for item in nodes]
     else:
-        names, values = _pairs([read(item, scope) for item in given], name, place)
+        names, values = _pairs([read(item, scope) for item in nodes], name, place)
     for value in values:
         if value.type.name in ("VOID", "INTERVAL"):
             raise Wrong(value.place or place, f"{name}() of {value.type}", "Cast it: CAST(NULL AS STRING).")
@@ -107,21 +107,21 @@ def _name(item: exp.Expr, number: int) -> str:
     return item.alias_or_name if isinstance(item, (exp.Alias, exp.Column, exp.Dot, exp.Identifier)) else f"col{number}"
 
 
-def _pairs(given: Sequence[Expr], name: str, place: Place) -> tuple[list[str], list[Expr]]:
-    keys = [key.value for key in given[::2] if isinstance(key, Constant) and key.type == STRING]
-    if len(given) % 2 or len(keys) * 2 != len(given) or None in keys:
+def _pairs(arguments: Sequence[Expr], name: str, place: Place) -> tuple[list[str], list[Expr]]:
+    keys = [key.value for key in arguments[::2] if isinstance(key, Constant) and key.type == STRING]
+    if len(arguments) % 2 or len(keys) * 2 != len(arguments) or None in keys:
         raise Wrong(place, f"{name}() with keys that are not literal texts", f"Write {name}('a', x, 'b', y).")
-    return [key for key in keys if key is not None], list(given[1::2])
+    return [key for key in keys if key is not None], list(arguments[1::2])
 
 
-def stacked(given: Sequence[Expr], place: Place) -> Expr:
+def stacked(arguments: Sequence[Expr], place: Place) -> Expr:
     """The array of structs for which inline() equals stack(2, a, b, c, d): a and b, then c and d."""
-    count = given[0] if given else None
+    count = arguments[0] if arguments else None
     rows = int(count.value or 0) if isinstance(count, Constant) and count.type == INT else 0
-    if rows < 1 or len(given) == 1 or (len(given) - 1) % rows:
+    if rows < 1 or len(arguments) == 1 or (len(arguments) - 1) % rows:
         raise Wrong(place, "stack() of rows that are not as long as each other", "Write stack(2, 'a', a, 'b', b).")
-    width = (len(given) - 1) // rows
-    columns = [_column(given[1 + n :: width], place) for n in range(width)]
+    width = (len(arguments) - 1) // rows
+    columns = [_column(arguments[1 + n :: width], place) for n in range(width)]
     kind = Type("STRUCT", fields=tuple((f"col{n}", column[0].type) for n, column in enumerate(columns)))
     names = [Constant(name, STRING) for name, _ in kind.fields]
     structs = [
@@ -131,15 +131,15 @@ def stacked(given: Sequence[Expr], place: Place) -> Expr:
     return Call("array", tuple(structs), Type("ARRAY", element=kind), place=place)
 
 
-def json_fields(given: Sequence[Expr], place: Place) -> Expr:
+def json_fields(arguments: Sequence[Expr], place: Place) -> Expr:
     """The array with the one struct that json_tuple(text, 'a', 'b') returns; see `cells`."""
-    names = [e for e in given[1:] if isinstance(e, Constant) and e.type == STRING and e.value is not None]
-    if len(given) < 2 or len(names) < len(given) - 1 or given[0].type != STRING:
+    names = [e for e in arguments[1:] if isinstance(e, Constant) and e.type == STRING and e.value is not None]
+    if len(arguments) < 2 or len(names) < len(arguments) - 1 or arguments[0].type != STRING:
         computed = "of a computed name, get_json_object(x, concat('$.', name))"
         way_out = f"Write LATERAL VIEW json_tuple(x, 'a', 'b') t AS a, b; {computed}."
         raise Wrong(place, "json_tuple() of other than a text and literal names", way_out)
     kind = Type("STRUCT", fields=tuple((f"c{n}", STRING) for n in range(len(names))))
-    return Call("json_tuple", tuple(given), Type("ARRAY", element=kind), place=place)
+    return Call("json_tuple", tuple(arguments), Type("ARRAY", element=kind), place=place)
 
 
 def _column(values: Sequence[Expr], place: Place) -> list[Expr]:
@@ -159,54 +159,54 @@ def saying_its_type(value: Expr) -> Expr:
 
 def over_elements(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
     """A function of an array and a lambda."""
-    name, given, place = node.name.lower(), node.expressions, span(node)
+    name, nodes, place = node.name.lower(), node.expressions, span(node)
     folds, zips = name in ("aggregate", "reduce"), name == "zip_with"
-    if not (3 <= len(given) <= 4 if folds else len(given) == 2 + zips):
+    if not (3 <= len(nodes) <= 4 if folds else len(nodes) == 2 + zips):
         way_out = "Write aggregate(x, 0, (a, e) -> a + e)." if folds else f"Write {name}(x, e -> …)."
         way_out = "Write zip_with(x, y, (a, b) -> a + b)." if zips else way_out
-        raise Wrong(place, f"{name}() with {len(given)} arguments", way_out)
-    array = read(given[0], scope)
+        raise Wrong(place, f"{name}() with {len(nodes)} arguments", way_out)
+    array = read(nodes[0], scope)
     if name in ("map_filter", "transform_values"):
-        return _over_entries(name, array, given[1], scope, read, place)
-    arrays = [array, *(read(each, scope) for each in given[1 : 1 + zips])]
+        return _over_entries(name, array, nodes[1], scope, read, place)
+    arrays = [array, *(read(each, scope) for each in nodes[1 : 1 + zips])]
     for each in arrays:
         if each.type.element is None or each.type.name != "ARRAY":
             raise Wrong(each.place or place, f"{name}() of {each.type}", "It takes an array: split(line, ' ').")
     if zips:
-        made = _lambda(given[2], [each.type.element or VOID for each in arrays], scope, read, fewest=2)
-        return Call(name, (*arrays, made), Type("ARRAY", element=made.type), place=place)
+        lambda_ = _lambda(nodes[2], [each.type.element or VOID for each in arrays], scope, read, fewest=2)
+        return Call(name, (*arrays, lambda_), Type("ARRAY", element=lambda_.type), place=place)
     assert array.type.element is not None
     if folds:
         return _folded(array, node, scope, read)
-    made = _lambda(given[1], [array.type.element, INT], scope, read)
+    lambda_ = _lambda(nodes[1], [array.type.element, INT], scope, read)
     if name == "transform":
-        return Call(name, (array, made), Type("ARRAY", element=made.type), place=place)
-    condition(made.arguments[-1], f"{name}()")
-    return Call(name, (array, made), array.type if name == "filter" else BOOLEAN, place=place)
+        return Call(name, (array, lambda_), Type("ARRAY", element=lambda_.type), place=place)
+    condition(lambda_.arguments[-1], f"{name}()")
+    return Call(name, (array, lambda_), array.type if name == "filter" else BOOLEAN, place=place)
 
 
 def _over_entries(name: str, of: Expr, node: exp.Expr, scope: Scope, read: Read, place: Place) -> Expr:
     """A function of a map and a lambda of a key and its value."""
     if of.type.key is None or of.type.element is None:
         raise Wrong(of.place or place, f"{name}() of {of.type}", "It takes a map: map('a', x).")
-    made = _lambda(node, [of.type.key, of.type.element], scope, read, fewest=2)
+    lambda_ = _lambda(node, [of.type.key, of.type.element], scope, read, fewest=2)
     if name == "transform_values":
-        return Call(name, (of, made), replace(of.type, element=made.type), place=place)
-    condition(made.arguments[-1], f"{name}()")
-    return Call(name, (of, made), of.type, place=place)
+        return Call(name, (of, lambda_), replace(of.type, element=lambda_.type), place=place)
+    condition(lambda_.arguments[-1], f"{name}()")
+    return Call(name, (of, lambda_), of.type, place=place)
 
 
 def _folded(array: Expr, node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
-    given, place = node.expressions[1:], span(node)
-    start = read(given[0], scope)
+    nodes, place = node.expressions[1:], span(node)
+    start = read(nodes[0], scope)
     assert array.type.element is not None
-    merge = _lambda(given[1], [start.type, array.type.element], scope, read, fewest=2)
+    merge = _lambda(nodes[1], [start.type, array.type.element], scope, read, fewest=2)
     if merge.type != start.type:
         of_decimals = merge.type.name == "DECIMAL"  # these widen with any start value
         kind = decimal(MAX_PRECISION, max(start.type.scale, merge.type.scale)) if of_decimals else merge.type
         said = f"{node.name.lower()}() that starts with {start.type} and continues with {merge.type}"
         raise Wrong(place, said, f"Write {folded_as(node, kind.spark)}.")
-    finish = [_lambda(node, [start.type], scope, read) for node in given[2:]]
+    finish = [_lambda(node, [start.type], scope, read) for node in nodes[2:]]
     return Call("aggregate", (array, start, merge, *finish), finish[0].type if finish else start.type, place=place)
 
 
@@ -295,12 +295,12 @@ def _changed(block: Select, group: tuple[Expr, ...], change: Callable[[Expr], Ex
 def _refuse_parts(block: Select, apart: set[Expr]) -> None:
     """Refuses a struct built in GROUP BY if its parts are used: Spark knows it only as a whole."""
     group = block.group or ()
-    made = {part for key in apart if not isinstance(key, Field) for part in scalars(key) if part not in group}
+    inner = {part for key in apart if not isinstance(key, Field) for part in scalars(key) if part not in group}
 
     def known(part: Expr) -> Expr | None:
         if part in group or isinstance(part, Aggregate):
             return part
-        if part in made:
+        if part in inner:
             raise Wrong(part.place, "a part of a struct that is grouped by", "Group by it, too.")
         return None
 

@@ -91,8 +91,8 @@ from view_algebra.written.ways_out import one_row_each
 
 def query(node: exp.Expr, outside: Outside) -> Query:
     """A query, its CTEs inlined where they are named."""
-    known = dict(outside.ctes)
-    outside = outside.but(known)
+    ctes = dict(outside.ctes)
+    outside = outside.but(ctes)
     with_ = node.args.get("with_")
     if with_ is not None:
         if with_.args.get("recursive"):
@@ -102,9 +102,9 @@ def query(node: exp.Expr, outside: Outside) -> Query:
             if (name := cte.alias.lower()) in own:
                 raise Wrong(span(cte), f"two CTEs are named {name}", "Give one of them another name.")
             own.add(name)
-            told = naming(cte)
-            inner, names = query(told.this, outside.alone()), column_names(told)
-            known[name] = named_by(inner, names, span(cte)) if names else inner
+            named = naming(cte)
+            inner, names = query(named.this, outside.alone()), column_names(named)
+            ctes[name] = named_by(inner, names, span(cte)) if names else inner
     if isinstance(node, exp.Subquery):
         if in_parentheses(node):
             raise Wrong(span(node), "a relation in parentheses", AS_A_SUBQUERY)
@@ -137,13 +137,13 @@ def _block(node: exp.Select, scope: Scope) -> Select:
         refuse_windows_in_order(order, node)
     limit, offset = limit_of(node)
     above = [o.expression for o in outputs] + [o.expression for o in order]
-    above += [made.argument for made in scope.generators]
+    above += [generator.argument for generator in scope.generators]
     if group is None and (having is not None or any(isinstance(e, Aggregate) for e in walk_all(above, None))):
         group = ()
     over = [Output("", each) for o in outputs for each in walk(o.expression) if isinstance(each, Windowed)]
     refuse_outer(outputs if group is not None or not scope.above else over)
-    for made in scope.generators if group is None else ():
-        relation = with_generator(relation, made)
+    for generator in scope.generators if group is None else ():
+        relation = with_generator(relation, generator)
     block = Select(
         tuple(outputs),
         relation,
@@ -243,12 +243,14 @@ def _in_inherited_order(block: Select, node: exp.Select, scope: Scope) -> Select
 
 def _exploded_groups(block: Select, scope: Scope, sets: Sets | None) -> Select:
     """The rows that a generator in SELECT makes from groups."""
-    (made,) = scope.generators
+    (generator,) = scope.generators
     if sets is not None:
-        raise Wrong(made.place, "explode() beside GROUPING SETS", "Group in a subquery in FROM, and explode around it.")
+        raise Wrong(
+            generator.place, "explode() beside GROUPING SETS", "Group in a subquery in FROM, and explode around it."
+        )
     if block.relation is not None:
         block = replace(block, relation=reading_passed(block.relation, scope.passed))
-    return exploded_groups(block, made)
+    return exploded_groups(block, generator)
 
 
 def _having(node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequence[Output]) -> Expr:
@@ -301,20 +303,20 @@ def outputs_of(node: exp.Select, scope: Scope) -> list[Output]:
         if makes_rows(inner):
             outputs += _exploded(inner, item, scope)
             continue
-        given = expression(inner, scope)
+        value = expression(inner, scope)
         name = item.alias if isinstance(item, exp.Alias) else natural_name(item, scope)
-        if any(kind.length for kind in inside(given.type)) and given.type not in LENGTHS:
+        if any(kind.length for kind in inside(value.type)) and value.type not in LENGTHS:
             way_out = "A difference of two times is a column of its own: ts - before AS waited."
-            raise Wrong(span(item), f"a column of type {given.type}", way_out)
-        if given.type == VOID:
-            given = cast(given, STRING, implicit=True)
-        elif VOID in inside(given.type) and any(map(is_empty, walk(given))):
+            raise Wrong(span(item), f"a column of type {value.type}", way_out)
+        if value.type == VOID:
+            value = cast(value, STRING, implicit=True)
+        elif VOID in inside(value.type) and any(map(is_empty, walk(value))):
             way_out = "Write it beside others, for example coalesce(tags, array())."
-            raise Wrong(given.place or span(item), f"{given.type}, of nothing whose type is known", way_out)
-        outputs.append(Output(name, given))
+            raise Wrong(value.place or span(item), f"{value.type}, of nothing whose type is known", way_out)
+        outputs.append(Output(name, value))
         if isinstance(item, exp.Alias):
             scope.unclear |= {name.lower()} & scope.aliases.keys()
-            scope.aliases.setdefault(name.lower(), given)
+            scope.aliases.setdefault(name.lower(), value)
     scope.unclear |= _unclear(outputs)
     return outputs
 
@@ -327,12 +329,12 @@ def _exploded(node: exp.Expr, item: exp.Expr, scope: Scope) -> list[Output]:
         raise Wrong(place, f"{node.name.lower()}() among columns, beside another", way_out)
     names = [each.name for each in item.args["expressions"]] if isinstance(item, exp.Aliases) else []
     names = [item.alias] if isinstance(item, exp.Alias) else names
-    made = generated(node, names, f"q{len(scope.relations) + 1}", scope)
-    scope.generators.append(made)
-    found = [Output(name, Field(made.alias, (name,), kind, place=place)) for name, kind in made.columns]
-    for output in found if names else ():
+    generator = generated(node, names, f"q{len(scope.relations) + 1}", scope)
+    scope.generators.append(generator)
+    outputs = [Output(name, Field(generator.alias, (name,), kind, place=place)) for name, kind in generator.columns]
+    for output in outputs if names else ():
         scope.aliases.setdefault(output.name.lower(), output.expression)
-    return found
+    return outputs
 
 
 def _star(star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
@@ -342,7 +344,7 @@ def _star(star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
     for alias, columns in scope.relations.items():
         if not qualifier or alias == qualifier:
             refuse_alike(columns, span(star))
-    found = [
+    starred = [
         Field(alias, (name,), kind, place=span(star))
         for alias, columns in scope.relations.items()
         if not qualifier or alias == qualifier
@@ -352,24 +354,24 @@ def _star(star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
     names = () if qualifier else [name for name in scope.using if name not in left_out]
     shared = {name: e for name in names if (e := given_once(name, scope, span(star))) is not None}
     if not qualifier:
-        found = [field for field in found if (field.relation, field.path[0].lower()) not in scope.merged]
-    own = [f"{spark_name(field.relation)}.{spark_name(field.path[0])}" for field in found]
+        starred = [field for field in starred if (field.relation, field.path[0].lower()) not in scope.merged]
+    own = [f"{spark_name(field.relation)}.{spark_name(field.path[0])}" for field in starred]
     spell_columns(star, [*map(spark_name, shared), *own])
     once = [Output(next(f.path[0] for f in walk(e) if isinstance(f, Field)), e) for e in shared.values()]
     nulls = Constant(None, STRING, span(star))
-    return [*once, *(Output(f.path[0], nulls if f.type == VOID else f) for f in found)]
+    return [*once, *(Output(f.path[0], nulls if f.type == VOID else f) for f in starred)]
 
 
 def _unclear(outputs: Sequence[Output]) -> set[str]:
     """Names that several outputs share, unless all of them are that one column."""
     meant: dict[str, Expr] = {}
-    found: set[str] = set()
-    for name, given in ((output.name.lower(), output.expression) for output in outputs):
-        own = isinstance(given, Field) and [part.lower() for part in given.path] == [name]
-        if name in meant and not (own and meant[name] == given):
-            found.add(name)
-        meant.setdefault(name, given)
-    return found
+    shared: set[str] = set()
+    for name, value in ((output.name.lower(), output.expression) for output in outputs):
+        own = isinstance(value, Field) and [part.lower() for part in value.path] == [name]
+        if name in meant and not (own and meant[name] == value):
+            shared.add(name)
+        meant.setdefault(name, value)
+    return shared
 
 
 def refuse_outer(outputs: Sequence[Output]) -> None:
@@ -382,13 +384,13 @@ def refuse_outer(outputs: Sequence[Output]) -> None:
 
 def _left_out(star: exp.Star, columns: Collection[str]) -> set[str]:
     """The columns that `* EXCEPT (…)` leaves out."""
-    found: set[str] = set()
+    omitted: set[str] = set()
     for column in star.args.get("except_") or star.args.get("except") or []:
         name = ".".join(parts_of(column)).lower() if isinstance(column, (exp.Column, exp.Dot)) else column.name.lower()
-        if name not in columns or name in found:
+        if name not in columns or name in omitted:
             raise Wrong(span(column), f"EXCEPT ({name}): no column of this name", suggestion(name, [*columns]))
-        found.add(name)
-    return found
+        omitted.add(name)
+    return omitted
 
 
 def _fields(item: exp.Column, scope: Scope) -> list[Output]:
@@ -396,9 +398,9 @@ def _fields(item: exp.Column, scope: Scope) -> list[Output]:
     names, place = [part.name for part in item.parts[:-1]], span(item.parts[-2])
     if names[0].lower() in scope.windows:
         raise Wrong(place, f"{names[0]}.*, which Spark does not know", "Write window.start, window.end.")
-    known = {name.lower() for columns in scope.relations.values() for name, _ in columns}
-    known |= {relation.lower() for relation in scope.relations} if len(names) > 1 else set()
-    if names[0].lower() not in known:
+    visible = {name.lower() for columns in scope.relations.values() for name, _ in columns}
+    visible |= {relation.lower() for relation in scope.relations} if len(names) > 1 else set()
+    if names[0].lower() not in visible:
         raise Wrong(place, f"no relation {names[0]}", suggestion(names[0], scope.relations))
     struct = find(names, scope.relations, place)
     if not struct.type.fields or item.this.args.get("except_") or item.this.args.get("except"):

@@ -128,9 +128,9 @@ def _named(node: exp.Expr, scope: Scope) -> Relation:
     elif isinstance(node, exp.Table):
         relation = _table(node, scope)
     elif isinstance(node, exp.Subquery):
-        told = naming(node)
-        inner = scope.context.query(told, scope.in_from())
-        alias, names = alias_of(told, scope)
+        named = naming(node)
+        inner = scope.context.query(named, scope.in_from())
+        alias, names = alias_of(named, scope)
         relation = Nested(named_by(inner, names, span(node)) if names else inner, alias, span(node))
     elif isinstance(node, exp.Values):
         alias, names = alias_of(node, scope)
@@ -157,20 +157,20 @@ def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
     if pivot.alias and not pivot.args.get("unpivot"):
         raise Wrong(span(pivot), "PIVOT (…) with an alias", "Write FROM (SELECT * FROM … PIVOT (…)) AS p.")
     source = type(node)(**{name: part for name, part in node.args.items() if name not in ("pivots", "joins")})
-    known = columns_of(_from(source, Scope(scope.outside.alone())), scope.context.streams)
+    inputs = columns_of(_from(source, Scope(scope.outside.alone())), scope.context.streams)
     of_stream = isinstance(node, exp.Table) and node.name.lower() in scope.context.streams
-    columns = {name: kind for name, kind in known if not (of_stream and name.startswith("kafka_"))}
-    made = pivoted(pivot, source, columns)
-    inner = scope.context.query(made, scope.in_from().alone())
+    columns = {name: kind for name, kind in inputs if not (of_stream and name.startswith("kafka_"))}
+    pivoted_query = pivoted(pivot, source, columns)
+    inner = scope.context.query(pivoted_query, scope.in_from().alone())
     if not pivot.args.get("unpivot"):
         refuse_counts(pivot, inner)
     alias, renamed = alias_of(pivot, scope)
     if of_stream:  # Spark would also group by Kafka's columns
         own = parsed(f"SELECT {', '.join(map(spark_name, columns))} FROM {spark_name(node.name)}")
         put(node, exp.Subquery(this=own, pivots=[pivot.copy()]))
-    if any(map(is_edited, made.expressions)):
+    if any(map(is_edited, pivoted_query.expressions)):
         named = exp.TableAlias(this=exp.to_identifier(alias), columns=[exp.to_identifier(name) for name in renamed])
-        put(node, exp.Subquery(this=made, alias=named))  # Spark would also pivot by the order of events
+        put(node, exp.Subquery(this=pivoted_query, alias=named))  # Spark would also pivot by the order of events
     return Nested(named_by(inner, renamed, span(node)) if renamed else inner, alias, span(node))
 
 
@@ -187,18 +187,18 @@ def _made_rows(node: exp.Table, scope: Scope) -> Constants:
     name, place = node.this.name.lower(), span(node.this)
     if name in WINDOWED:
         raise Wrong(place, f"{name}() in FROM", "Write FROM s GROUP BY window(ts, '15 minutes').")
-    given = [expression(each, Scope(Outside(scope.context))) for each in node.this.expressions]
+    bounds = [expression(each, Scope(Outside(scope.context))) for each in node.this.expressions]
     alias, names = alias_of(node, scope)
-    if name == "explode" and len(given) == 1:
-        return table([[each] for each in elements(given[0], place)], names or ["col"], alias, place)
-    if name != "range" or not 1 <= len(given) <= 3:
-        of_times = any(each.type.name in CALENDAR or each.type == INTERVAL for each in given)
+    if name == "explode" and len(bounds) == 1:
+        return table([[each] for each in elements(bounds[0], place)], names or ["col"], alias, place)
+    if name != "range" or not 1 <= len(bounds) <= 3:
+        of_times = any(each.type.name in CALENDAR or each.type == INTERVAL for each in bounds)
         series = _DAYS if of_times else "Write FROM range(1, 11) AS t(n), whose end is not among its rows."
         raise Wrong(place, f"{name}() in FROM", series if name in _SERIES else _NAMED_RELATION)
-    ends = [int(each.value) for each in given if isinstance(each, Constant) and each.type.integral and each.value]
-    if len(ends) < len(given) or not 0 < len(found := range(*ends)) <= MOST_ELEMENTS:
+    ends = [int(each.value) for each in bounds if isinstance(each, Constant) and each.type.integral and each.value]
+    if len(ends) < len(bounds) or not 0 < len(numbers := range(*ends)) <= MOST_ELEMENTS:
         raise Wrong(place, "range() of no rows, or of too many", "Write it as range(0, 24).")
-    return table([[Constant(str(each), BIGINT)] for each in found], names or ["id"], alias, place)
+    return table([[Constant(str(each), BIGINT)] for each in numbers], names or ["id"], alias, place)
 
 
 def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
@@ -266,9 +266,9 @@ def _named_anew(node: exp.Table, names: list[str], scope: Scope) -> Nested:
     own = [name for name, _ in scope.context.streams[node.name.lower()] if not name.startswith("kafka_")]
     refuse_other_number(names, len(own), span(node))
     columns = (f"{spark_name(each)} AS {spark_name(name)}" for each, name in zip(own, names, strict=True))
-    found = _in_place_of(node, parsed(f"SELECT {', '.join(columns)} FROM {spark_name(node.name)}"), [], scope)
-    assert found is not None, "rows of a stream are in order"
-    return found
+    stream = _in_place_of(node, parsed(f"SELECT {', '.join(columns)} FROM {spark_name(node.name)}"), [], scope)
+    assert stream is not None, "rows of a stream are in order"
+    return stream
 
 
 def _in_place_of(
@@ -299,10 +299,10 @@ def _explode(relation: Relation | None, lateral: exp.Lateral, scope: Scope, *, o
     if name in scope.relations:
         raise Wrong(place, f"two relations are named {name}", "Give one of them another alias.")
     names = column_names(lateral)
-    made = generated(call_, names, name, scope)
-    made = replace(made, outer=made.outer or outer or bool(lateral.args.get("outer")))
-    scope.relations[name] = made.columns
-    return with_generator(relation, made)
+    generator = generated(call_, names, name, scope)
+    generator = replace(generator, outer=generator.outer or outer or bool(lateral.args.get("outer")))
+    scope.relations[name] = generator.columns
+    return with_generator(relation, generator)
 
 
 def _join(left: Relation, join: exp.Join, scope: Scope) -> Relation:
@@ -387,10 +387,10 @@ def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relatio
             raise Wrong(span(join), "LATERAL (SELECT …) with a condition", "Put the condition into WHERE.")
         right = _about_rows(join.this, scope)
         return Joined(left, right, "LEFT" if kind == "LEFT" else "CROSS", None, span(join))
-    made = _explode(left, join.this, scope, outer=kind == "LEFT")
+    exploded = _explode(left, join.this, scope, outer=kind == "LEFT")
     if on not in (None, always):
         scope.semi.append(condition(expression(on, scope), "ON"))
-    return made
+    return exploded
 
 
 def _about_rows(node: exp.Lateral, scope: Scope) -> Nested:
@@ -400,9 +400,9 @@ def _about_rows(node: exp.Lateral, scope: Scope) -> Nested:
     alias, names = alias_of(node, scope)
     if alias in scope.relations:
         raise Wrong(place, f"two relations are named {alias}", "Give one of them another alias.")
-    made = named_by(inner, names, place) if names else inner
-    nested = Nested(made, alias, place, lateral=True)
-    scope.relations[alias] = untyped(nested, made.columns)
+    correlated = named_by(inner, names, place) if names else inner
+    nested = Nested(correlated, alias, place, lateral=True)
+    scope.relations[alias] = untyped(nested, correlated.columns)
     return nested
 
 
@@ -454,10 +454,10 @@ def common_columns(left: Mapping[str, Columns], right: str, join: exp.Join, scop
     every = dict.fromkeys(name for alias in left for name in own[alias])
     common = [exp.to_identifier(name) for name in every if name.lower() in names]
     if common:
-        told = join.copy()
-        told.set("method", None)
-        told.set("using", [each.copy() for each in common])
-        put(join, told)
+        with_using = join.copy()
+        with_using.set("method", None)
+        with_using.set("using", [each.copy() for each in common])
+        put(join, with_using)
     return common
 
 
@@ -511,7 +511,7 @@ def _versions(table: SourceDeclaration) -> str:
     """The versions of a table's rows, each with the bounds of the time in which it holds."""
     of = _with_order(table, changes(table))
     keys = ", ".join(map(of.column, table.unique))
-    given = ", ".join(spark_name(name) for name, _ in table.columns)
+    declared = ", ".join(spark_name(name) for name, _ in table.columns)
     rows = ", ".join(
         f"{_as_of_change(name, kind, table, of, keys)} AS {spark_name(name)}" for name, kind in table.columns
     )
@@ -519,7 +519,7 @@ def _versions(table: SourceDeclaration) -> str:
     if table.of_changes:
         until = f"least({until}, {_truncated(table, of)})"
     every = f"SELECT {rows}, {at} AS {FROM}, {until} AS {UNTIL}, {of.deleted} AS {DELETED} FROM {of.from_}{of.where}"
-    return f"SELECT {given}, {FROM}, {UNTIL} FROM ({every}) AS every_version WHERE NOT {DELETED}"
+    return f"SELECT {declared}, {FROM}, {UNTIL} FROM ({every}) AS every_version WHERE NOT {DELETED}"
 
 
 def _with_order(table: SourceDeclaration, of: Changes) -> Changes:
@@ -535,8 +535,8 @@ def _with_order(table: SourceDeclaration, of: Changes) -> Changes:
     order = f"greatest({first_known(of.order)}, max({read_at}) OVER (PARTITION BY {keys} {in_the_log}))"
     columns = [f"{of.column(name)} AS {spark_name(name)}" for name, _ in table.columns]
     times = [name for name in of.valid_from if name not in dict(table.columns)]
-    given = ", ".join((*columns, f"{of.deleted} AS {DELETED}", *times, *of.place, f"{order} AS {_ORDER}"))
-    from_ = f"(SELECT {given} FROM {of.from_}{of.where}) AS changes"
+    outputs = ", ".join((*columns, f"{of.deleted} AS {DELETED}", *times, *of.place, f"{order} AS {_ORDER}"))
+    from_ = f"(SELECT {outputs} FROM {of.from_}{of.where}) AS changes"
     valid_from = (_ORDER,) if of.valid_from[0] == SOURCE_TIME else of.valid_from
     return replace(
         of, from_=from_, where="", deleted=DELETED, moved=frozenset(), order=(_ORDER,), valid_from=valid_from
@@ -576,9 +576,9 @@ def _as_of_change(name: str, kind: Type, table: SourceDeclaration, of: Changes, 
     if there is None:
         return of.column(name)
     order = ", ".join((first_known(of.order), *of.place))
-    told = f"CASE WHEN {there} THEN struct({spark_name(name)} AS told) END"
+    own = f"CASE WHEN {there} THEN struct({spark_name(name)} AS told) END"
     until_then = f"ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-    return f"(last_value({told}) IGNORE NULLS OVER (PARTITION BY {keys} {until_then})).told"
+    return f"(last_value({own}) IGNORE NULLS OVER (PARTITION BY {keys} {until_then})).told"
 
 
 def _with_time(holds: exp.Expr, time: exp.Expr) -> exp.Expr:
@@ -645,17 +645,17 @@ def _relations(expression: Expr) -> set[str]:
 
 def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Generator:
     """The generator of a call that makes rows, with its columns."""
-    place, given = span(node), [expression(each, scope) for each in node.expressions]
+    place, arguments = span(node), [expression(each, scope) for each in node.expressions]
     if node.name.lower() == "stack":
-        given = [stacked(given, place)]
+        arguments = [stacked(arguments, place)]
     if node.name.lower() == "json_tuple":
-        given = [json_fields(given, place)]
+        arguments = [json_fields(arguments, place)]
         spell(node.expressions[0], clean_json(written(node.expressions[0])))
-    if len(given) != 1:
-        raise Wrong(place, f"{node.name}() with {len(given)} arguments", f"Write {node.name}(tags).")
-    if is_empty(given[0]):
+    if len(arguments) != 1:
+        raise Wrong(place, f"{node.name}() with {len(arguments)} arguments", f"Write {node.name}(tags).")
+    if is_empty(arguments[0]):
         raise Wrong(place, f"{node.name}() of nothing", "Name what it may hold: explode(coalesce(tags, array())).")
-    return _generator(node.name, given[0], names, alias, place)
+    return _generator(node.name, arguments[0], names, alias, place)
 
 
 def makes_rows(node: exp.Expr) -> bool:
@@ -663,14 +663,14 @@ def makes_rows(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
 
 
-def with_generator(relation: Relation | None, made: Generator) -> Exploded | Constants:
+def with_generator(relation: Relation | None, generator: Generator) -> Exploded | Constants:
     """A relation exploded by a generator. Without a relation, the rows are the elements of a literal."""
     if relation is None:
-        rows = [[element] for element in elements(made.argument, made.place)]
-        return table(rows, [name for name, _ in made.columns], made.alias, made.place)
+        rows = [[element] for element in elements(generator.argument, generator.place)]
+        return table(rows, [name for name, _ in generator.columns], generator.alias, generator.place)
     if isinstance(relation, Exploded):
-        return replace(relation, generators=(*relation.generators, made))
-    return Exploded(relation, (made,), made.place)
+        return replace(relation, generators=(*relation.generators, generator))
+    return Exploded(relation, (generator,), generator.place)
 
 
 def _generator(function: str, argument: Expr, names: list[str], alias: str, place: Place) -> Generator:
@@ -686,13 +686,13 @@ def _generator(function: str, argument: Expr, names: list[str], alias: str, plac
     if fields and not kind.element.fields:
         raise Wrong(argument.place or place, f"{name}() of {kind}", "It takes an array of structs.")
     types = [INT] * positions + ([kind.key] if kind.key is not None else []) + [kind.element]
-    known = [*["pos"] * positions, *(["key", "value"] if kind.name == "MAP" else ["col"])]
+    defaults = [*["pos"] * positions, *(["key", "value"] if kind.name == "MAP" else ["col"])]
     if fields:
-        known, types = [name for name, _ in kind.element.fields], [of for _, of in kind.element.fields]
-    given = names or known
-    if len(given) != len(types):
+        defaults, types = [name for name, _ in kind.element.fields], [of for _, of in kind.element.fields]
+    chosen_names = names or defaults
+    if len(chosen_names) != len(types):
         raise Wrong(
-            place, f"{len(given)} names for the {len(types)} columns of {name}()", "Name each of them after AS."
+            place, f"{len(chosen_names)} names for the {len(types)} columns of {name}()", "Name each of them after AS."
         )
-    columns = tuple(zip(given, types, strict=True))
+    columns = tuple(zip(chosen_names, types, strict=True))
     return Generator(argument, columns, positions, name.endswith("_outer"), alias, place, fields=fields)

@@ -112,15 +112,15 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
     refuse_order_of_operators(node)
     reader = _READERS.get(type(node))
     if reader is not None:
-        made = guard(node, reader(node, scope), partial(expression, scope=scope))
-        if made.type == VOID and not any(isinstance(part, (Aggregate, Subquery)) for part in walk(made)):
+        value = guard(node, reader(node, scope), partial(expression, scope=scope))
+        if value.type == VOID and not any(isinstance(part, (Aggregate, Subquery)) for part in walk(value)):
             return replace(NULL, place=span(node))
         # sqlglot keeps the NOT of `x NOT LIKE y` in an argument of the node
-        return Call("not", (made,), BOOLEAN, place=span(node)) if node.args.get("negate") else made
+        return Call("not", (value,), BOOLEAN, place=span(node)) if node.args.get("negate") else value
     operator = BINARY.get(type(node))
     if operator is not None:
-        made = _binary(operator, typed(exp.Binary, node), scope)
-        return guard(node, made, partial(expression, scope=scope))
+        value = _binary(operator, typed(exp.Binary, node), scope)
+        return guard(node, value, partial(expression, scope=scope))
     if isinstance(node, exp.Func) and not isinstance(node, exp.Binary):
         return call(node.sql_name(), [], span(node))
     other = (
@@ -158,9 +158,9 @@ def _negative(node: exp.Neg, scope: Scope) -> Expr:
 
 def _shifted_right(node: exp.BitwiseRightShift, scope: Scope) -> Expr:
     """`x >> n`. After a word such as STRUCT or MAP, Spark's lexer reads `>>` as the end of two types."""
-    made = _several("shiftright", [node.left, node.right], scope, span(node))
+    call_ = _several("shiftright", [node.left, node.right], scope, span(node))
     spell(node, f"shiftright({written(node.left)}, {written(node.right)})")
-    return made
+    return call_
 
 
 def _logical(node: exp.Connector, scope: Scope) -> Expr:
@@ -227,8 +227,8 @@ def _case(node: exp.Case, scope: Scope) -> Expr:
 
 def _trim(node: exp.Trim, scope: Scope) -> Expr:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
-    given = [node.this] if node.expression is None else [node.expression, node.this]
-    return call(name, [expression(each, scope) for each in given], span(node))
+    nodes = [node.this] if node.expression is None else [node.expression, node.this]
+    return call(name, [expression(each, scope) for each in nodes], span(node))
 
 
 def _extract(node: exp.Extract, scope: Scope, place: Place = None) -> Expr:
@@ -238,9 +238,9 @@ def _extract(node: exp.Extract, scope: Scope, place: Place = None) -> Expr:
 def _in_zone(node: exp.AtTimeZone, scope: Scope) -> Expr:
     """AT TIME ZONE, which Spark cannot parse."""
     time, zone = node.this, node.args["zone"]
-    text, made = sugar.in_zone(expression(time, scope), expression(zone, scope), span(node))
+    text, value = sugar.in_zone(expression(time, scope), expression(zone, scope), span(node))
     spell(node, text.format(time=written(time), zone=written(zone)))
-    return made
+    return value
 
 
 def _bracket(node: exp.Bracket, scope: Scope) -> Expr:
@@ -271,16 +271,16 @@ def _call(node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, fil
         if name == "grouping" and len(read_) != 1:
             raise Wrong(place, f"grouping() with {len(read_)} arguments", "Write grouping(a), or grouping_id().")
         return Call(name, tuple(map(window_key, read_)), TINYINT if name == "grouping" else BIGINT, place=place)
-    made = collected(name, node, scope, condition_, filter_)
-    return _scalar(name, node, scope) if made is None else made
+    aggregate_ = collected(name, node, scope, condition_, filter_)
+    return _scalar(name, node, scope) if aggregate_ is None else aggregate_
 
 
 def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     """A call of a function of one row."""
-    place, given = span(node), node.expressions
-    if not given and (told := _of_the_clock(name, node)) is not None:
-        return told
-    if name in ("sort_array", "array_sort") and (listed := sorted_list(given, scope)) is not None:
+    place, nodes = span(node), node.expressions
+    if not nodes and (now := _of_the_clock(name, node)) is not None:
+        return now
+    if name in ("sort_array", "array_sort") and (listed := sorted_list(nodes, scope)) is not None:
         return listed
     if name in ("struct", "named_struct", "map"):
         return structured(node, scope, expression)
@@ -289,18 +289,18 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     if name in LAMBDAS:
         return over_elements(node, scope, expression)
     if name in ("date_part", "datepart"):
-        if len(given) != 2 or not isinstance(given[0], exp.Literal):
+        if len(nodes) != 2 or not isinstance(nodes[0], exp.Literal):
             raise Wrong(place, f"{name}() of a field that is not a literal", f"Write {name}('year', ts).")
-        return _extract(exp.Extract(this=exp.Var(this=given[0].name), expression=given[1]), scope, place)
-    if name in TIMED and len(given) == 3 and isinstance(given[0], exp.Column):
-        return sugar.timed(name, given[0].name, [expression(a, scope) for a in given[1:]], place)
-    if name in TIMED and len(given) == 3 and isinstance(given[0], exp.Literal):
-        raise Wrong(place, f"{name}() of a unit in quotes", f"Write {name}({given[0].name.upper()}, a, b).")
-    if name in sugar.CASTS and len(given) == 1:
-        return as_type(sugar.CASTS[name], node, given[0], scope)
-    if len(given) == 2 and name in sugar.CHARACTERS:
-        sugar.refuse_other_characters(name, given[1])
-        return as_type(sugar.CHARACTERS[name], node, given[0], scope)
+        return _extract(exp.Extract(this=exp.Var(this=nodes[0].name), expression=nodes[1]), scope, place)
+    if name in TIMED and len(nodes) == 3 and isinstance(nodes[0], exp.Column):
+        return sugar.timed(name, nodes[0].name, [expression(a, scope) for a in nodes[1:]], place)
+    if name in TIMED and len(nodes) == 3 and isinstance(nodes[0], exp.Literal):
+        raise Wrong(place, f"{name}() of a unit in quotes", f"Write {name}({nodes[0].name.upper()}, a, b).")
+    if name in sugar.CASTS and len(nodes) == 1:
+        return as_type(sugar.CASTS[name], node, nodes[0], scope)
+    if len(nodes) == 2 and name in sugar.CHARACTERS:
+        sugar.refuse_other_characters(name, nodes[1])
+        return as_type(sugar.CHARACTERS[name], node, nodes[0], scope)
     arguments = _arguments(name, node, scope)
     return sugar.made(name, arguments, place) or call(name, arguments, place)
 
@@ -414,8 +414,8 @@ def cast_to(node: exp.Cast, scope: Scope) -> Expr:
 
 def _cast_to_unknown(node: exp.Cast, scope: Scope) -> Wrong:
     """The refusal of a cast to an unknown type, with a text as the way out for a time of day."""
-    word, known = unknown(node.args["to"])
-    way_out = f"Write {known}." if instead(node.args["to"]) else "Cast to a scalar type of docs/sql.md."
+    word, similar = unknown(node.args["to"])
+    way_out = f"Write {similar}." if instead(node.args["to"]) else "Cast to a scalar type of docs/sql.md."
     if word.upper().partition("(")[0] in TIMES_OF_DAY:
         value, kept = resolved(node.this, scope), readable(node.this)
         shown = f"date_format({kept}, 'HH:mm:ss')" if value.type in (TIMESTAMP, TIMESTAMP_NTZ) else kept
@@ -427,12 +427,12 @@ def _cast_to_unknown(node: exp.Cast, scope: Scope) -> Wrong:
 
 def try_cast_to(node: exp.TryCast, scope: Scope) -> Expr:
     """TRY_CAST; sqlglot sets `safe` for it alone."""
-    made, value = cast_to(node, scope), resolved(node.this, scope)
-    if node.args.get("safe") and is_untried(value.type, made.type):
-        what = f"TRY_CAST of {value.type} to {made.type}, which Spark refuses"
-        raise Wrong(span(node), what, f"Write CAST(… AS {made.type}), which raises nothing.")
-    differs = node.args.get("safe") and tries(value.type, made.type)
-    return Call("try_cast", (value,), made.type, place=span(node)) if differs else made
+    cast_, value = cast_to(node, scope), resolved(node.this, scope)
+    if node.args.get("safe") and is_untried(value.type, cast_.type):
+        what = f"TRY_CAST of {value.type} to {cast_.type}, which Spark refuses"
+        raise Wrong(span(node), what, f"Write CAST(… AS {cast_.type}), which raises nothing.")
+    differs = node.args.get("safe") and tries(value.type, cast_.type)
+    return Call("try_cast", (value,), cast_.type, place=span(node)) if differs else cast_
 
 
 def as_type(kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
@@ -468,7 +468,7 @@ def as_type(kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
         return read if plain else Call("cast", (read,), kind, place=span(node))
     if isinstance(value, Constant) and value.type == kind and kind.integral:
         return Call("cast", (value,), kind, place=span(node))  # not a literal, of which only the digits would count
-    return replace(made, place=span(node)) if isinstance(made := cast(value, kind), Call) else made
+    return replace(cast_, place=span(node)) if isinstance(cast_ := cast(value, kind), Call) else cast_
 
 
 def whole_number(node: exp.Cast, kind: Type) -> Constant:
@@ -504,8 +504,8 @@ def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
         value, wanted = (_lowered(side, span(node)) for side in (value, wanted))
     if max(literal, default="") > "\uffff" and isinstance(wanted, Constant):
         text = exp.Lower(this=copied(node.this)) if isinstance(node, exp.ILike) else copied(node.this)
-        found = exp.Literal.string(regular(wanted.value or ""))
-        put(node, exp.RegexpLike(this=text, expression=found, **_negated(node)))
+        regex = exp.Literal.string(regular(wanted.value or ""))
+        put(node, exp.RegexpLike(this=text, expression=regex, **_negated(node)))
     return Call("like", (value, wanted), BOOLEAN, place=span(node))
 
 
@@ -538,58 +538,58 @@ def _negated(node: exp.Expr) -> dict[str, bool]:
     return {"negate": True} if node.args.get("negate") else {}
 
 
-def guard(node: exp.Expr, made: Expr, read: Callable[[exp.Expr], Expr]) -> Expr:
+def guard(node: exp.Expr, value: Expr, read: Callable[[exp.Expr], Expr]) -> Expr:
     """The expression as the syntax around the node takes it. If Spark needs a guard, the node is edited."""
-    known, kept = is_guarded(node), made
-    if isinstance(made, Call) and not isinstance(node, exp.Paren) and _is_call(node, made):
-        if not known and (text := _guarded(node, made)) is not None:
+    already, kept = is_guarded(node), value
+    if isinstance(value, Call) and not isinstance(node, exp.Paren) and _is_call(node, value):
+        if not already and (text := _guarded(node, value)) is not None:
             guarded(node, text)
-        if (at := _moves(made)) is not None:
-            time, kept = made.arguments[at], moved(made, made.arguments[at])
-            if not known:
-                guarded(node, or_endless(written(node), written(_argument(node, made, at)), time.type, made.type))
+        if (at := _moves(value)) is not None:
+            time, kept = value.arguments[at], moved(value, value.arguments[at])
+            if not already:
+                guarded(node, or_endless(written(node), written(_argument(node, value, at)), time.type, value.type))
     if kept.type.endless and not isinstance(node, exp.Paren) and not _takes_infinities(node, read):
-        if not known:
+        if not already:
             guarded(node, within_calendar(written(node), kept.type))
         return finite(kept)
     return kept
 
 
-def _guarded(node: exp.Expr, made: Call) -> str | None:
+def _guarded(node: exp.Expr, call_: Call) -> str | None:
     """The text of a call with its guard; None if Spark needs none."""
     text = None
     if isinstance(node, (exp.Like, exp.ILike)):
         text = _like(node)
     elif isinstance(node, exp.Anonymous):
-        text = _called(node, made)
-    if (size := _length(made)) is not None:
+        text = _called(node, call_)
+    if (size := _length(call_)) is not None:
         return ended_within_calendar(written(node), size)
-    if leaves_calendar(made):
-        return within_calendar(text or written(node), made.type)
-    return as_text(text or written(node)) if makes_any_text(made) else text
+    if leaves_calendar(call_):
+        return within_calendar(text or written(node), call_.type)
+    return as_text(text or written(node)) if makes_any_text(call_) else text
 
 
-def _length(made: Call) -> int | None:
+def _length(call_: Call) -> int | None:
     """The length of a window in microseconds if the call is its end; else None."""
-    start = made.arguments[0] if made.function == "window_end" else None
+    start = call_.arguments[0] if call_.function == "window_end" else None
     of_window = isinstance(start, Call) and start.function == "window_start"
-    size = made.arguments[1] if of_window else None
+    size = call_.arguments[1] if of_window else None
     return int(size.value or 0) if isinstance(size, Constant) else None
 
 
-def _moves(made: Call) -> int | None:
+def _moves(call_: Call) -> int | None:
     """The position of the argument that the call shifts in time and that may be an infinity; else None."""
-    if made.function not in MOVES and made.function not in ("+ interval", "- interval"):
+    if call_.function not in MOVES and call_.function not in ("+ interval", "- interval"):
         return None
-    return next((n for n, each in enumerate(made.arguments) if each.type.endless), None)
+    return next((n for n, each in enumerate(call_.arguments) if each.type.endless), None)
 
 
-def _argument(node: exp.Expr, made: Call, at: int) -> exp.Expr:
+def _argument(node: exp.Expr, call_: Call, at: int) -> exp.Expr:
     """The syntax of an argument."""
     if isinstance(node, exp.Binary):
         return node.right if isinstance(node.left, exp.Interval) else node.left
-    given: list[exp.Expr] = node.expressions
-    return given[at] if len(given) == len(made.arguments) else given[-1]
+    nodes: list[exp.Expr] = node.expressions
+    return nodes[at] if len(nodes) == len(call_.arguments) else nodes[-1]
 
 
 _TAKE_INFINITIES = (
@@ -617,12 +617,12 @@ def _takes_infinities(node: exp.Expr, read: Callable[[exp.Expr], Expr]) -> bool:
     return around is None or isinstance(around, _TAKE_INFINITIES)
 
 
-def _is_call(node: exp.Expr, made: Call) -> bool:
+def _is_call(node: exp.Expr, call_: Call) -> bool:
     """True unless the node names an output: its own definition has the guard. A window's bound is computed here."""
     if not isinstance(node, (exp.Column, exp.Identifier)):
         return True
     bound = isinstance(node, exp.Column) and len(node.parts) > 1 and node.name.lower() in ("start", "end")
-    return bound and made.function.startswith(("window_", "session"))
+    return bound and call_.function.startswith(("window_", "session"))
 
 
 def _like(node: exp.Like | exp.ILike) -> str | None:
@@ -645,22 +645,24 @@ def _like_one(text: str, pattern: exp.Expr) -> str:
     return f"CASE WHEN NOT ({refuses_pattern(written(pattern))}) THEN {text} END"
 
 
-def _called(node: exp.Anonymous, made: Call) -> str | None:
+def _called(node: exp.Anonymous, call_: Call) -> str | None:
     """A function with the guard that it has below the aggregation; None if it has none."""
-    if node.name.lower() != made.function or len(node.expressions) != len(made.arguments):
+    if node.name.lower() != call_.function or len(node.expressions) != len(call_.arguments):
         return None
     texts = [*map(written, node.expressions)]
-    if made.function == "from_json":
-        return read_json(texts[0], texts[1], made.type)
-    if made.function in READS_TIMES and made.arguments[0].type == STRING:
-        return read_time(made.function, [f"({texts[0]})", *texts[1:]])
-    row = overload(made)
+    if call_.function == "from_json":
+        return read_json(texts[0], texts[1], call_.type)
+    if call_.function in READS_TIMES and call_.arguments[0].type == STRING:
+        return read_time(call_.function, [f"({texts[0]})", *texts[1:]])
+    row = overload(call_)
     if row is None or row.below is None:
         return None
-    pairs = zip(texts, made.arguments, strict=True)
+    pairs = zip(texts, call_.arguments, strict=True)
     # below, a literal length is a number of seconds or days
-    told = (a.value if isinstance(a, Constant) and a.type.integral and a.value else f"({text})" for text, a in pairs)
-    return row.below.format(*told)
+    operands = (
+        a.value if isinstance(a, Constant) and a.type.integral and a.value else f"({text})" for text, a in pairs
+    )
+    return row.below.format(*operands)
 
 
 _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expr]] = {

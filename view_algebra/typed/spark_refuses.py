@@ -65,9 +65,9 @@ def refuse_windows_together(block: Select) -> None:
 
 def _refuse_windows(expressions: Sequence[Expr], what: str, most: int) -> None:
     every = (part for each in expressions for part in walk(each) if isinstance(part, Call))
-    found = list(dict.fromkeys(part for part in every if part.function in ("window_start", "session")))
-    if len(found) > most:
-        raise Wrong(found[most].place, f"{what}, which Spark does not run", "Compute it in a subquery in FROM.")
+    windows = list(dict.fromkeys(part for part in every if part.function in ("window_start", "session")))
+    if len(windows) > most:
+        raise Wrong(windows[most].place, f"{what}, which Spark does not run", "Compute it in a subquery in FROM.")
 
 
 def refuse_elsewhere(block: Select) -> None:
@@ -109,7 +109,7 @@ def refuse_unsorted(block: Select) -> None:
         about_a_row = any(isinstance(part, Subquery) and part.correlated for part in walk(key.expression))
         if key.expression in shown and not about_a_row:
             continue
-        found = {
+        present = {
             "a subquery about a row": about_a_row and item.find(exp.Select) is not None,
             "a function OVER (…)": item.find(exp.Window) is not None,
             "EXISTS (…)": item.find(exp.Exists) is not None,
@@ -117,7 +117,7 @@ def refuse_unsorted(block: Select) -> None:
             "window()": block.group is None
             and any(c.name.lower() in TIME_WINDOWS for c in item.find_all(exp.Anonymous)),
         }
-        if what := next((name for name, is_there in found.items() if is_there), None):
+        if what := next((name for name, is_there in present.items() if is_there), None):
             way_out = "Put it among the columns of a subquery in FROM, and order by its name."
             raise Wrong(span(item), f"{what} in ORDER BY, where Spark takes none", way_out)
 

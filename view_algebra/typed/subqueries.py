@@ -147,9 +147,9 @@ def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: 
 
 def _is_null(value: Expr) -> bool:
     """True if the value is NULL whatever is read."""
-    given = list(walk(value))
-    return any(isinstance(e, Constant) and e.value is None for e in given) and not any(
-        isinstance(e, Field) for e in given
+    parts = list(walk(value))
+    return any(isinstance(e, Constant) and e.value is None for e in parts) and not any(
+        isinstance(e, Field) for e in parts
     )
 
 
@@ -198,8 +198,8 @@ def semi_join(kind: str, right: Relation, aliases: Container[str], condition: Ex
         return as_outer(part) if isinstance(part, Field) and not of_right else None
 
     inner = Select((Output("one", ONE),), right, where=rewrite(condition, of_left), place=place)
-    found = asked("exists", inner, None, place)
-    return Call("not", (found,), BOOLEAN, place=place) if kind.endswith("ANTI") else found
+    exists = asked("exists", inner, None, place)
+    return Call("not", (exists,), BOOLEAN, place=place) if kind.endswith("ANTI") else exists
 
 
 def gives_no_null(query: Query) -> bool:

@@ -68,16 +68,16 @@ FIELDS: dict[str, str] = {
 """Fields of EXTRACT, with the functions that return them."""
 
 
-def _decode(given: Arguments, place: Place) -> Expr:
+def _decode(arguments: Arguments, place: Place) -> Expr:
     """`decode(x, a, 'A', b, 'B', 'other')`. NULL equals NULL, and without a match or a default the result is NULL."""
-    value, *rest = given
+    value, *rest = arguments
     branches = [(compare("<=>", value, a, place), then) for a, then in zip(rest[0:-1:2], rest[1::2], strict=False)]
     return case(branches, rest[-1] if len(rest) % 2 else Constant(None, STRING), place)
 
 
-def _nullif(given: Arguments, place: Place) -> Expr:
+def _nullif(arguments: Arguments, place: Place) -> Expr:
     """nullif(a, b), of the first argument's type."""
-    value, other = given
+    value, other = arguments
     return Case(((compare("=", value, other, place), Constant(None, value.type)),), value, value.type, place)
 
 
@@ -94,9 +94,9 @@ def _tried(name: str, operator: str) -> Callable[[Arguments, Place], Expr]:
     return made
 
 
-def _last_instant(given: Arguments, place: Place) -> Expr:
+def _last_instant(arguments: Arguments, place: Place) -> Expr:
     """The last microsecond of a window, which Spark knows only in a block around the one that groups by it."""
-    (window,) = given
+    (window,) = arguments
     if isinstance(window, Call):
         what = "window_time() of a window that the same query makes"
         raise Wrong(place, what, "Write window.end - INTERVAL 1 MICROSECOND.")
@@ -223,15 +223,15 @@ _IN_MONTHS = {"MONTH": "n", "QUARTER": "3 * n", "YEAR": "12 * n"}
 """Units of varying length, as a number of months per `n`."""
 
 
-def timed(name: str, unit: str, given: Arguments, place: Place) -> Expr:
+def timed(name: str, unit: str, arguments: Arguments, place: Place) -> Expr:
     """A function of a unit with a number and a time, or with two times."""
-    if len(given) != 2:
-        raise Wrong(place, f"{name}({unit}, …) with {len(given)} arguments", f"Write {name}({unit}, a, b).")
-    return _moved(name, unit, given, place) if name.endswith("add") else _apart(name, unit, given, place)
+    if len(arguments) != 2:
+        raise Wrong(place, f"{name}({unit}, …) with {len(arguments)} arguments", f"Write {name}({unit}, a, b).")
+    return _moved(name, unit, arguments, place) if name.endswith("add") else _apart(name, unit, arguments, place)
 
 
-def _moved(name: str, unit: str, given: Arguments, place: Place) -> Expr:
-    count, time = given
+def _moved(name: str, unit: str, arguments: Arguments, place: Place) -> Expr:
+    count, time = arguments
     if not (isinstance(count, Constant) and count.type == INT):
         way_out = f"Write ts + n * INTERVAL 1 {unit.upper()}."
         if unit.upper() in _IN_MONTHS:
@@ -247,15 +247,15 @@ def _moved(name: str, unit: str, given: Arguments, place: Place) -> Expr:
     return moved
 
 
-def _apart(name: str, unit: str, given: Arguments, place: Place) -> Expr:
+def _apart(name: str, unit: str, arguments: Arguments, place: Place) -> Expr:
     """The whole units between two times, rounded towards 0."""
-    if unit.lower() in MONTHS and all(each.type in (DATE, TIMESTAMP) for each in given):
-        times = (cast(each, TIMESTAMP, implicit=True) for each in given)
+    if unit.lower() in MONTHS and all(each.type in (DATE, TIMESTAMP) for each in arguments):
+        times = (cast(each, TIMESTAMP, implicit=True) for each in arguments)
         return Call("timestampdiff", (Constant(unit.upper(), STRING), *times), BIGINT, place=place)
     length = MICROSECONDS.get(unit.lower())
     if length is None:
         way_out = f"Write {name}(YEAR, a, b): a unit from MICROSECOND to YEAR, of timestamps."
         raise Wrong(place, f"{name}() in units of {unit}", way_out)
-    begin, end = (call("unix_micros", [each], place) for each in given)
+    begin, end = (call("unix_micros", [each], place) for each in arguments)
     apart = calculate("-", end, begin, place)
     return apart if length == 1 else Call("div", (apart, Constant(str(length), BIGINT)), BIGINT, place=place)
