@@ -28,7 +28,7 @@ _COMPILING = {"compile_catalog": "compile", "of_today": "compile", "fuse": "text
 
 
 def __getattr__(name: str) -> object:
-    """What compiles, from its module: half a second that only those who compile have to wait."""
+    """The compiler, imported when it is first used, because the import takes half a second."""
     if name not in _COMPILING:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_COMPILING[name]}"), name)

@@ -325,5 +325,5 @@ def kept_by(block: Select) -> tuple[Expr, ...]:
 
 
 def has_windows(query: Select) -> bool:
-    """Does a block compute window functions?"""
+    """True if a block computes window functions."""
     return any(isinstance(part, Windowed) for each in above_group(query) for part in walk(each))
