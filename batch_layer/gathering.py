@@ -43,7 +43,7 @@ class Gathered:
 def gather(
     database: Database, log: Callable[[], MasterLog], passed: Sequence[Passed], anew: Collection[str]
 ) -> Gathered:
-    """Reads bad records and ids from the log. anew: topics of which quarantine may hold records that Kafka has lost."""
+    """Reads bad records and ids from the log. anew: topics with quarantined records that Kafka may have lost."""
     bad = [
         quarantine.bad_among(
             log().records_below(part.source, part.cut, since=part.start if part.source.topic in anew else part.reached),

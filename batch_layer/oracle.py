@@ -46,7 +46,7 @@ class State:
 
 
 class Oracle:
-    """Gives the rows of one key of a view at any of these states, of which the last is the newest.
+    """Gives the rows of one key of a view at any of these states; the last one is the newest.
 
     clock: the value of `now()` at all states, so that only records change rows.
     """

@@ -181,7 +181,7 @@ def _refuse_unequal(batch: BatchLayer, target: Target, proofs: Sequence[Proof] =
         if proof is not None and proof.differing:
             raise Blocked(
                 f"The catalog is not deployed: {name} computes other numbers than it shows",
-                evidence=f"Of {proof.cells:,} cells that both versions have, {proof.differing:,} differ, and"
+                evidence=f"{proof.differing:,} of {proof.cells:,} cells that both versions have differ, and"
                 f" 'on_difference' is 'hold'. For example: {proof.examples[0]}",
                 way_out=f"`lamina check {name}` says which is wrong. `lamina rebuild {name}` recomputes what is read"
                 " and, if it holds that back, says how to let it be read; then apply again.",

@@ -52,7 +52,7 @@ DOUBLE_DIGITS, MOST_DOUBLE_DIGITS = 15, 17
 _LONG_NUMBERS = Context(prec=1_000)
 
 ENOUGH = 20
-"""Values from which an equal number of digits is no coincidence."""
+"""Values from which an equal number of digits cannot be a coincidence."""
 
 DEEPEST = 8
 """Levels of nested objects that get types of their own; deeper ones stay JSON text."""

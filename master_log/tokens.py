@@ -99,7 +99,9 @@ def _without_values(body: bytes) -> str:
         answer = json.loads(body)
     except ValueError:
         return repr(body[:80].decode(errors="replace"))
-    return f"an object with {', '.join(answer) or 'nothing'}" if isinstance(answer, dict) else "JSON that is no object"
+    return (
+        f"an object with {', '.join(answer) or 'nothing'}" if isinstance(answer, dict) else "JSON that is not an object"
+    )
 
 
 class Tokens:

@@ -5,5 +5,5 @@ every committed transaction: the cells of a live generation are the cells of all
 
 Four schemas: `lamina` (bookkeeping), `cells` (a table per generation of a view version), `realtime` (the
 realtime views of building generations), `analytics` (what analysts see). The rooms, from the top down: `monitoring`,
-`upkeep`, `change`, `promise` beside `readers`, `catalog`, `postgres`, `narration`; imports point down.
+`upkeep`, `change`, `promise` and `readers`, `catalog`, `postgres`, `narration`; imports point down.
 """

@@ -280,7 +280,7 @@ class Flow:
         return self.compute(span, records_of(raw), partial(self.look_up, stopped=stopped), again=True)
 
     def _maintained(self, connection: Connection, span: Span) -> Statements:
-        """The statements maintained now. Raises `StartAgain` if the source was declared anew or lacks log times."""
+        """The statements maintained now. Raises `StartAgain` if the source has a new declaration or lacks log times."""
         if versions.read(connection).get(self.source.name) != self.source:
             raise StartAgain(f"{self.source.name}: its declaration has changed")
         statements = Statements.maintained(connection, self.source)

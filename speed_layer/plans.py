@@ -10,7 +10,7 @@ subquery. Only plans that consist of `STATELESS` operators are run again. A micr
 A plan also keeps the date on which it was made, which `Source.parse` reads, so it is valid on that day only.
 
 The first run of a statement takes seconds: Spark plans it and compiles its code. So when a version of a view is
-announced (`serving_layer.change.registry.announce`), its statements run over one micro-batch beside those that are
+announced (`serving_layer.change.registry.announce`), its statements run over one micro-batch next to those that are
 committed, and the result is discarded. The first micro-batch that feeds the version then runs the plans made meanwhile.
 """
 
@@ -131,7 +131,7 @@ class Planner:
         return entry.plans
 
     def kept(self, statements: Statements) -> Plans | None:
-        """The plans of these statements that exist already, made for a micro-batch or beside one."""
+        """The plans of these statements that exist already, made for a micro-batch or next to one."""
         entry = self._entry(statements)
         return None if entry is None else entry.plans
 
@@ -202,7 +202,7 @@ class Planner:
         except Exception:
             log.debug("%s: an announced version could not be prepared", self._source.name, exc_info=True)
         finally:
-            with suppress(PostgresError, LaminaError):  # otherwise it is prepared again, beside a later micro-batch
+            with suppress(PostgresError, LaminaError):  # otherwise it is prepared again, next to a later micro-batch
                 for name in new:
                     database.retrying(partial(versions.note_prepared, name=name))
 

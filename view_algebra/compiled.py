@@ -333,7 +333,7 @@ class View:
     indexes: by table of cells, the text after USING in CREATE INDEX; not part of its version either
     unique: the column sets that are provably unique (NULL equals NULL); a view of one row has the empty set
     never_null: the columns that are provably never NULL
-    additive: the counts and sums over records of which none is in two rows, so that rows may be added up
+    additive: the counts and sums over records, if no record is in two rows, so that rows may be added up
 
     The last three may be incomplete, and are empty in views that an older Lamina deployed.
     """

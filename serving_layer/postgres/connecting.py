@@ -1,7 +1,7 @@
 """The SQLSTATE of a refused connection, which decides in every language of messages (`lc_messages`).
 
-A failed connection has no code in psycopg2, only the server's words. libpq can be told to write the code in place of
-the words, but psycopg2 has no setting for that, so the same connection is tried again and libpq is told directly.
+A failed connection has no code in psycopg2, only the server's words. libpq can write the code in place of
+the words, but psycopg2 has no setting for that, so the same connection is tried again with the setting made in libpq.
 """
 
 from __future__ import annotations

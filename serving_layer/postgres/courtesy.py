@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 NICENESS = 10
-"""Of a backend that loads or compares cells. At 10 it gets a ninth of the processor time of a backend at 0."""
+"""Niceness of a backend that loads or compares cells. At 10 it gets a ninth of the processor time of a backend at 0."""
 
 
 def stand_back(connection: Connection) -> None:

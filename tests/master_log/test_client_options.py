@@ -160,7 +160,7 @@ def test_a_token_endpoint_that_gives_no_token_is_told(issuer: Issuer) -> None:
     for path, secret, what, evidence in (
         ("/token", "wrong", "refuses the client 'me'", "HTTP 401 invalid_client: no such client"),
         ("/html", "sec/ret", "does not answer with a token", "<html>Sign in</html>"),
-        ("/list", "sec/ret", "does not answer with a token", "JSON that is no object"),
+        ("/list", "sec/ret", "does not answer with a token", "JSON that is not an object"),
         ("/other", "sec/ret", "does not answer with a token", "an object with token, wanted"),
         ("/opaque", "sec/ret", "gives tokens that are not JWT", "Java"),
         ("/down", "sec/ret", "does not answer", "503"),

@@ -58,7 +58,7 @@ def without_bound(call: Call, first: str, last: str, step: str = "") -> Wrong:
     within = f"{high} <= {low} + {longest}" if step else f"{high} BETWEEN {low} - {longest} AND {low} + {longest}"
     bounds = ", ".join((first, last, step) if step else (first, last))
     way_out = (
-        f"Write CASE WHEN {within} THEN sequence({bounds}) END. A record of which it is longer then has no elements. "
+        f"Write CASE WHEN {within} THEN sequence({bounds}) END. A record with a longer one then has no elements. "
         f"A condition in WHERE does, too; {MOST_ELEMENTS:,} elements are the most."
     )
     return Wrong(call.place, f"{call.function}() of a record that nothing bounds", way_out)

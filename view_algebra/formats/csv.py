@@ -109,7 +109,7 @@ def _character(declared: Declared, option: str, default: str) -> str:
     if len(value) != 1 or value.isalnum() or value in "\r\n" or not (value == "\t" or " " <= value <= "~"):
         raise Mistake(
             f"{option} {value!r} is not a separating character",
-            f"Write one ASCII character that is no letter, digit or line break, for example {option} '{default}'.",
+            f"Write one ASCII character that is not a letter, digit or line break, for example {option} '{default}'.",
             option,
         )
     return value

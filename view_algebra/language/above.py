@@ -109,7 +109,7 @@ def _of_call(call: Call) -> Obstacle | None:
     if name in WRITTEN:
         return None
     if name.startswith("session"):
-        way_out = "Write a gap that is a literal, and no subquery beside it; or group the records of a source."
+        way_out = "Write a gap that is a literal, and no subquery next to it; or group the records of a source."
         return Obstacle(call.place, "session_window() above the aggregation", way_out)
     row = overload(call)
     if row is not None and row.above is not None:

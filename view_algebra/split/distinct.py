@@ -112,7 +112,7 @@ def _refuse(block: Select, aggregates: list[Aggregate]) -> None:
     for aggregate in aggregates:
         if aggregate.type.nested:
             raise Wrong(
-                aggregate.place, f"{what} an aggregate beside a list", "Put the condition into WHERE of another view."
+                aggregate.place, f"{what} an aggregate next to a list", "Put the condition into WHERE of another view."
             )
         if _asked(aggregate.condition) and AGGREGATES[aggregate.function].lambdas:
             place = aggregate.place

@@ -166,7 +166,7 @@ def identity_of(block: Select) -> Identity:
         keys = kept_by(block)
         asked = next((key for key in keys if key.type.nested and key not in (block.group or ())), None)
         if asked is not None:
-            what = f"a subquery that asks about a value of type {asked.type}, beside groups"
+            what = f"a subquery that asks about a value of type {asked.type}, next to groups"
             raise Wrong(asked.place or block.place, what, "Ask in a view of rows, and group that.")
         window = put_together(keys)
         if window is not None:  # panes are looked up by their window, sessions by their group

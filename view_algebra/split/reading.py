@@ -139,7 +139,7 @@ def _refuse_in_windows(block: Select, group: Sequence[Expr], window: Call) -> No
     asked = next(filter(is_asked, group), None)
     if asked is not None:
         way_out = "Group by the columns that it names in a subquery in FROM, and ask around it."
-        raise Wrong(asked.place or block.place, "a subquery in GROUP BY beside a window", way_out)
+        raise Wrong(asked.place or block.place, "a subquery in GROUP BY next to a window", way_out)
     if window not in group:
         way_out = "Put the window before GROUPING SETS, ROLLUP or CUBE."
         raise Wrong(window.place, "a grouping without its window", way_out)

@@ -75,7 +75,7 @@ def event_order(
         elif not scope.above and scope.records is None:
             way_out = "Name the source alone in FROM."
         elif not scope.above:
-            way_out = "Give kafka_offset and its like another name in the subquery: it has to pass them on."
+            way_out = "Give kafka_offset, and columns like it, another name in the subquery: it has to pass them on."
         return _missing("the order of events, where the block reads no source", way_out, place)
     ((alias, source),) = scope.streams.items()
     texts, columns = of_events(Stream(source, alias, place), scope.context)

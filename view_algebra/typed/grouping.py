@@ -81,7 +81,7 @@ def groups_of(node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[tup
     """The columns of GROUP BY, and its groupings if it has several."""
     every = node.args.get("all")
     if every is False or (every and node.expressions):
-        raise Wrong(span(node), "GROUP BY DISTINCT, or ALL beside columns", "Write GROUP BY a, b.")
+        raise Wrong(span(node), "GROUP BY DISTINCT, or ALL next to columns", "Write GROUP BY a, b.")
     key = partial(_key, scope=scope, outputs=outputs)
     sets = sets_of(node, key)
     nested = None if sets is None else next((k for k in keys_of(node, key) if _is_nested_key(k.type)), None)
@@ -332,7 +332,7 @@ def exploded_groups(block: Select, exploding: Generator) -> Select:
         raise Wrong(exploding.place, "explode() of records among columns of groups", way_out)
     if block.having is not None:
         way_out = "Group in a subquery in FROM, and explode around it."
-        raise Wrong(exploding.place, "explode() among columns beside HAVING, which Spark refuses", way_out)
+        raise Wrong(exploding.place, "explode() among columns next to HAVING, which Spark refuses", way_out)
     own = (o.expression for o in block.outputs if not _is_made(o.expression, exploding))
     names = {e: f"column_{n}" for n, e in enumerate(dict.fromkeys([*own, exploding.argument]))}
     outputs = tuple(Output(name, e) for e, name in names.items())
@@ -343,7 +343,9 @@ def exploded_groups(block: Select, exploding: Generator) -> Select:
             return Field(_GROUPED, (names[part],), part.type, place=part.place)
         if isinstance(part, (Aggregate, Field)) and not _is_made(part, exploding):
             way_out = "Group in a subquery in FROM, and order around it."
-            raise Wrong(part.place or block.place, "ORDER BY something that is not a column, beside explode()", way_out)
+            raise Wrong(
+                part.place or block.place, "ORDER BY something that is not a column, next to explode()", way_out
+            )
         return None
 
     rows = rewritten(replace(block, relation=None, where=None, group=None, having=None), read)

@@ -225,7 +225,7 @@ def _completed(block: Select, node: exp.Select, scope: Scope, outputs: list[Outp
         session = next(filter(is_session, block.group or ()), None)
         if session is not None and block.relation is not None and not reads_records(block.relation):
             way_out = "Write a SELECT for each of the sets, and UNION ALL between them."
-            raise Wrong(session.place or block.place, "sets of groups beside sessions of a join or a view", way_out)
+            raise Wrong(session.place or block.place, "sets of groups next to sessions of a join or a view", way_out)
         return over_sets(block, sets)
     for part in walk_all(above_group(block), None):
         if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
@@ -246,7 +246,7 @@ def _exploded_groups(block: Select, scope: Scope, sets: Sets | None) -> Select:
     (generator,) = scope.generators
     if sets is not None:
         raise Wrong(
-            generator.place, "explode() beside GROUPING SETS", "Group in a subquery in FROM, and explode around it."
+            generator.place, "explode() next to GROUPING SETS", "Group in a subquery in FROM, and explode around it."
         )
     if block.relation is not None:
         block = replace(block, relation=reading_passed(block.relation, scope.passed))
@@ -311,7 +311,7 @@ def outputs_of(node: exp.Select, scope: Scope) -> list[Output]:
         if value.type == VOID:
             value = cast(value, STRING, implicit=True)
         elif VOID in inside(value.type) and any(map(is_empty, walk(value))):
-            way_out = "Write it beside others, for example coalesce(tags, array())."
+            way_out = "Write it next to others, for example coalesce(tags, array())."
             raise Wrong(value.place or span(item), f"{value.type}, of nothing whose type is known", way_out)
         outputs.append(Output(name, value))
         if isinstance(item, exp.Alias):
@@ -326,7 +326,7 @@ def _exploded(node: exp.Expr, item: exp.Expr, scope: Scope) -> list[Output]:
     place = span(node)
     if scope.generators:
         way_out = "Write LATERAL VIEW explode(tags) t AS tag."
-        raise Wrong(place, f"{node.name.lower()}() among columns, beside another", way_out)
+        raise Wrong(place, f"{node.name.lower()}() among columns, next to another", way_out)
     names = [each.name for each in item.args["expressions"]] if isinstance(item, exp.Aliases) else []
     names = [item.alias] if isinstance(item, exp.Alias) else names
     generator = generated(node, names, f"q{len(scope.relations) + 1}", scope)

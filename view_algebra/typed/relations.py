@@ -153,7 +153,7 @@ def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
     pivot, *more = node.args["pivots"]
     beside = node.args.get("joins") or (node.parent_select and node.parent_select.args.get("joins"))
     if more or beside:
-        raise Wrong(span(node), "PIVOT beside a join or another one", "Put what it is of into a subquery.")
+        raise Wrong(span(node), "PIVOT next to a join or another one", "Put what it is of into a subquery.")
     if pivot.alias and not pivot.args.get("unpivot"):
         raise Wrong(span(pivot), "PIVOT (…) with an alias", "Write FROM (SELECT * FROM … PIVOT (…)) AS p.")
     source = type(node)(**{name: part for name, part in node.args.items() if name not in ("pivots", "joins")})
@@ -277,7 +277,7 @@ def _in_place_of(
     """A name replaced by a SELECT over records; Spark gets the same edit. None if its rows are not records."""
     hidden = next((each.name for each in select.find_all(exp.Table) if each.name.lower() in scope.ctes), None)
     if hidden is not None:  # Spark would read the CTE
-        raise Wrong(span(node), f"{node.name}, of records of {hidden}, beside a CTE of that name", "Rename the CTE.")
+        raise Wrong(span(node), f"{node.name}, of records of {hidden}, next to a CTE of that name", "Rename the CTE.")
     inner, alias = scope.context.query(select, Outside(scope.context)), (node.alias or node.name).lower()
     inner = _without_infinities(inner, select) if of_view else inner
     if not is_in_order(inner, windows=False):
@@ -377,7 +377,7 @@ def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relatio
         raise Wrong(span(join), f"LATERAL in a {kind} JOIN", "Put the condition into WHERE.")
     of_rows = isinstance(join.this.this, exp.Subquery)
     if kind == "LEFT" and on is None and not of_rows:
-        what = "LEFT JOIN LATERAL without ON, where Spark leaves out the rows of which nothing is made"
+        what = "LEFT JOIN LATERAL without ON, where Spark leaves out rows without elements"
         raise Wrong(span(join), what, "Write LEFT JOIN LATERAL … ON true, or CROSS JOIN LATERAL ….")
     if kind == "LEFT" and on not in (None, always):
         way_out = "Write ON true, and the condition into the subquery's WHERE." if of_rows else _FILTERED

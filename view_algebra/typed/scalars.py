@@ -136,7 +136,7 @@ _NO_SYNTAX: dict[type[exp.Expr], tuple[str, str]] = {
     exp.SimilarTo: ("SIMILAR TO, which Spark does not have", "Write x RLIKE '^(a|b)$'."),
     exp.Select: ("a SELECT among arguments", "Write (SELECT sort_array(collect_list(x)) FROM s)."),
     exp.Alias: ("AS among arguments", "Write CAST(x AS INT), or try_cast(x AS INT)."),
-    exp.Star: ("* beside other arguments", "Write count(*)."),
+    exp.Star: ("* next to other arguments", "Write count(*)."),
     exp.Kwarg: ("an argument by its name", "Write the arguments in order: f(a, b)."),
 }
 """Reason and way out for syntax of other systems."""

@@ -128,7 +128,7 @@ OF_BLOCKS: tuple[Callable[[Select], None], ...] = (
     refuse_inside_groups,
     refuse_unsorted,
 )
-"""In the order in which a mistake is told."""
+"""In the order in which mistakes are reported."""
 
 
 # rules of a block with several groupings
@@ -198,7 +198,7 @@ OF_GROUPINGS: tuple[Callable[[Select], None], ...] = (
     refuse_alike_keys,
     refuse_unselected,
 )
-"""In the order in which a mistake is told."""
+"""In the order in which mistakes are reported."""
 
 
 # rules of a clause
@@ -251,7 +251,7 @@ def refuse_names_of_names(node: exp.Select) -> None:
     items = [] if group is None else [meant_by(item, node) for item in group.expressions]
     for item in node.expressions if group is not None and group.args.get("all") else items:
         if item is not None and names_an_output(item):
-            what = "a column of GROUP BY, or beside GROUP BY ALL, that names another one"
+            what = "a column of GROUP BY, or next to GROUP BY ALL, that names another one"
             raise Wrong(span(item), what, "Write out what the name stands for, or put it into a subquery.")
 
 

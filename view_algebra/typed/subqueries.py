@@ -86,7 +86,7 @@ def asked_of_a_query(node: exp.Expr, scope: Scope) -> Expr:
         above = node.parent
         compared = isinstance(above, exp.Binary) and not isinstance(above, exp.Connector)
         if compared or (isinstance(above, (exp.In, exp.Between)) and above.this is node):
-            raise Wrong(place, "EXISTS (…) beside an operator", "Put it into parentheses: (EXISTS (…)).")
+            raise Wrong(place, "EXISTS (…) next to an operator", "Put it into parentheses: (EXISTS (…)).")
         return asked("exists", inner, None, place)
     if len(inner.columns) != 1:
         raise Wrong(place, f"a subquery of {len(inner.columns)} columns as a value", "Select one column.")

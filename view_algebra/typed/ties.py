@@ -95,7 +95,7 @@ def inherited(relation: Relation | None, node: exp.Select, views: Mapping[str, S
     order, texts = [], []
     for key in sorting:
         if key.column is None:
-            way_out = "Write ORDER BY beside LIMIT, by columns that it gives."
+            way_out = "Write ORDER BY next to LIMIT, by columns that it gives."
             raise Wrong(relation.place, "LIMIT by the order of a subquery or view that does not show it", way_out)
         ways = f"{'DESC' if key.descending else 'ASC'} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
         texts.append(f"{spark_name(relation.alias)}.{spark_name(key.column)} {ways}")

@@ -209,7 +209,7 @@ def _check_keys(
         way_out = (
             "Leave UNIQUE out: of a table, the newest record of each key counts. Or declare a stream of its topic."
         )
-        report(Wrong(place, "UNIQUE beside a PRIMARY KEY", way_out))
+        report(Wrong(place, "UNIQUE next to a PRIMARY KEY", way_out))
     for what, names in (("PRIMARY KEY", primary), ("UNIQUE", unique)):
         for kind in (columns[name] for name in names if name in columns):
             if kind.nested or kind.name == "BINARY":
@@ -260,7 +260,9 @@ def _encodings(
     if epoch and times and TIME_MODES[times] not in (None, epoch):
         way_out = "Leave epoch out, or the mode if it is not the connector's."
         report(
-            Wrong(place, f"epoch {epoch!r} beside time.precision.mode {times!r}, which is {TIME_MODES[times]}", way_out)
+            Wrong(
+                place, f"epoch {epoch!r} next to time.precision.mode {times!r}, which is {TIME_MODES[times]}", way_out
+            )
         )
     changes = format_ in DEBEZIUM
     schemas = settings.pop("schemas.enable", None) == "true"

@@ -354,7 +354,7 @@ def _syntax_error(file: File, error: ParseError) -> Wrong:
 def _described(text: str) -> str:
     """The mistake in sqlglot's words, without the names of its classes."""
     if text.startswith("Required keyword"):
-        return "something is missing beside it"
+        return "something is missing next to it"
     return re.sub(r" but got <.*", "", text, flags=re.DOTALL).rstrip(".").lower()
 
 
@@ -377,7 +377,7 @@ _OF_OTHERS = (
     (r"\{\{", "Write the name alone: FROM orders. A catalog takes no templates."),
     (r"\bROW$", "Write STRUCT<a: INT, b: STRING>."),
     (r"\bWATERMARK\s+FOR$", "Leave it out, and name the column: TBLPROPERTIES ('event_time' = 'ts')."),
-    (r"\bMETADATA$", "Leave the column out: every source has kafka_timestamp, kafka_key and their like."),
+    (r"\bMETADATA$", "Leave the column out: every source has kafka_timestamp, kafka_key and so on."),
     (r"\bCREATE\s+(STREAM|SOURCE\s+\w+)$", "Write CREATE TABLE … USING kafka OPTIONS (topic '…', format 'json')."),
     (r"\w\s*:\s*\w+\s*\.$", "Write get_json_object(x, '$.a.b')."),
     (r"\w\s*[!~]$", "Write x RLIKE '^a', or NOT x RLIKE '^a'."),

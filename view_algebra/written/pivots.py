@@ -94,7 +94,7 @@ def _unpivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type], 
     read, into = {value.name.lower() for value, _ in values}, spark_name(pivot.expressions[0].name)
     texts = {kind == STRING for name, kind in columns.items() if name.lower() in read}
     if len(texts) > 1:
-        raise Wrong(span(pivot), "UNPIVOT of texts beside other values", "CAST them to STRING in a subquery.")
+        raise Wrong(span(pivot), "UNPIVOT of texts next to other values", "CAST them to STRING in a subquery.")
     kept = [spark_name(name) for name in columns if name.lower() not in read]
     branches: list[exp.Expr] = []
     for value, alias in values:
@@ -122,7 +122,7 @@ def _name(value: exp.Expr, around: Span | None) -> str:
     if isinstance(value, (exp.Boolean, exp.Null)):
         return written(value).lower()
     if isinstance(value, (exp.Query, exp.PivotAny, exp.Column)):
-        what = "PIVOT by values that records decide, of which a view would have other columns every day"
+        what = "PIVOT by values that records decide, which would give a view other columns every day"
         raise Wrong(span(value) or around, what, "Write the values out: IN ('a', 'b').")
     raise Wrong(span(value) or around, "a value of PIVOT without a name", _NO_ALIAS)
 
@@ -132,4 +132,4 @@ def refuse_counts(pivot: exp.Pivot, query: Query) -> None:
     counts = any(call.name.lower() in COUNTS for call in pivot.find_all(exp.Anonymous))
     if counts and not all(kind.numeric or kind == BOOLEAN for _, kind in query.columns[-len(pivot.expressions) :]):
         way_out = "Aggregate with FILTER: count(*) FILTER (WHERE k = 'a')."
-        raise Wrong(span(pivot), "PIVOT of a count beside an aggregate that is not a number", way_out)
+        raise Wrong(span(pivot), "PIVOT of a count next to an aggregate that is not a number", way_out)

@@ -63,7 +63,7 @@ def values_of(
     own = of_format(format_, options)
     for name in [option for option in (*OPTIONS_OF_FORMATS, *MODES) if option in options and option not in own]:
         if format_ in FORMATS or name in OPTIONS_OF_FORMATS:
-            report(Wrong(options[name][1], f"{name} is no option of format '{format_}'", "Leave it out."))
+            report(Wrong(options[name][1], f"{name} is not an option of format '{format_}'", "Leave it out."))
     if format_ not in FORMATS:
         return None
     fields = {name: properties.get(f"{OF_FIELD}{name}", (name, None))[0] for name in columns}
