@@ -63,6 +63,12 @@ def blocking(database: Database, id: int, held: Sequence[str]) -> list[Verdict]:
         return [verdict for verdict, _ in checks.blocking(connection, id, held)]
 
 
+def without_result(database: Database, id: int, held: Sequence[str]) -> list[str]:
+    """The blocking checks of held views that a rebuild did not run."""
+    with database.begin() as connection:
+        return checks.without_result(connection, id, held)
+
+
 def verdicts(database: Database, id: int) -> list[Verdict]:
     """The results of a rebuild's checks."""
     with database.begin() as connection:

@@ -517,7 +517,7 @@ def _after_interrupt(run: Rebuild) -> str:
     if run.state is not RebuildState.RUNNING:
         return f"rebuild {run.id} had ended: it is {run.state}"
     if run.is_handed_over:
-        return "readers read what was computed; the next apply or rebuild drops what is left"
+        return "readers already see the new rows; the next apply or rebuild removes the leftovers"
     if run.is_resumable:
         return (
             f"rebuild {run.id} is interrupted, and nothing that is read has changed: until another apply or rebuild"

@@ -169,7 +169,8 @@ def _end(batch: BatchLayer, source: Source) -> End:
 def _refuse_unequal(batch: BatchLayer, target: Target, proofs: Sequence[Proof] = ()) -> None:
     """Raises if a view that holds on differences would move to a version that computes other numbers.
 
-    proofs: those of versions that were computed now. A version that was kept is proven here.
+    proofs: those of versions that were computed now. A version that was kept is proven here, as is one whose proof was
+    against a generation that is no longer published.
     """
     with batch.database.begin() as connection:
         planned, now = registry.planned(connection, target.catalog), lookup.published(connection)
@@ -177,7 +178,9 @@ def _refuse_unequal(batch: BatchLayer, target: Target, proofs: Sequence[Proof] =
     proved = {proof.view: proof for proof in proofs}
     for name in (name for name, view in planned.views.items() if view.properties.get("on_difference") == "hold"):
         moves = name in kept and now.get(name, kept[name].id) != kept[name].id
-        proof = proved.get(name) or (batch.compare(kept[name]) if moves else None)
+        proof = proved.get(name)
+        if proof is None or proof.against != now.get(name):  # a rollback may have published another generation since
+            proof = batch.compare(kept[name]) if moves else None
         if proof is not None and proof.differing:
             raise Blocked(
                 f"The catalog is not deployed: {name} computes other numbers than it shows",

@@ -19,7 +19,7 @@ from view_algebra.errors import Refused
 from view_algebra.formats import Decoding
 from view_algebra.formats.interface import DirectColumn
 from view_algebra.language.above import GROUP_BELOW, Obstacle
-from view_algebra.passes import Known, Split, compile_view, placed, type_of_function
+from view_algebra.passes import Known, Split, compile_view, type_of_function
 from view_algebra.refusals import File, HasObstacle, Mistake, Span, Wrong, refuse_all, span, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
 from view_algebra.texts.fields import Reading
@@ -420,7 +420,7 @@ def _put_below(d: ViewDeclaration, wrong: HasObstacle, known: Known) -> Wrong:
         return wrong
     text, select = rewrite
     try:
-        placed(replace(d, select=select), known)
+        compile_view(replace(d, select=select), known)
     except Wrong:
         return wrong
     return Wrong(wrong.span, wrong.reason, f"Write {text}.")

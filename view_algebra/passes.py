@@ -146,9 +146,10 @@ def placed(d: ViewDeclaration, known: Known, readings: Iterable[Reading] = ()) -
     if isinstance(over_rows, Split):
         return over_rows
     for reading in readings:
-        with suppress(Wrong):
+        with suppress(Wrong):  # its place may be in the text of another view
             over_records = _split_over(Written(d, reading), known)
             if isinstance(over_records, Split):
+                _cell_tables(d.name, over_records.leaves, known.sources)  # raises Wrong for what Spark does not compute
                 return replace(over_records, avoided=over_rows)
     raise HasObstacle(over_rows.place, over_rows.reason, over_rows.way_out)
 

@@ -49,6 +49,8 @@ def obstacles(query: Query) -> Iterator[Obstacle]:
     if isinstance(query, Combined):
         yield from obstacles(query.left)
         yield from obstacles(query.right)
+        for key in query.order:
+            yield from _in(key.expression)
     else:
         yield from _in_relation(query.relation)
         for expression in _clauses(query):

@@ -143,7 +143,13 @@ def hand_over(output: Output, views: Sequence[str], id: int | None, anyway: bool
             blocked = checking.blocking(opened.database, id, held)
             for verdict in blocked:
                 output.tell(verdict.sentence)
-            output.tell(f"held back by their {'checks' if blocked else 'proof'}: {', '.join(held)}")
+            if not blocked and (missing := checking.without_result(opened.database, id, held)):
+                way_out = f"run `lamina step check --rebuild {id}`, then this again"
+                output.tell(
+                    f"held back, because checks were not run ({', '.join(missing)}): {', '.join(held)}; {way_out}"
+                )
+            else:
+                output.tell(f"held back by their {'checks' if blocked else 'proof'}: {', '.join(held)}")
         output.text(f"handed over: {', '.join(moved) or 'none'}", rebuild=id, handed_over=moved, held=held)
         if held:
             raise Different

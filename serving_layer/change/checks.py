@@ -177,6 +177,17 @@ def blocking(connection: Connection, rebuild: int, held: Sequence[str]) -> Itera
             yield failed[view, check.name], sorted(about)
 
 
+def without_result(connection: Connection, rebuild: int, held: Sequence[str]) -> list[str]:
+    """The blocking checks that hold back some of these views because the rebuild did not run them."""
+    catalog = deployed(connection)
+    affects, ran = affected(catalog, held), {(verdict.view, verdict.check) for verdict in results(connection, rebuild)}
+    return [
+        f"{check.name} of {view}"
+        for view, check in _blocking(catalog)
+        if (view, check.name) not in ran and concerns(check, affects)
+    ]
+
+
 def forget(connection: Connection, catalog: Catalog) -> None:
     """Deletes the results of checks that a catalog no longer declares, or declares with another effect."""
     for row in connection.execute(select(checked.c.id, checked.c.view, checked.c.name, checked.c.blocks)).all():

@@ -78,7 +78,7 @@ class Source:
     @property
     def is_read(self) -> bool:
         """True if its writer is a speed layer. A leap writes for a while, and a skip for a moment."""
-        return self.writer_kind == WriterKind.SPEED_LAYER
+        return self.writer is not None and self.writer_kind == WriterKind.SPEED_LAYER
 
 
 @dataclass(frozen=True)

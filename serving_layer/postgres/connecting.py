@@ -16,6 +16,8 @@ from typing import Any
 import psycopg2
 from psycopg2 import _psycopg
 from psycopg2.extensions import POLL_OK, POLL_READ
+from sqlalchemy import URL, make_url
+from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 
 INVALID_PASSWORD, NO_LOGIN, TOO_MANY_CONNECTIONS = "28P01", "28000", "53300"
 
@@ -26,15 +28,17 @@ _ONLY_CODES = 3
 """PQERRORS_SQLSTATE in libpq-fe.h."""
 
 
-def refusal(url: str, **options: Any) -> str:
+def refusal(url: URL | str, **options: Any) -> str:
     """The SQLSTATE with which a server refuses a connection; empty if it accepts it, or if none answers.
 
-    `NO_LOGIN` if libpq itself declines a server that answers, because it has no password, or no TLS.
+    `NO_LOGIN` if libpq gives up before the server refuses, because it has no password, or the server has no TLS. A
+    failed attempt costs a second one. It takes at most `ANSWERS_WITHIN` seconds, after names are resolved.
     """
     connection: Any = None
     deadline = time.monotonic() + ANSWERS_WITHIN
+    _, address = _DIALECT.create_connect_args(make_url(url))
     try:
-        connection = psycopg2.connect(url, async_=True, **options)
+        connection = psycopg2.connect(**{**address, **options}, async_=True)
         with suppress(OSError, AttributeError):  # a libpq without this symbol gives its words, and no code
             ctypes.CDLL(_psycopg.__file__).PQsetErrorVerbosity(ctypes.c_void_p(connection.pgconn_ptr), _ONLY_CODES)
         while (state := connection.poll()) != POLL_OK and time.monotonic() < deadline:
@@ -42,8 +46,19 @@ def refusal(url: str, **options: Any) -> str:
             select.select(reads, writes, [], max(0.0, deadline - time.monotonic()))
         connection.close()
     except psycopg2.OperationalError as error:
-        code = re.search(r"\b[0-9A-Z]{5}$", str(error).strip())
+        message = str(error).strip()
+        code = re.search(r"\b[0-9A-Z]{5}$", message)
         if code is not None:
-            return code[0]
-        return NO_LOGIN if connection is not None and connection.info.socket >= 0 else ""
+            return _POOLERS.get(code[0], code[0]) if "authentication" in message else code[0]
+        declined = connection is not None and (connection.info.needs_password or _NO_TLS in message)
+        return NO_LOGIN if declined else ""
     return ""
+
+
+_DIALECT: Any = PGDialect_psycopg2()  # type: ignore[no-untyped-call]
+
+_NO_TLS = "server does not support SSL"
+"""libpq's own sentence, which the server's `lc_messages` does not translate."""
+
+_POOLERS = {"08P01": INVALID_PASSWORD}
+"""Codes of poolers, as PgBouncer sends them if the login fails."""

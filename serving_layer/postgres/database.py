@@ -202,8 +202,7 @@ class Database:
         try:
             connection = self.engine.connect()
         except OperationalError as error:
-            url = self.url.set(drivername="postgresql").render_as_string(hide_password=False)
-            code = connecting.refusal(url, **CONNECTION)
+            code = connecting.refusal(self.url, **CONNECTION)
             raise no_connection(code, first_line(error), "LAMINA_POSTGRES", at=f" at {self.name}") from error
         with connection:
             yield connection

@@ -45,7 +45,7 @@ class Query:
     @property
     def is_read(self) -> bool:
         """True if its writer is a speed layer."""
-        return self.writer_kind is WriterKind.SPEED_LAYER
+        return self.writer is not None and self.writer_kind is WriterKind.SPEED_LAYER
 
 
 class Fenced(LaminaError):
@@ -269,7 +269,7 @@ def are_read(connection: Connection) -> bool:
     """True if a speed layer that writes some query has sent a heartbeat recently."""
     lately = heartbeat.c.heard_at > func.clock_timestamp() - BUSY
     by_speed_layer = query.c.writer_kind == WriterKind.SPEED_LAYER
-    alive = select(query.c.name).join(heartbeat).where(by_speed_layer, lately)
+    alive = select(query.c.name).join(heartbeat).where(query.c.writer.is_not(None), by_speed_layer, lately)
     return connection.execute(alive).first() is not None
 
 

@@ -51,3 +51,62 @@ def test_an_obstacle_that_records_leave_too_is_refused_in_the_words_of_the_first
     with pytest.raises(Refused, match=r"initcap\(\) above the aggregation") as refused:
         compile_catalog({"c.sql": f"{sql}CREATE VIEW v AS SELECT initcap(max(kind)) AS kind FROM by_user GROUP BY n;"})
     assert "initcap(max(kind))" in str(refused.value)
+
+
+OBSTACLES = ("initcap(max(kind))", "last(kind)", "max(CAST(f AS STRING))", "percentile_approx(x, 0.9)")
+"""Aggregates of a view over groups that Postgres does not compute: rows and records both leave the obstacle."""
+
+POSITIONS = (
+    "SELECT {0} AS c FROM grouped",
+    "SELECT kind FROM grouped GROUP BY kind HAVING {0} IS NULL",
+    "SELECT kind FROM grouped GROUP BY kind ORDER BY {0}, kind LIMIT 3",
+    "SELECT kind, (SELECT {0} FROM grouped) AS c FROM grouped",
+    "SELECT kind FROM grouped WHERE EXISTS (SELECT {0} FROM grouped WHERE kind = 'a')",
+    "SELECT kind FROM grouped WHERE NOT EXISTS (SELECT {0} FROM grouped WHERE n > 1)",
+    "SELECT kind FROM grouped WHERE kind IN (SELECT CAST({0} AS STRING) FROM grouped)",
+    "SELECT g.kind FROM grouped g JOIN (SELECT {0} AS c FROM grouped) h ON CAST(h.c AS STRING) = g.kind",
+    "SELECT kind FROM grouped UNION SELECT kind FROM grouped ORDER BY (SELECT {0} FROM grouped)",
+    "SELECT kind FROM grouped UNION ALL (SELECT CAST({0} AS STRING) AS kind FROM grouped)",
+    "SELECT CASE WHEN {0} IS NULL THEN 1 END AS c FROM grouped",
+    "SELECT kind, e FROM (SELECT max(kind) AS kind, {0} AS c FROM grouped) LATERAL VIEW explode(array(c)) t AS e",
+    "SELECT coalesce(CAST({0} AS STRING), 'none') AS c FROM grouped",
+    "SELECT sum(count(*)) OVER (ORDER BY {0}) AS c FROM grouped GROUP BY kind",
+)
+"""SELECTs with a place for an aggregate."""
+
+GROUPED = "CREATE VIEW grouped AS SELECT kind, user_id, count(*) AS n, sum(amount) AS x, max(price) AS f FROM events"
+
+
+@pytest.mark.parametrize("select", POSITIONS)
+@pytest.mark.parametrize("aggregate", OBSTACLES)
+def test_an_obstacle_is_found_wherever_it_stands(select: str, aggregate: str) -> None:
+    declared = f"{CASES.read_text(encoding='utf-8')}{GROUPED} GROUP BY kind, user_id;"
+    with pytest.raises(Refused, match=r"above the aggregation|the order of events") as refused:
+        compile_catalog({"c.sql": f"{declared}\nCREATE VIEW v AS {select.format(aggregate)};"})
+    assert "^" in refused.value.evidence
+
+
+ORDERS = ("initcap(kind)", "CAST(f AS STRING)", "f * 2", "(SELECT last(kind) FROM grouped)")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_obstacle_is_found_in_the_order_of_a_set_operation(order: str) -> None:
+    declared = f"{CASES.read_text(encoding='utf-8')}{GROUPED} GROUP BY kind, user_id;"
+    union = f"SELECT kind, f FROM grouped UNION SELECT kind, f FROM grouped ORDER BY {order}"
+    with pytest.raises(Refused, match=r"above the aggregation|the order of events"):
+        compile_catalog({"c.sql": f"{declared}\nCREATE VIEW v AS {union};"})
+
+
+def test_an_aggregate_that_needs_records_gives_a_row_of_no_rows() -> None:
+    exists = "SELECT user_id FROM chosen WHERE EXISTS (SELECT percentile_approx(amount, 0.9) FROM chosen WHERE false)"
+    catalog = compile_catalog({"c.sql": f"{CASES.read_text(encoding='utf-8')}CREATE VIEW v AS {exists};"})
+    assert avoided(catalog, "v") is not None
+    assert "percentile_disc" in catalog.views["v"].final
+
+
+def test_records_that_spark_does_not_compute_are_refused_at_a_place_of_the_view_itself() -> None:
+    above = "CREATE VIEW asks AS SELECT id, kind, amount, (SELECT max(n) FROM by_user) AS top FROM events;"
+    view = "CREATE VIEW v AS SELECT initcap(kind) AS k, e FROM asks LATERAL VIEW explode(array(top, id)) t AS e;"
+    with pytest.raises(Refused, match=r"initcap\(\) above the aggregation") as refused:
+        compile_catalog({"a.sql": CASES.read_text(encoding="utf-8"), "b.sql": above, "v.sql": view})
+    assert refused.value.what.startswith("v.sql:1: v: ")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -38,10 +40,28 @@ def test_a_refused_connection_has_the_code_of_its_reason(world: World) -> None:
     assert code(url.set(database="nothing_there")) == "3D000"
     assert code(url, sslmode="require") == "28000", "libpq itself declines: the server speaks no TLS"
     assert code(url.set(port=1)) == "", "nothing listens there"
+    assert code(url, target_session_attrs="standby") == "", "a standby that is not there may come back"
+    several = {"host": [f"{url.host}:{url.port}", f"{url.host}:{url.port}"]}
+    assert code(url.set(host=None, port=None, query=several, password="wrong")) == "28P01"
     with role(world, DENIED) as denied:
         assert code(denied) == "28000"
     with role(world, CROWDED) as crowded:
         assert code(crowded) == "53300"
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"S"])
+def test_a_server_that_is_not_postgres_counts_as_one_that_is_away(world: World, answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor() as pool:
+        pool.submit(_answer, server, answer)
+        url = world.database.url.set(host="127.0.0.1", port=server.getsockname()[1])
+        assert code(url) == ""
+
+
+def _answer(server: socket.socket, answer: bytes) -> None:
+    client, _ = server.accept()
+    with client:
+        client.recv(64)
+        client.sendall(answer)
 
 
 @pytest.mark.parametrize(

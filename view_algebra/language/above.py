@@ -103,7 +103,7 @@ def _of_call(call: Call) -> Obstacle | None:
         way_out = "Hop over the records, or add up by sum(x) OVER (ORDER BY t RANGE BETWEEN INTERVAL … PRECEDING …)."
         return Obstacle(call.place, "a hopping window above the aggregation", way_out)
     if name == "to_json" or (name in (".", "[]") and not is_step(call.arguments[1])):
-        as_json = "Leave to_json() out: who reads the view reads it as JSON. A set of lists is made of records."
+        as_json = "Leave to_json() out: readers see JSON anyway. Collect a set of lists from records."
         way_out = as_json if name == "to_json" else "Select its parts below the aggregation."
         return Obstacle(call.place, "a nested value above the aggregation", way_out)
     if name in WRITTEN:

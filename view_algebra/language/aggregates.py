@@ -741,7 +741,7 @@ BY_EVENT_ORDER = {
 """Aggregates with an order that Spark leaves open; here it is the order of events."""
 
 BY_BUCKETS = ("percentile_approx", "approx_percentile")
-"""Percentiles over buckets in place of values; see `estimates.bucketed`."""
+"""Percentiles over buckets in place of values; see `bucketed` in `typed/aggregates.py`."""
 
 ACCURACY = 100
 """The greatest relative error of a value is 1 / accuracy."""

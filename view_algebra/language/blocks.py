@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from view_algebra.language.expressions import PLAINLY, Combined, Expr, Field, Nested, Query, Select, Stream
+from view_algebra.language.fields import VARIABLE
 from view_algebra.language.walks import has_windows, rewrite, rewritten
 
 
@@ -18,7 +19,9 @@ def renamed(query: Query, names: Sequence[str]) -> Query:
     to = {old: new for (old, _), new in zip(query.columns, names, strict=True)}
 
     def change(part: Expr) -> Expr | None:
-        return replace(part, path=(to[part.path[0]], *part.path[1:])) if isinstance(part, Field) else None
+        if not isinstance(part, Field) or part.relation == VARIABLE:
+            return None
+        return replace(part, path=(to[part.path[0]], *part.path[1:]))
 
     order = tuple(replace(key, expression=rewrite(key.expression, change)) for key in query.order)
     columns = tuple((name, kind) for name, (_, kind) in zip(names, query.columns, strict=True))

@@ -104,7 +104,7 @@ def beside(lengths: Iterable[Expr], place: Place) -> Type:
     if kinds == {INTERVAL}:
         raise Wrong(
             place or intervals[0].place,
-            "a sum of INTERVALs as they are written",
+            "an INTERVAL with several units",
             "Write one of them: INTERVAL 90 MINUTES.",
         )
     if units & {"hour", "minute"}:

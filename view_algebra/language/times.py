@@ -84,7 +84,7 @@ def interval(node: exp.Interval) -> Constant:
     if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
         text = f"-{value.this.name}"
     if unit == "quarter":
-        raise Wrong(span(node), "an interval of quarters, which Spark does not read", "Write INTERVAL 6 MONTHS.")
+        raise Wrong(span(node), "an interval of quarters, which Spark rejects", "Write INTERVAL 6 MONTHS.")
     if not re.fullmatch(r"-?\d{1,9}", text) or unit not in (*MICROSECONDS, "month", "year"):
         raise Wrong(span(node), "an interval that is not a whole number of one unit", ONE_UNIT)
     longest = {"year": LONGEST_SHIFT, "month": LONGEST_SHIFT * 12}.get(
@@ -170,7 +170,7 @@ def cast_of(of: Expr, kind: Type, place: Place) -> Expr:
 
 def _refuse_written(of: Expr, place: Place) -> None:
     if of.type == INTERVAL:
-        raise Wrong(of.place or place, "a number of an INTERVAL as it is written", "Write the number itself.")
+        raise Wrong(of.place or place, "a number of a literal INTERVAL", "Write the number itself.")
 
 
 _FIELDS = {

@@ -420,7 +420,7 @@ def not_in_json(kind: Type) -> str | None:
         if len({name.lower() for name, _ in part.fields}) < len(part.fields):
             return "two fields of one name"
         if part.name == "STRUCT" and not part.fields:
-            return "a struct of nothing"
+            return "a struct without fields"
     return None
 
 

@@ -1,6 +1,6 @@
 """A leaf's cell table: Postgres' DDL, the upsert that merges cells into cells, and Spark's partial.
 
-The indexes that a view requests (`'index' = 'country, placed_at'`), on the columns of its cells.
+It also writes the indexes that a view requests (`'index' = 'country, placed_at'`), on the columns of its cells.
 
 Each column has its own index, and Postgres combines them. A long text does not fit into a B-tree, so a text that is not
 a key gets a radix tree (SP-GiST). A hash index would scan all rows with the same text for every new row. The first key

@@ -1,4 +1,4 @@
-"""Aggregate calls, WITHIN GROUP and OVER, each with one answer.
+"""Aggregate calls, WITHIN GROUP and OVER, whose results do not depend on the order of rows.
 
 Spark leaves some results to the order of rows. Here the order of events or of values decides them, and the SELECT that
 Spark runs spells it out:
@@ -304,13 +304,12 @@ def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None,
     value = resolved(nodes[0], scope)
     refuse_aggregates(value, f"{name}()", "Aggregate in a subquery first.")
     kind = value.type
-    if scope.above:
-        result = Type("ARRAY", element=kind) if _is_array(nodes[1]) else kind
-        return NeedsRecords(
-            f"{name}() above the aggregation", "Write percentile(x, 0.9), which is exact.", result, place
-        )
-    if not kind.numeric or kind == FLOAT:
+    above = f"{name}() above the aggregation", "Write percentile(x, 0.9), which is exact."
+    if not scope.above and (not kind.numeric or kind == FLOAT):
         raise Wrong(place, f"{name}() of {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
+    if scope.above:
+        lacking = Aggregate("max", (NeedsRecords(*above, kind, place),), when, False, kind, place)
+        return _listed([lacking], place) if _is_array(nodes[1]) else lacking
     bucket = bucketed(f"({written(nodes[0])})", kind, 1 / int(accuracy.value or ACCURACY))
     where = of_filter(filter_, " FILTER (WHERE ", ")")
     texts, values = [], []

@@ -424,9 +424,9 @@ def _refuse_output(names: list[str], node: exp.Expr) -> None:
     meant = output.this
     way_out = f"Write {readable(meant if isinstance(meant, (exp.Column, exp.Anonymous)) else exp.Paren(this=meant))}."
     if meant.find(exp.Window) is not None:
-        way_out = "Write the condition in QUALIFY, which stands behind WHERE, GROUP BY and HAVING."
+        way_out = "Write the condition in QUALIFY, which follows WHERE, GROUP BY and HAVING."
     elif any(isinstance(part, exp.Anonymous) and is_aggregate(part.name.lower()) for part in meant.walk()):
-        way_out = "Write the condition in HAVING, which stands behind GROUP BY."
+        way_out = "Write the condition in HAVING, which follows GROUP BY."
     raise Wrong(span(node), f"{names[0]} is a column that this SELECT makes, which WHERE and ON do not know", way_out)
 
 

@@ -26,6 +26,8 @@ from view_algebra.language.expressions import (
     Query,
     Relation,
     Select,
+    Stream,
+    Subquery,
     Windowed,
     both,
 )
@@ -36,7 +38,7 @@ from view_algebra.language.operators import condition
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.time_windows import is_session
 from view_algebra.language.types import STRING, VOID, WINDOW, Type, inside
-from view_algebra.language.walks import above_group, has_windows, rewrite, walk, walk_all
+from view_algebra.language.walks import above_group, every_relation, has_windows, rewrite, walk, walk_all
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import in_a_window, refuse_aggregates, refuse_windowed
 from view_algebra.typed.events import is_in_order, passed, reading_passed, reads_records
@@ -312,7 +314,7 @@ def outputs_of(node: exp.Select, scope: Scope) -> list[Output]:
             value = cast(value, STRING, implicit=True)
         elif VOID in inside(value.type) and any(map(is_empty, walk(value))):
             way_out = "Write it next to others, for example coalesce(tags, array())."
-            raise Wrong(value.place or span(item), f"{value.type}, of nothing whose type is known", way_out)
+            raise Wrong(value.place or span(item), f"an empty {value.type} whose type is not known", way_out)
         outputs.append(Output(name, value))
         if isinstance(item, exp.Alias):
             scope.unclear |= {name.lower()} & scope.aliases.keys()
@@ -339,7 +341,7 @@ def _exploded(node: exp.Expr, item: exp.Expr, scope: Scope) -> list[Output]:
 
 def _star(star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
     if not scope.relations:
-        raise Wrong(span(star), "* of nothing", "Name a source or a view in FROM.")
+        raise Wrong(span(star), "SELECT * without FROM", "Name a source or a view in FROM.")
     left_out = _left_out(star, {name.lower() for columns in scope.relations.values() for name, _ in columns})
     for alias, columns in scope.relations.items():
         if not qualifier or alias == qualifier:
@@ -463,6 +465,7 @@ def modified(query: Query, node: exp.Expr, outside: Outside) -> Query:
     for key in order:
         way_out = "Put the set operation into a subquery in FROM, and compute and order around it."
         refuse_aggregates(key.expression, "ORDER BY of a set operation", way_out)
+        _refuse_records(key.expression, way_out)
     limit, offset = limit_of(node)
     if isinstance(query, Combined):
         refuse_windows_in_order(order, node)
@@ -471,6 +474,13 @@ def modified(query: Query, node: exp.Expr, outside: Outside) -> Query:
     place = span(node.args.get("limit") or node)
     query = replace(query, order=order, limit=limit, offset=offset, limit_place=place)
     return settled_set(query, node) if isinstance(query, Combined) else query
+
+
+def _refuse_records(key: Expr, way_out: str) -> None:
+    """Refuses a subquery over records in ORDER BY of a set operation: it belongs to no block that could keep cells."""
+    for part in walk(key):
+        if isinstance(part, Subquery) and any(isinstance(read, Stream) for read in every_relation(part.query)):
+            raise Wrong(part.place, "a subquery over records in ORDER BY of a set operation", way_out)
 
 
 def _kinds(query: Query) -> list[Type]:

@@ -114,7 +114,7 @@ def _from(node: exp.Expr, scope: Scope) -> Relation:
     relation = _from(node.this, scope) if _is_plain(node, scope) else _named(node, scope)
     for join in node.args.get("joins") or []:
         if isinstance(node.parent, exp.Join):
-            raise Wrong(span(join), "a JOIN before the ON of another, which Spark does not read", AS_A_SUBQUERY)
+            raise Wrong(span(join), "a JOIN before the ON of another, which Spark rejects", AS_A_SUBQUERY)
         relation = _join(relation, join, scope)
     return relation
 
@@ -654,7 +654,9 @@ def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Gen
     if len(arguments) != 1:
         raise Wrong(place, f"{node.name}() with {len(arguments)} arguments", f"Write {node.name}(tags).")
     if is_empty(arguments[0]):
-        raise Wrong(place, f"{node.name}() of nothing", "Name what it may hold: explode(coalesce(tags, array())).")
+        raise Wrong(
+            place, f"{node.name}() of an empty array", "Name what it may hold: explode(coalesce(tags, array()))."
+        )
     return _generator(node.name, arguments[0], names, alias, place)
 
 

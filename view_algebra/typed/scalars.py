@@ -208,7 +208,7 @@ def _is(node: exp.Is, scope: Scope) -> Expr:
     if isinstance(target, exp.Null):
         result: Expr = Call("is null", (value,), BOOLEAN, place=place)
     elif not isinstance(target, exp.Boolean):
-        raise Wrong(place, "IS before a value, which Spark does not read", "Write … IS NOT DISTINCT FROM ….")
+        raise Wrong(place, "IS before a value, which Spark rejects", "Write … IS NOT DISTINCT FROM ….")
     else:
         result = compare("<=>", value, expression(target, scope), place)
     return Call("not", (result,), BOOLEAN, place=place) if negated else result

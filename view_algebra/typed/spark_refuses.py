@@ -237,7 +237,7 @@ def refuse_joins_behind(lateral: exp.Expr, node: exp.Select) -> None:
             named = " AS " + ((alias and alias.name) or "t") + (f"({', '.join(columns)})" if columns else "")
             kind, on = ("LEFT", " ON true") if lateral.args.get("outer") else ("CROSS", "")
             way_out = f"Write {kind} JOIN LATERAL {readable(lateral.this)}{named}{on} in its place."
-            raise Wrong(place, "LATERAL VIEW before a JOIN, which Spark does not read", way_out)
+            raise Wrong(place, "LATERAL VIEW before a JOIN, which Spark rejects", way_out)
 
 
 def refuse_windows_in_join(on: Expr) -> None:
@@ -322,4 +322,4 @@ cannot parse `a IS NULL = b`.
 def refuse_quantified(node: exp.SubqueryPredicate, _: Scope) -> Expr:
     """Refuses ANY (SELECT …) and ALL (SELECT …), which Spark cannot parse."""
     way_out = "Compare with (SELECT max(x) FROM …) or (SELECT min(x) FROM …), or write IN (SELECT …)."
-    raise Wrong(span(node), f"{node.key.upper()} (…), which Spark does not read", way_out)
+    raise Wrong(span(node), f"{node.key.upper()} (…), which Spark rejects", way_out)

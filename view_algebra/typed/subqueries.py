@@ -21,6 +21,7 @@ from view_algebra.language.expressions import (
     Constant,
     Expr,
     Field,
+    NeedsRecords,
     Nested,
     Output,
     Place,
@@ -33,7 +34,7 @@ from view_algebra.language.expressions import (
 from view_algebra.language.fields import VARIABLE
 from view_algebra.language.meeting import among, meet
 from view_algebra.language.types import BOOLEAN, FLOAT, Type
-from view_algebra.language.walks import as_outer, outer_fields, rewrite, walk
+from view_algebra.language.walks import as_outer, outer_fields, parts, rewrite, walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.constants import rows_of
 from view_algebra.typed.keys import unique_keys
@@ -59,7 +60,7 @@ def among_values(node: exp.In, scope: Scope) -> Expr:
             return Call("in", among([value, *(row[0] for row in rows)], place), BOOLEAN, place=place)
         return asked("in", inner, value, place)
     if not node.expressions:
-        raise Wrong(place, "IN of nothing", "Name a value, or a subquery.")
+        raise Wrong(place, "IN () is empty", "Name a value, or a subquery.")
     items = [value, *(resolved(e, scope) for e in node.expressions)]
     return Call("in", among(items, place), BOOLEAN, place=place)
 
@@ -182,7 +183,7 @@ def asked(kind: Literal["scalar", "exists", "in"], query: Query, operand: Expr |
 
 def _any_row(query: Select) -> Select:
     """A query that has rows exactly if the given one has them, without the outputs and the order that do not matter."""
-    if query.limit == 0 or query.offset:
+    if query.limit == 0 or query.offset or any(isinstance(part, NeedsRecords) for part in parts(query)):
         return query
     query = replace(query, limit=None, offset=None, order=())
     if query.group == () or query.having is not None:

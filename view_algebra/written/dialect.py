@@ -39,7 +39,7 @@ _OF_LITERALS = (
 def _refuse_literal(_: SparkParser, literal: exp.Expr, kind: exp.DataType) -> exp.Expr:
     word = "TIME" if kind.is_type("TIME") else kind.sql(dialect="spark")
     way_out = "Keep it as a text." if word == "TIME" else f"Write CAST('…' AS {word})."
-    raise Wrong(span(literal), f"{word} before a text, which Spark does not read", way_out)
+    raise Wrong(span(literal), f"{word} before a text, which Spark rejects", way_out)
 
 
 _TOTALS: dict[TokenType, type[exp.Cube | exp.Rollup]] = {TokenType.CUBE: exp.Cube, TokenType.ROLLUP: exp.Rollup}
@@ -74,11 +74,11 @@ class _Parser(SparkParser):
     }
 
     def _parse_interval(self, *args: Any, **kwargs: Any) -> exp.Add | exp.Interval | None:
-        """Notes the place of an INTERVAL, from its first token to its last."""
+        """Notes the place of an INTERVAL, from its first token to its last; that of several units is one place."""
         first = self._curr
         interval = super()._parse_interval(*args, **kwargs)
-        if isinstance(interval, exp.Interval):
-            interval.update_positions(first).meta["end"] = self._prev.end
+        for part in () if interval is None else interval.find_all(exp.Interval, exp.Add):
+            part.update_positions(first).meta["end"] = self._prev.end
         return interval
 
     def _build_predicate(
@@ -88,7 +88,7 @@ class _Parser(SparkParser):
         before = self._tokens[max(self._index - 3, 0) : self._index]
         if klass is exp.Is and isinstance(expression, exp.Null) and all(t.token_type != TokenType.IS for t in before):
             way_out = "Write … IS NULL, or … IS NOT NULL."
-            raise Wrong(self._place(), f"{self._prev.text} after a value, which Spark does not read", way_out)
+            raise Wrong(self._place(), f"{self._prev.text} after a value, which Spark rejects", way_out)
         predicate = super()._build_predicate(klass, this, expression, *args, **kwargs)
         for name, side in (("this", this), ("expression", expression)):
             if isinstance(side, (exp.Is, exp.Not)):
@@ -126,7 +126,7 @@ class _Parser(SparkParser):
         """Accepts only a number after OFFSET."""
         clause = super()._parse_offset(this)
         if clause is not this and self._prev.text.upper() in ("ROW", "ROWS"):
-            raise Wrong(self._place(), "OFFSET … ROWS, which Spark does not read", "Write OFFSET 10.")
+            raise Wrong(self._place(), "OFFSET … ROWS, which Spark rejects", "Write OFFSET 10.")
         return clause
 
     def _parse_check_constraint(self) -> exp.CheckColumnConstraint | None:
@@ -241,9 +241,7 @@ def _note_quotes(tree: exp.Expr, text: str) -> None:
         sign = text[part.meta["start"]] if "start" in part.meta else ""
         names = isinstance(part, exp.Identifier) or (isinstance(part.parent, exp.Column) and part.is_string)
         if names and sign in ("'", '"') and part.find_ancestor(exp.Query) is not None:
-            raise Wrong(
-                span(part), f"{sign}{part.name}{sign} as a name, which Spark does not read", f"Write `{part.name}`."
-            )
+            raise Wrong(span(part), f"{sign}{part.name}{sign} as a name, which Spark rejects", f"Write `{part.name}`.")
         part.meta[_DOUBLE_QUOTES] = sign == '"'
 
 
