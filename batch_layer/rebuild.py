@@ -64,10 +64,15 @@ class Plan(Protocol):
 class BatchLayer:
     """The steps of a rebuild over one deployment.
 
-    spark: gives the session when a step needs one. dsn: how executors reach Postgres. tell: takes a line of narration.
-    at: called at named places; the tests stop there. give_up: ends at once what Spark computes, and Spark with it.
-    watching: ends a computation that stands still. on_sealed, on_checked, on_held: take the id of a rebuild, the
-    results of its checks, and the views that it does not hand over.
+    spark: gives the session when a step needs one.
+    dsn: the address of Postgres for executors.
+    tell: takes a line of narration.
+    at: called at named places. Tests stop there.
+    give_up: ends Spark, and its computation, at once.
+    watching: ends a computation that makes no progress.
+    on_sealed: takes the id of a rebuild of declared versions.
+    on_checked: takes the results of its checks.
+    on_held: takes the views that it does not hand over.
     """
 
     database: Database
