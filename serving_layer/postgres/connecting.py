@@ -11,13 +11,14 @@ import re
 import select
 import time
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg2
 from psycopg2 import _psycopg
 from psycopg2.extensions import POLL_OK, POLL_READ
-from sqlalchemy import URL, make_url
-from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
 
 INVALID_PASSWORD, NO_LOGIN, TOO_MANY_CONNECTIONS = "28P01", "28000", "53300"
 
@@ -36,7 +37,7 @@ def refusal(url: URL | str, **options: Any) -> str:
     """
     connection: Any = None
     deadline = time.monotonic() + ANSWERS_WITHIN
-    _, address = _DIALECT.create_connect_args(make_url(url))
+    address = _address(url)
     try:
         connection = psycopg2.connect(**{**address, **options}, async_=True)
         with suppress(OSError, AttributeError):  # a libpq without this symbol gives its words, and no code
@@ -55,7 +56,15 @@ def refusal(url: URL | str, **options: Any) -> str:
     return ""
 
 
-_DIALECT: Any = PGDialect_psycopg2()  # type: ignore[no-untyped-call]
+def _address(url: URL | str) -> dict[str, Any]:
+    """The arguments that SQLAlchemy gives psycopg2 for an address, which may name several hosts."""
+    from sqlalchemy import make_url
+    from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
+
+    dialect: Any = PGDialect_psycopg2()  # type: ignore[no-untyped-call]
+    arguments: dict[str, Any] = dialect.create_connect_args(make_url(url))[1]
+    return arguments
+
 
 _NO_TLS = "server does not support SSL"
 """libpq's own sentence, which the server's `lc_messages` does not translate."""

@@ -74,7 +74,7 @@ def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(
             with database.begin() as connection:
                 connection.exec_driver_sql("UPDATE lamina.heartbeat SET heard_at = now() - interval '10 minutes'")
         again = here("up")
-        assert "has said nothing for" in again.err
+        assert "has been silent for" in again.err
         assert "the speed layer is starting" in again.err
         assert not first.alive()
         with urllib.request.urlopen(where["console"]) as page:

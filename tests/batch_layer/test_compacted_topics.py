@@ -19,11 +19,19 @@ OWNERS = "CREATE VIEW owners AS SELECT owner, count(*) AS n, sum(amount) AS amou
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
 COMPACTED |= {"delete.retention.ms": "0"}  # deletions go, too: those who have not read them by then will not
 
+BEGAN = int(time.time() - 600) * 1_000
+"""The timestamp of the first update, in milliseconds."""
 
-def put(deployed: Deployed, numbers: range, later_ms: int = 0) -> None:
-    """An update of one of seven accounts for each number; every fifth deletes it. Its timestamp is now, or later."""
-    topic, timestamp = deployed.topic("accounts"), int(time.time() * 1_000) + later_ms
+
+def put(deployed: Deployed, numbers: range) -> None:
+    """An update of one of seven accounts for each number. Every fifth deletes it.
+
+    Timestamps never fall, so that a record's log time is its own, and no record that Kafka removes decides it. They are
+    a second apart, which is more than `segment.ms`: each batch begins a segment.
+    """
+    topic = deployed.topic("accounts")
     for number in numbers:
+        timestamp = BEGAN + 1_000 * number
         key = json.dumps({"id": number % 7}).encode()
         value = json.dumps({"owner": "ab"[number % 2], "amount": str(number)}).encode()
         deployed.producer.send(topic, None if number % 5 == 0 else value, key=key, timestamp_ms=timestamp)
@@ -45,7 +53,7 @@ def held(topic: str, kafka: str) -> int:
 
 def compact(deployed: Deployed, kafka: str, number: int) -> None:
     """Returns when Kafka has compacted all but the newest segment, which the update of this number begins."""
-    put(deployed, range(number, number + 1), later_ms=1_000)  # than the segment before it is long
+    put(deployed, range(number, number + 1))
     deployed.until(lambda: held(deployed.topic("accounts"), kafka) <= 8, "Kafka has compacted the topic")
 
 
