@@ -1,4 +1,4 @@
-"""The SQLSTATE of a refused connection, which decides in every language of messages (`lc_messages`).
+"""Finds the SQLSTATE of a failed connection, because the server's messages may be in any language (`lc_messages`).
 
 A failed connection has no code in psycopg2, only the server's words. libpq can write the code in place of
 the words, but psycopg2 has no setting for that, so the same connection is tried again with the setting made in libpq.
@@ -50,7 +50,7 @@ def refusal(url: URL | str, **options: Any) -> str:
         message = str(error).strip()
         code = re.search(r"\b[0-9A-Z]{5}$", message)
         if code is not None:
-            return _POOLERS.get(code[0], code[0]) if "authentication" in message else code[0]
+            return code[0]
         declined = connection is not None and (connection.info.needs_password or _NO_TLS in message)
         return NO_LOGIN if declined else ""
     return ""
@@ -68,6 +68,3 @@ def _address(url: URL | str) -> dict[str, Any]:
 
 _NO_TLS = "server does not support SSL"
 """libpq's own sentence, which the server's `lc_messages` does not translate."""
-
-_POOLERS = {"08P01": INVALID_PASSWORD}
-"""Codes of poolers, as PgBouncer sends them if the login fails."""
