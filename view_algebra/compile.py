@@ -79,10 +79,24 @@ def stages(files: Mapping[str, str]) -> Mapping[str, Split]:
 
 
 def avoided(catalog: Catalog, view: str) -> Obstacle | None:
-    """The obstacle that makes a view read records below the views in its FROM; None if it reads their rows."""
-    declared = {name: source.sql for name, source in catalog.sources.items()}
-    declared |= {name: each.sql for name, each in catalog.views.items()}
-    return stages(declared)[view].avoided
+    """The obstacle that makes a view read records below the views in its FROM; None if it reads their rows.
+
+    None too if this Lamina refuses the declarations, which another one may have deployed.
+    """
+    declared: dict[str, str] = {}
+    wanted = [view]
+    while wanted:
+        name = wanted.pop()
+        written = catalog.views.get(name) or catalog.sources.get(name)
+        if written is None or name in declared:
+            continue
+        declared[name] = written.sql
+        if isinstance(written, View):
+            wanted += named_by(written)
+    try:
+        return stages(declared)[view].avoided
+    except Refused:
+        return None
 
 
 def named_by(view: View) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,14 @@ def test_a_catalog_that_is_compiled_tells_its_placements() -> None:
     assert obstacle is not None
     assert obstacle.reason == "the order of events, where the block reads no source"
     assert avoided(catalog, "count_of_view") is None
+
+
+def test_a_view_that_this_compiler_refuses_has_no_placement_to_explain() -> None:
+    catalog = compile_catalog({"placement.sql": CASES.read_text(encoding="utf-8")})
+    of_another = replace(
+        catalog.views["last_of_view"], sql="CREATE VIEW last_of_view AS SELECT nothing() AS n FROM chosen"
+    )
+    assert avoided(replace(catalog, views={**catalog.views, "last_of_view": of_another}), "last_of_view") is None
 
 
 @pytest.mark.parametrize("call", sorted(WRITTEN - {"lambda", "to_json"}))
