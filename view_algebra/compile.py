@@ -203,6 +203,9 @@ def _read_directly(d: SourceDeclaration) -> Sequence[DirectColumn]:
     return [DirectColumn(name, fields.get(name, name), kind.spark) for name, kind in d.columns]
 
 
+_Declared = SourceDeclaration | ViewDeclaration | CheckDeclaration | FunctionDeclaration
+
+
 @dataclass
 class _Work:
     """The declarations of a catalog and their mistakes; a declaration in `broken` is not compiled."""
@@ -218,6 +221,12 @@ class _Work:
 
     def wrong(self, file: File, subject: str, wrong: Wrong) -> None:
         self.mistakes.append(Mistake(file, wrong.span, subject, wrong.reason, wrong.way_out))
+
+    def _declared_twice(self, file: File, subject: str, place: Span | None, first: _Declared, what: str = "") -> None:
+        """Refuses a second declaration of one name."""
+        line = first.file.line(first.place.start) if first.place else 1
+        reason = f"{what}declared already in {first.file.path}:{line}"
+        self.wrong(file, subject, Wrong(place, reason, "Give one of them another name."))
 
     # pass 1: declarations
 
@@ -241,9 +250,7 @@ class _Work:
                 continue
             first = self.functions.setdefault(function.name, function)
             if first is not function:
-                line = first.file.line(first.place.start) if first.place else 1
-                what = f"declared already in {first.file.path}:{line}"
-                self.wrong(file, function.name, Wrong(function.place, what, "Give one of them another name."))
+                self._declared_twice(file, function.name, function.place, first)
 
     def check_functions(self) -> None:
         """Types each function by itself, so that a mistake is reported at the function, not at each call."""
@@ -293,14 +300,7 @@ class _Work:
                 self.broken.add(name)
             first = self.sources.get(found.name) or self.views.get(found.name)
             if first is not None:
-                line = first.file.line(first.place.start) if first.place else 1
-                self.wrong(
-                    file,
-                    found.name,
-                    Wrong(
-                        found.place, f"declared already in {first.file.path}:{line}", "Give one of them another name."
-                    ),
-                )
+                self._declared_twice(file, found.name, found.place, first)
             elif isinstance(found, SourceDeclaration):
                 self.sources[found.name] = found
             else:
@@ -314,9 +314,7 @@ class _Work:
             return
         first = self.checks.setdefault((check.view, check.name), check)
         if first is not check:
-            line = first.file.line(first.place.start) if first.place else 1
-            what = f"a check {check.name} is declared already in {first.file.path}:{line}"
-            self.wrong(file, check.view, Wrong(check.place, what, "Give one of them another name."))
+            self._declared_twice(file, check.view, check.place, first, f"a check {check.name} is ")
 
     def check_names(self) -> None:
         topics: dict[tuple[str, str, str], SourceDeclaration] = {}
