@@ -22,7 +22,7 @@ LONGER, MOST_MILLISECONDS = 1.15, 100.0
 """The factor by which each try waits longer for a view, from `READER_PATIENCE_MS` on, and the longest wait."""
 
 AGAIN_SECONDS = 1.0
-"""Pause between two tries, each of which locks queries: micro-batches go on meanwhile."""
+"""Seconds between two tries. Each try locks queries, so micro-batches continue in between."""
 
 SETTLING_TRIES = 15
 """Tries to let views forget what they were before a move. Nobody waits for that."""

@@ -40,8 +40,8 @@ def records_needed(query: Query) -> Iterator[Obstacle]:
     """The obstacles of a typed query that the rows of other views cannot remove, only records can."""
     for expression in every_expression(query):
         for part in walk(expression):
-            if isinstance(part, NeedsRecords):
-                yield Obstacle(part.place, part.reason, part.way_out)
+            if isinstance(part, NeedsRecords) and (needed := obstacle(part)) is not None:
+                yield needed
 
 
 def obstacles(query: Query) -> Iterator[Obstacle]:

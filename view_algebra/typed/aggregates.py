@@ -304,12 +304,13 @@ def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None,
     value = resolved(nodes[0], scope)
     refuse_aggregates(value, f"{name}()", "Aggregate in a subquery first.")
     kind = value.type
-    above = f"{name}() above the aggregation", "Write percentile(x, 0.9), which is exact."
-    if not scope.above and (not kind.numeric or kind == FLOAT):
-        raise Wrong(place, f"{name}() of {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
     if scope.above:
-        lacking = Aggregate("max", (NeedsRecords(*above, kind, place),), when, False, kind, place)
+        way_out = "Write percentile(x, 0.9), which is exact."
+        needed = NeedsRecords(f"{name}() above the aggregation", way_out, kind, place)
+        lacking = Aggregate("max", (needed,), when, False, kind, place)
         return _listed([lacking], place) if _is_array(nodes[1]) else lacking
+    if not kind.numeric or kind == FLOAT:
+        raise Wrong(place, f"{name}() of {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
     bucket = bucketed(f"({written(nodes[0])})", kind, 1 / int(accuracy.value or ACCURACY))
     where = of_filter(filter_, " FILTER (WHERE ", ")")
     texts, values = [], []
