@@ -1,6 +1,6 @@
 """Judges lines of JSON as their source will read them: good, bad, or counted with NULL for some fields.
 
-The rules are those of `view_algebra/texts/records.py`, without Spark. `tests/master_log/test_values.py` compares them.
+The rules are those of `view_algebra/texts/records.py`, without Spark. `tests/interchange/test_values.py` compares them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A source, the brokers as the product sees them, and what a topic holds."""
+"""The master log, and transactions on a topic's first partition."""
 
 from __future__ import annotations
 
@@ -6,42 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from kafka import IsolationLevel, KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetSpec, TopicPartition
+from kafka import IsolationLevel, KafkaAdminClient, KafkaProducer, OffsetSpec, TopicPartition
 from pyspark.sql import SparkSession
 
 from master_log.archive import MasterLog
-from master_log.kafka import Brokers
-from tests.fix_services import Topic
-from view_algebra import compile_catalog
-from view_algebra.compiled import Source
 
 Transaction = Callable[..., None]
-NewSource = Callable[..., Source]
-Contents = Callable[[str], list[tuple[bytes | None, bytes | None]]]
-
-COLUMNS = "id BIGINT, kind STRING, small SMALLINT, price DECIMAL(12, 2), ts TIMESTAMP"
-
-
-def declared(topic: str, columns: str = COLUMNS, properties: str = "") -> Source:
-    """The source that this declaration makes."""
-    statement = f"CREATE TABLE events ({columns}) USING kafka OPTIONS (topic '{topic}', format 'json') {properties};"
-    return compile_catalog({"sources/events.sql": statement}).sources["events"]
-
-
-@pytest.fixture(scope="session")
-def brokers(kafka: str) -> Iterator[Brokers]:
-    with Brokers(kafka) as connected:
-        yield connected
-
-
-@pytest.fixture(scope="session")
-def new_source(topic: Topic) -> NewSource:
-    """Makes a source over a topic of its own: `new_source(partitions=1, columns=COLUMNS, properties="", **configs)`."""
-
-    def make(partitions: int = 1, columns: str = COLUMNS, properties: str = "", **configs: str) -> Source:
-        return declared(topic(partitions, "events", **configs), columns, properties)
-
-    return make
 
 
 @pytest.fixture
@@ -50,35 +20,15 @@ def log(spark: SparkSession) -> MasterLog:
 
 
 @pytest.fixture(scope="session")
-def contents(kafka: str, brokers: Brokers) -> Contents:
-    """Key and value of each committed record of a topic, partition by partition."""
-
-    def read(topic: str) -> list[tuple[bytes | None, bytes | None]]:
-        consumer = KafkaConsumer(
-            bootstrap_servers=kafka, auto_offset_reset="earliest", isolation_level="read_committed", group_id=None
-        )
-        ends = brokers.latest(topic)
-        assigned = [TopicPartition(*at) for at in ends]
-        consumer.assign(assigned)
-        found: dict[int, list[tuple[bytes | None, bytes | None]]] = {at.partition: [] for at in assigned}
-        while any(consumer.position(TopicPartition(*at)) < end for at, end in ends.items()):
-            for at, records in consumer.poll(timeout_ms=200).items():
-                found[at.partition] += [(record.key, record.value) for record in records]
-        consumer.close()
-        return [record for partition in sorted(found) for record in found[partition]]
-
-    return read
-
-
-@pytest.fixture(scope="session")
 def ended(kafka_admin: KafkaAdminClient) -> Callable[[str, int], None]:
-    """Waits for the marker by which a partition 0 tells that a transaction ended: brokers write it a little later."""
+    """Waits for the marker at the end of a transaction in partition 0: brokers write it a little later."""
 
     def wait(topic: str, end: int) -> None:
-        asked = {TopicPartition(topic, 0): OffsetSpec.LATEST}
+        partition = {TopicPartition(topic, 0): OffsetSpec.LATEST}
         deadline = time.monotonic() + 20
         while (
-            next(iter(kafka_admin.list_partition_offsets(asked, IsolationLevel.READ_COMMITTED).values())).offset < end
+            next(iter(kafka_admin.list_partition_offsets(partition, IsolationLevel.READ_COMMITTED).values())).offset
+            < end
         ):
             assert time.monotonic() < deadline, f"{topic} did not reach {end}"
 

@@ -25,7 +25,8 @@ from master_log.offsets import OffsetRange, Offsets
 from master_log.reading import Unreadable, kafka_range, parsed, unreadable
 from master_log.summaries import HELD, LOST, START
 from tests.fix_registry import framed
-from tests.master_log.conftest import NewSource, Transaction, declared
+from tests.fix_sources import NewSource, declared
+from tests.master_log.conftest import Transaction
 from view_algebra import compile_catalog
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError

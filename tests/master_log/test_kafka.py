@@ -19,7 +19,7 @@ from master_log.kafka import Brokers
 from master_log.login import Login
 from master_log.offsets import Offsets, TopicPartition
 from tests.fix_services import Topic
-from tests.master_log.conftest import Contents
+from tests.fix_sources import Contents
 from view_algebra.errors import LaminaError
 
 

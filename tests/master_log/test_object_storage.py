@@ -26,7 +26,7 @@ from master_log.offsets import Offsets
 from tests.fix_catalogs import EVENTS, HOURLY, TOTALS, event
 from tests.fix_lamina import Deployed, one
 from tests.fix_services import Services
-from tests.master_log.conftest import NewSource
+from tests.fix_sources import NewSource
 from tests.master_log.test_archive import fill, ids, opened
 from view_algebra.errors import LaminaError
 

@@ -18,7 +18,7 @@ import pytest
 from interchange.export import export
 from master_log.kafka import Brokers
 from tests.fix_services import Topic
-from tests.master_log.conftest import Contents
+from tests.fix_sources import Contents
 from view_algebra.compiled import Column
 from view_algebra.errors import LaminaError
 

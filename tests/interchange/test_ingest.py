@@ -25,7 +25,7 @@ from interchange.ingest import BadLine, Interrupted, ingest
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange
 from master_log.reading import kafka_range, parsed
-from tests.master_log.conftest import COLUMNS, Contents, NewSource
+from tests.fix_sources import COLUMNS, Contents, NewSource
 from view_algebra.errors import LaminaError
 from view_algebra.texts.quarantined import quarantined
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from interchange.judgements import Rules
 from interchange.values import fits, from_text
 from master_log.reading import parsed
-from tests.master_log.conftest import declared
+from tests.fix_sources import declared
 from view_algebra.compiled import BAD_FIELDS
 from view_algebra.language.types import Type
 
