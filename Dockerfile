@@ -29,7 +29,7 @@ RUN useradd --system --uid 10001 --create-home lamina \
 USER lamina
 
 ENV LAMINA_HOME=/var/lib/lamina AIRFLOW_HOME=/var/lib/airflow
-RUN python -m lamina.services.prepare /var/lib/lamina s3
+RUN python -m lamina.local.prepare /var/lib/lamina s3
 ENV JAVA_HOME=/var/lib/lamina/java
 
 COPY deploy ./deploy

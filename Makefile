@@ -61,7 +61,7 @@ lock: $(SETUP)
 
 # Stops the embedded services and removes what was brought and made here, data included.
 clean:
-	@if [ -x $(PY) ]; then $(PY) -m lamina.local .lamina .lamina/demo .lamina/tests/* || true; fi
+	@if [ -x $(PY) ]; then $(PY) -m lamina.local.stack .lamina .lamina/demo .lamina/tests/* || true; fi
 	rm -rf .venv .lamina build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -98,5 +98,5 @@ $(SETUP): $(DEMO) requirements.lock
 	@$(PY) lamina/services/packages.py requirements.lock
 	@$(PY) -m uv pip install --quiet --offline --no-deps --no-build-isolation --editable .
 	@echo "Starting Kafka and Spark once, so that they start faster (a minute)" >&2
-	@$(PY) -m lamina.services.prepare .lamina
+	@$(PY) -m lamina.local.prepare .lamina
 	@touch $(SETUP)

@@ -11,8 +11,8 @@ import click
 from pyspark.sql import SparkSession
 
 from benchmarks.common import Figure, benchmark
-from lamina.render import Output
 from lamina.services.java import java_home
+from lamina.terminal.render import Output
 from view_algebra.language.aggregates import DEFAULT_REGISTERS
 from view_algebra.typed.aggregates import estimate
 

@@ -28,8 +28,8 @@ from benchmarks.common import (
     median_ratio,
     nowhere,
 )
-from lamina.deployment import Deployment
-from lamina.render import Output
+from lamina.operations.deployment import Deployment
+from lamina.terminal.render import Output
 from master_log.offsets import Offsets
 from master_log.reading import stream
 

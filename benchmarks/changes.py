@@ -34,8 +34,8 @@ from benchmarks.common import (
 from benchmarks.rebuild import Reader, Steps
 from benchmarks.rebuild_rate import archive
 from benchmarks.traffic import Watcher, traffic
-from lamina.deployment import Deployment
-from lamina.render import Output
+from lamina.operations.deployment import Deployment
+from lamina.terminal.render import Output
 
 AT_ONCE, PLANNED = 1.0, 5.0
 """Limits in seconds for a change of `final` or a rollback, and for a plan."""

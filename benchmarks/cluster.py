@@ -26,11 +26,11 @@ import pyspark
 
 from benchmarks import events
 from benchmarks.common import Figure, analyst, benchmark, deployment, environment_for, folder_of
-from lamina.deployment import Deployment
-from lamina.render import Output
+from lamina.operations.deployment import Deployment
 from lamina.services.embedded import Embedded
 from lamina.services.java import java_home
 from lamina.services.processes import free_port, tail
+from lamina.terminal.render import Output
 from view_algebra.errors import LaminaError
 
 WORKERS = 2

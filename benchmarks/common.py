@@ -23,11 +23,11 @@ import psycopg2
 from pyspark.sql import DataFrame
 from sqlalchemy import make_url
 
-from lamina.deployment import Deployment
-from lamina.local import SpeedProcess
-from lamina.render import Output
+from lamina.configuration.settings import Settings
+from lamina.operations.deployment import Deployment
+from lamina.services.background import SpeedProcess
 from lamina.services.embedded import Embedded
-from lamina.settings import Settings
+from lamina.terminal.render import Output
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

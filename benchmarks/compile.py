@@ -9,7 +9,7 @@ from time import perf_counter
 import click
 
 from benchmarks.common import REPOSITORY, Figure, benchmark
-from lamina.render import Output
+from lamina.terminal.render import Output
 from view_algebra import compile_catalog
 
 PER_VIEW, PER_CATALOG = 50.0, 5.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from lamina.deployment import Deployment
+from lamina.operations.deployment import Deployment
 
 PARTITIONS = 4
 

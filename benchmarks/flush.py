@@ -17,10 +17,10 @@ import click
 from kafka import KafkaProducer
 
 from benchmarks.common import REPOSITORY, Figure, benchmark, percentile
-from lamina.render import Output
 from lamina.services import kafka_broker
 from lamina.services.jars import jars
 from lamina.services.java import java_home
+from lamina.terminal.render import Output
 from master_log.kafka import Brokers
 
 NEVER = str(2**63 - 1)

@@ -15,7 +15,7 @@ import click
 from benchmarks import events
 from benchmarks.common import Figure, benchmark, catch_up, deployment, percentile, speed_layer
 from benchmarks.traffic import Watcher, traffic
-from lamina.render import Output
+from lamina.terminal.render import Output
 
 RATE = 2_000
 P50, P99 = 0.8, 2.0

@@ -13,8 +13,8 @@ from time import monotonic, perf_counter
 import click
 
 from benchmarks.common import Figure, analyst, benchmark, catch_up, deployment
-from lamina.deployment import Deployment
-from lamina.render import Output
+from lamina.operations.deployment import Deployment
+from lamina.terminal.render import Output
 from serving_layer.postgres.cells import copy
 from serving_layer.postgres.copying import Rows
 

@@ -18,7 +18,7 @@ import psycopg2.extensions
 from benchmarks import events
 from benchmarks.common import Figure, analyst, benchmark, catch_up, deployment, percentile, speed_layer
 from benchmarks.traffic import traffic
-from lamina.render import Output
+from lamina.terminal.render import Output
 
 RATE = 2_000
 LONGEST = 100.0

@@ -19,9 +19,9 @@ import click
 import psutil
 
 from benchmarks.common import Figure, analyst, benchmark, deployment, percentile, speed_layer, threads
-from lamina.deployment import Deployment
-from lamina.local import SpeedProcess
-from lamina.render import Output
+from lamina.operations.deployment import Deployment
+from lamina.services.background import SpeedProcess
+from lamina.terminal.render import Output
 
 P99, LONGEST_START = 2.0, 60.0
 

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from benchmarks.common import Figure, analyst, benchmark, deployment, percentile, speed_layer, threads
-from lamina.render import Output
+from lamina.terminal.render import Output
 from tests.fix_registry import SchemaRegistry, framed, started
 
 EVERY, NEW_EVERY = 0.05, 200

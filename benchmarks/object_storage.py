@@ -14,9 +14,9 @@ import click
 from benchmarks import events
 from benchmarks.common import Figure, benchmark, catch_up, deployment, median_ratio, spread
 from benchmarks.rebuild_rate import archive, rebuild
-from lamina.deployment import Deployment
-from lamina.render import Output
-from lamina.spark_session import sibling
+from lamina.operations.deployment import Deployment
+from lamina.spark.spark_session import sibling
+from lamina.terminal.render import Output
 
 SHARE = 0.7
 """Least share of the rate over a folder."""

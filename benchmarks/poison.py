@@ -13,7 +13,7 @@ import click
 
 from benchmarks import events
 from benchmarks.common import MAX_RECORDS, Figure, benchmark, deployment
-from lamina.render import Output
+from lamina.terminal.render import Output
 
 GOOD = 10
 """Good records for each bad one."""

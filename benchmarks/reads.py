@@ -16,8 +16,8 @@ import click
 
 from benchmarks import events
 from benchmarks.common import Figure, analyst, benchmark, catch_up, deployment
-from lamina.deployment import Deployment
-from lamina.render import Output
+from lamina.operations.deployment import Deployment
+from lamina.terminal.render import Output
 
 AT_MOST = 1.15
 

@@ -27,8 +27,8 @@ import psycopg2
 from benchmarks import events
 from benchmarks.common import Figure, benchmark, catch_up, deployment, percentile, speed_layer
 from benchmarks.traffic import Watcher, traffic
-from lamina.deployment import Deployment
-from lamina.render import Output
+from lamina.operations.deployment import Deployment
+from lamina.terminal.render import Output
 from view_algebra.errors import LaminaError
 
 RATE = 2_000

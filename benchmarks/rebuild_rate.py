@@ -14,8 +14,8 @@ import click
 from benchmarks import events
 from benchmarks.common import Figure, benchmark, catch_up, deployment, median_ratio, nowhere, spread
 from benchmarks.rebuild import Steps
-from lamina.deployment import Deployment
-from lamina.render import Output
+from lamina.operations.deployment import Deployment
+from lamina.terminal.render import Output
 
 LAMINA, COMPUTE, PLAIN = "rebuild, all steps", "rebuild, its compute steps", "plain Spark SQL on the log's files"
 

@@ -20,8 +20,8 @@ import psycopg2
 
 from benchmarks import events
 from benchmarks.common import Figure, benchmark, deployment, percentile, speed_layer
-from lamina.deployment import Deployment
-from lamina.render import Output
+from lamina.operations.deployment import Deployment
+from lamina.terminal.render import Output
 from serving_layer.promise import progress
 
 EVERY = 0.5

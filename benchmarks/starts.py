@@ -22,9 +22,9 @@ from time import perf_counter, sleep
 import click
 
 from benchmarks.common import REPOSITORY, Figure, benchmark, deployment, environment, environment_for, speed_layer
-from lamina.catalogs import catalog_files
-from lamina.render import Output
-from lamina.statuses import behind_of
+from lamina.authoring.catalog_files import catalog_files
+from lamina.reports.statuses import behind_of
+from lamina.terminal.render import Output
 
 SHOP = REPOSITORY / "examples" / "shop"
 
@@ -51,16 +51,16 @@ WITH_SPARK = ("archive", "check", "rebuild")
 TELLS = """
 import os
 
-from lamina import spark
+from lamina.spark import spark_session
 
-start = spark.session
+start = spark_session.session
 
 def session(*words, **options):
     started = start(*words, **options)
     os.write({file}, b".")
     return started
 
-spark.session = session
+spark_session.session = session
 
 from lamina.cli import main
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks import events
 from benchmarks.common import analyst, threads
-from lamina.deployment import Deployment
+from lamina.operations.deployment import Deployment
 from master_log.kafka import Brokers
 
 SPAWN = multiprocessing.get_context("spawn")

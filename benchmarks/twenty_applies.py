@@ -37,9 +37,9 @@ from benchmarks.common import (
     threads,
 )
 from benchmarks.traffic import SPAWN, sender
-from lamina.deployment import Deployment
-from lamina.render import Output
+from lamina.operations.deployment import Deployment
 from lamina.services import folders
+from lamina.terminal.render import Output
 from master_log.kafka import Brokers
 from serving_layer.upkeep import dropping
 

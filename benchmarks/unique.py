@@ -22,8 +22,8 @@ from benchmarks.common import (
     in_turns,
     median_ratio,
 )
-from lamina.deployment import Deployment
-from lamina.render import Output
+from lamina.operations.deployment import Deployment
+from lamina.terminal.render import Output
 
 AT_LEAST = 0.65
 """Least share of the rate without UNIQUE."""

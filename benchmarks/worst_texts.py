@@ -11,9 +11,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from benchmarks.common import Figure, benchmark
-from lamina.render import Output
 from lamina.services.java import java_home
-from lamina.spark_session import THREAD_STACK
+from lamina.spark.spark_session import THREAD_STACK
+from lamina.terminal.render import Output
 
 AT_LEAST = 20_000
 """Characters."""

@@ -24,7 +24,7 @@ from lamina.commands import (  # noqa: F401 - each adds its own
     own_data,
     previewing,
     rebuilding,
-    services,
+    running,
     transfers,
 )
 from lamina.commands.command import INTERRUPTED, lamina, nobody_reads
@@ -95,7 +95,7 @@ def _cancel_spark() -> None:
     """Cancels the jobs of Spark for a while, because the job that the command waits for may not have been submitted
     yet.
     """
-    from lamina.spark_session import cancel_jobs
+    from lamina.spark.spark_session import cancel_jobs
 
     for _ in range(round(CANCEL_SECONDS / CANCEL_EVERY)):
         if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -20,10 +20,10 @@ from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
 from batch_layer.check import Checked, check
-from lamina.catalogs import catalog_files
-from lamina.deployment import Deployment
+from lamina.authoring.catalog_files import catalog_files
+from lamina.configuration.settings import Settings
+from lamina.operations.deployment import Deployment
 from lamina.services.java import QUICK_COMPILER
-from lamina.settings import Settings
 from master_log.offsets import Offsets
 from serving_layer.promise import progress
 from tests.lent_spark import lent, taken_back

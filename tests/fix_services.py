@@ -23,11 +23,11 @@ import psycopg2
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
+from lamina.configuration.settings import Settings
 from lamina.services import postgres, s3
 from lamina.services.embedded import Addresses, Embedded
 from lamina.services.jars import jars, resolve
 from lamina.services.java import QUICK_COMPILER, archive_options, java_home
-from lamina.settings import Settings
 from serving_layer.postgres.database import Database
 from serving_layer.upkeep.install import install
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import lamina.spark_session
+import lamina.spark.spark_session
+from lamina.configuration.settings import Settings
 from lamina.services.jars import jars
-from lamina.settings import Settings
 from speed_layer.plans import INTERPRETED
 from tests.fix_services import Services, quick_java
 
@@ -34,7 +34,7 @@ def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
     )
     seldom_collected = "-Xmn600m"  # what a query leaves behind is garbage at once
     options = (*quick_java(run_home, "spark"), seldom_collected)
-    spark = lamina.spark_session.session(settings, "tests", java_options=options)
+    spark = lamina.spark.spark_session.session(settings, "tests", java_options=options)
     yield spark
     spark.stop()
 
@@ -42,7 +42,7 @@ def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
 @pytest.fixture
 def spark(spark_of_run: SparkSession, settings: Settings) -> Iterator[SparkSession]:
     """A Spark session whose catalog `lamina` is in the database and warehouse of `settings`."""
-    session = lamina.spark_session.sibling(spark_of_run, settings)
+    session = lamina.spark.spark_session.sibling(spark_of_run, settings)
     for key, value in INTERPRETED.items():  # the laws, and commands with a JVM of their own, have code made
         session.conf.set(key, value)
     yield session

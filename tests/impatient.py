@@ -11,9 +11,9 @@ import signal
 import sys
 import threading
 
-from lamina.deployment import Deployment
-from lamina.render import Output, log_to_stderr
-from lamina.settings import Settings
+from lamina.configuration.settings import Settings
+from lamina.operations.deployment import Deployment
+from lamina.terminal.render import Output, log_to_stderr
 from speed_layer.endless import Patience
 
 

@@ -15,10 +15,10 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-import lamina.spark_session
+import lamina.spark.spark_session
 from lamina.cli import main
-from lamina.settings import Settings
-from lamina.spark_session import sibling
+from lamina.configuration.settings import Settings
+from lamina.spark.spark_session import sibling
 
 
 def lent(spark: SparkSession) -> Mapping[str, str]:
@@ -61,5 +61,5 @@ def borrowed(settings: Settings) -> SparkSession:
 
 
 if __name__ == "__main__":
-    lamina.spark_session.session = lambda settings, *_, **__: borrowed(settings)
+    lamina.spark.spark_session.session = lambda settings, *_, **__: borrowed(settings)
     main()

@@ -23,9 +23,9 @@ from benchmarks.chaos.storm import Storm, storm
 from benchmarks.chaos.table import FAULTS
 from benchmarks.chaos.world import World
 from benchmarks.common import REPOSITORY, Figure, benchmark, shown
-from lamina.render import Output
+from lamina.configuration.settings import Settings
 from lamina.services.embedded import Embedded
-from lamina.settings import Settings
+from lamina.terminal.render import Output
 from view_algebra.errors import LaminaError
 
 DISKS = {"warehouse": "1536m", "checkpoints": "48m"}

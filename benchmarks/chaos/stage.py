@@ -27,9 +27,9 @@ from benchmarks import common
 from benchmarks.chaos.oracle import Oracle
 from benchmarks.chaos.parcels import Registry
 from benchmarks.chaos.world import Record, World
+from lamina.configuration.settings import Settings
 from lamina.services.embedded import Embedded
 from lamina.services.java import QUICK_COMPILER
-from lamina.settings import Settings
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
 from view_algebra.errors import LaminaError

@@ -20,8 +20,8 @@ from benchmarks.chaos.oracle import follow
 from benchmarks.chaos.readers import Readers, read
 from benchmarks.chaos.stage import Stage
 from benchmarks.chaos.table import Fault, deck
-from lamina.deployment import Deployment
-from lamina.statuses import read_alarms
+from lamina.operations.deployment import Deployment
+from lamina.reports.statuses import read_alarms
 from view_algebra.errors import LaminaError
 
 RATE = 60

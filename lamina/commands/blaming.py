@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from lamina.commands.command import Different, command, deployment
-from lamina.render import Output
+from lamina.terminal.render import Output
 
 
 @command()
@@ -30,7 +30,7 @@ def blame(output: Output, view: str, key: Sequence[str], since: str, limit: int)
     Spark runs the SELECT over the records below the offsets before and after each event. Exits 3 if the view differs
     from its SELECT.
     """
-    from lamina.blame_lines import show
+    from lamina.reports.blame_lines import show
 
     with deployment(output) as opened:
         opened.require_installed()

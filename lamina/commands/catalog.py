@@ -13,7 +13,7 @@ import click
 
 from lamina.commands.command import Different, chosen_catalog, command, deployment, with_catalog
 from lamina.commands.previewing import apply_preview
-from lamina.render import Output
+from lamina.terminal.render import Output
 from view_algebra.errors import Unknown
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def plan(output: Output, catalog: Path) -> None:
     Exits 0 if there are no changes, 3 if there are some, even if `lamina apply` needs --prune or --allow-break for
     them, and 1 if `lamina apply` refuses one whatever the options.
     """
-    from lamina.catalogs import catalog_files
+    from lamina.authoring.catalog_files import catalog_files
 
     files = catalog_files(catalog)
     with deployment(output) as opened:
@@ -68,7 +68,7 @@ def apply(
     With --preview, the views of the catalog are served in a schema of their own, with live data. They share the cells
     of every view that has not changed. A later apply of the same catalog then only moves the views.
     """
-    from lamina.catalogs import catalog_files
+    from lamina.authoring.catalog_files import catalog_files
     from serving_layer.change.changes import WouldDrop
 
     if preview is not None or drop:

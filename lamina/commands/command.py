@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from lamina import __version__
-from lamina.failures import as_lamina_error
-from lamina.render import Output, log_to_stderr
-from lamina.settings import Settings, catalog_folder
+from lamina.configuration.settings import Settings, catalog_folder
+from lamina.terminal.failures import as_lamina_error
+from lamina.terminal.render import Output, log_to_stderr
 from view_algebra.errors import Blocked, LaminaError, Unknown
 
 if TYPE_CHECKING:
-    from lamina.deployment import Deployment
+    from lamina.operations.deployment import Deployment
     from serving_layer.change.checks import Verdict
     from view_algebra.compiled import Catalog
 
@@ -120,7 +120,7 @@ def chosen_catalog(output: Output, catalog: Path) -> tuple[Catalog, str]:
     The deployed one is used if --catalog is missing and there is no folder of the default name.
     """
     import view_algebra
-    from lamina.catalogs import catalog_files
+    from lamina.authoring.catalog_files import catalog_files
 
     origin = click.get_current_context().get_parameter_source("catalog")
     if origin == click.core.ParameterSource.DEFAULT and not catalog.exists():
@@ -132,7 +132,7 @@ def chosen_catalog(output: Output, catalog: Path) -> tuple[Catalog, str]:
 @contextmanager
 def deployment(output: Output) -> Iterator[Deployment]:
     """The deployment of the settings, closed at the end."""
-    from lamina.deployment import Deployment
+    from lamina.operations.deployment import Deployment
 
     opened = Deployment(Settings.read(), tell=output.tell, at=_stop_at, one_command=True)
     try:

@@ -6,7 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from lamina.commands.command import command, lamina
-from lamina.render import Output
+from lamina.terminal.render import Output
 
 
 @command()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from lamina.commands.command import chosen_catalog, command, with_catalog
-from lamina.render import Output
-from lamina.settings import Settings
+from lamina.configuration.settings import Settings
+from lamina.terminal.render import Output
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def _made(kind: str, catalog: Catalog, database: str | None) -> dict[str, bytes]
 
 def _address(database: str | None) -> Address:
     """The address of Postgres as a tool reaches it."""
+    from lamina.configuration.postgres_urls import postgres_url
     from lamina.generating.shown import Address
-    from lamina.postgres_urls import postgres_url
 
     return Address.of(postgres_url(database, "--database") if database else Settings.read().reader())
 

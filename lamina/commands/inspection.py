@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from lamina.commands.command import Different, command, deployment, show_verdicts, tell_failing
-from lamina.failures import as_lamina_error
-from lamina.render import Output
-from lamina.settings import Settings
+from lamina.configuration.settings import Settings
+from lamina.terminal.failures import as_lamina_error
+from lamina.terminal.render import Output
 from master_log.offsets import brief
 from serving_layer.narration.waiting import waiting
 from view_algebra.errors import LaminaError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--limit", type=click.IntRange(min=0), help="Print at most this many rows.")
 def sql(output: Output, query: str, limit: int | None) -> None:
     """Run one SELECT as the analyst, read-only."""
-    from lamina.statuses import behind_of
+    from lamina.reports.statuses import behind_of
     from serving_layer.postgres.database import PostgresError
     from serving_layer.readers.analyst import select
 
@@ -46,7 +46,7 @@ def status(output: Output, alarms: bool) -> None:
 
     Exits 1 if there are alarms.
     """
-    from lamina.statuses import show, show_alarms
+    from lamina.reports.statuses import show, show_alarms
 
     with deployment(output) as opened:
         opened.require_installed()
@@ -146,7 +146,7 @@ def receipt(output: Output, view: str) -> None:
     It is one line with the offsets below which every record is counted, the version and generation, and a digest of the
     rows. It is read in one snapshot, as the analyst. In SQL: SELECT lamina.receipt('view').
     """
-    from lamina.receipt_lines import line_of
+    from lamina.reports.receipt_lines import line_of
 
     settings = Settings.read()
     with waiting(output.tell, "reading and digesting every row"):
@@ -161,7 +161,7 @@ def verify(output: Output, receipt: TextIO) -> None:
     FILE holds the receipt, and - is standard input. Spark runs the SELECT of that time over every record below the
     receipt's offsets. Exits 3 if the rows differ.
     """
-    from lamina.receipt_lines import read, show
+    from lamina.reports.receipt_lines import read, show
 
     receipt_read = read(receipt)
     with deployment(output) as opened:

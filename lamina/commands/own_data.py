@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import click
 
 from lamina.commands.command import command, deployment, with_catalog, with_format
-from lamina.render import Output
-from lamina.settings import catalog_folder
+from lamina.configuration.settings import catalog_folder
+from lamina.terminal.render import Output
 from serving_layer.narration.waiting import waiting
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
     from interchange.csv_forms import Written
     from interchange.sampling import Sample
-    from lamina.first_catalog import Proposal
+    from lamina.authoring.first_catalog import Proposal
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def init(
     the first records, and each of these can be counted under the guessed types. The files are yours to edit.
     """
     from interchange.csv_forms import Written
-    from lamina.first_catalog import name_of, proposal
+    from lamina.authoring.first_catalog import name_of, proposal
 
     written = Written(null, timestamp_format)
     if not files and not topics:
@@ -134,7 +134,7 @@ def _looked_at(
 
 def _check(catalog: Path, texts: dict[str, str], *, force: bool) -> None:
     """Raises LaminaError if a file or a name is taken, or if the catalog would not compile."""
-    from lamina.catalogs import catalog_files, files_in
+    from lamina.authoring.catalog_files import catalog_files, files_in
     from view_algebra import compile_catalog
 
     there = [path for path in texts if (catalog / path).exists()]

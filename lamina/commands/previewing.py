@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lamina.commands.command import Different, command, deployment
-from lamina.render import Output, cell
+from lamina.terminal.render import Output, cell
 from serving_layer.narration.waiting import waiting
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _CELLS = {
 
 def apply_preview(output: Output, name: str | None, catalog: Path, *, drop: bool) -> None:
     """Serves the views of a catalog in the schema `name`, or ends the preview of that name."""
-    from lamina.catalogs import catalog_files
+    from lamina.authoring.catalog_files import catalog_files
 
     if name is None:
         raise click.UsageError("--drop ends a preview: name it with --preview.")

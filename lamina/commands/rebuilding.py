@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lamina.commands.command import Different, command, deployment, lamina, look_up, show_verdicts, tell_failing
-from lamina.render import Output
+from lamina.terminal.render import Output
 
 if TYPE_CHECKING:
-    from lamina.deployment import Deployment
+    from lamina.operations.deployment import Deployment
     from serving_layer.change.checks import Verdict
 
 
@@ -54,7 +54,7 @@ def seal(output: Output, views: Sequence[str], leap: bool, key: str | None, due:
 
     Prints the rebuild's id and its views. If no view is due, no rebuild begins.
     """
-    from lamina import steps
+    from lamina.operations import rebuild_steps
     from serving_layer.promise.rebuilds import Scheduler
 
     with deployment(output) as opened:
@@ -62,7 +62,7 @@ def seal(output: Output, views: Sequence[str], leap: bool, key: str | None, due:
         if due and not (views := opened.batch.due(views)):
             output.text("no view is due", rebuild=None, views=[])
             return
-        id = steps.seal(opened, views, leap=leap, by=Scheduler(key))
+        id = rebuild_steps.seal(opened, views, leap=leap, by=Scheduler(key))
         names = [generation.view for generation in opened.batch.generations(id)]
         output.text(f"rebuild {id}: {', '.join(names)}", rebuild=id, views=names)
 
@@ -131,13 +131,13 @@ def hand_over(output: Output, views: Sequence[str], id: int | None, anyway: bool
     them, and the views that are held back.
     """
     from batch_layer import checking
-    from lamina import steps
+    from lamina.operations import rebuild_steps
 
     if views and not anyway:
         raise click.UsageError("VIEWS need --anyway: without it, every view that is not held back is handed over")
     with deployment(output) as opened:
         id = _running(opened, id)
-        held = steps.hand_over(opened, id, views, anyway=anyway)
+        held = rebuild_steps.hand_over(opened, id, views, anyway=anyway)
         moved = checking.handed_over(opened.database, id)
         if held:
             blocked = checking.blocking(opened.database, id, held)
@@ -167,10 +167,10 @@ def retire(output: Output, id: int | None) -> None:
 @with_rebuild
 def abandon(output: Output, id: int | None) -> None:
     """Give up a rebuild. Readers see no change."""
-    from lamina import steps
+    from lamina.operations import rebuild_steps
 
     with deployment(output) as opened:
-        steps.abandon(opened, _running(opened, id))
+        rebuild_steps.abandon(opened, _running(opened, id))
 
 
 @command()

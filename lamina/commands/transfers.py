@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from lamina.commands.command import command, deployment, look_up, with_format
-from lamina.failures import as_lamina_error
-from lamina.render import Output
+from lamina.terminal.failures import as_lamina_error
+from lamina.terminal.render import Output
 from serving_layer.narration.waiting import waiting
 
 if TYPE_CHECKING:
     from interchange.ingest import Ingested
-    from lamina.deployment import Deployment
+    from lamina.operations.deployment import Deployment
     from view_algebra.compiled import Source
 
 
@@ -111,7 +111,7 @@ def ingest(
 
 def _waited(output: Output, opened: Deployment, source: Source) -> float:
     """Waits until the views show the records. Returns the seconds that it took."""
-    from lamina.arrival import wait_until_counted
+    from lamina.operations.arrival import wait_until_counted
 
     began = time.monotonic()
     with waiting(output.tell, "waiting for the speed layer to count the records"):
@@ -243,7 +243,7 @@ def maintain(output: Output, sources: Sequence[str]) -> None:
     It also removes files that nothing needs any more from the logs of SOURCES, by default of all. Afterwards, every
     backup of the last LAMINA_BACKUP_DAYS can still be restored.
     """
-    from lamina.maintenance import maintain as run
+    from lamina.operations.upkeep import maintain as run
 
     with deployment(output) as opened:
         declared = opened.deployed().sources

@@ -8,10 +8,10 @@ from datetime import timedelta
 from typing import Any, NoReturn
 from urllib.parse import quote, urlencode
 
-from lamina import receipt_lines, statuses
 from lamina.console.charts import MOST_ROWS, drawn, stacked
 from lamina.console.lineage_drawing import Named, graph
-from lamina.deployment import Deployment
+from lamina.operations.deployment import Deployment
+from lamina.reports import receipt_lines, statuses
 from serving_layer.catalog import definitions
 from serving_layer.monitoring import particulars
 from serving_layer.monitoring.alarms import Topic

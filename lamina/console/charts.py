@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, Literal
 
-from lamina.render import cell
+from lamina.terminal.render import cell
 
 MOST_LINES = 6
 """Lines of one chart. Colours cannot distinguish more."""

@@ -8,8 +8,8 @@ from collections.abc import Collection
 
 import uvicorn
 
-from lamina.console.pages import Pages
-from lamina.deployment import Deployment
+from lamina.console.routes import Pages
+from lamina.operations.deployment import Deployment
 from view_algebra.errors import LaminaError
 
 STOPS_WITHIN = 2

@@ -17,11 +17,11 @@ from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from interchange.undeclared import Undeclared
-from lamina import statuses
 from lamina.console.charts import sparkline
 from lamina.console.threads import in_thread
-from lamina.deployment import Deployment
-from lamina.failures import in_our_words
+from lamina.operations.deployment import Deployment
+from lamina.reports import statuses
+from lamina.terminal.failures import in_our_words
 from master_log.client import KafkaAway
 from master_log.offsets import Offsets
 from serving_layer.monitoring.alarms import age

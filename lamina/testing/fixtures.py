@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from interchange.writers import key_of, value_of
-from lamina.catalogs import files_in, read_text
+from lamina.authoring.catalog_files import files_in, read_text
 from view_algebra.compiled import DELETED, Catalog, Source, View
 from view_algebra.errors import LaminaError
 from view_algebra.refusals import suggestion

@@ -15,9 +15,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, NoReturn
 
 from batch_layer.stalls import Stalled
-from lamina.catalogs import catalog_files, files_in
-from lamina.failures import as_lamina_error
-from lamina.spark_session import forget
+from lamina.authoring.catalog_files import catalog_files, files_in
+from lamina.spark.spark_session import forget
+from lamina.terminal.failures import as_lamina_error
 from lamina.testing.fixtures import ENDING, Fixture
 from lamina.testing.runner import Compared, Runner, engines, needed, tell_seed, tests_of
 from view_algebra import compile_catalog

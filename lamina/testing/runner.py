@@ -28,11 +28,11 @@ from batch_layer.check import Row, compare, shown_columns
 from batch_layer.compute import counting
 from batch_layer.rebuild import BatchLayer
 from batch_layer.stalls import Watch, Work
-from lamina.catalogs import catalog_files
-from lamina.render import plain
-from lamina.settings import Settings
-from lamina.spark_session import kill, session
-from lamina.testing import duck
+from lamina.authoring.catalog_files import catalog_files
+from lamina.configuration.settings import Settings
+from lamina.spark.spark_session import kill, session
+from lamina.terminal.render import plain
+from lamina.testing import duckdb_queries
 from lamina.testing.fixtures import ENDING, Fixture, Line, Record, fixtures
 from lamina.testing.scratch import Scratch, admitted, scratch
 from master_log import log_times
@@ -404,13 +404,16 @@ def _compared(database: Database, fixture: Fixture, expected: Rows, way: str) ->
 
 def _by_duckdb(catalog: Catalog, raw: Mapping[str, DataFrame], fixture: Fixture, expected: Rows) -> list[Compared]:
     """DuckDB's results for the views that it can compute."""
-    asked = needed(catalog, [name for name in fixture.expect if duck.translated_view(catalog.views[name])])
+    asked = needed(catalog, [name for name in fixture.expect if duckdb_queries.translated_view(catalog.views[name])])
     records = {
         source.records: interrupted_at_once(counting(parsed(raw[name], source), source).toArrow)
         for name, source in asked.sources.items()
     }
     try:
-        answers, why = duck.answers(records, asked.views.values()), "its SQL may mean something else in DuckDB"
+        answers, why = (
+            duckdb_queries.answers(records, asked.views.values()),
+            "its SQL may mean something else in DuckDB",
+        )
     except ImportError:
         answers, why = {}, "DuckDB is not installed (`pip install duckdb`)"
     results = []
@@ -422,6 +425,6 @@ def _by_duckdb(catalog: Catalog, raw: Mapping[str, DataFrame], fixture: Fixture,
             continue
         places = [number for number, column in enumerate(view.columns) if column.name in columns]
         rows = [tuple(row[place] for place in places) for row in answers[name]]
-        missing, surplus = duck.differing(expected[name], rows)
+        missing, surplus = duckdb_queries.differing(expected[name], rows)
         results.append(Compared(fixture.name, name, "duckdb", columns, len(rows), missing, surplus))
     return results

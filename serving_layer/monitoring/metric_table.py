@@ -1,7 +1,7 @@
 """Metrics for a monitoring system, as a table of data: name (with unit), help, labels and SQL of each.
 
 `read` runs all of them as one statement over the bookkeeping. It takes some milliseconds and counts nothing row by row.
-The lag needs the brokers, so `lamina/metrics.py` adds it.
+The lag needs the brokers, so `lamina/reports/metrics.py` adds it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from lamina.catalogs import catalog_files
+from lamina.authoring.catalog_files import catalog_files
 from tests.fix_lamina import CommandLine, Deployed, one
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -15,7 +15,7 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from batch_layer.verify import verify
-from lamina.catalogs import catalog_files
+from lamina.authoring.catalog_files import catalog_files
 from master_log.login import Address
 from serving_layer.readers.receipts import Receipt
 from tests import fix_shop as shop

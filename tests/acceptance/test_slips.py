@@ -21,8 +21,8 @@ from click.testing import Result as Ran
 
 import serving_layer.narration.waiting
 from lamina.cli import lamina as program
-from lamina.deployment import Deployment
-from lamina.settings import Settings
+from lamina.configuration.settings import Settings
+from lamina.operations.deployment import Deployment
 from serving_layer.narration.waiting import waiting
 from serving_layer.promise import progress
 from tests.fix_catalogs import EVENTS, PLACES, TOTALS

@@ -15,12 +15,11 @@ import psycopg2
 import pytest
 from pyspark.sql import SparkSession
 
-from lamina.console.process import ConsoleProcess
-from lamina.demo import how_to_connect
-from lamina.local import SpeedProcess
-from lamina.render import Output
+from lamina.configuration.settings import Settings
+from lamina.local.demo import how_to_connect
+from lamina.services.background import ConsoleProcess, SpeedProcess
 from lamina.services.postgres import person
-from lamina.settings import Settings
+from lamina.terminal.render import Output
 from serving_layer.postgres.database import Database
 from serving_layer.promise import progress
 from tests.fix_catalogs import EVENTS, TOTALS

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from lamina.statuses import read
+from lamina.reports.statuses import read
 from tests.fix_lamina import Deployed
 from tests.laws.test_fields import LINES
 from view_algebra.compiled import NULLED

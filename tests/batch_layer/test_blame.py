@@ -12,8 +12,8 @@ import pytest
 from batch_layer.blame import Blame, Event, blame
 from batch_layer.oracle import Oracle
 from batch_layer.stalls import Watching, Work, unwatched
-from lamina.blame_lines import show
-from lamina.render import Output
+from lamina.reports.blame_lines import show
+from lamina.terminal.render import Output
 from master_log.offsets import OffsetRange, Offsets
 from serving_layer.promise import history
 from tests.fix_catalogs import CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event

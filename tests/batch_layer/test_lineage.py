@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from lamina import steps
-from lamina.lineage import PATIENCE
-from lamina.settings import LineageReceiver
+from lamina.configuration.settings import LineageReceiver
+from lamina.operations import rebuild_steps
+from lamina.operations.lineage_events import PATIENCE
 from serving_layer.promise.rebuilds import Scheduler
 from tests.fix_catalogs import EVENTS, HOURLY, PLACES, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed
@@ -145,7 +145,7 @@ def test_steps_that_a_scheduler_runs_one_by_one_tell_of_one_run(deployed: Deploy
     with receiving() as receiver:
         told = send_to(deployed, receiver.url)
         opened, batch = deployed.deployment, deployed.deployment.batch
-        id = steps.seal(opened, ["totals", "hourly"], leap=False, by=Scheduler("tonight"))
+        id = rebuild_steps.seal(opened, ["totals", "hourly"], leap=False, by=Scheduler("tonight"))
         begun = receiver.taken()
         assert kinds(begun) == [("hourly", "START"), ("totals", "START")]
         batch.archive(id)
@@ -156,7 +156,7 @@ def test_steps_that_a_scheduler_runs_one_by_one_tell_of_one_run(deployed: Deploy
         batch.check(id)
         assert receiver.taken() == []
 
-        assert steps.hand_over(opened, id, anyway=False) == ["totals"]
+        assert rebuild_steps.hand_over(opened, id, anyway=False) == ["totals"]
         ended = receiver.taken()
         assert kinds(ended) == [("hourly", "COMPLETE"), ("totals", "FAIL")]
         assert runs_of(ended) == runs_of(begun)
@@ -164,12 +164,12 @@ def test_steps_that_a_scheduler_runs_one_by_one_tell_of_one_run(deployed: Deploy
         assert held["errorMessage"]["message"] == "it is held back"
         assert {each["name"]: each["status"] for each in held["test"]["tests"]} == {"proof": "pass", "few": "fail"}
 
-        steps.hand_over(opened, id, anyway=True)
+        rebuild_steps.hand_over(opened, id, anyway=True)
         assert kinds(receiver.taken()) == [("hourly", "COMPLETE"), ("totals", "COMPLETE")]
         batch.retire(id)
 
-        id = steps.seal(opened, ["totals"], leap=False, by=Scheduler("tomorrow"))
-        steps.abandon(opened, id)
+        id = rebuild_steps.seal(opened, ["totals"], leap=False, by=Scheduler("tomorrow"))
+        rebuild_steps.abandon(opened, id)
         start, failed = receiver.taken()
         assert failed["run"]["facets"]["errorMessage"]["message"] == "it was given up"
         assert runs_of([start]) == runs_of([failed]) != {"totals": runs_of(begun)["totals"]}

@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from batch_layer import archiving
-from lamina.maintenance import maintain
+from lamina.operations.upkeep import maintain
 from master_log.archive import Maintained, MasterLog
 from serving_layer.catalog import lookup
 from serving_layer.monitoring.alarms import Limits, of_rebuilds

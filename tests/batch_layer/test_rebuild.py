@@ -12,8 +12,8 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
 from batch_layer.rollback import roll_back
 from batch_layer.verify import verify
-from lamina.failures import in_our_words
-from lamina.statuses import read_alarms
+from lamina.reports.statuses import read_alarms
+from lamina.terminal.failures import in_our_words
 from serving_layer.catalog import lookup
 from serving_layer.change import rollbacks
 from serving_layer.promise import progress, rebuilds
@@ -440,7 +440,7 @@ def _bad(deployed: Deployed) -> int:
 def test_records_that_left_kafka_before_they_were_archived_raise_an_alarm(
     deployed: Deployed, kafka_admin: KafkaAdminClient, quick_lamina: CommandLine
 ) -> None:
-    from lamina.statuses import read
+    from lamina.reports.statuses import read
 
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(10)), partition=0)
@@ -797,10 +797,10 @@ def test_a_command_knows_few_records_from_many_and_takes_silence_for_many(
     assert opened.has_few_records()
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(30)))
-    monkeypatch.setattr("lamina.deployment.FEW", 30)
+    monkeypatch.setattr("lamina.operations.deployment.FEW", 30)
     assert opened.has_few_records()
     deployed.send("events", event(30))
     assert not opened.has_few_records()
-    monkeypatch.setattr("lamina.deployment.FEW", 500_000)
+    monkeypatch.setattr("lamina.operations.deployment.FEW", 500_000)
     opened.brokers.delete(deployed.topic("events"))
     assert not opened.has_few_records()

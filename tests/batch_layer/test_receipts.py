@@ -11,8 +11,8 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from batch_layer.check import check
 from batch_layer.verify import Verified, verify
-from lamina.receipt_lines import show
-from lamina.render import Output
+from lamina.reports.receipt_lines import show
+from lamina.terminal.render import Output
 from serving_layer.readers.receipts import Receipt
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one

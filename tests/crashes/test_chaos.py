@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import lamina.spark_session
+import lamina.spark.spark_session
 from benchmarks.chaos.faults.services import kill
 from benchmarks.chaos.hostile import HOSTILE
 from benchmarks.chaos.readers import Readers, Snapshot
@@ -23,9 +23,9 @@ from benchmarks.chaos.storm import Storm
 from benchmarks.chaos.table import FAULTS
 from benchmarks.chaos.world import Record, World
 from benchmarks.common import another_database
-from lamina.deployment import Deployment
+from lamina.configuration.settings import Settings
+from lamina.operations.deployment import Deployment
 from lamina.services.embedded import Embedded
-from lamina.settings import Settings
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_lamina import PATIENCE, Deployed, one
 from tests.fix_services import new_home, quick_java, remove_home
@@ -83,7 +83,7 @@ def test_no_fault_is_seen_in_any_snapshot(
     assert len(found.struck) == len(QUICK)
     assert found.readers.wrong == []
     assert found.readers.snapshots > len(QUICK)
-    deployment = Deployment(there, lent=lamina.spark_session.sibling(spark_of_run, there))
+    deployment = Deployment(there, lent=lamina.spark.spark_session.sibling(spark_of_run, there))
     Deployed(deployment, None).check()
     deployment.close()
 
@@ -92,7 +92,7 @@ def test_a_starting_speed_layer_waits_for_kafka_and_a_stopping_one_not_for_postg
     apart: Embedded, spark_of_run: SparkSession, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     there = _there(apart, settings)
-    opened = Deployment(there, lent=lamina.spark_session.sibling(spark_of_run, there))
+    opened = Deployment(there, lent=lamina.spark.spark_session.sibling(spark_of_run, there))
     with another_database(opened, "outage") as deployment:
         deployed = Deployed(deployment, None)
         deployed.apply(events=EVENTS, totals=TOTALS)

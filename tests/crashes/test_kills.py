@@ -18,9 +18,9 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from lamina.deployment import BATCH_NICENESS, SPEED_NICENESS
+from lamina.operations.deployment import BATCH_NICENESS, SPEED_NICENESS
+from lamina.reports.statuses import read
 from lamina.services.java import QUICK_COLLECTOR
-from lamina.statuses import read
 from serving_layer.postgres.database import PostgresError, cancel
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, SHOP, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one, short_lived

@@ -15,14 +15,14 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from pyspark.sql import SparkSession
 
-import lamina.spark_session
-from lamina.deployment import Deployment
+import lamina.spark.spark_session
+from lamina.configuration.settings import Settings
+from lamina.operations.deployment import Deployment
+from lamina.reports.statuses import read
 from lamina.services import kafka_broker
 from lamina.services.jars import jars
 from lamina.services.java import java_home
 from lamina.services.processes import port_is_free
-from lamina.settings import Settings
-from lamina.statuses import read
 from master_log.tails import HEADER
 from serving_layer.promise.skipping import SKIPPED
 from speed_layer.continuity import CannotGoOn
@@ -86,7 +86,7 @@ def broker() -> Iterator[OwnBroker]:
 def fragile(broker: OwnBroker, settings: Settings, spark_of_run: SparkSession) -> Iterator[Deployed]:
     """A deployment over a broker that loses records."""
     settings = dataclasses.replace(settings, kafka=broker.start())
-    deployment = Deployment(settings, lent=lamina.spark_session.sibling(spark_of_run, settings))
+    deployment = Deployment(settings, lent=lamina.spark.spark_session.sibling(spark_of_run, settings))
     deployment.install()
     deployed = Deployed(deployment, None)
     deployment.brokers.create(f"{deployed.prefix}_events", 1)

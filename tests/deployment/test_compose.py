@@ -15,8 +15,8 @@ import psutil
 import psycopg2
 import pytest
 
+from lamina.configuration.settings import Settings
 from lamina.services import postgres
-from lamina.settings import Settings
 from tests.fix_services import REPOSITORY
 from tests.fix_stack import COMPOSE, VARIABLE, NotSet, broker_properties, services_of
 

@@ -24,13 +24,13 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import event
 
-from lamina import statuses
-from lamina.console import pages
+from lamina.console import routes
 from lamina.console.console_token import token_for
-from lamina.console.process import ConsoleProcess
 from lamina.console.server import Console
-from lamina.deployment import Deployment
-from lamina.metrics import EVERY
+from lamina.operations.deployment import Deployment
+from lamina.reports import statuses
+from lamina.reports.metrics import EVERY
+from lamina.services.background import ConsoleProcess
 from serving_layer.monitoring import alarms
 from serving_layer.postgres.phases import PHASES
 from serving_layer.readers import analyst
@@ -357,7 +357,7 @@ def test_a_select_ends_when_the_browser_goes_away_or_the_console_stops(deployed:
 
 def test_a_hundred_open_pages_cost_one_statement_a_second(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     deployed.apply(clicks=CLICKS)
-    monkeypatch.setattr(pages, "MOST_STREAMS", 100)
+    monkeypatch.setattr(routes, "MOST_STREAMS", 100)
     asked: list[str] = []
     engine = deployed.deployment.database.engine
     event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))

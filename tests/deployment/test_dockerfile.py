@@ -32,8 +32,8 @@ def test_the_image_and_the_working_folder_are_set_up_by_the_same_steps() -> None
     assert ours[:3] == ["uv", "pip", "install"]
     assert "--offline" in ours
     assert compiled[0] == "compileall"
-    assert prepared == ["lamina.services.prepare", "lamina", "s3"]  # else each container would fetch it
-    assert of_folder == [packages, ours, ["lamina.services.prepare", ".lamina"]]
+    assert prepared == ["lamina.local.prepare", "lamina", "s3"]  # else each container would fetch it
+    assert of_folder == [packages, ours, ["lamina.local.prepare", ".lamina"]]
     assert compiled in steps(MAKEFILE[MAKEFILE.index("\n$(DEMO): ") : MAKEFILE.index("\n$(SETUP): ")], "$(PY)")
 
 
@@ -49,7 +49,7 @@ def test_the_image_holds_every_package_and_nothing_of_a_working_folder() -> None
 
 
 def test_what_prepares_the_image_needs_nothing_that_is_copied_later(tmp_path: Path) -> None:
-    before, prepare, _ = DOCKERFILE.partition("RUN python -m lamina.services.prepare ")
+    before, prepare, _ = DOCKERFILE.partition("RUN python -m lamina.local.prepare ")
     assert prepare
     for name in re.findall(r"^COPY (?:[\w.]+ )*?(\w+) \./\1$", before, re.MULTILINE):
         shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from lamina.catalogs import catalog_files
+from lamina.authoring.catalog_files import catalog_files
 from lamina.cli import lamina
 from lamina.generating import dbt, dictionary, grafana, superset
 from lamina.generating.shown import Address, chart

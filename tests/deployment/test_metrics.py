@@ -13,8 +13,8 @@ import pytest
 from prometheus_client import start_http_server
 from prometheus_client.parser import text_string_to_metric_families
 
-from lamina.deployment import Deployment
-from lamina.metrics import EVERY, FILES, Numbers, document, registry
+from lamina.operations.deployment import Deployment
+from lamina.reports.metrics import EVERY, FILES, Numbers, document, registry
 from serving_layer.postgres.states import Step
 from serving_layer.promise.rebuilds import STEPS
 from tests.fix_lamina import Deployed
@@ -134,7 +134,7 @@ def test_what_is_down_is_told_as_down(deployed: Deployed) -> None:
 
 def test_the_rules_the_board_and_the_document_are_made_from_the_list() -> None:
     for name, made in FILES.items():
-        assert (REPOSITORY / name).read_text() == made(), f"run python -m lamina.metrics for {name}"
+        assert (REPOSITORY / name).read_text() == made(), f"run python -m lamina.reports.metrics for {name}"
     assert (REPOSITORY / "docs" / "metrics.md").read_text().endswith(document())
 
 

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 
 import psycopg2
 
-import lamina.spark_session
+import lamina.spark.spark_session
+from lamina.configuration.settings import Settings
 from lamina.services import postgres
-from lamina.settings import Settings
 from tests.fix_services import new_home, quick_java, remove_home
 from tests.fuzz.fuzzing import Fuzzing, report
 from tests.fuzz.rounds import session
@@ -62,7 +62,7 @@ def _engines() -> Iterator[Engines]:
             home=home,
             embedded=True,
         )
-        spark = lamina.spark_session.session(settings, "fuzz", java_options=quick_java(home, "spark"))
+        spark = lamina.spark.spark_session.session(settings, "fuzz", java_options=quick_java(home, "spark"))
         engines = Engines(session(spark), psycopg2.connect(url), compiling=False)
         engines.prepare()
         yield engines

@@ -10,7 +10,7 @@ import duckdb
 from pyspark.sql import SparkSession
 from sqlglot import exp
 
-from lamina.testing.duck import agree, translate, translated_view, with_wall_clocks
+from lamina.testing.duckdb_queries import agree, translate, translated_view, with_wall_clocks
 from tests.laws.engines import Row
 from view_algebra import View
 

@@ -11,10 +11,10 @@ import pytest
 
 from interchange.files import MOST_OF_A_LINE, Line, lines, seekable
 from interchange.judgements import Rules
-from lamina.catalogs import catalog_files
-from lamina.receipt_lines import read
-from lamina.settings import Settings
-from lamina.statuses import tables_of
+from lamina.authoring.catalog_files import catalog_files
+from lamina.configuration.settings import Settings
+from lamina.reports.receipt_lines import read
+from lamina.reports.statuses import tables_of
 from lamina.testing.fixtures import fixture
 from serving_layer.readers.receipts import Receipt
 from view_algebra import compile_catalog

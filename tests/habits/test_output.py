@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from lamina.catalogs import catalog_files
-from lamina.kafka_urls import brokers
-from lamina.render import Output, cell, log_to_stderr, plain
-from lamina.settings import Settings
+from lamina.authoring.catalog_files import catalog_files
+from lamina.configuration.kafka_urls import brokers
+from lamina.configuration.settings import Settings
+from lamina.terminal.render import Output, cell, log_to_stderr, plain
 from view_algebra.errors import LaminaError
 
 COLUMNS = [f"c{number}" for number in range(60)]
@@ -57,8 +57,10 @@ def test_json_has_every_column_and_no_number_that_json_lacks(capsys: pytest.Capt
 def test_narration_that_nobody_reads_ends_no_work() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    told = "from lamina.render import Output\no = Output()\nfor _ in range(3): o.tell('a line')\no.text('done')"
-    ran = subprocess.run([sys.executable, "-c", told], stdout=subprocess.PIPE, stderr=writer, text=True, check=False)
+    program = (
+        "from lamina.terminal.render import Output\no = Output()\nfor _ in range(3): o.tell('a line')\no.text('done')"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=writer, text=True, check=False)
     os.close(writer)
     assert (ran.returncode, ran.stdout) == (0, "done\n")
 

@@ -16,9 +16,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.structs import TopicPartition
 from pyspark.sql import SparkSession
 
-from lamina.local import SpeedProcess
 from lamina.services import jars, java, trust
 from lamina.services.access import keep_private
+from lamina.services.background import SpeedProcess
 from lamina.services.embedded import Addresses, Embedded
 from lamina.services.processes import Running, free_port, port_is_free
 from master_log.reading import KAFKA_READER
@@ -119,7 +119,7 @@ def test_a_second_start_finds_the_first_ones_processes_even_without_the_state_fi
 def test_a_stop_from_another_process_leaves_none_behind(embedded: Embedded) -> None:
     embedded.start()
     assert len(processes_of(embedded.home)) > 2
-    subprocess.run([sys.executable, "-m", "lamina.local", embedded.home], check=True, cwd=REPOSITORY)
+    subprocess.run([sys.executable, "-m", "lamina.local.stack", embedded.home], check=True, cwd=REPOSITORY)
     assert processes_of(embedded.home) == set()
     assert not any(service.running for service in embedded.status())
 

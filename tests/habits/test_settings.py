@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from lamina.postgres_urls import Jdbc
-from lamina.settings import Settings, catalog_folder
-from lamina.spark_session import _configuration
-from lamina.spark_settings import JOINED, THEIRS, combined
+from lamina.configuration.postgres_urls import Jdbc
+from lamina.configuration.settings import Settings, catalog_folder
+from lamina.spark.spark_session import _configuration
+from lamina.spark.spark_settings import JOINED, THEIRS, combined
 from master_log.certificates import ClientCertificate
 from master_log.login import Login
 from master_log.tokens import TokenEndpoint

@@ -24,9 +24,9 @@ HEAVY = {
 
 LOADED = {
     "lamina.cli": set(),
-    "lamina.deployment": {"sqlalchemy"},
-    "lamina.statuses": {"sqlalchemy"},
-    "lamina.receipt_lines": {"sqlalchemy"},
+    "lamina.operations.deployment": {"sqlalchemy"},
+    "lamina.reports.statuses": {"sqlalchemy"},
+    "lamina.reports.receipt_lines": {"sqlalchemy"},
     "serving_layer.change.registry": {"sqlalchemy"},
 }
 """The modules that a command loads at its start, and the heavy packages that come with them."""
@@ -40,6 +40,6 @@ def test_a_command_starts_without_the_packages_that_few_commands_need(module: st
 
 
 def test_a_command_loads_the_compiler_and_the_layers_only_if_it_uses_them() -> None:
-    code = "import sys, lamina.deployment; print(*sys.modules)"
+    code = "import sys, lamina.operations.deployment; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {"view_algebra.compile", "batch_layer", "speed_layer"}.isdisjoint(done.stdout.split())

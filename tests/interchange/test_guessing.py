@@ -26,7 +26,7 @@ from interchange.guessing import Seen
 from interchange.judgements import Rules
 from interchange.sampling import LARGEST, Field, Sample, accepted, of_file, of_topic
 from interchange.undeclared import Strangers
-from lamina.first_catalog import Proposal, proposal
+from lamina.authoring.first_catalog import Proposal, proposal
 from master_log.kafka import Brokers
 from tests.fix_services import Topic
 from view_algebra import compile_catalog

@@ -16,7 +16,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka import TopicPartition as KafkaTopicPartition
 from pyspark.sql import DataFrame, SparkSession
 
-from lamina.settings import Settings
+from lamina.configuration.settings import Settings
 from master_log import durable
 from master_log.archive import MasterLog
 from master_log.iceberg import Table

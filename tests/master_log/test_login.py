@@ -16,12 +16,12 @@ import pytest
 from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
-from lamina.deployment import Deployment
+from lamina.configuration.settings import Settings
+from lamina.operations.deployment import Deployment
 from lamina.services import kafka_broker
 from lamina.services.jars import jars
 from lamina.services.java import java_home
 from lamina.services.processes import free_port
-from lamina.settings import Settings
 from master_log.certificates import ClientCertificate
 from master_log.client_options import with_options
 from master_log.kafka import Brokers

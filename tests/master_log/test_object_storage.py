@@ -16,9 +16,9 @@ import pytest
 from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
+from lamina.configuration.settings import Settings
 from lamina.services.s3 import Store
-from lamina.settings import Settings
-from lamina.spark_session import sibling
+from lamina.spark.spark_session import sibling
 from master_log import stores
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lamina.settings import Settings
+from lamina.configuration.settings import Settings
 from master_log import schema_registry as registry_module
 from master_log.login import Address
 from master_log.schema_registry import Registry, RegistryAway

@@ -6,7 +6,7 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from lamina import topics
+from lamina.operations import source_topics
 from master_log.kafka import Brokers
 from tests.fix_services import Topic
 from view_algebra import Catalog, compile_catalog
@@ -38,7 +38,7 @@ def test_a_topic_that_apply_creates_keeps_records_of_any_age(
     name = f"{topic()}_new"
     told: list[str] = []
     catalog = declared(name, None)
-    topics.opened(brokers, catalog.sources["a"], catalog, told.append)
+    source_topics.opened(brokers, catalog.sources["a"], catalog, told.append)
     assert told == [f"a: topic {name} created with 4 partitions"]
     assert settings_of(kafka_admin, name) == {
         "cleanup.policy": "delete",
@@ -50,12 +50,12 @@ def test_a_topic_that_apply_creates_keeps_records_of_any_age(
 def test_the_partitions_that_one_source_of_a_topic_declares_are_created(brokers: Brokers, topic: Topic) -> None:
     name = f"{topic()}_shared"
     catalog = declared(name, None, "2")
-    topics.opened(brokers, catalog.sources["a"], catalog, print)
+    source_topics.opened(brokers, catalog.sources["a"], catalog, print)
     assert brokers.partitions(name) == (0, 1)
     alone = f"{topic()}_alone"
     told: list[str] = []
     catalog = declared(alone, "1")
-    topics.opened(brokers, catalog.sources["a"], catalog, told.append)
+    source_topics.opened(brokers, catalog.sources["a"], catalog, told.append)
     assert told == [f"a: topic {alone} created with 1 partition"]
 
 
@@ -63,7 +63,7 @@ def test_sources_that_declare_different_partitions_of_a_topic_are_refused(broker
     name = f"{topic()}_both"
     catalog = declared(name, "4", "2")
     with pytest.raises(LaminaError, match="do not agree on its partitions") as refused:
-        topics.opened(brokers, catalog.sources["a"], catalog, print)
+        source_topics.opened(brokers, catalog.sources["a"], catalog, print)
     assert refused.value.evidence == "a declares 4, b declares 2"
     assert brokers.topic_id(name) is None
 
@@ -71,19 +71,19 @@ def test_sources_that_declare_different_partitions_of_a_topic_are_refused(broker
 def test_partitions_that_an_existing_topic_does_not_have_are_reported(brokers: Brokers, topic: Topic) -> None:
     name = topic(3)
     catalog = declared(name, "3", "2")
-    [told] = topics.notes_on_existing(brokers, [catalog.sources["b"]])
+    [told] = source_topics.notes_on_existing(brokers, [catalog.sources["b"]])
     assert told == (
         f"b: topic {name} exists with 3 partitions and keeps them: 'partitions' = '2' only counts if `lamina apply`"
         " creates the topic"
     )
-    assert topics.notes_on_existing(brokers, [catalog.sources["a"]]) == []
+    assert source_topics.notes_on_existing(brokers, [catalog.sources["a"]]) == []
 
 
 def test_a_topic_that_apply_would_create_is_told_by_plan(brokers: Brokers, topic: Topic) -> None:
     name = topic()
     there, missing = declared(name, None).sources, declared(f"{name}_misspelt", None).sources
-    assert topics.notes_on_new(brokers, there.values()) == []
-    [told] = topics.notes_on_new(brokers, missing.values())
+    assert source_topics.notes_on_new(brokers, there.values()) == []
+    [told] = source_topics.notes_on_new(brokers, missing.values())
     assert told == f"a: there is no topic {name}_misspelt; `lamina apply` creates it"
 
 
@@ -104,10 +104,10 @@ MAY_LOSE = [
 def test_a_topic_that_may_lose_old_records_before_they_are_counted_is_reported(brokers: Brokers, topic: Topic) -> None:
     for settings, may_lose in MAY_LOSE:
         name = topic(**settings)
-        found = topics.notes_on_existing(brokers, [declared(name, None, None).sources["b"]])
+        found = source_topics.notes_on_existing(brokers, [declared(name, None, None).sources["b"]])
         assert len(found) == may_lose, settings
     name = topic(**WEEK)
-    [told] = topics.notes_on_existing(brokers, declared(name, None).sources.values())
+    [told] = source_topics.notes_on_existing(brokers, declared(name, None).sources.values())
     assert told == (
         f"a: Kafka removes records from topic {name} once their own timestamp is 7 d old: records that are sent with"
         " older timestamps may be gone before they are counted or archived (set the topic's retention.ms to -1, or its"
@@ -116,4 +116,4 @@ def test_a_topic_that_may_lose_old_records_before_they_are_counted_is_reported(b
 
 
 def test_a_topic_that_does_not_exist_yet_is_not_reported(brokers: Brokers, topic: Topic) -> None:
-    assert topics.notes_on_existing(brokers, declared(f"{topic()}_later", "2").sources.values()) == []
+    assert source_topics.notes_on_existing(brokers, declared(f"{topic()}_later", "2").sources.values()) == []

@@ -15,8 +15,8 @@ from alembic import command
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from lamina.deployment import Deployment
-from lamina.settings import Settings
+from lamina.configuration.settings import Settings
+from lamina.operations.deployment import Deployment
 from serving_layer.postgres import database as database_module
 from serving_layer.postgres.database import Database
 from serving_layer.postgres.states import RebuildKind, Stop, WriterKind

@@ -18,14 +18,14 @@ import psycopg2
 import pytest
 from psycopg2.extensions import connection
 
-from lamina import statuses
+from lamina.configuration.settings import Settings
 from lamina.console.server import Console
-from lamina.deployment import Deployment
-from lamina.failures import as_lamina_error
-from lamina.receipt_lines import line_of
+from lamina.operations.deployment import Deployment
+from lamina.reports import statuses
+from lamina.reports.receipt_lines import line_of
 from lamina.services import postgres
 from lamina.services.processes import Running, free_port, spawn
-from lamina.settings import Settings
+from lamina.terminal.failures import as_lamina_error
 from serving_layer.monitoring import alarms, standbys
 from serving_layer.monitoring.alarms import Limits
 from serving_layer.postgres.database import Database, PostgresError

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from lamina import topics as topics_of
-from lamina.deployment import Deployment
+from lamina.operations import source_topics
+from lamina.operations.deployment import Deployment
 from serving_layer.catalog.deployed import deployed as deployed_catalog
 from serving_layer.change import registry
 from tests.fix_lamina import Deployed
@@ -57,7 +57,8 @@ def deploy_by_an_older_lamina(
     deployed.files = {f"{name}.sql": sql.replace("{topics}", deployed.prefix) for name, sql in files.items()}
     catalog = compile_catalog(deployed.files)
     topics = {
-        name: topics_of.opened(opened.brokers, source, catalog, opened.tell) for name, source in catalog.sources.items()
+        name: source_topics.opened(opened.brokers, source, catalog, opened.tell)
+        for name, source in catalog.sources.items()
     }
     with opened.database.begin() as connection:
         registry.apply(connection, deployed.files, compiler(catalog), topics)

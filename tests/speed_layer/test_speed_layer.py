@@ -14,7 +14,7 @@ from kafka import KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewPartitions
 from kafka.errors import InvalidTimestampError
 
-from lamina.statuses import read
+from lamina.reports.statuses import read
 from serving_layer.promise import progress
 from serving_layer.promise.progress import Fenced
 from speed_layer.continuity import CannotGoOn

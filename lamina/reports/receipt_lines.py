@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
-from lamina.failures import of_view
-from lamina.render import Output
+from lamina.terminal.failures import of_view
+from lamina.terminal.render import Output
 from master_log.offsets import brief
 from serving_layer.narration.waiting import waiting
 from serving_layer.readers.analyst import Statement, select
@@ -14,7 +14,7 @@ from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_text
 
 if TYPE_CHECKING:
-    from lamina.deployment import Deployment
+    from lamina.operations.deployment import Deployment
 
 LONGEST = 16_000_000
 """Characters that a receipt may have. It holds some hundred for each column and each partition."""

@@ -24,13 +24,13 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from lamina import spark_settings
-from lamina.postgres_urls import Jdbc
+from lamina.configuration.postgres_urls import Jdbc
+from lamina.configuration.settings import Settings
 from lamina.services import folders
 from lamina.services.access import keep_private
 from lamina.services.jars import jars
 from lamina.services.java import QUICK_COLLECTOR, QUICK_COMPILER, archive_options, java_home
-from lamina.settings import Settings
+from lamina.spark import spark_settings
 from master_log import stores
 from serving_layer.postgres import log_catalog
 from view_algebra.errors import LaminaError
@@ -57,7 +57,7 @@ of 1 MB ends at some 2,500 characters of `(a|b)*`, this one at some 30,000 (benc
 REAPED_AFTER = "10s"
 """Time that an executor waits for a cancelled task. Every task checks for cancellation between two records."""
 
-LOG4J2 = Path(__file__).parent / "services" / "log4j2.properties"
+LOG4J2 = Path(__file__).parents[1] / "services" / "log4j2.properties"
 
 
 def session(

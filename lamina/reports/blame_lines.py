@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from batch_layer.blame import Blame, Change, Event, Turn, blame
-from lamina.deployment import Deployment
-from lamina.render import Output, cell
+from lamina.operations.deployment import Deployment
+from lamina.terminal.render import Output, cell
 from master_log.offsets import OffsetRange, Offsets
 from serving_layer.narration.waiting import waiting
 

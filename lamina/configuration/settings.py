@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from lamina import warehouses
-from lamina.kafka_urls import brokers
-from lamina.postgres_urls import postgres_url, with_password
+from lamina.configuration import warehouses
+from lamina.configuration.kafka_urls import brokers
+from lamina.configuration.postgres_urls import postgres_url, with_password
 from lamina.services.embedded import Embedded
 from master_log.client_options import with_options
 from master_log.java_properties import properties
@@ -138,7 +138,7 @@ class Settings:
     kafka: bootstrap servers, `host:port`, comma-separated
     login: credentials for brokers that ask for them
     schema_registry: addresses of the registry of the records' schemas, or none
-    spark_conf: the operator's settings of Spark by name, allowed by `lamina/spark_settings.py`
+    spark_conf: the operator's settings of Spark by name, allowed by `lamina/spark/spark_settings.py`
     warehouse: absolute path or URI of the Iceberg warehouse
     warehouse_options: Iceberg's properties for access to the warehouse
     spark_jars: files for Spark's class path

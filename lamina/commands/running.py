@@ -8,9 +8,9 @@ import threading
 import click
 
 from lamina.commands.command import command, deployment
-from lamina.postgres_urls import without_password
-from lamina.render import Output
-from lamina.settings import Settings
+from lamina.configuration.postgres_urls import without_password
+from lamina.configuration.settings import Settings
+from lamina.terminal.render import Output
 
 GREATEST_PORT = 65_535
 """TCP's ports have 16 bits."""
@@ -20,17 +20,17 @@ GREATEST_PORT = 65_535
 @click.option("--s3", "store", is_flag=True, help="From now on, keep the master log in an embedded object storage.")
 def up(output: Output, store: bool) -> None:
     """Start the embedded Kafka and Postgres, and the speed layer."""
-    from lamina import local
+    from lamina.local import stack
 
-    local.up(output, store=store)
+    stack.up(output, store=store)
 
 
 @command()
 def down(output: Output) -> None:
     """Stop everything that `up` has started."""
-    from lamina import local
+    from lamina.local import stack
 
-    local.down(output)
+    stack.down(output)
 
 
 @command()
@@ -41,7 +41,7 @@ def demo(output: Output, once: bool, lines: int | None) -> None:
 
     Live views over a shop's invoices, a rebuild under traffic, its proof, a late record.
     """
-    from lamina.demo import run
+    from lamina.local.demo import run
 
     for number in (signal.SIGHUP, signal.SIGTERM):  # closing the terminal counts as Ctrl-C
         signal.signal(number, signal.default_int_handler)
@@ -101,7 +101,7 @@ def metrics(output: Output, listen: str | None) -> None:
     """
     from prometheus_client import generate_latest, start_http_server
 
-    from lamina.metrics import Numbers, labels_of, registry
+    from lamina.reports.metrics import Numbers, labels_of, registry
 
     with deployment(output) as opened:
         if listen is not None:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import psutil
 
-from lamina.deployment import Deployment
-from lamina.settings import Settings
-from lamina.spark_session import CATALOG, kill, session
+from lamina.configuration.settings import Settings
+from lamina.operations.deployment import Deployment
+from lamina.spark.spark_session import CATALOG, kill, session
 from master_log import log_times
 from master_log.archive import MasterLog
 from master_log.causes import SPARK_ERRORS, cause

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from lamina.deployment import Deployment
-from lamina.failures import as_lamina_error
+from lamina.operations.deployment import Deployment
 from lamina.services import folders
+from lamina.terminal.failures import as_lamina_error
 from master_log.archive import Maintained
 from serving_layer.promise import history
 from serving_layer.promise.quarantine import trim

@@ -1,7 +1,7 @@
 """`lamina metrics`: the numbers of `serving_layer.monitoring.metric_table` for Prometheus, and those of the brokers.
 
-`python -m lamina.metrics` writes the alert rules and the Grafana board from the same list. The table in docs/metrics.md
-comes from it as well.
+`python -m lamina.reports.metrics` writes the alert rules and the Grafana board from the same list. docs/metrics.md has
+its table.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
 from lamina import __version__
-from lamina.deployment import Deployment
-from lamina.statuses import LITTLE_ROOM, free_bytes
+from lamina.operations.deployment import Deployment
+from lamina.reports.statuses import LITTLE_ROOM, free_bytes
 from master_log.kafka import Brokers
 from master_log.offsets import TopicPartition
 from serving_layer.monitoring.metric_table import METRICS, Alert, Metric, Sample, read
@@ -202,6 +202,6 @@ FILES: dict[str, Callable[[], str]] = {
 
 if __name__ == "__main__":
     for name, text_of in FILES.items():
-        path = Path(__file__).resolve().parents[1] / name
+        path = Path(__file__).resolve().parents[2] / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text_of())

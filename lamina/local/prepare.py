@@ -14,12 +14,12 @@ from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
+from lamina.configuration.settings import Settings
 from lamina.services.embedded import Embedded
 from lamina.services.jars import resolve
 from lamina.services.java import archive, make_base_archive, recording_options
 from lamina.services.processes import locked
-from lamina.settings import Settings
-from lamina.spark_session import session
+from lamina.spark.spark_session import session
 from master_log.reading import KAFKA_READER
 
 EXIT_SECONDS = 180.0

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from lamina import __version__
-from lamina.settings import LineageReceiver, Settings
+from lamina.configuration.settings import LineageReceiver, Settings
 from serving_layer.change.checks import Verdict
 from serving_layer.promise.proof import Proof
 from view_algebra.compiled import Catalog, View

@@ -2,79 +2,24 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
-from lamina.console.process import ConsoleProcess
-from lamina.deployment import Deployment
-from lamina.render import Output
-from lamina.services import processes
+from lamina.configuration.settings import Settings
+from lamina.operations.deployment import Deployment
+from lamina.services.background import ConsoleProcess, SpeedProcess
 from lamina.services.embedded import Addresses, Embedded
-from lamina.services.processes import Running
-from lamina.settings import Settings
+from lamina.terminal.render import Output
 from serving_layer.monitoring import alarms
 from serving_layer.narration.waiting import waiting
 from serving_layer.postgres.database import Database
 from serving_layer.promise import progress
 from view_algebra.errors import LaminaError
 
-STOP_SECONDS = 60.0
-"""Seconds that the speed layer may take to end: a micro-batch, and Spark's own end."""
-
 HANGS_SECONDS = 5.0
 """Seconds that a hanging speed layer may take to end, since it hardly reacts to the signal."""
-
-
-@dataclass(frozen=True)
-class SpeedProcess:
-    """The background speed layer of one LAMINA_HOME, found by its command line."""
-
-    home: Path
-
-    @property
-    def mark(self) -> str:
-        """The argument by which the process is found."""
-        return f"--mark={self.home.resolve() / 'speed'}"
-
-    @property
-    def log(self) -> Path:
-        """The file of its log."""
-        return self.home / "logs" / "speed.log"
-
-    def find(self) -> Running | None:
-        """The process, or None if it does not run."""
-        return processes.find(self.mark, name="python")
-
-    def start(self, *, alone: bool = False) -> Running:
-        """Starts it unless it runs. Spark needs some seconds more until the first micro-batch.
-
-        `alone`: see `processes.spawn_command`.
-        """
-        running = self.find()
-        if running is not None:
-            return running
-        return processes.spawn_command(["speed"], home=self.home, log=self.log, marker=self.mark, alone=alone)
-
-    def stop(self, *, within: float = STOP_SECONDS) -> bool:
-        """Ends it after its current micro-batch, or at once after `within` seconds. Returns False if it did not run."""
-        running = self.find()
-        if running is None:
-            return False
-        running.stop((signal.SIGTERM, within))
-        return True
-
-    def expect(self, running: Running) -> None:
-        """Raises LaminaError, with the end of the log, if the process has ended."""
-        if not running.alive():
-            raise LaminaError(
-                "The speed layer ended",
-                evidence=processes.tail(self.log),
-                way_out=f"Its log is {self.log}; start it again with `lamina up`.",
-            )
 
 
 def start(output: Output, *, store: bool = False) -> tuple[Settings, Addresses]:

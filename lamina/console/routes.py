@@ -27,11 +27,11 @@ from lamina.console.charts import MOST_ROWS
 from lamina.console.request_guards import Guarded
 from lamina.console.threads import for_reader, in_thread
 from lamina.console.watcher import Now, Watch, mistake
-from lamina.deployment import Deployment
-from lamina.failures import as_lamina_error
-from lamina.metrics import registry
-from lamina.render import cell
-from lamina.statuses import seconds
+from lamina.operations.deployment import Deployment
+from lamina.reports.metrics import registry
+from lamina.reports.statuses import seconds
+from lamina.terminal.failures import as_lamina_error
+from lamina.terminal.render import cell
 from serving_layer.monitoring.alarms import age
 from serving_layer.monitoring.overview import MOST_BAD
 from serving_layer.narration.amounts import size

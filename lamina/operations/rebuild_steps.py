@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from batch_layer.checking import verdicts
-from lamina import lineage
-from lamina.deployment import Deployment
+from lamina.operations import lineage_events
+from lamina.operations.deployment import Deployment
 from serving_layer.postgres.states import Stop
 from serving_layer.promise import proof
 from serving_layer.promise.rebuilds import Scheduler
@@ -21,7 +21,7 @@ def seal(opened: Deployment, views: Sequence[str], *, leap: bool, by: Scheduler)
     """Begins a rebuild of these views, or of all if none is named. Returns its id."""
     batch = opened.batch
     id = batch.leap_seal(views, by=by) if leap else batch.seal(views, by=by)
-    runs = lineage.Runs(opened.settings, opened.tell)
+    runs = lineage_events.Runs(opened.settings, opened.tell)
     runs.start(opened.deployed, lambda: opened.run_ids(id))
     runs.close()
     return id
@@ -46,8 +46,8 @@ def abandon(opened: Deployment, id: int) -> None:
     _begun(opened, id).end(LaminaError(Stop.GIVEN_UP.reason))
 
 
-def _begun(opened: Deployment, id: int) -> lineage.Runs:
+def _begun(opened: Deployment, id: int) -> lineage_events.Runs:
     """The runs that `seal` has begun in any process."""
-    runs = lineage.Runs(opened.settings, opened.tell)
+    runs = lineage_events.Runs(opened.settings, opened.tell)
     runs.go_on(opened.deployed, lambda: opened.run_ids(id))
     return runs

@@ -12,10 +12,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import view_algebra
-from lamina import lineage, schema_warnings
-from lamina import topics as topics_of
+from lamina.configuration.settings import Settings
+from lamina.operations import lineage_events, schema_warnings, source_topics
 from lamina.services import folders
-from lamina.settings import Settings
 from master_log.offsets import Offsets, Skipped, TopicPartition
 from serving_layer.catalog.deployed import deployed, is_anything_deployed, sources
 from serving_layer.change import checks, previews, registry
@@ -68,7 +67,7 @@ class Deployment:
 
     A `lent` Spark session is used in place of an own one, and stays open when the deployment is closed. `one_command`
     means that an own session computes for one command only. `nice` is its niceness (`session` in
-    `lamina/spark_session.py`).
+    `lamina/spark/spark_session.py`).
     """
 
     settings: Settings
@@ -120,7 +119,7 @@ class Deployment:
         if self.lent is not None:
             return self.lent
         if self._started is None:
-            from lamina.spark_session import session
+            from lamina.spark.spark_session import session
 
             self.tell("starting Spark")
             with waiting(self.tell, "starting Spark", said=True):
@@ -130,7 +129,7 @@ class Deployment:
     @property
     def log(self) -> MasterLog:
         """The master log."""
-        from lamina.spark_session import CATALOG
+        from lamina.spark.spark_session import CATALOG
         from master_log.archive import MasterLog
 
         return MasterLog(self.spark, CATALOG, self._skipped, self.schemas)
@@ -163,8 +162,8 @@ class Deployment:
 
         if self.lent is not None:
             return unwatched
-        from lamina.spark_session import forget
-        from lamina.stuck_records import finder
+        from lamina.operations.stuck_records import finder
+        from lamina.spark.spark_session import forget
 
         def end() -> None:
             self.give_up()
@@ -175,15 +174,15 @@ class Deployment:
     def give_up(self) -> None:
         """Ends Spark at once, together with its computation. A lent session keeps running."""
         if self.lent is None:
-            from lamina.spark_session import kill
+            from lamina.spark.spark_session import kill
 
             kill()
             self._started = None
 
     def speed(self, stopping: threading.Event, *, max_records: int, patience: Patience | None = None) -> SpeedLayer:
         """The speed layer, to be run until `stopping` is set."""
-        from lamina.probing import ProbeProcess
-        from lamina.spark_session import forget
+        from lamina.operations.probing import ProbeProcess
+        from lamina.spark.spark_session import forget
         from speed_layer.endless import Patience
         from speed_layer.layer import SpeedLayer
         from speed_layer.resources import Resources
@@ -296,7 +295,7 @@ class Deployment:
         new = [
             catalog.sources[change.name] for change in changes if change.kind == "source" and change.action == "create"
         ]
-        for line in topics_of.notes_on_new(self.brokers, new) if new else ():
+        for line in source_topics.notes_on_new(self.brokers, new) if new else ():
             self.tell(line)
         return changes
 
@@ -304,7 +303,9 @@ class Deployment:
         """Narrates the properties of the changed sources' topics that their declarations may lead one not to expect."""
         changed = [change.name for change in changes if change.kind == "source" and change.action in actions]
         for line in (
-            topics_of.notes_on_existing(self.brokers, [catalog.sources[name] for name in changed]) if changed else ()
+            source_topics.notes_on_existing(self.brokers, [catalog.sources[name] for name in changed])
+            if changed
+            else ()
         ):
             self.tell(line)
         for line in schema_warnings.warnings_about(catalog.sources.values(), lambda: self.schemas.registry):
@@ -348,10 +349,12 @@ class Deployment:
         check_allowed(planned, prune=prune, allow_break=allow_break)
         self.install()
         changed = [change.name for change in planned if change.kind == "view" and change.action in DEPLOYED]
-        with lineage.runs(self.settings, self.tell) as runs:
-            runs.start(lambda: catalog, lambda: lineage.new_ids(changed))
+        with lineage_events.runs(self.settings, self.tell) as runs:
+            runs.start(lambda: catalog, lambda: lineage_events.new_ids(changed))
             new = [change.name for change in planned if change.kind == "source" and change.action == "create"]
-            topics = {name: topics_of.opened(self.brokers, catalog.sources[name], catalog, self.tell) for name in new}
+            topics = {
+                name: source_topics.opened(self.brokers, catalog.sources[name], catalog, self.tell) for name in new
+            }
             self._tell_of_topics(catalog, planned, "update")
             target = Target(files, catalog, topics, prune=prune, allow_break=allow_break)
             with rights.named(self.database, "A reader holds a view that this change replaces"):
@@ -386,7 +389,7 @@ class Deployment:
         on_checked: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
     ) -> list[Proof]:
         """Runs all steps of a rebuild (`BatchLayer.rebuild`), with a run of lineage for each of its views."""
-        with lineage.runs(self.settings, self.tell) as runs:
+        with lineage_events.runs(self.settings, self.tell) as runs:
 
             def sealed(id: int) -> None:
                 runs.start(self.deployed, lambda: self.run_ids(id))
@@ -411,7 +414,7 @@ class Deployment:
         """The lineage run id of each view of a rebuild."""
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
-        return lineage.ids_of(self.settings.postgres, run.id, run.views)
+        return lineage_events.ids_of(self.settings.postgres, run.id, run.views)
 
     def preview(self, name: str, files: Mapping[str, str]) -> list[PreviewedView]:
         """Serves the views of these files in the schema `name`, next to the deployed ones, with live cells."""

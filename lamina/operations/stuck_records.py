@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from batch_layer.stalls import LOOKS_EVERY, Finder, Found, Work
-from lamina.probing import ProbeProcess
-from lamina.settings import Settings
+from lamina.configuration.settings import Settings
+from lamina.operations.probing import ProbeProcess
 from speed_layer.endless import Patience, Search
 
 if TYPE_CHECKING:

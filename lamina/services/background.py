@@ -1,4 +1,7 @@
-"""The background console of one LAMINA_HOME. `lamina up` and the demo start it, `lamina down` ends it."""
+"""The background processes of one LAMINA_HOME: the speed layer and the console.
+
+`lamina up` and the demo start them, `lamina down` ends them.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,57 @@ START_SECONDS = 30.0
 
 STOP_SECONDS = 5.0
 """Seconds that the console may take to end."""
+
+SPEED_STOP_SECONDS = 60.0
+"""Seconds that the speed layer may take to end: a micro-batch, and Spark's own end."""
+
+
+@dataclass(frozen=True)
+class SpeedProcess:
+    """The background speed layer of one LAMINA_HOME, found by its command line."""
+
+    home: Path
+
+    @property
+    def mark(self) -> str:
+        """The argument by which the process is found."""
+        return f"--mark={self.home.resolve() / 'speed'}"
+
+    @property
+    def log(self) -> Path:
+        """The file of its log."""
+        return self.home / "logs" / "speed.log"
+
+    def find(self) -> Running | None:
+        """The process, or None if it does not run."""
+        return processes.find(self.mark, name="python")
+
+    def start(self, *, alone: bool = False) -> Running:
+        """Starts it unless it runs. Spark needs some seconds more until the first micro-batch.
+
+        `alone`: see `processes.spawn_command`.
+        """
+        running = self.find()
+        if running is not None:
+            return running
+        return processes.spawn_command(["speed"], home=self.home, log=self.log, marker=self.mark, alone=alone)
+
+    def stop(self, *, within: float = SPEED_STOP_SECONDS) -> bool:
+        """Ends it after its current micro-batch, or at once after `within` seconds. Returns False if it did not run."""
+        running = self.find()
+        if running is None:
+            return False
+        running.stop((signal.SIGTERM, within))
+        return True
+
+    def expect(self, running: Running) -> None:
+        """Raises LaminaError, with the end of the log, if the process has ended."""
+        if not running.alive():
+            raise LaminaError(
+                "The speed layer ended",
+                evidence=processes.tail(self.log),
+                way_out=f"Its log is {self.log}; start it again with `lamina up`.",
+            )
 
 
 @dataclass(frozen=True)

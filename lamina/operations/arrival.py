@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from lamina.deployment import Deployment
+from lamina.operations.deployment import Deployment
 from master_log.offsets import Offsets
 from serving_layer.promise import progress
 from view_algebra.compiled import Source

@@ -34,20 +34,20 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from lamina import local
-from lamina.catalogs import catalog_files
-from lamina.console.process import ConsoleProcess
-from lamina.deployment import Deployment
-from lamina.render import Output, cell
+from lamina.authoring.catalog_files import catalog_files
+from lamina.configuration.settings import Settings
+from lamina.local import stack
+from lamina.operations.deployment import Deployment
+from lamina.reports.statuses import read, seconds
+from lamina.services.background import ConsoleProcess, SpeedProcess
 from lamina.services.embedded import Embedded
-from lamina.settings import Settings
-from lamina.statuses import read, seconds
+from lamina.terminal.render import Output, cell
 from serving_layer.narration.waiting import waiting
 from serving_layer.promise import progress
 from serving_layer.readers.analyst import select
 from view_algebra.errors import LaminaError
 
-EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "online_retail"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "online_retail"
 LINES = EXAMPLE / "data" / "online_retail.parquet"
 
 FIRST = 500
@@ -160,7 +160,7 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
         Embedded(home).start()
     settings = Settings.read(home, {"LAMINA_HOME": str(home)})
     deployment = Deployment(settings, tell=lambda line: None, nice=NICENESS)
-    speed = local.SpeedProcess(home)
+    speed = SpeedProcess(home)
     traffic = Traffic(deployment, total)
     try:
         output.tell(f"Kafka and Postgres run in {home}.")
@@ -203,7 +203,7 @@ def _fresh_home() -> Path:
     home = outer / "demo"
     if home.exists():
         ConsoleProcess(home).stop()
-        local.SpeedProcess(home).stop()
+        SpeedProcess(home).stop()
         Embedded(home).stop()
         shutil.rmtree(home)
     home.mkdir(parents=True)
@@ -353,10 +353,10 @@ def _rows(deployment: Deployment, query: str) -> Sequence[Sequence[Any]]:
     return select(deployment.settings.reader(), query)[1]
 
 
-def how_to_connect(output: Output, home: Path, speed: local.SpeedProcess, console: str) -> None:
+def how_to_connect(output: Output, home: Path, speed: SpeedProcess, console: str) -> None:
     """Prints the addresses of the demo's services, and a command that reads one of its views."""
     output.tell("\nHow to connect:")
-    output.table(("what", "where"), local.connections(Embedded(home).addresses(), speed, console))
+    output.table(("what", "where"), stack.connections(Embedded(home).addresses(), speed, console))
     here, lamina = (shlex.quote(str(path)) for path in (home, Path(sys.executable).with_name("lamina")))
     output.text(f'\nLAMINA_HOME={here} {lamina} sql "SELECT * FROM customers ORDER BY revenue DESC LIMIT 5"')
 

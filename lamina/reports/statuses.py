@@ -14,9 +14,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lamina.deployment import Deployment
-from lamina.local import SpeedProcess
-from lamina.render import Output
+from lamina.operations.deployment import Deployment
+from lamina.services.background import SpeedProcess
+from lamina.terminal.render import Output
 from master_log.offsets import Offsets, brief
 from serving_layer.catalog.deployed import JsonFields, json_fields, sources
 from serving_layer.change.previews import PreviewedView

@@ -1,0 +1,1 @@
+"""The only package that configures and starts Spark."""

@@ -1,0 +1,1 @@
+"""Output and errors for people: data on stdout, narration on stderr, every error with its way out."""
