@@ -14,7 +14,7 @@ from typing import Any
 
 from interchange.values import Number, as_written, columns, fits, rule
 from view_algebra.compiled import Source
-from view_algebra.language.long_numbers import BARE_AND_LONG, TOO_LONG, has_decimals
+from view_algebra.language.limits import BARE_AND_LONG, TOO_LONG, has_decimals
 from view_algebra.language.types import STRING, Type
 from view_algebra.texts.records import BEGINS_AGAIN, BYTE_ORDER_MARK
 

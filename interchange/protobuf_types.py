@@ -7,8 +7,7 @@ from typing import Any
 
 from interchange.guessing import of_fields
 from view_algebra.formats.interface import Schema
-from view_algebra.formats.proto import types_of
-from view_algebra.formats.protobuf import message_of
+from view_algebra.formats.protobuf import message_of, types_of
 from view_algebra.language.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type
 
 

@@ -21,7 +21,7 @@ import sqlglot
 from interchange.intervals import interval
 from view_algebra.compiled import Source
 from view_algebra.language.encodings import UNITS
-from view_algebra.language.long_numbers import mapped
+from view_algebra.language.limits import mapped
 from view_algebra.language.types import STRING, Type, read
 from view_algebra.texts.fields import THOUSANDS
 

@@ -1,6 +1,6 @@
-"""From the texts of a catalog to its compiled sources and views: its declarations, and their order.
+"""From the texts of a catalog to its compiled sources, views and checks: its declarations, and their order.
 
-`passes.py` compiles one view.
+`passes.py` compiles one view. A check compiles like a derived view, so that its condition means what it means to Spark.
 """
 
 from __future__ import annotations
@@ -10,23 +10,25 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import TypeVar
 
 from sqlglot import exp
 
-from view_algebra.checking import compile_check, with_checks
 from view_algebra.compiled import Catalog, Check, Column, Source, View, fields_of, source_of
 from view_algebra.errors import Refused
 from view_algebra.formats import Decoding
 from view_algebra.formats.interface import DirectColumn
 from view_algebra.language.above import GROUP_BELOW, Obstacle
-from view_algebra.passes import Known, Split, compile_view, type_of_function
+from view_algebra.language.quoting import postgres_name
+from view_algebra.language.types import DATE, TIMESTAMP
+from view_algebra.passes import Known, Split, compile_view, final_text, placed, type_of_function, views_read
 from view_algebra.refusals import File, HasObstacle, Mistake, Span, Wrong, refuse_all, span, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
 from view_algebra.texts.fields import Reading
 from view_algebra.texts.records import Key, parse_text
 from view_algebra.typed.events import passed_by_table
 from view_algebra.typed.scalars import WITH_RULES_OF_THEIR_OWN
-from view_algebra.written.checks import CheckDeclaration, check_declaration
+from view_algebra.written.checks import CLOCK, PUBLISHED, CheckDeclaration, check_declaration, published
 from view_algebra.written.clauses import refuse_large, refuse_unread
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration, declaration
 from view_algebra.written.dialect import Statement, parse
@@ -40,6 +42,51 @@ from view_algebra.written.functions import (
 )
 from view_algebra.written.tables import as_view, changing
 from view_algebra.written.ways_out import below
+
+T = TypeVar("T")
+
+_NOW = "(SELECT now() AS now, CAST(now() AT TIME ZONE 'UTC' AS date) AS today)"
+
+
+def compile_check(d: CheckDeclaration, known: Known) -> Check:
+    """The compiled texts of a check of a compiled view."""
+    view, around = known.views[d.view], _with_published(known)
+    refuse_unread(d.select)
+    declared = ViewDeclaration(d.view, d.file, d.place, (), {}, None, {}, d.select, "", d.sql)
+    split = placed(declared, around)
+    if split.leaves:
+        source = split.leaves[0].source
+        raise Wrong(d.place, f"the check reads records of {source}", "Declare a view over them, and read that.")
+    read = views_read(split.above)
+    text = final_text(split, ()).replace(f"analytics.{postgres_name(CLOCK)}", _NOW)
+    for name in known.types:
+        text = text.replace(f"analytics.{postgres_name(published(name))}", f"{PUBLISHED}.{postgres_name(name)}")
+    return Check(
+        name=d.name,
+        sql=d.sql,
+        counts=d.counts,
+        blocks=d.enforced and view.properties.get("on_failure", "block") == "block",
+        failing=text,
+        reads=tuple(sorted(read & known.views.keys())),
+    )
+
+
+def with_checks(views: Mapping[str, View], checks: Mapping[tuple[str, str], Check]) -> dict[str, View]:
+    """The views with their checks, sorted by name; `checks` holds them by view and name."""
+    return {
+        name: replace(each, checks=tuple(checks[key] for key in sorted(checks) if key[0] == name))
+        for name, each in views.items()
+    }
+
+
+def _with_published(known: Known) -> Known:
+    """The relations that a check may read: the views, the same views as readers see them now, and the clock."""
+
+    def also(views: Mapping[str, T]) -> dict[str, T]:
+        return {**views, **{published(name): fact for name, fact in views.items()}}
+
+    types = also(known.types) | {CLOCK: (("now", TIMESTAMP), ("today", DATE))}
+    return replace(known, types=types, keys=also(known.keys), sortings=also(known.sortings))
 
 
 def compile_catalog(files: Mapping[str, str], deployed: Mapping[str, Source] | None = None) -> Catalog:

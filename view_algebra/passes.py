@@ -19,22 +19,21 @@ from sqlglot import exp
 from view_algebra.compiled import CellTable, Column, Source, View, changes_of, stem
 from view_algebra.engines.postgres.queries import query as postgres_query
 from view_algebra.engines.postgres.queries import reading_of
-from view_algebra.engines.postgres.times import with_lengths
+from view_algebra.engines.postgres.values import with_lengths
 from view_algebra.language.above import Obstacle
 from view_algebra.language.aggregates import COUNTS, MOMENTS
-from view_algebra.language.blocks import renamed
 from view_algebra.language.expressions import Aggregate, Call, Query, Read, Select, Stream
 from view_algebra.language.lengths import as_numbers
 from view_algebra.language.limits import without
 from view_algebra.language.time_windows import hops
 from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
-from view_algebra.language.walks import every_relation, walk
+from view_algebra.language.walks import every_relation, renamed, walk
 from view_algebra.lineage import copied, lineage
 from view_algebra.placement import obstacles, records_needed
 from view_algebra.refusals import HasObstacle, Span, Wrong, span
 from view_algebra.split.blocks import split as split_query
 from view_algebra.split.leaves import Leaf
-from view_algebra.split.panes import with_bounds
+from view_algebra.split.reading import with_bounds
 from view_algebra.split.retaining import retaining
 from view_algebra.texts import calendars
 from view_algebra.texts.cells import cell_table, indexes, longest_text, version_of

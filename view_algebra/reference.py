@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
-from view_algebra.engines.postgres.nested import OF_ELEMENTS
+from view_algebra.engines.postgres.values import OF_ELEMENTS
 from view_algebra.language.aggregates import (
     AGGREGATES,
     BY_BUCKETS,

@@ -13,10 +13,9 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message_factory import GetMessageClass
 
 from tests.fix_registry import in_frame
-from view_algebra.formats import proto, protobuf
+from view_algebra.formats import protobuf
 from view_algebra.formats.interface import NoText, Schema
-from view_algebra.formats.proto import types_of
-from view_algebra.formats.protobuf import decoder
+from view_algebra.formats.protobuf import decoder, types_of
 
 ORDER = """
 syntax = "proto3";
@@ -305,13 +304,13 @@ def test_a_descriptor_in_base64_is_a_schema_as_its_text_is() -> None:
 
 
 def test_a_schema_is_compiled_once_also_if_a_topic_has_more_than_are_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled, protoc = list[str](), proto._protoc
+    compiled, protoc = list[str](), protobuf._protoc
 
     def counted(main: str, texts: Mapping[str, str], described: bytes) -> bytes:
         compiled.append(main)
         return protoc(main, texts, described)
 
-    monkeypatch.setattr(proto, "_protoc", counted)
+    monkeypatch.setattr(protobuf, "_protoc", counted)
     schemas = {
         "1": Schema("PROTOBUF", 'syntax = "proto3"; message Once { int64 once = 1; }'),
         "2": Schema("PROTOBUF", 'syntax = "proto3"; message Once {'),
@@ -320,6 +319,6 @@ def test_a_schema_is_compiled_once_also_if_a_topic_has_more_than_are_at_hand(mon
         assert decoder({}, schemas)(in_frame(1, b"\0\x08\x07"), None) == '{"once":7}'
         with pytest.raises(NoText, match="the schema is not one of Protobuf"):
             decoder({}, schemas)(in_frame(2, b"\0\x08\x07"), None)
-        for each in (proto._compiled, protobuf._of_message):  # as if others had taken their places
+        for each in (protobuf._compiled, protobuf._of_message):  # as if others had taken their places
             each.cache_clear()
     assert len(compiled) == 2

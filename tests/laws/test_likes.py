@@ -8,7 +8,7 @@ import re
 from tests.laws.engines import Engines
 from view_algebra.engines.spark import constant
 from view_algebra.language.expressions import Constant
-from view_algebra.language.likes import regular, regular_in_spark
+from view_algebra.language.literals import regular, regular_in_spark
 from view_algebra.language.types import STRING
 
 SIGNS = ["a", "b", "%", "_", r"\%", r"\_", r"\\", ".", "(", "\n", "$", "😀", "-", "]"]

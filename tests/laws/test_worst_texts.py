@@ -11,19 +11,21 @@ from py4j.protocol import Py4JJavaError
 from tests.laws.engines import Engines
 from view_algebra import Catalog, compile_catalog
 from view_algebra.engines.spark import constant
-from view_algebra.formats import csv
-from view_algebra.language.backtracking import endless
+from view_algebra.formats import without_schema as csv
 from view_algebra.language.expressions import Constant
-from view_algebra.language.limits import ESCAPES_NOTHING, TIME_ALONE, ZERO
-from view_algebra.language.long_numbers import (
+from view_algebra.language.limits import (
     BARE_AND_LONG,
+    ESCAPES_NOTHING,
     EXPONENT,
     MAY_BE_LONG,
     QUOTED_AND_LONG,
     SHORT_NUMBER,
+    TIME_ALONE,
+    ZERO,
     may_be_long,
 )
 from view_algebra.language.quoting import spark_text
+from view_algebra.language.regexes import endless
 from view_algebra.language.types import STRING
 from view_algebra.texts.decoding import (
     BASE64_OF_DECIMAL,
@@ -34,8 +36,7 @@ from view_algebra.texts.decoding import (
     WHOLE,
     WITHOUT_ZONE,
 )
-from view_algebra.texts.fields import PATTERNS
-from view_algebra.texts.numbers_as_times import may_be_numbers
+from view_algebra.texts.fields import PATTERNS, may_be_numbers
 from view_algebra.texts.records import BEGINS_AGAIN, COMMA_BEFORE_END, CONTROL, HAS_COMMA, LOOKS_ALONE, MAY_HAVE_COMMA
 
 M = 1_000_000

@@ -24,7 +24,6 @@ from view_algebra.language.expressions import (
     Subquery,
     Windowed,
 )
-from view_algebra.language.likes import regular, regular_in_spark
 from view_algebra.language.limits import (
     READS_TIMES,
     as_text,
@@ -36,10 +35,11 @@ from view_algebra.language.limits import (
     read_json,
     read_time,
     refuses_pattern,
+    short_number,
     text_of_bytes,
     within_calendar,
 )
-from view_algebra.language.long_numbers import short_number
+from view_algebra.language.literals import regular, regular_in_spark
 from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import spark_name, spark_text

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Literal, Protocol
 
 from view_algebra.compiled import ASK_AGAIN
-from view_algebra.formats import avro, avro_columns, csv, protobuf, raw
+from view_algebra.formats import avro, avro_columns, protobuf, without_schema
 from view_algebra.formats.avro_columns import Reader
 from view_algebra.formats.interface import (
     DECODED,
@@ -50,11 +50,11 @@ class Format:
 
 FORMATS: Mapping[str, Format] = {
     "avro": Format(avro.read, avro.OPTIONS, avro.decoder, avro_columns.directly),
-    "csv": Format(csv.read, csv.OPTIONS),
+    "csv": Format(without_schema.read_csv, without_schema.CSV_OPTIONS),
     "debezium-avro": Format(lambda declared: DECODED, {}, avro.decoder),
     "protobuf": Format(protobuf.read, protobuf.OPTIONS, protobuf.decoder),
-    "text": Format(raw.read_text),
-    "bytes": Format(raw.read_bytes),
+    "text": Format(without_schema.read_text),
+    "bytes": Format(without_schema.read_bytes),
 }
 """The formats besides `json`, which needs no conversion, and `debezium-json`, which is JSON in an envelope."""
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from view_algebra.language.aggregates import AGGREGATES, takes_different
-from view_algebra.language.casts import cast_in_postgres, tried_in_postgres
 from view_algebra.language.expressions import (
     NOW,
     Aggregate,
@@ -23,6 +22,7 @@ from view_algebra.language.expressions import (
     Windowed,
 )
 from view_algebra.language.lengths import COUNTED
+from view_algebra.language.meeting import cast_in_postgres, tried_in_postgres
 from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
 from view_algebra.language.structs import scalars

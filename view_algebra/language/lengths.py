@@ -25,9 +25,8 @@ from view_algebra.language.expressions import (
     Select,
     Subquery,
 )
-from view_algebra.language.relations import over_inputs
 from view_algebra.language.types import BIGINT, DAYS, DURATION, INTERVAL, Type
-from view_algebra.language.walks import mapped, rewritten
+from view_algebra.language.walks import mapped, over_inputs, rewritten
 from view_algebra.refusals import Wrong
 
 MICROSECONDS = {

@@ -1,27 +1,174 @@
-"""Values that Postgres or its clients cannot hold, and the calls that can produce them: times and invalid texts.
+"""Values that Postgres or its clients cannot hold, or that Java computes for minutes, and the guards against them.
 
-Infinities: times after or before every other time, which a view shows as NULL.
+Infinities are times after or before every other time, which a view shows as NULL. Debezium writes Postgres' infinities
+as numbers. In Spark they are the first instant after the calendar and the start of the last day before it. In Postgres
+they are infinities. `Type.endless` marks types that may have them. Functions that return an argument or compare times
+keep them. A time computed from an infinity is the same infinity. For any other function they are NULL.
 
-Debezium writes Postgres' infinities as numbers. In Spark they are the first instant after the calendar and the start
-of the last day before it; in Postgres they are infinities. `Type.endless` marks types that may have them. Functions
-that return an argument or compare times keep them. A time computed from an infinity is the same infinity. For any
-other function they are NULL.
+Guards in Spark SQL put NULL or U+FFFD in place of a value at which Spark raises or which Postgres cannot store. The
+texts of views (`engines/spark.py`) and the SELECT of `lamina check` (`typed/scalars.py`) share them.
 
-Guards in Spark SQL: NULL or U+FFFD replaces a value at which Spark raises or which Postgres cannot store.
+Maps keep the last entry of a repeated key, as jsonb and every other reader of the topic do. Spark's JSON reader keeps
+both.
 
-The texts of views (`engines/spark.py`) and the SELECT of `lamina check` (`typed/scalars.py`) share them.
+Java's BigDecimal would write out the zeros of `1e-100000000` for minutes. So a number of 1,000 digits, or with an
+exponent of 4 digits, is not a DECIMAL here. A text is checked before a cast. JSON that may hold such a number is first
+read with texts in place of decimals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from view_algebra.language.expressions import NOW, Call, Expr
-from view_algebra.language.long_numbers import bounded
-from view_algebra.language.quoting import spark_text, words
-from view_algebra.language.types import CALENDAR, FIRST_MICROSECOND, STRING, Type
-from view_algebra.language.unique_keys import with_unique_keys
+from view_algebra.language.quoting import spark_name, spark_text, words
+from view_algebra.language.types import CALENDAR, FIRST_MICROSECOND, STRING, Type, inside
+
+
+def with_unique_keys(text: str, kind: Type, depth: int = 0) -> str:
+    """Spark SQL of a value read from JSON, with only the last entry of each key in its maps.
+
+    A type without a map costs nothing. Spark's map builder does the work (`spark.sql.mapKeyDedupPolicy`).
+
+    >>> from view_algebra.language.types import INT, STRING
+    >>> with_unique_keys("tags", Type("MAP", key=STRING, element=INT))
+    'map_from_entries(map_entries(tags))'
+    >>> with_unique_keys("tags", Type("ARRAY", element=INT))
+    'tags'
+    """
+    if not _has_maps(kind):
+        return text
+    variable = f"v{depth}"
+    if kind.name == "MAP" and kind.element is not None:
+        entries = f"map_entries({text})"
+        if _has_maps(kind.element):
+            value = with_unique_keys(f"{variable}.value", kind.element, depth + 1)
+            entries = f"transform({entries}, {variable} -> named_struct('key', {variable}.key, 'value', {value}))"
+        return f"map_from_entries({entries})"
+    if kind.name == "ARRAY" and kind.element is not None:
+        return f"transform({text}, {variable} -> {with_unique_keys(variable, kind.element, depth + 1)})"
+    fields = (
+        f"{spark_text(name)}, {with_unique_keys(f'{text}.{spark_name(name)}', field, depth)}"
+        for name, field in kind.fields
+    )
+    return f"CASE WHEN {text} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
+
+
+def _has_maps(kind: Type) -> bool:
+    return any(part.name == "MAP" for part in inside(kind))
+
+
+_SIGN = r"(?:[+-]|\\u002[bBdD])?+"
+_DIGITS = r"(?:[\p{Nd}.]|\\u(?!00[46]5)[0-9a-fA-F]{4})"
+MAY_BE_LONG = (
+    rf"""["':,\[\s]{_SIGN}{_DIGITS}++(?:[eE]|\\u00[46]5){_SIGN}(?:\p{{Nd}}|\\u[0-9a-fA-F]{{4}}){{4}}"""
+    rf"""|["']{_SIGN}{_DIGITS}{{1000}}+"""
+)
+"""Text that may be such a number in JSON, with or without escapes. BigDecimal reads the digits of all languages."""
+
+EXPONENT = r"[eE][+-]?\p{Nd}{4}"
+"""An exponent of 4 digits without escapes."""
+
+BARE_AND_LONG = (
+    r"""(?s)^(?:[^"'0-9]++|"(?:[^"\\]++|\\.)*+"|'(?:[^'\\]++|\\.)*+'|[0-9.]++(?![eE][+-]?[0-9]{4}))*+[0-9.]++[eE]"""
+)
+"""JSON with an unquoted number that has an exponent of 4 digits; JSON cannot have one of over 1,000 digits."""
+
+QUOTED_AND_LONG = r""""[+-]?(?:[\p{Nd}.]*+[eE][+-]?\p{Nd}{4,}+|[\p{Nd}.]{1000,}+(?:[eE][^"]*+)?)"[,}\]]"""
+"""Such a number in Spark's JSON of texts only."""
+
+SHORT_NUMBER = r"(?s)^(?!.{1001})(?!.*[eE][+-]?\p{Nd}{4})"
+"""A text without such a number, and not longer than one."""
+
+
+def may_be_long(text: str) -> str:
+    """The condition that a JSON text may hold such a number.
+
+    Matching MAY_BE_LONG takes Java longer than reading the text. So a cheaper condition comes first: a text without
+    escapes needs an exponent, or 1,000 characters.
+    """
+    escape = spark_text(r"\u")
+    needed = f"contains({text}, {escape}) OR octet_length({text}) >= 1000 OR {text} RLIKE {spark_text(EXPONENT)}"
+    return f"(({needed}) AND {text} RLIKE {spark_text(MAY_BE_LONG)})"
+
+
+def short_number(text: str) -> str:
+    """Spark SQL of a text before its cast to DECIMAL; NULL if the number is too long."""
+    return f"CASE WHEN ({text}) RLIKE {spark_text(SHORT_NUMBER)} THEN {text} END"
+
+
+TOO_LONG = "a number is too long for a DECIMAL: it has 1,000 digits, or an exponent of 4"
+"""The reason for quarantine."""
+
+
+def has_decimals(kind: Type) -> bool:
+    """True if a type is or contains a DECIMAL."""
+    return decimals_alone(kind) is not None
+
+
+def bounded(text: str, kind: Type, corrupt: str | None = None) -> str:
+    """Spark SQL of a JSON text before it is read as a type; NULL if a DECIMAL in it has too long a number.
+
+    If a text may have too long a number and repeats a field, Spark would read both, so it counts as one that has.
+    corrupt: the field that Spark's reader fills for a text that it cannot read completely. Such a text becomes another
+    unreadable text, and a text with too long a number becomes empty.
+    """
+    alone = decimals_alone(kind)
+    if alone is None:
+        return text
+    as_texts, quoted = decimals_as_text(kind), QUOTED_AND_LONG
+    read, long, mistakes = f"from_json({text}, {_schema(as_texts)})", "NULL", ""
+    if corrupt is not None:
+        fields = (*as_texts.fields, (corrupt, STRING))
+        read = f"from_json({text}, {_schema(replace(as_texts, fields=fields))}, {permissive(corrupt)})"
+        long, mistakes = "''", f"\n          WHEN texts.{corrupt} IS NOT NULL THEN '{{'"
+    return f"""CASE WHEN {may_be_long(text)} THEN element_at(transform(
+        array({read}),
+        texts -> CASE{mistakes}
+          WHEN {text} RLIKE {spark_text(BARE_AND_LONG)} THEN {long}
+          WHEN to_json(from_json({text}, {_schema(decimals_as_text(alone))})) RLIKE {spark_text(quoted)} THEN {long}
+          WHEN try_parse_json({text}) IS NULL THEN {long}
+          ELSE {text}
+        END
+      ), 1) ELSE {text} END"""
+
+
+def permissive(corrupt: str) -> str:
+    """Options of from_json() that fill a field with a text that it cannot read."""
+    return f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{corrupt}')"
+
+
+def mapped(kind: Type, change: Callable[[Type], Type]) -> Type:
+    """The type with all its parts changed."""
+    return change(
+        replace(
+            kind,
+            fields=tuple((name, mapped(field, change)) for name, field in kind.fields),
+            element=mapped(kind.element, change) if kind.element else None,
+            key=mapped(kind.key, change) if kind.key else None,
+        )
+    )
+
+
+def decimals_alone(kind: Type) -> Type | None:
+    """The type reduced to its decimals; None if it has none."""
+    if kind.name == "DECIMAL":
+        return kind
+    fields = tuple((name, alone) for name, field in kind.fields if (alone := decimals_alone(field)) is not None)
+    element = None if kind.element is None else decimals_alone(kind.element)
+    return replace(kind, fields=fields, element=element) if fields or element else None
+
+
+def decimals_as_text(kind: Type) -> Type:
+    """The type with STRING in place of every DECIMAL."""
+    return mapped(kind, lambda part: STRING if part.name == "DECIMAL" else part)
+
+
+def _schema(kind: Type) -> str:
+    columns = ", ".join(f"{spark_name(name)} {field.spark}" for name, field in kind.fields)
+    return spark_text(columns if kind.name == "STRUCT" else kind.spark)
+
 
 KEEPS = words(
     "coalesce nvl ifnull nullif nvl2 if iff greatest least isnull isnotnull equal_null decode to_timestamp to_date"

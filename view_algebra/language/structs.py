@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from view_algebra.language.aggregates import only
-from view_algebra.language.expressions import TRUE, Aggregate, Call, Case, Constant, Expr, Place, both
-from view_algebra.language.fields import member
+from view_algebra.language.expressions import TRUE, Aggregate, Call, Case, Constant, Expr, Place, both, member
 from view_algebra.language.types import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, of_scalars
 
 Change = Callable[[Expr], Expr]

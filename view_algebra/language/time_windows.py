@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from view_algebra.language.aggregates import Part
-from view_algebra.language.expressions import Call, Constant, Expr, Order
-from view_algebra.language.fields import member
+from view_algebra.language.expressions import Call, Constant, Expr, Order, member
 from view_algebra.language.types import BIGINT, FIRST_MICROSECOND, TIMESTAMP, WINDOW
 from view_algebra.refusals import Wrong
 

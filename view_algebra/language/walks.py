@@ -1,4 +1,4 @@
-"""Walks over the expressions inside an expression or a block, and rewrites of them.
+"""Walks over expressions, relations and blocks, and rewrites of them.
 
 If a subquery names columns of the enclosing block, these columns are parts of the subquery's expression, like arguments
 of a call, so an operation on all of a block's columns includes them.
@@ -6,36 +6,110 @@ of a call, so an operation on all of a block's columns includes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeGuard, assert_never
 
 from view_algebra.language.expressions import (
     NOW,
     PLAINLY,
+    VARIABLE,
     Aggregate,
     Beside,
     Call,
     Case,
+    Cells,
     Combined,
     Constant,
+    Constants,
     Exploded,
     Expr,
     Field,
+    Hopped,
     Joined,
     Keeping,
     Merged,
+    Named,
     NeedsRecords,
     Nested,
     OverValues,
     Query,
+    Read,
     Relation,
     Select,
+    Sessions,
     Stream,
     Subquery,
     Windowed,
 )
-from view_algebra.language.fields import VARIABLE
-from view_algebra.language.relations import nested_in, over_inputs, relations_in, with_nested
+
+
+def inputs_of(relation: Relation) -> tuple[Relation, ...]:
+    """The relations directly inside one; none for a subquery, which is a separate query."""
+    match relation:
+        case Stream() | Read() | Constants() | Nested() | Cells():
+            return ()
+        case Exploded():
+            return (relation.relation,)
+        case Joined():
+            return (relation.left, relation.right)
+        case Hopped():
+            return (relation.panes, relation.windows)
+        case Sessions():
+            return (relation.panes,)
+        case _:
+            assert_never(relation)
+
+
+def over_inputs(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:
+    """A relation with the relations directly inside it replaced; cells stay unchanged."""
+    match relation:
+        case Stream() | Read() | Constants() | Nested() | Cells() | Hopped() | Sessions():
+            return relation
+        case Exploded():
+            return replace(relation, relation=change(relation.relation))
+        case Joined():
+            return replace(relation, left=change(relation.left), right=change(relation.right))
+        case _:
+            assert_never(relation)
+
+
+def relations_in(relation: Relation | None) -> Iterator[Relation]:
+    """A relation and all relations inside it, outermost first, from left to right, but not those inside a subquery."""
+    if relation is not None:
+        yield relation
+        for inner in inputs_of(relation):
+            yield from relations_in(inner)
+
+
+def aliases_in(relation: Relation) -> set[str]:
+    """The aliases of the relations inside one."""
+    return {inner.alias for inner in relations_in(relation) if isinstance(inner, Named)}
+
+
+def has_joins(relation: Relation | None) -> bool:
+    """True if a FROM joins relations, so that its rows are not records."""
+    return any(isinstance(inner, Joined) for inner in relations_in(relation))
+
+
+def nested_in(relation: Relation | None) -> Iterator[Nested]:
+    """The subqueries in a FROM."""
+    return (inner for inner in relations_in(relation) if isinstance(inner, Nested))
+
+
+def over_nested(relation: Relation, change: Callable[[Nested], Nested]) -> Relation:
+    """A relation with its subqueries replaced."""
+    if isinstance(relation, Nested):
+        return change(relation)
+    return over_inputs(relation, lambda inner: over_nested(inner, change))
+
+
+def with_nested(block: Select, change: Callable[[Nested], Nested]) -> Select:
+    """A block with the subqueries in its FROM replaced."""
+    if (beside := block.keeping.beside) is not None:
+        joined = replace(beside, relation=over_nested(beside.relation, change))
+        block = replace(block, keeping=replace(block.keeping, beside=joined))
+    return block if block.relation is None else replace(block, relation=over_nested(block.relation, change))
 
 
 def children(expression: Expr) -> tuple[Expr, ...]:
@@ -327,3 +401,58 @@ def kept_by(block: Select) -> tuple[Expr, ...]:
 def has_windows(query: Select) -> bool:
     """True if a block computes window functions."""
     return any(isinstance(part, Windowed) for each in above_group(query) for part in walk(each))
+
+
+def renamed(query: Query, names: Sequence[str]) -> Query:
+    """The rows of a query, with its columns renamed."""
+    if isinstance(query, Select):
+        outputs = tuple(replace(o, name=name) for o, name in zip(query.outputs, names, strict=True))
+        return replace(query, outputs=outputs, syntax=None)  # the syntax has the old names
+    to = {old: new for (old, _), new in zip(query.columns, names, strict=True)}
+
+    def change(part: Expr) -> Expr | None:
+        if not isinstance(part, Field) or part.relation == VARIABLE:
+            return None
+        return replace(part, path=(to[part.path[0]], *part.path[1:]))
+
+    order = tuple(replace(key, expression=rewrite(key.expression, change)) for key in query.order)
+    columns = tuple((name, kind) for name, (_, kind) in zip(names, query.columns, strict=True))
+    return replace(query, left=renamed(query.left, names), columns=columns, order=order)
+
+
+def union_all(queries: Sequence[Query]) -> Query:
+    """The concatenated rows of several queries with the same columns."""
+    union = queries[0]
+    for query in queries[1:]:
+        union = Combined("UNION ALL", union, query, union.columns)
+    return union
+
+
+def over_branches(
+    block: Select, branches: Sequence[Query], alias: str, keys: Mapping[Expr, str], read: Callable[[Expr], Expr | None]
+) -> Select:
+    """A block over the rows of several others; `keys`: its keys in their columns; `read`: rewrites its expressions."""
+    below = Nested(union_all(branches), alias, block.place)
+    plain = replace(block, relation=below, where=None, group=None, keeping=PLAINLY)
+    group = tuple(Field(alias, (name,), key.type, place=key.place) for key, name in keys.items())
+    return replace(rewritten(plain, read), group=group)
+
+
+def is_of_records(query: Query, windows: bool = True) -> bool:
+    """True if each row is a record, with columns of window functions at most."""
+    if not is_of_rows(query, windows):
+        return False
+    below = query.relation
+    return isinstance(below, Stream) or (isinstance(below, Nested) and is_of_records(below.query, windows))
+
+
+def is_of_rows(query: Query, windows: bool = True) -> TypeGuard[Select]:
+    """True if each row comes from one row of the relation that the query reads."""
+    if not isinstance(query, Select) or query.group is not None or query.distinct:
+        return False
+    return query.limit is None and query.offset is None and (windows or not has_windows(query))
+
+
+def is_projection(query: Query) -> bool:
+    """True for SELECT … WHERE over records, or over such a SELECT: each row is a record."""
+    return is_of_records(query, windows=False)

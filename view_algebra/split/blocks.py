@@ -1,17 +1,187 @@
-"""Splits a query: its innermost blocks over sources become cell tables, and everything above reads these."""
+"""Splits a query: its innermost blocks over sources become cell tables, and everything above reads these.
+
+Before that, projections over a stream are folded into the block that reads them, so that aggregations read streams
+directly.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from view_algebra.language.aggregates import Part
-from view_algebra.language.expressions import Combined, Expr, Query, Select, Stream, Subquery
-from view_algebra.language.relations import with_nested
-from view_algebra.language.walks import rewrite, rewritten
-from view_algebra.split.folding import folded
+from view_algebra.language.expressions import (
+    VARIABLE,
+    Aggregate,
+    Combined,
+    Exploded,
+    Expr,
+    Field,
+    Generator,
+    Nested,
+    Query,
+    Relation,
+    Select,
+    Stream,
+    Subquery,
+    both,
+    conjuncts,
+    member,
+)
+from view_algebra.language.time_windows import is_session, window_key
+from view_algebra.language.walks import (
+    above_group,
+    decided,
+    has_windows,
+    is_asked,
+    is_projection,
+    rewrite,
+    rewritten,
+    with_nested,
+)
+from view_algebra.split.distinct import by_filters, over_values
+from view_algebra.split.joins import of_rows
 from view_algebra.split.leaves import Identity, Leaf, hopping_of, identity_of, kept_of, leaf_of, priced
-from view_algebra.split.reading import cells_of, over_cells
+from view_algebra.split.newest import of_newest
+from view_algebra.split.reading import by_end, cells_of, over_cells
+from view_algebra.split.sequences import with_bounded_sequences
+from view_algebra.typed.names import neither
+
+
+def folded(query: Query) -> Query:
+    """The same rows, read from streams by as few blocks as possible, each of which names the stream's own columns."""
+    if isinstance(query, Combined):
+        sides = [query.left, query.right]
+        if not query.operator.endswith("ALL"):
+            sides = [_once(side) for side in sides]
+        return replace(query, left=folded(sides[0]), right=folded(sides[1]))
+
+    def inner(expression: Expr) -> Expr | None:
+        if isinstance(expression, Subquery):
+            operand = None if expression.operand is None else rewrite(expression.operand, inner)
+            wanted = expression.query if expression.kind == "scalar" else _once(expression.query)
+            return replace(expression, query=folded(wanted), operand=operand)
+        return None
+
+    query = rewritten(query, inner)
+    assert isinstance(query, Select)
+    query = of_rows(of_newest(query))
+    if query.keeping.beside is not None:
+        _refuse_ungrouped(query, query.group or ())
+    query = with_nested(query, lambda nested: replace(nested, query=folded(nested.query)))
+    below: Relation | None = query.relation
+    generators: tuple[Generator, ...] = ()
+    if isinstance(below, Exploded):
+        generators, below = below.generators, below.relation
+    if isinstance(below, Nested) and isinstance(below.query, Select) and is_projection(below.query):
+        query = _inlined(query, below.alias, below.query, generators)
+    elif generators and isinstance(below, Stream):
+        query = replace(query, relation=replace(below, generators=(*below.generators, *generators)))
+    if isinstance(query.relation, Stream):
+        query = by_filters(
+            with_bounded_sequences(_own_columns(query, query.relation)),
+            lambda block: over_values(by_end(_with_undecided(block))),
+        )
+        if query.distinct and query.group is None and not has_windows(query):
+            keys = dict.fromkeys(_row_key(o.expression) for o in query.outputs)
+            query = replace(query, distinct=False, group=tuple(keys))
+    elif query.group is not None:
+        _refuse_ungrouped(query, query.group)
+    return query
+
+
+def _refuse_ungrouped(block: Select, group: Sequence[Expr]) -> None:
+    """Raises `Wrong` for a column that the groups of a block above the aggregation do not decide."""
+    grouped = {(key.relation, key.path) for key in group if isinstance(key, Field)}
+
+    def known(part: Expr) -> Expr | None:
+        if part in group or isinstance(part, Aggregate):
+            return part
+        if not isinstance(part, Field) or part.outer or part.relation == VARIABLE:
+            return None
+        if (part.relation, part.path[:1]) not in grouped:
+            raise neither(part)
+        return None
+
+    for expression in above_group(block):
+        rewrite(expression, known)
+
+
+def _row_key(output: Expr) -> Expr:
+    """The key that distinguishes rows; a session itself, because sessions are assembled only from groups."""
+    key = window_key(output)
+    return output if is_session(key) else key
+
+
+def _with_undecided(block: Select) -> Select:
+    """Moves the conditions that no single record answers, such as `u IN (SELECT …)`, to the reading of cells."""
+    of_records: list[Expr] = []
+    asked: list[Expr] = []
+    for part in conjuncts(block.where):
+        (asked if is_asked(part) else of_records).append(part)
+    keeping = replace(block.keeping, undecided=reduce(both, asked, None))
+    return replace(block, where=reduce(both, of_records, None), keeping=keeping)
+
+
+def _once(query: Query) -> Query:
+    """The query as distinct rows, if duplicates do not matter, so that it keeps groups and not records."""
+    if not isinstance(query, Select) or query.limit is not None or query.offset is not None:
+        return query
+    asked = [part for condition in conjuncts(query.where) if is_asked(condition) for part in decided(condition)]
+    if query.group is None and not query.distinct and any(part.type.nested for part in asked):
+        return replace(query, order=())  # a list cannot be a key
+    return replace(query, distinct=query.distinct or query.group is None, order=())
+
+
+def _inlined(query: Select, alias: str, below: Select, generators: tuple[Generator, ...]) -> Select:
+    values = {o.name.lower(): o.expression for o in below.outputs}
+
+    def substitute(expression: Expr) -> Expr | None:
+        if isinstance(expression, Field) and expression.relation == alias:
+            value = values[expression.path[0].lower()]
+            if len(expression.path) > 1:
+                return reduce(lambda of, name: member(of, name, expression.place), expression.path[1:], value)
+            return value
+        return None
+
+    query = rewritten(query, substitute)
+    assert isinstance(below.relation, Stream)
+    more = tuple(replace(generator, argument=rewrite(generator.argument, substitute)) for generator in generators)
+    stream = replace(below.relation, generators=(*below.relation.generators, *more))
+    return replace(query, relation=stream, where=both(both(below.where, below.undecided), query.where))
+
+
+def _own_columns(query: Select, stream: Stream) -> Select:
+    """Removes the author's aliases from the columns of stream and generators, so that equal blocks compare equal."""
+    own: dict[tuple[str, str], tuple[str, ...]] = {}
+
+    def strip(expression: Expr) -> Expr | None:
+        if isinstance(expression, Field):
+            path = own.get((expression.relation, expression.path[0]))
+            if path is not None:
+                return replace(expression, relation="", path=(*path, *expression.path[1:]))
+            if expression.relation in (stream.alias, ""):
+                return replace(expression, relation="")
+        return None
+
+    generators = []
+    for number, generator in enumerate(stream.generators, 1):
+        argument, element = rewrite(generator.argument, strip), generator.argument.type.element
+        elements = ("key", "value") if argument.type.name == "MAP" else ("element",)
+        names = [f"position {number}"] * generator.positions + [f"{name} {number}" for name in elements]
+        columns = tuple((name, kind) for name, (_, kind) in zip(names, generator.columns, strict=False))
+        if generator.fields and element is not None:
+            pairs = zip(generator.columns, element.fields, strict=True)
+            own |= {(generator.alias, name): (names[0], field) for (name, _), (field, _) in pairs}
+            columns = ((names[0], element),)
+        elif generator.alias:
+            own |= {(generator.alias, old): (new,) for (old, _), new in zip(generator.columns, names, strict=True)}
+        generators.append(replace(generator, argument=argument, columns=columns, alias="", fields=False))
+    kept = stream.retained and replace(stream.retained, time=rewrite(stream.retained.time, strip))
+    own_stream = replace(stream, alias=stream.source, generators=tuple(generators), retained=kept)
+    return replace(rewritten(query, strip), relation=own_stream)
+
 
 _Block = Callable[[Select], Select]
 

@@ -32,7 +32,6 @@ from dataclasses import dataclass, replace
 
 from view_algebra.engines.spark import SHORTEST
 from view_algebra.language.aggregates import AGGREGATES, COUNTS, WIDE, not_null, only
-from view_algebra.language.blocks import over_branches
 from view_algebra.language.expressions import (
     ONE,
     TRUE,
@@ -54,7 +53,7 @@ from view_algebra.language.operators import calculate
 from view_algebra.language.structs import is_struct, rebuilt, scalars
 from view_algebra.language.time_windows import beyond, bounds, hops, is_session
 from view_algebra.language.types import BIGINT, BOOLEAN, INT, STRING
-from view_algebra.language.walks import above_group, asks, rewritten, walk
+from view_algebra.language.walks import above_group, asks, over_branches, rewritten, walk
 from view_algebra.refusals import Wrong
 from view_algebra.typed.names import neither
 

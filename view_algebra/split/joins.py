@@ -21,7 +21,6 @@ from functools import reduce
 from view_algebra.compiled import source_of
 from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import RECORD_KEYS
-from view_algebra.language.blocks import is_of_records
 from view_algebra.language.expressions import (
     Aggregate,
     Beside,
@@ -44,29 +43,28 @@ from view_algebra.language.expressions import (
     conjuncts,
 )
 from view_algebra.language.limits import leaves_calendar
-from view_algebra.language.relations import (
-    aliases_in,
-    has_joins,
-    inputs_of,
-    nested_in,
-    over_inputs,
-    relations_in,
-    with_nested,
-)
 from view_algebra.language.time_windows import hops, is_session
 from view_algebra.language.types import CALENDAR, STRING
 from view_algebra.language.walks import (
     above_group,
+    aliases_in,
     children,
     every_relation,
     expressions_in,
     expressions_of,
+    has_joins,
+    inputs_of,
     is_asked,
     is_of_elements,
+    is_of_records,
+    nested_in,
     outer_fields,
+    over_inputs,
+    relations_in,
     relations_named,
     rewritten,
     walk,
+    with_nested,
 )
 from view_algebra.refusals import Wrong
 

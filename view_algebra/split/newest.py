@@ -26,12 +26,11 @@ from view_algebra.language.expressions import (
     Relation,
     Select,
     Stream,
+    member,
 )
-from view_algebra.language.fields import member
 from view_algebra.language.quoting import words
-from view_algebra.language.relations import inputs_of, relations_in, with_nested
 from view_algebra.language.types import BIGINT, BINARY, BOOLEAN, STRING, not_in_json
-from view_algebra.language.walks import children, rewrite, rewritten, walk
+from view_algebra.language.walks import children, inputs_of, relations_in, rewrite, rewritten, walk, with_nested
 from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT, of_one_row
 
 

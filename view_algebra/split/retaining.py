@@ -33,11 +33,10 @@ from view_algebra.language.expressions import (
     conjuncts,
 )
 from view_algebra.language.lengths import MICROSECONDS
-from view_algebra.language.relations import aliases_in, over_inputs, relations_in
 from view_algebra.language.time_windows import hops, pane
 from view_algebra.language.times import microseconds
 from view_algebra.language.types import CALENDAR, TIMESTAMP
-from view_algebra.language.walks import parts, relations_named, walk
+from view_algebra.language.walks import aliases_in, over_inputs, parts, relations_in, relations_named, walk
 from view_algebra.refusals import Wrong
 from view_algebra.split.joins import MATCHED_LEFT, MATCHED_RIGHT, NULLABLE_LEFT, NULLABLE_RIGHT, gives_records
 

@@ -22,9 +22,8 @@ from view_algebra.language.expressions import (
     Subquery,
 )
 from view_algebra.language.quoting import postgres_name, spark_name
-from view_algebra.language.relations import relations_in
 from view_algebra.language.types import CALENDAR, FIRST_TIME, LAST_TIME
-from view_algebra.language.walks import walk
+from view_algebra.language.walks import relations_in, walk
 
 _IN_POSTGRES = {
     "TIMESTAMP": (f"timestamptz '{FIRST_TIME}+00'", f"timestamptz '{LAST_TIME}+00'"),

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
 from view_algebra.language.encodings import DAY, DECIMAL, SEMANTIC, UNITS, Encodings, as_json
-from view_algebra.language.limits import TIME_ALONE
-from view_algebra.language.long_numbers import mapped
+from view_algebra.language.limits import TIME_ALONE, mapped
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, Type, inside
 

@@ -28,8 +28,8 @@ from view_algebra.formats import DECODED_KEYS, Read, frames
 from view_algebra.formats.interface import DIRECT, HAS_ZERO, KEY_TEXT, NO_KEY_TEXT, TEXT
 from view_algebra.language.encodings import PLAIN, Encodings
 from view_algebra.language.expressions import Constant
-from view_algebra.language.limits import TIME_ALONE
-from view_algebra.language.long_numbers import (
+from view_algebra.language.limits import (
+    TIME_ALONE,
     TOO_LONG,
     bounded,
     decimals_alone,
@@ -38,10 +38,10 @@ from view_algebra.language.long_numbers import (
     mapped,
     may_be_long,
     permissive,
+    with_unique_keys,
 )
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BIGINT, BINARY, CALENDAR, INT, SMALLINT, STRING, TIMESTAMP, Type
-from view_algebra.language.unique_keys import with_unique_keys
 from view_algebra.texts import debezium
 from view_algebra.texts.decoding import CORRUPT, UNDECODED, WRONG, Columns, Decoding
 from view_algebra.texts.fields import (
@@ -55,9 +55,9 @@ from view_algebra.texts.fields import (
     loses_digits,
     loses_digits_in_variant,
     marked,
+    numbers,
     struct_of,
 )
-from view_algebra.texts.numbers_as_times import numbers
 
 PSEUDO_COLUMNS = (
     ("kafka_partition", INT),

@@ -15,8 +15,8 @@ from dataclasses import replace
 from datetime import datetime
 from functools import reduce
 
-from view_algebra.language.blocks import is_projection
 from view_algebra.language.expressions import (
+    VARIABLE,
     Aggregate,
     Call,
     Combined,
@@ -36,12 +36,11 @@ from view_algebra.language.expressions import (
     Subquery,
     Windowed,
 )
-from view_algebra.language.fields import VARIABLE
 from view_algebra.language.literals import folded
 from view_algebra.language.meeting import cast
 from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT, BOOLEAN, CALENDAR, DATE, INT, STRING, TIMESTAMP, VOID, Type, common
-from view_algebra.language.walks import rewrite, walk
+from view_algebra.language.walks import is_projection, rewrite, walk
 from view_algebra.refusals import Wrong
 from view_algebra.typed.nested import saying_its_type
 

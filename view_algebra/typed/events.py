@@ -14,7 +14,6 @@ from itertools import chain, count
 
 from view_algebra.compiled import LOG_TIME, changes_of, source_of
 from view_algebra.language.aggregates import EVENT_ORDER
-from view_algebra.language.blocks import is_of_rows
 from view_algebra.language.expressions import (
     Combined,
     Constant,
@@ -35,9 +34,16 @@ from view_algebra.language.expressions import (
 )
 from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name
-from view_algebra.language.relations import has_joins, nested_in, over_nested, relations_in
 from view_algebra.language.types import CALENDAR, INT
-from view_algebra.language.walks import has_windows, relations_named
+from view_algebra.language.walks import (
+    has_joins,
+    has_windows,
+    is_of_rows,
+    nested_in,
+    over_nested,
+    relations_in,
+    relations_named,
+)
 from view_algebra.refusals import Wrong
 from view_algebra.typed.keys import RowKeys, relation_keys, sorting
 from view_algebra.typed.names import Context, Scope, find

@@ -33,8 +33,8 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.language.blocks import union_all
 from view_algebra.language.expressions import (
+    VARIABLE,
     Aggregate,
     Call,
     Constant,
@@ -49,8 +49,8 @@ from view_algebra.language.expressions import (
     Select,
     Subquery,
     Windowed,
+    member,
 )
-from view_algebra.language.fields import VARIABLE, member
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import case
 from view_algebra.language.structs import scalars
@@ -64,7 +64,7 @@ from view_algebra.language.time_windows import (
     window_key,
 )
 from view_algebra.language.types import BIGINT, BOOLEAN, TIMESTAMP, TINYINT, WINDOW, Type
-from view_algebra.language.walks import above_group, rewrite, rewritten, walk
+from view_algebra.language.walks import above_group, rewrite, rewritten, union_all, walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.events import reads_records

@@ -13,7 +13,6 @@ from typing import assert_never
 from view_algebra.compiled import source_of
 from view_algebra.language.above import Obstacle
 from view_algebra.language.aggregates import EVENT_ORDER, RECORD_KEYS
-from view_algebra.language.blocks import renamed
 from view_algebra.language.expressions import (
     Aggregate,
     Call,
@@ -40,10 +39,18 @@ from view_algebra.language.expressions import (
     Windowed,
     conjuncts,
 )
-from view_algebra.language.relations import aliases_in, nested_in, relations_in
 from view_algebra.language.time_windows import window_key
 from view_algebra.language.types import Type
-from view_algebra.language.walks import every_relation, has_windows, relations_named, walk
+from view_algebra.language.walks import (
+    aliases_in,
+    every_relation,
+    has_windows,
+    nested_in,
+    relations_in,
+    relations_named,
+    renamed,
+    walk,
+)
 from view_algebra.typed.constants import rows_of, unique, unique_together
 from view_algebra.typed.names import Keys, Sorting, SortKey
 

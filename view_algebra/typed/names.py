@@ -17,7 +17,6 @@ from sqlglot import exp
 
 from view_algebra.language import times as clock
 from view_algebra.language.aggregates import is_aggregate
-from view_algebra.language.blocks import renamed
 from view_algebra.language.expressions import (
     Call,
     Cells,
@@ -40,12 +39,13 @@ from view_algebra.language.expressions import (
     Sessions,
     Stream,
     Windowed,
+    member,
 )
-from view_algebra.language.fields import member
 from view_algebra.language.functions import COLUMNS, NON_DETERMINISTIC
 from view_algebra.language.overloads import call
 from view_algebra.language.quoting import words
 from view_algebra.language.types import VOID, Type
+from view_algebra.language.walks import renamed
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import in_double_quotes, readable

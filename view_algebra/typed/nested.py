@@ -15,6 +15,7 @@ from sqlglot import exp
 from view_algebra.language.expressions import (
     NULL,
     ONE,
+    VARIABLE,
     Aggregate,
     Call,
     Constant,
@@ -25,8 +26,8 @@ from view_algebra.language.expressions import (
     Select,
     Subquery,
     Windowed,
+    member,
 )
-from view_algebra.language.fields import VARIABLE, member
 from view_algebra.language.meeting import cast, meet
 from view_algebra.language.operators import condition
 from view_algebra.language.quoting import spark_name

@@ -13,7 +13,6 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.language.blocks import is_of_records
 from view_algebra.language.expressions import (
     Aggregate,
     Call,
@@ -30,15 +29,15 @@ from view_algebra.language.expressions import (
     Subquery,
     Windowed,
     both,
+    member,
 )
-from view_algebra.language.fields import member
 from view_algebra.language.lengths import LENGTHS
 from view_algebra.language.meeting import cast, meet
 from view_algebra.language.operators import condition
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.time_windows import is_session
 from view_algebra.language.types import STRING, VOID, WINDOW, Type, inside
-from view_algebra.language.walks import above_group, every_relation, has_windows, rewrite, walk, walk_all
+from view_algebra.language.walks import above_group, every_relation, has_windows, is_of_records, rewrite, walk, walk_all
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import in_a_window, refuse_aggregates, refuse_windowed
 from view_algebra.typed.events import is_in_order, passed, reading_passed, reads_records

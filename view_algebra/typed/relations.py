@@ -46,10 +46,9 @@ from view_algebra.language.meeting import compare
 from view_algebra.language.operators import condition
 from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name, words
-from view_algebra.language.relations import relations_in
 from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT, CALENDAR, INT, INTERVAL, STRING, Type
-from view_algebra.language.walks import walk
+from view_algebra.language.walks import relations_in, walk
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.constants import elements, joined, table

@@ -18,10 +18,8 @@ from sqlglot import exp
 
 from view_algebra.language import times as clock
 from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, is_aggregate
-from view_algebra.language.casts import instead_of, is_untried, tries
 from view_algebra.language.expressions import NULL, Aggregate, Call, Constant, Expr, Place, Subquery
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, GENERATORS, WINDOW_FUNCTIONS, instead_of_rows
-from view_algebra.language.likes import regular
 from view_algebra.language.limits import (
     KEEPS,
     MOVES,
@@ -36,11 +34,12 @@ from view_algebra.language.limits import (
     read_json,
     read_time,
     refuses_pattern,
+    short_number,
     text_of_bytes,
     within_calendar,
 )
-from view_algebra.language.long_numbers import short_number
-from view_algebra.language.meeting import cast, compare
+from view_algebra.language.literals import regular
+from view_algebra.language.meeting import cast, compare, instead_of, is_untried, tries
 from view_algebra.language.operators import BITWISE, bitwise, calculate, case, condition, negative, number
 from view_algebra.language.overloads import call, overload, text_of
 from view_algebra.language.quoting import spark_text

@@ -4,9 +4,9 @@ Spark runs every view as a SELECT too: `lamina check` compares the two results. 
 refuses, reads differently or answers by chance: in a whole block as its author wrote it (`OF_BLOCKS`), in a block with
 several groupings (`OF_GROUPINGS`), and in a clause when it is read.
 
-Other modules refuse the rest: `written/dialect.py` the tokens that Spark's parser cannot read, `language/casts.py` the
-casts (a table of types), `language/functions.py` the arguments of functions (another table). A rule that is known only
-while one clause or operator is typed stands with that clause or operator (`Wrong(…, "…, which Spark …")`).
+Other modules refuse the rest: `written/dialect.py` the tokens that Spark's parser cannot read, `language/meeting.py`
+the casts (a table of types), `language/functions.py` the arguments of functions (another table). A rule that is known
+only while one clause or operator is typed stands with that clause or operator (`Wrong(…, "…, which Spark …")`).
 """
 
 from __future__ import annotations
@@ -30,9 +30,18 @@ from view_algebra.language.expressions import (
     Windowed,
 )
 from view_algebra.language.functions import OWN_FRAMES, WINDOW_FUNCTIONS
-from view_algebra.language.relations import nested_in, relations_in
 from view_algebra.language.time_windows import TIME_WINDOWS
-from view_algebra.language.walks import above_group, children, outer_fields, parts, rewrite, walk, walk_all
+from view_algebra.language.walks import (
+    above_group,
+    children,
+    nested_in,
+    outer_fields,
+    parts,
+    relations_in,
+    rewrite,
+    walk,
+    walk_all,
+)
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import Scope, meant_by, names_an_output
 from view_algebra.written.dialect import readable

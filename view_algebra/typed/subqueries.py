@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from view_algebra.language.expressions import (
     ONE,
+    VARIABLE,
     Aggregate,
     Call,
     Combined,
@@ -31,7 +32,6 @@ from view_algebra.language.expressions import (
     Subquery,
     conjuncts,
 )
-from view_algebra.language.fields import VARIABLE
 from view_algebra.language.meeting import among, meet
 from view_algebra.language.types import BOOLEAN, FLOAT, Type
 from view_algebra.language.walks import as_outer, outer_fields, parts, rewrite, walk

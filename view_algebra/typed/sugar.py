@@ -7,8 +7,7 @@ from contextlib import suppress
 
 from sqlglot import exp
 
-from view_algebra.language.expressions import Call, Case, Constant, Expr, Place
-from view_algebra.language.fields import member
+from view_algebra.language.expressions import Call, Case, Constant, Expr, Place, member
 from view_algebra.language.lengths import LENGTHS, MICROSECONDS, length
 from view_algebra.language.lengths import number as number_of
 from view_algebra.language.meeting import cast, compare, meet

@@ -14,7 +14,7 @@ from sqlglot import exp
 from view_algebra.compiled import DEBEZIUM, LOG_TIME, SOURCE_TIME, KeyFormat
 from view_algebra.formats import Read
 from view_algebra.language.encodings import PLACEHOLDER, TIME_MODES, UNITS, Encodings
-from view_algebra.language.long_numbers import mapped
+from view_algebra.language.limits import mapped
 from view_algebra.language.quoting import spark_text, words
 from view_algebra.language.starts import start_of
 from view_algebra.language.types import (
@@ -431,7 +431,7 @@ def _start(options: Found, report: Report) -> Found:
 
 
 _OF_LIST = re.compile("(?i:position|element|key|value) [0-9]+")
-"""Names of columns of generators (`split/folding.py`)."""
+"""Names of columns of generators (`split/blocks.py`)."""
 
 
 def _names(schema: exp.Schema) -> set[str]:

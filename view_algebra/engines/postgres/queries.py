@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from view_algebra.engines.postgres.expressions import expression
-from view_algebra.engines.postgres.nested import from_json
-from view_algebra.engines.postgres.times import hops, length, origin
+from view_algebra.engines.postgres.values import from_json, hops, length, origin
 from view_algebra.engines.postgres.writing import (
     AND,
     CAST,

@@ -1,8 +1,11 @@
-"""`csv`: a line of separated fields without a header, in the order of the declared columns.
+"""Formats without a schema: `csv`, `text` and `bytes`.
 
-A field is quoted if it holds a delimiter, a quote or a line break; a quote inside is doubled. An empty field without
-quotes is NULL, and so is the text of the option `null`. A number, a boolean, or JSON for a nested column enters the
-JSON object unchanged. Any other field becomes a JSON text, which is read by the rules for texts.
+A value of `csv` is a line of separated fields without a header, in the order of the declared columns. A field is quoted
+if it holds a delimiter, a quote or a line break. A quote inside is doubled. An empty field without quotes is NULL, and
+so is the text of the option `null`. A number, a boolean, or JSON for a nested column enters the JSON object unchanged.
+Any other field becomes a JSON text, which is read by the rules for texts.
+
+A value of `text` or `bytes` is read unchanged into the one column outside of the key.
 """
 
 from __future__ import annotations
@@ -12,9 +15,9 @@ import re
 
 from view_algebra.formats.interface import HAS_ZERO, NOT_UTF8, TEXT, Declared, Mistake, Read
 from view_algebra.language.quoting import spark_text
-from view_algebra.language.types import CALENDAR, Type
+from view_algebra.language.types import BINARY, CALENDAR, STRING, Type
 
-OPTIONS = {
+CSV_OPTIONS = {
     "delimiter": "of `csv`: the character between two fields (default: `,`)",
     "quote": 'of `csv`: the character around a field (default: `"`)',
     "null": "of `csv`: the text of a field that is NULL, as an empty field without quotes is",
@@ -32,7 +35,7 @@ No text of a good record holds this character.
 """
 
 
-def read(declared: Declared) -> Read:
+def read_csv(declared: Declared) -> Read:
     """The reading of a line as a JSON object. A value that is not one line with the declared fields has none."""
     delimiter, quote = (_character(declared, *option) for option in (("delimiter", ","), ("quote", '"')))
     if delimiter == quote:
@@ -113,3 +116,27 @@ def _character(declared: Declared, option: str, default: str) -> str:
             option,
         )
     return value
+
+
+def read_text(declared: Declared) -> Read:
+    """The reading of a whole value as a STRING."""
+    return Read(_one_field(_only(declared, "text", STRING), "CAST(value AS STRING)"), [NOT_UTF8])
+
+
+def read_bytes(declared: Declared) -> Read:
+    """The reading of a whole value as a BINARY, in base64 for JSON."""
+    return Read(_one_field(_only(declared, "bytes", BINARY), "base64(value)"), [])
+
+
+def _one_field(name: str, value: str) -> str:
+    return f"(SELECT *, to_json(named_struct({spark_text(name)}, {value})) AS {TEXT} FROM raw_records)"
+
+
+def _only(declared: Declared, format: str, kind: Type) -> str:
+    columns = [(name, kind) for name, kind, of_key in declared.columns if not of_key]
+    if [declared_kind for _, declared_kind in columns] != [kind]:
+        raise Mistake(
+            f"format '{format}' with other columns than one {kind}",
+            f"Declare the value as one column of type {kind}, and besides only a PRIMARY KEY, which Kafka's key holds.",
+        )
+    return columns[0][0]
