@@ -12,9 +12,9 @@ from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.tails import Tails
 from serving_layer.narration.waiting import waiting
-from serving_layer.postgres import log_catalog
+from serving_layer.postgres import log_catalog, work_locks
 from serving_layer.postgres.database import Database
-from serving_layer.promise import progress, rebuilds, skipping
+from serving_layer.promise import progress, skipping
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
@@ -43,7 +43,7 @@ class Logs:
         with self.database.begin() as connection:
             topic_id = progress.queries(connection)[source.name].topic_id
             start = progress.begins(connection, source.topic)
-        with waiting(self.tell, f"{source.name}: its records are archived"), rebuilds.archiving(self.database):
+        with waiting(self.tell, f"{source.name}: its records are archived"), work_locks.archiving(self.database):
             master_log = self._whole_log(source)
             master_log.create(source, topic_id, start)
             for at, offset in skipping.forget_lost(self.database, self.brokers, source.topic):
@@ -73,7 +73,7 @@ class Logs:
 
     def maintain(self, source: Source, before: datetime) -> Maintained:
         """Maintains the log of one source so that every backup made since `before` can be restored."""
-        with waiting(self.tell, f"{source.name}: its log is maintained"), rebuilds.archiving(self.database):
+        with waiting(self.tell, f"{source.name}: its log is maintained"), work_locks.archiving(self.database):
             return self._whole_log(source).maintain(source, before)
 
     def _fetched(self, location: str) -> bytes:

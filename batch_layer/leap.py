@@ -69,7 +69,7 @@ class Leap:
 
         def step(connection: Connection) -> Begun:
             catalog = deployed(connection)
-            if (repeated := rebuilds.begun(connection, by)) is not None:
+            if (repeated := rebuilds.sealed_by(connection, by)) is not None:
                 return Begun(repeated, catalog, [], [])
             wanted, sources = _closure(catalog, *_asked(connection, catalog, names))
             if not sources:
@@ -93,13 +93,13 @@ class Leap:
         }
 
         def step(connection: Connection) -> None:
-            rebuilds.running(connection, begun.id)
+            rebuilds.lock_running(connection, begun.id)
             progress.lock(connection, begun.sources)
             declared = deployed(connection).views
             # The other views were dropped meanwhile, or no longer have cells.
             for name in (name for name in begun.views if name in declared and declared[name].cell_tables):
                 generations.open_building(connection, name, rebuild=begun.id, at=at, tails=tails)
-            rebuilds.finished(connection, begun.id, Step.SEAL)
+            rebuilds.record_finished(connection, begun.id, Step.SEAL)
 
         self.database.retrying(step)
 

@@ -61,7 +61,7 @@ def gather(batch: BatchLayer, id: int) -> None:
     gathered = gathered_of(batch.database, batch.log, passed, {source.topic for source in sources.values()})
 
     def step(connection: Connection) -> None:
-        rebuilds.running(connection, id)
+        rebuilds.lock_running(connection, id)
         progress.lock(connection, sources)
         if not _are_read(connection, sources):  # another process may have resumed this rebuild
             write(connection, gathered)

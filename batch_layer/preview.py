@@ -70,10 +70,10 @@ class _Preview:
 
     def hand_over(self, id: int) -> None:
         def step(connection: Connection) -> None:
-            rebuilds.running(connection, id)
+            rebuilds.lock_running(connection, id)
             ready = {new.view: new.id for new in lookup.of_rebuild(connection, id)}
             previews.make(connection, self.name, self.catalog, ready)
-            rebuilds.finished(connection, id, Step.RETIRE)
+            rebuilds.record_finished(connection, id, Step.RETIRE)
             rebuilds.end(connection, id, RebuildState.DONE)
 
         patiently(self.batch.database, self.batch.tell, step)

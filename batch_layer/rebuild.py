@@ -185,7 +185,7 @@ class BatchLayer:
         """Opens a generation of each view at its cut; gives the id of the rebuild."""
 
         def step(connection: Connection) -> int:
-            if (repeated := rebuilds.begun(connection, by)) is not None:
+            if (repeated := rebuilds.sealed_by(connection, by)) is not None:
                 return repeated
             wanted = registry.with_cells(connection, names)
             id = rebuilds.begin(connection, wanted, by=by)
@@ -194,7 +194,7 @@ class BatchLayer:
             registry.retire_the_dead(connection, beside={source for name in wanted for source in views[name].fed_by})
             for name in wanted:
                 generations.open_building(connection, name, rebuild=id)
-            rebuilds.finished(connection, id, Step.SEAL)
+            rebuilds.record_finished(connection, id, Step.SEAL)
             return id
 
         id = self.database.retrying(step)
@@ -291,7 +291,7 @@ class BatchLayer:
             self.at("absorbed")
 
             def step(connection: Connection) -> None:
-                rebuilds.running(connection, id)
+                rebuilds.lock_running(connection, id)
                 generations.go_live(connection, ids)
 
             self.database.retrying(step)
@@ -364,7 +364,7 @@ class BatchLayer:
         brought = self._leap.gather(id)
 
         def step(connection: Connection) -> list[str]:
-            run = rebuilds.running(connection, id, or_held=anyway)
+            run = rebuilds.lock_running(connection, id, or_held=anyway)
             run.check_names(names)
             fed = {name for each in lookup.of_rebuild(connection, id) for name in each.queries}
             progress.lock(connection, fed | (brought.to.keys() & progress.queries(connection).keys()))
@@ -395,7 +395,7 @@ class BatchLayer:
                 verdicts = checks.results(connection, id)
                 checks.replace_live(connection, [each for each in verdicts if not held or each.view in handed])
             views.serve(connection)
-            rebuilds.finished(connection, id, Step.HAND_OVER)
+            rebuilds.record_finished(connection, id, Step.HAND_OVER)
             if run.state is RebuildState.HELD and not held:
                 rebuilds.end(connection, id, RebuildState.DONE)
             return held
@@ -450,7 +450,7 @@ class BatchLayer:
             )
 
         def step(connection: Connection) -> None:
-            rebuilds.running(connection, id)
+            rebuilds.lock_running(connection, id)
             new = lookup.of_rebuild(connection, id, retired=True)
             mine = {each.id for each in new}  # a person may still hand over one that is held back
             surplus = [old for each in new for old in generations.superseded(connection, each.view) if old not in mine]
@@ -471,7 +471,7 @@ class BatchLayer:
         """Gives a rebuild up: its generations are retired, nothing that is read changes."""
 
         def step(connection: Connection) -> None:
-            rebuilds.running(connection, id)
+            rebuilds.lock_running(connection, id)
             rebuilds.stop(connection, id, Stop.GIVEN_UP)
             registry.retire_the_dead(connection)
 
@@ -485,11 +485,11 @@ class BatchLayer:
 
     def _expect(self, id: int) -> Rebuild:
         with self.database.begin() as connection:
-            return rebuilds.running(connection, id)
+            return rebuilds.lock_running(connection, id)
 
     def _done(self, id: int, step: Step, *names: str) -> None:
         with self.database.begin() as connection:
-            rebuilds.finished(connection, id, step, *names)
+            rebuilds.record_finished(connection, id, step, *names)
         self.at(" ".join(["after", step, *names]))
 
 

@@ -20,8 +20,9 @@ from batch_layer.rebuild import BatchLayer
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.change import registry, renames, trials
-from serving_layer.change.changes import Change, check_allowed
+from serving_layer.change.changes import check_allowed
 from serving_layer.change.checks import Verdict
+from serving_layer.change.planned_change import PlannedChange
 from serving_layer.postgres.database import Connection
 from serving_layer.postgres.states import Step
 from serving_layer.promise import generations, progress, rebuilds
@@ -139,7 +140,7 @@ def begun(
     fed_by = {name for view in new for name in view.fed_by}
     registry.retire_the_dead(connection, beside=fed_by & progress.queries(connection).keys())
     open(id)
-    rebuilds.finished(connection, id, Step.SEAL)
+    rebuilds.record_finished(connection, id, Step.SEAL)
     batch.tell(f"computing new versions of {', '.join(wanted)}; until then, readers read the old ones")
     return id
 
@@ -153,7 +154,7 @@ def _computes(connection: Connection, id: int) -> dict[str, tuple[str, dict[str,
     return computed
 
 
-def _allowed(connection: Connection, target: Target) -> list[Change]:
+def _allowed(connection: Connection, target: Target) -> list[PlannedChange]:
     """The changes that the target makes; raises if they are not allowed."""
     changes = registry.plan(connection, target.catalog)
     check_allowed(changes, prune=target.prune, allow_break=target.allow_break)
@@ -216,7 +217,7 @@ def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str])
         moving = new_sources.replaced(connection, id)
 
     def step(connection: Connection) -> None:
-        if rebuilds.running(connection, id).is_handed_over:
+        if rebuilds.lock_running(connection, id).is_handed_over:
             return
         ready = {new.view: new.id for new in lookup.of_rebuild(connection, id)}
         new_sources.hold(connection, moving, seconds)
@@ -225,7 +226,7 @@ def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str])
         if new_sources.replaced(connection, id) != moving:
             raise Meanwhile("A view was rolled back while its new version was waited for", way_out="Apply again.")
         apply(connection, replace(target, topics=topics), ready)
-        rebuilds.finished(connection, id, Step.HAND_OVER)
+        rebuilds.record_finished(connection, id, Step.HAND_OVER)
 
     for seconds in new_sources.HOLDS:
         try:
@@ -250,13 +251,13 @@ def _refuse_moved(connection: Connection, before: Mapping[str, str], ready: Mapp
         )
 
 
-def apply(connection: Connection, target: Target, ready: Mapping[str, int] | None = None) -> list[Change]:
+def apply(connection: Connection, target: Target, ready: Mapping[str, int] | None = None) -> list[PlannedChange]:
     """Deploys the catalog in this transaction: see `registry.apply`."""
     allowed = {"prune": target.prune, "allow_break": target.allow_break}
     return registry.apply(connection, target.files, target.catalog, target.topics, **allowed, ready=ready)
 
 
-def deploy(batch: BatchLayer, target: Target) -> list[Change]:
+def deploy(batch: BatchLayer, target: Target) -> list[PlannedChange]:
     """Deploys a catalog for which nothing is to be computed, once it has passed its checks.
 
     Raises NotComputed, and changes nothing, if by now there is something to compute.
@@ -266,7 +267,7 @@ def deploy(batch: BatchLayer, target: Target) -> list[Change]:
         trial = trials.of_catalog(connection, registry.planned(connection, target.catalog), [])
     _refuse_blocked(batch, checked(batch.database, trial))
 
-    def step(connection: Connection) -> tuple[list[Change], list[str]]:
+    def step(connection: Connection) -> tuple[list[PlannedChange], list[str]]:
         before = lookup.published(connection)
         changes, after = apply(connection, target), lookup.published(connection)
         return changes, [name for name, id in after.items() if before.get(name) not in (None, id)]

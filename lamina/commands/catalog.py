@@ -18,7 +18,7 @@ from view_algebra.errors import Unknown
 
 if TYPE_CHECKING:
     from lamina.testing.runner import Compared
-    from serving_layer.change.changes import Change
+    from serving_layer.change.planned_change import PlannedChange
 
 
 @command()
@@ -184,7 +184,7 @@ def _show_tests(output: Output, results: Sequence[Compared]) -> None:
             output.tell(f"{result.test}: {result.view}, {result.way}: {line}")
 
 
-def _changes(output: Output, changes: Sequence[Change]) -> None:
+def _changes(output: Output, changes: Sequence[PlannedChange]) -> None:
     shown = [change for change in changes if change.action != "nothing"]
     if output.as_json:
         for change in shown:

@@ -18,8 +18,9 @@ from lamina.services import folders
 from master_log.offsets import Offsets, Skipped, TopicPartition
 from serving_layer.catalog.deployed import deployed, is_anything_deployed, sources
 from serving_layer.change import checks, previews, registry
-from serving_layer.change.changes import Change, check_allowed
+from serving_layer.change.changes import check_allowed
 from serving_layer.change.checks import Verdict
+from serving_layer.change.planned_change import PlannedChange
 from serving_layer.change.previews import PreviewedView
 from serving_layer.narration.waiting import waiting
 from serving_layer.postgres.database import Database, login_of, with_login
@@ -287,7 +288,7 @@ class Deployment:
                     way_out="`lamina plan` shows the upgrade, `lamina apply` performs it.",
                 )
 
-    def plan(self, files: Mapping[str, str]) -> list[Change]:
+    def plan(self, files: Mapping[str, str]) -> list[PlannedChange]:
         """The changes that applying these files would make."""
         catalog = self._compiled(files)
         changes = self._plan(catalog)
@@ -299,7 +300,7 @@ class Deployment:
             self.tell(line)
         return changes
 
-    def _tell_of_topics(self, catalog: Catalog, changes: Sequence[Change], *actions: str) -> None:
+    def _tell_of_topics(self, catalog: Catalog, changes: Sequence[PlannedChange], *actions: str) -> None:
         """Narrates the properties of the changed sources' topics that their declarations may lead one not to expect."""
         changed = [change.name for change in changes if change.kind == "source" and change.action in actions]
         for line in (
@@ -320,7 +321,7 @@ class Deployment:
             return catalog
         return view_algebra.compile_catalog(files, unique)
 
-    def _plan(self, catalog: Catalog) -> list[Change]:
+    def _plan(self, catalog: Catalog) -> list[PlannedChange]:
         """The changes, without changing anything, not even a database in which nothing was installed."""
         with self.database.begin() as connection:
             install.check(connection, self.database.name)
@@ -333,9 +334,9 @@ class Deployment:
         effect = f"brought to what this Lamina installs: {', '.join(pending)}"
         if not there:
             effect = "Lamina is installed: schemas, bookkeeping, functions and roles"
-        return [Change("database", name, "update" if there else "create", effect), *changes]
+        return [PlannedChange("database", name, "update" if there else "create", effect), *changes]
 
-    def apply(self, files: Mapping[str, str], *, prune: bool = False, allow_break: bool = False) -> list[Change]:
+    def apply(self, files: Mapping[str, str], *, prune: bool = False, allow_break: bool = False) -> list[PlannedChange]:
         """Deploys these files. Creates the missing topics of new sources, and computes new versions of views.
 
         Views and sources that are deployed but not in these files are dropped if `prune`. Columns that readers may use
@@ -364,7 +365,7 @@ class Deployment:
             indexes.renew(self.database)
         return [change for change in planned if change.kind == "database"] + changes
 
-    def _deploy(self, target: Target, planned: list[Change]) -> list[Change]:
+    def _deploy(self, target: Target, planned: list[PlannedChange]) -> list[PlannedChange]:
         """Deploys an allowed catalog: at once or, if new cells are needed, once they are computed."""
         from batch_layer import reprocess
 

@@ -20,7 +20,7 @@ from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.compiled_json import dumped, loaded
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
-from serving_layer.change import registry, renames
+from serving_layer.change import facts, registry, renames
 from serving_layer.change.changes import check_allowed, compare
 from serving_layer.postgres.bookkeeping import generation, preview, previewed
 from serving_layer.postgres.cells import run
@@ -89,8 +89,8 @@ def compiled(connection: Connection, catalog: Catalog) -> Catalog:
             evidence=f"It declares 'renamed_from' = '{old}', and a rename would move the cells to the new name.",
             way_out="Apply the rename alone and preview the rest, or preview it without the property.",
         )
-    facts = replace(registry.known(connection), others={})  # deployed views stay, so their readers do not matter
-    check_allowed(compare(before, catalog, facts), prune=True, allow_break=True)
+    present = replace(facts.read(connection), others={})  # deployed views stay, so their readers do not matter
+    check_allowed(compare(before, catalog, present), prune=True, allow_break=True)
     planned = registry.planned(connection, catalog)
     for name, source in planned.sources.items():
         if source.ids and source.parse != before.sources[name].parse:

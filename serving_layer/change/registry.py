@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed, keep
-from serving_layer.change import checks, renames
-from serving_layer.change.change import Measured
-from serving_layer.change.changes import NOTHING, Change, Known, check_allowed, chosen, compare
+from serving_layer.change import checks, facts, renames
+from serving_layer.change.changes import NOTHING, check_allowed, compare, deployable
+from serving_layer.change.facts import Facts
+from serving_layer.change.planned_change import PlannedChange
 from serving_layer.postgres.bookkeeping import (
     cell_table,
     declaration,
@@ -20,19 +21,18 @@ from serving_layer.postgres.bookkeeping import (
     publication,
     view,
 )
-from serving_layer.postgres.bookkeeping import progress as progress_table
 from serving_layer.postgres.cells import run
 from serving_layer.postgres.states import GenerationState
 from serving_layer.promise import generations, history, progress, rebuilds, source_queries
 from serving_layer.promise.source_queries import End, Topic
-from serving_layer.readers import dependents, views
+from serving_layer.readers import views
 from view_algebra.compiled import Catalog, View
 from view_algebra.errors import LaminaError, Unknown
 
 
-def plan(connection: Connection, catalog: Catalog) -> list[Change]:
+def plan(connection: Connection, catalog: Catalog) -> list[PlannedChange]:
     """The changes that `apply` would make. A change with the action `refuse` makes `apply` refuse the whole catalog."""
-    return compare(deployed(connection), catalog, known(connection))
+    return compare(deployed(connection), catalog, facts.read(connection))
 
 
 def kinds(connection: Connection) -> dict[str, str]:
@@ -57,9 +57,9 @@ def with_cells(connection: Connection, names: Iterable[str]) -> list[str]:
     return rebuilt
 
 
-def plan_of_nothing(catalog: Catalog) -> list[Change]:
+def plan_of_nothing(catalog: Catalog) -> list[PlannedChange]:
     """The changes that a first apply would make, in a database in which Lamina is not installed."""
-    return compare(NOTHING, catalog, Known())
+    return compare(NOTHING, catalog, Facts())
 
 
 def announce(connection: Connection, versions_soon: Sequence[View], catalog: Catalog) -> set[str]:
@@ -89,7 +89,7 @@ def are_awaited(connection: Connection, names: Collection[str]) -> bool:
 def prepare(
     connection: Connection,
     catalog: Catalog,
-    changes: Sequence[Change],
+    changes: Sequence[PlannedChange],
     topics: Mapping[str, Topic],
     ends: Mapping[str, End],
     rebuild: int,
@@ -126,24 +126,26 @@ def open_versions(connection: Connection, opened: Sequence[View], catalog: Catal
         generations.open_building(connection, new.name, rebuild=rebuild, of=new)
 
 
-def to_compute(connection: Connection, catalog: Catalog, changes: Sequence[Change]) -> tuple[Catalog, list[View]]:
+def to_compute(
+    connection: Connection, catalog: Catalog, changes: Sequence[PlannedChange]
+) -> tuple[Catalog, list[View]]:
     """The catalog as deployed after an apply, and the versions that must be computed before it."""
     return _ahead(connection, deployed(connection), catalog, changes)
 
 
 def _ahead(
-    connection: Connection, before: Catalog, catalog: Catalog, changes: Sequence[Change]
+    connection: Connection, before: Catalog, catalog: Catalog, changes: Sequence[PlannedChange]
 ) -> tuple[Catalog, list[View]]:
-    after = chosen(before, catalog, changes, _kept(connection))
+    after = deployable(before, catalog, changes, _kept(connection))
     return after, computed(after, changes, versions.live(connection))
 
 
 def planned(connection: Connection, catalog: Catalog) -> Catalog:
     """The catalog as deployed after an apply."""
-    return chosen(deployed(connection), catalog, plan(connection, catalog), _kept(connection))
+    return deployable(deployed(connection), catalog, plan(connection, catalog), _kept(connection))
 
 
-def computed(catalog: Catalog, changes: Iterable[Change], live: Container[tuple[str, str]]) -> list[View]:
+def computed(catalog: Catalog, changes: Iterable[PlannedChange], live: Container[tuple[str, str]]) -> list[View]:
     """The views to compute: those with new cells and, so that all are served together, the new views.
 
     `live` are the versions that a preview has computed or that are kept.
@@ -174,7 +176,7 @@ def apply(
     prune: bool = False,
     allow_break: bool = False,
     ready: Mapping[str, int] | None = None,
-) -> list[Change]:
+) -> list[PlannedChange]:
     """Deploys a catalog in one transaction. `topics` are the topics of its new sources, by source name.
 
     The first view over a new source is live at once, at the earliest offsets in Kafka. A new view over a source with
@@ -194,7 +196,7 @@ def apply(
         raise _not_computed(lacking[0], catalog.views[lacking[0]].version)
     before = deployed(connection)
     before = renames.apply(connection, before, {old: new for new, old in renames.wanted(before, catalog).items()})
-    catalog = chosen(before, catalog, changes, _kept(connection))
+    catalog = deployable(before, catalog, changes, _kept(connection))
     todo = {(change.kind, change.name): change.action for change in changes}
     gone = [name for kind, name in todo if kind == "source" and todo[kind, name] == "drop"]
     for name in gone:
@@ -286,24 +288,6 @@ def retire_the_dead(connection: Connection, *, beside: Iterable[str] = ()) -> No
 
 def _kept(connection: Connection) -> list[View]:
     return [stored.view for stored in versions.stored(connection)]
-
-
-def known(connection: Connection) -> Known:
-    """The facts, besides the deployed catalog, that a new catalog is compared with."""
-    counted = select(
-        progress_table.c.query, func.sum(progress_table.c.next_offset - progress_table.c.start_offset)
-    ).group_by(progress_table.c.query)
-    return Known(
-        counted={name: int(offsets) for name, offsets in connection.execute(counted)},
-        kept=versions.live(connection),
-        measured=Measured(*largest) if (largest := rebuilds.largest(connection)) else None,
-        sizes=lookup.sizes(connection),
-        sparks=lookup.sparks(connection),
-        others=dependents.of_others(connection, giving_way=False),
-        giving_way=dependents.of_others(connection, giving_way=True),
-        previewed=lookup.previewed_views(connection),
-        reading=lookup.previewed_sources(connection),
-    )
 
 
 def _record(connection: Connection, compiled: View, position: int) -> None:

@@ -14,7 +14,7 @@ from serving_layer.catalog.deployed import deployed, state
 from serving_layer.catalog.lookup import Generation
 from serving_layer.catalog.versions import Version
 from serving_layer.change import registry
-from serving_layer.change.changes import breaks
+from serving_layer.change.view_change import breaks
 from serving_layer.postgres.bookkeeping import generation
 from serving_layer.promise import generations, progress
 from view_algebra.compiled import Catalog, Column, View

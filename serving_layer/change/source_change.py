@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import view_algebra
-from serving_layer.change.change import Change, Known, other_settings, sql_diff
+from serving_layer.change.facts import Facts
+from serving_layer.change.planned_change import PlannedChange, other_settings, sql_diff
 from serving_layer.change.view_change import declared_alike
 from view_algebra.compiled import ASK_AGAIN, Catalog, Source, View
 from view_algebra.language.starts import EARLIEST, start_of
@@ -48,42 +49,48 @@ LEAVES = (
 )
 
 
-def source_change(name: str, before: Catalog, after: Catalog, anew: set[str], known: Known) -> Change:
+def source_change(name: str, before: Catalog, after: Catalog, anew: set[str], facts: Facts) -> PlannedChange:
     """The change of a source. `anew` is the result of `read_anew`."""
     old, new = before.sources.get(name), after.sources.get(name)
     if new is None:
-        return Change("source", name, "drop", LEAVES)
+        return PlannedChange("source", name, "drop", LEAVES)
     if old is None:
         begins = "its first record" if start_of(new.start) == EARLIEST else f"start {new.start!r}"
-        return Change("source", name, "create", f"topic {new.topic} is read from {begins}")
+        return PlannedChange("source", name, "create", f"topic {new.topic} is read from {begins}")
     if start_of(old.start) != start_of(new.start):
-        change = Change("source", name, "update", "", diff=sql_diff(old.sql, new.sql))
+        change = PlannedChange("source", name, "update", "", diff=sql_diff(old.sql, new.sql))
         return _to_another_name(change, f"it would begin at {new.start!r}, and began at {old.start!r}")
     if old.reads_as(new):
         settings = other_settings(old.properties, new.properties)
-        return Change("source", name, "update", settings) if settings else Change("source", name, "nothing", "")
+        return (
+            PlannedChange("source", name, "update", settings)
+            if settings
+            else PlannedChange("source", name, "nothing", "")
+        )
     if old.kind == new.kind == "table" and name not in before.views:  # deployed by a Lamina that could not query tables
-        return Change("source", name, "update", "its rows are served from now on")
+        return PlannedChange("source", name, "update", "its rows are served from now on")
     if old.sql == new.sql and name not in anew:
-        return Change("source", name, "keep", "this Lamina would read its records differently; it stays as deployed")
-    change = Change("source", name, "update", _read_otherwise(old, new), diff=sql_diff(old.sql, new.sql))
-    if (old.counted, old.ids, _told_apart(old)) != (new.counted, new.ids, _told_apart(new)):
+        return PlannedChange(
+            "source", name, "keep", "this Lamina would read its records differently; it stays as deployed"
+        )
+    change = PlannedChange("source", name, "update", _read_otherwise(old, new), diff=sql_diff(old.sql, new.sql))
+    if (old.counted, old.ids, _event_columns(old)) != (new.counted, new.ids, _event_columns(new)):
         return _to_another_name(change, "it would tell events apart differently from those already counted")
     if old.topic != new.topic or old.kind != new.kind:
-        was, now = (f"a {each.kind} of topic {each.topic}" for each in (old, new))
+        was, now = (f"a {source.kind} of topic {source.topic}" for source in (old, new))
         return _to_another_name(change, f"it would be {now} and is {was}, which has other offsets")
     if new.ids and ((today := view_algebra.of_today(old)) is None or not old.reads_as(today)):
         why = "it is still read as an older Lamina read it, which decided whose ids are known"
         return _to_another_name(change, why)
     if new.ids and _may_make_good(old, new):
         return _to_another_name(change, "records that were bad would be good now, and their events are not known")
-    for preview in known.reading.get(name, ()) if new.ids else ():
+    for preview in facts.reading.get(name, ()) if new.ids else ():
         way_out = f"`lamina apply --preview {preview} --drop`, or wait for its end"
         return replace(change, action="refuse", effect=f"the preview {preview} reads it as it is deployed; {way_out}")
     return change
 
 
-def _to_another_name(change: Change, why: str) -> Change:
+def _to_another_name(change: PlannedChange, why: str) -> PlannedChange:
     effect = f"{why}: declare it under another name, and let the views read that"
     return replace(change, action="refuse", effect=effect)
 
@@ -95,13 +102,13 @@ def _types(source: Source) -> dict[str, str]:
 def _may_make_good(old: Source, new: Source) -> bool:
     """True if a record that was bad may be good under the new declaration."""
     lenient = {("on_bad_field", "null"), ("empty_as_null", "true")} & new.properties.items()
-    fields = [{column.name: each.field(column.name) for column in old.columns} for each in (old, new)]
+    fields = [{column.name: source.field(column.name) for column in old.columns} for source in (old, new)]
     is_typed_alike = _types(old).items() <= _types(new).items()
     asks_again = old.properties.get(ASK_AGAIN) != new.properties.get(ASK_AGAIN)
     return asks_again or not is_typed_alike or not lenient <= old.properties.items() or fields[0] != fields[1]
 
 
-def _told_apart(source: Source) -> dict[str, str]:
+def _event_columns(source: Source) -> dict[str, str]:
     """The UNIQUE columns of a stream with their types, because ids are made from the columns' texts."""
     return {name: kind for name, kind in _types(source).items() if name in source.unique} if source.ids else {}
 
@@ -109,16 +116,16 @@ def _told_apart(source: Source) -> dict[str, str]:
 def _read_otherwise(old: Source, new: Source) -> str:
     """The differences between two declarations of a source, whose records are all read again for all its views."""
     was, now = _types(old), _types(new)
-    said = [f"column {name} is new" for name in now if name not in was]
-    said += [f"column {name} goes" for name in was if name not in now]
-    said += [f"column {n} is {now[n]} and was {was[n]}" for n in now if n in was and now[n] != was[n]]
-    said += [
+    words = [f"column {name} is new" for name in now if name not in was]
+    words += [f"column {name} goes" for name in was if name not in now]
+    words += [f"column {n} is {now[n]} and was {was[n]}" for n in now if n in was and now[n] != was[n]]
+    words += [
         f"column {name} comes from field {new.field(name)} and came from {old.field(name)}"
         for name in now
         if name in was and old.field(name) != new.field(name)
     ]
     for setting in ("on_bad_field", "empty_as_null", ASK_AGAIN):
-        before, after = (each.properties.get(setting, "not set") for each in (old, new))
-        said += [f"{setting} is {after} and was {before}"] if before != after else []
-    what = ", ".join(said) or "its records are read differently"
-    return f"{what}: every record is read anew from its value, and its views are computed anew"
+        before, after = (source.properties.get(setting, "not set") for source in (old, new))
+        words += [f"{setting} is {after} and was {before}"] if before != after else []
+    what = ", ".join(words) or "its records are read differently"
+    return f"{what}: every record is read again from its value, and its views are computed again"

@@ -8,7 +8,8 @@ from dataclasses import replace
 from importlib.metadata import version
 
 from serving_layer.change import renames
-from serving_layer.change.change import Change, Known, other_settings, sql_diff
+from serving_layer.change.facts import Facts
+from serving_layer.change.planned_change import PlannedChange, other_settings, sql_diff
 from serving_layer.narration.amounts import duration, size
 from view_algebra.compiled import Catalog, Column, View
 
@@ -51,47 +52,47 @@ def appends(old: Sequence[Column], new: Sequence[Column]) -> bool:
     return _shape(old) == _shape(new[: len(old)])
 
 
-def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], known: Known) -> Change:
+def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], facts: Facts) -> PlannedChange:
     """The change of a view. `anew` are the sources that are read again."""
     old, new = before.views.get(name), after.views.get(name)
-    if new is None and (others := known.others.get(name)):
-        return Change(
+    if new is None and (others := facts.others.get(name)):
+        return PlannedChange(
             "view", name, "refuse", f"it is no longer declared, and {', '.join(others)} reads it: drop that first"
         )
-    dropped_too = _dropped_too(known.giving_way.get(name, ()))
+    dropped_too = _dropped_too(facts.giving_way.get(name, ()))
     if new is None:
         kept = renames.way_to_keep(before.views[name], before, after)
-        return Change("view", name, "drop", f"it is no longer served; its cells are dropped{dropped_too}{kept}")
+        return PlannedChange("view", name, "drop", f"it is no longer served; its cells are dropped{dropped_too}{kept}")
     if old is None:
-        return _new_view(new, after, known)
+        return _new_view(new, after, facts)
     if declared_alike(name, before, after, anew):
         if old == new:
-            return _with_the_spark(name, known)
+            return _with_the_spark(name, facts)
         if old == replace(new, checks=old.checks):
-            return Change("view", name, "update", _OTHER_CHECKS)
+            return PlannedChange("view", name, "update", _OTHER_CHECKS)
         effect = f"this Lamina would compile it differently ({_what_differs(old, new)}); it stays as deployed"
-        return Change("view", name, "keep", effect)
-    change = Change(
+        return PlannedChange("view", name, "keep", effect)
+    change = PlannedChange(
         "view", name, "update", "", diff=sql_diff(old.sql, new.sql), breaks=breaks(old.columns, new.columns)
     )
-    if (others := known.others.get(name)) and not appends(old.columns, new.columns):
+    if (others := facts.others.get(name)) and not appends(old.columns, new.columns):
         effect = f"its columns would be others, or in another order, and {', '.join(others)} reads it: drop that first"
         return replace(change, action="refuse", effect=effect)
-    changed = _changed(change, old, new, after, known)
+    changed = _changed(change, old, new, after, facts)
     return changed if appends(old.columns, new.columns) else replace(changed, effect=f"{changed.effect}{dropped_too}")
 
 
-def _changed(change: Change, old: View, new: View, after: Catalog, known: Known) -> Change:
+def _changed(change: PlannedChange, old: View, new: View, after: Catalog, facts: Facts) -> PlannedChange:
     """The change of a view whose readers stay, or are dropped by the apply."""
     if old.version != new.version:
-        return _new_version(change, old, new, after, known)
+        return _new_version(change, old, new, after, facts)
     if (old.final, old.columns, old.comment) != (new.final, new.columns, new.comment):
         return replace(change, effect="only what is read from the cells changed: served at once")
     if settings := other_settings(old.properties, new.properties):
         kept = old.properties.get("retain") == new.properties.get("retain")
         return replace(change, effect=settings if kept else f"{settings}: groups leave or come with the next rebuild")
     action, effect = ("update", _OTHER_CHECKS) if old.checks != new.checks else ("nothing", "")
-    return Change("view", new.name, action, effect)  # type: ignore[arg-type]
+    return PlannedChange("view", new.name, action, effect)  # type: ignore[arg-type]
 
 
 def _dropped_too(names: Sequence[str]) -> str:
@@ -99,53 +100,53 @@ def _dropped_too(names: Sequence[str]) -> str:
     return f"; {', '.join(names)}, of analysts, {'is' if len(names) == 1 else 'are'} dropped with it" if names else ""
 
 
-def _with_the_spark(name: str, known: Known) -> Change:
+def _with_the_spark(name: str, facts: Facts) -> PlannedChange:
     """The change of an unchanged view: its cells stay, even if another Spark computed them."""
     installed = version("pyspark")
-    if known.sparks.get(name, installed) == installed:
-        return Change("view", name, "nothing", "")
+    if facts.sparks.get(name, installed) == installed:
+        return PlannedChange("view", name, "nothing", "")
     effect = (
-        f"its cells were computed by Spark {known.sparks[name]}, and this is Spark {installed}:"
+        f"its cells were computed by Spark {facts.sparks[name]}, and this is Spark {installed}:"
         f" `lamina rebuild {name}` computes them again, and its proof says what differs"
     )
-    return Change("view", name, "keep", effect)
+    return PlannedChange("view", name, "keep", effect)
 
 
-def _new_view(new: View, after: Catalog, known: Known) -> Change:
+def _new_view(new: View, after: Catalog, facts: Facts) -> PlannedChange:
     """The change of a new view. Over a source with history, it is computed from the counted records and then served."""
-    if (new.name, new.version) in known.kept:
-        return Change("view", new.name, "create", "its cells are live, for a preview: served at once")
-    waits = sorted(known.moved & new.fed_by)
+    if (new.name, new.version) in facts.kept:
+        return PlannedChange("view", new.name, "create", "its cells are live, for a preview: served at once")
+    waits = sorted(facts.moved & new.fed_by)
     if not waits:
-        return Change("view", new.name, "create", "served at once")
+        return PlannedChange("view", new.name, "create", "served at once")
     return _reprocessed(
-        Change("view", new.name, "reprocess", ""), f"{', '.join(waits)} has counted records", new, after, known
+        PlannedChange("view", new.name, "reprocess", ""), f"{', '.join(waits)} has counted records", new, after, facts
     )
 
 
-def _new_version(change: Change, old: View, new: View, after: Catalog, known: Known) -> Change:
+def _new_version(change: PlannedChange, old: View, new: View, after: Catalog, facts: Facts) -> PlannedChange:
     if not new.cell_tables:
         return replace(change, effect="it is read from other views now: served at once, its cells are dropped")
-    if (new.name, new.version) in known.kept:
+    if (new.name, new.version) in facts.kept:
         return replace(change, effect="this version of its cells is kept, and live: served at once")
-    change = _reprocessed(change, _why(old, new), new, after, known)
-    cells = known.sizes.get(new.name)
+    change = _reprocessed(change, _why(old, new), new, after, facts)
+    cells = facts.sizes.get(new.name)
     sized = "" if cells is None else f", with {size(cells)} of cells,"
-    late = sorted(new.fed_by - known.counted.keys())
+    late = sorted(new.fed_by - facts.counted.keys())
     later = f"; {', '.join(late)} is read up to its end before the move" if late else ""
     return replace(change, effect=f"{change.effect}; the old version{sized} is served meanwhile{later}", bytes=cells)
 
 
-def _reprocessed(change: Change, why: str, new: View, after: Catalog, known: Known) -> Change:
-    records = sum(known.counted.get(source, 0) for source in new.fed_by)
-    measured = known.measured
+def _reprocessed(change: PlannedChange, why: str, new: View, after: Catalog, facts: Facts) -> PlannedChange:
+    records = sum(facts.counted.get(source, 0) for source in new.fed_by)
+    measured = facts.measured
     seconds = None if measured is None else measured.seconds_for(records)
     time = ""
     if measured is not None and seconds is None:
         time = " (no rebuild so far read nearly as many: how long it takes is unknown)"
     elif measured is not None and seconds is not None:
         time = f", about {duration(seconds)} at the rate of rebuild {measured.rebuild}"
-    unread = sorted(new.fed_by - known.counted.keys())
+    unread = sorted(new.fed_by - facts.counted.keys())
     read = [f"{records:,} records are read{time}"] if records or not unread else []
     read += [f"all records of topic {after.sources[name].topic} are read for {name}" for name in unread]
     effect = f"new cells: {why}; {', and '.join(read)}"
@@ -155,19 +156,19 @@ def _reprocessed(change: Change, why: str, new: View, after: Catalog, known: Kno
 def _why(old: View, new: View) -> str:
     """The differences between the cells of two versions: groups, then partials, then sources."""
 
-    def names(view: View) -> tuple[set[str], set[str], set[str]]:
+    def parts(view: View) -> tuple[set[str], set[str], set[str]]:
         tables = view.cell_tables
         keys = {key.name for table in tables for key in table.keys}
         partials = {partial.column.name for table in tables for partial in table.partials}
         return keys, partials, {table.source for table in tables}
 
-    said = []
-    for word, was, now in zip(("groups", "partials", "sources"), names(old), names(new), strict=True):
-        found = [f"{name} is new" for name in sorted(now - was)] + [f"{name} goes" for name in sorted(was - now)]
-        said += [f"{word} ({', '.join(found)})"] if found else []
-    if not said and [table.partial for table in old.cell_tables] == [table.partial for table in new.cell_tables]:
+    differences = []
+    for word, was, now in zip(("groups", "partials", "sources"), parts(old), parts(new), strict=True):
+        changed = [f"{name} is new" for name in sorted(now - was)] + [f"{name} goes" for name in sorted(was - now)]
+        differences += [f"{word} ({', '.join(changed)})"] if changed else []
+    if not differences and [table.partial for table in old.cell_tables] == [table.partial for table in new.cell_tables]:
         return "how records are read"
-    return ", ".join(said) or "how they are computed"
+    return ", ".join(differences) or "how they are computed"
 
 
 def declared_alike(name: str, before: Catalog, after: Catalog, anew: set[str]) -> bool:
@@ -175,10 +176,10 @@ def declared_alike(name: str, before: Catalog, after: Catalog, anew: set[str]) -
     old, new = (_declarations(catalog) for catalog in (before, after))
     seen, todo = {name}, [name]
     while todo:
-        each = todo.pop()
-        if old[each] != new.get(each) or each in anew:
+        declared = todo.pop()
+        if old[declared] != new.get(declared) or declared in anew:
             return False
-        named = {word.lower() for word in re.findall(r"\w+", old[each])} & old.keys()
+        named = {word.lower() for word in re.findall(r"\w+", old[declared])} & old.keys()
         todo += named - seen
         seen |= named
     return True
@@ -186,7 +187,7 @@ def declared_alike(name: str, before: Catalog, after: Catalog, anew: set[str]) -
 
 def _declarations(catalog: Catalog) -> dict[str, str]:
     sources = {name: source.sql for name, source in catalog.sources.items()}
-    return sources | {name: each.sql for name, each in catalog.views.items()}
+    return sources | {name: view.sql for name, view in catalog.views.items()}
 
 
 def _what_differs(old: View, new: View) -> str:

@@ -425,7 +425,7 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
             f" `lamina step abandon --rebuild {newest.id}`, which loses nothing"
         )
     if limits.rebuild_within is not None:
-        since = func.coalesce(rebuilds.scheduled(), select(func.min(query.c.created_at)).scalar_subquery())
+        since = func.coalesce(rebuilds.last_success(), select(func.min(query.c.created_at)).scalar_subquery())
         with_cells = exists().where(view.c.kind != "derived")
         overdue = select(func.extract("epoch", func.clock_timestamp() - since)).where(with_cells)
         seconds: Any = connection.execute(overdue).scalar_one_or_none()

@@ -3,22 +3,19 @@
 A rebuild is alive while a session holds the lock on `lamina.rebuilding` (`lamina rebuild`: the lock ends with the
 process), or until its lease expires (a scheduler's rebuild, whose steps are separate processes).
 
-The locks are on tables, so a reader without rights cannot take them. Anybody could take an advisory lock.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     ScalarSelect,
     TextClause,
     cast,
@@ -29,17 +26,14 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import INTERVAL
-from sqlalchemy.exc import DBAPIError
 
-from serving_layer.postgres.bookkeeping import archiving as archiving_table
+from serving_layer.postgres import work_locks
 from serving_layer.postgres.bookkeeping import generation, publication, rebuild, rebuilding
 from serving_layer.postgres.cells import run
-from serving_layer.postgres.database import Database, is_lock_timeout
+from serving_layer.postgres.database import Database
 from serving_layer.postgres.states import RebuildKind, RebuildState, Step, Stop
 from view_algebra.compiled import Catalog
 from view_algebra.errors import LaminaError
-
-log = logging.getLogger("lamina.serving")
 
 LEASE = timedelta(hours=6)
 """Time that a scheduler's rebuild stays alive between two steps. A failed task can be retried within it."""
@@ -63,7 +57,7 @@ class Purpose:
 
     @property
     def command(self) -> str | None:
-        """The command that resumes it; None of the kind `rebuild`, which is not resumed.
+        """The command that resumes the rebuild, or None if no command does.
 
         >>> Purpose(RebuildKind.APPLY).command, Purpose(RebuildKind.PREVIEW, "dev").command, RECOMPUTE.command
         ('apply', 'apply --preview dev', None)
@@ -75,24 +69,27 @@ class Purpose:
 RECOMPUTE, APPLY = Purpose(RebuildKind.REBUILD), Purpose(RebuildKind.APPLY)
 
 
-@dataclass(frozen=True)
-class Rebuild:
-    """A run of the batch layer. step: the last finished step. stopped: how a person stopped it.
+class Rebuild(NamedTuple):
+    """A run of the batch layer, as recorded. step: the last finished step. stopped: how a person stopped it.
 
     lease_until: a scheduled rebuild lives until then between its steps.
     """
 
     id: int
-    views: tuple[str, ...]
+    views: list[str]
     leap: bool
     step: str
     state: RebuildState
     lease_until: datetime | None
-    started_at: datetime
-    ended_at: datetime | None
     error: str | None
-    purpose: Purpose
+    kind: RebuildKind
+    preview: str | None
     stopped: Stop | None
+
+    @property
+    def purpose(self) -> Purpose:
+        """The reason for it."""
+        return Purpose(self.kind, self.preview)
 
     @property
     def is_handed_over(self) -> bool:
@@ -121,14 +118,11 @@ class Postponed(LaminaError):
 @contextlib.contextmanager
 def in_one_process(database: Database) -> Iterator[None]:
     """Keeps the rebuild that the block begins alive as long as this process and its connection live."""
-    with database.autocommit() as connection:
-        try:
-            if not _hold(connection, str(rebuilding)):
-                with database.begin() as other:
-                    raise _running(other)
-            yield
-        finally:
-            _let_go(connection)
+    with work_locks.attempt(database, rebuilding) as is_ours:
+        if not is_ours:
+            with database.begin() as connection:
+                raise _another_running(connection)
+        yield
 
 
 @dataclass(frozen=True)
@@ -158,8 +152,8 @@ def due(connection: Connection, catalog: Catalog, names: Sequence[str]) -> list[
     return [name for name in names if over(name)]
 
 
-def begun(connection: Connection, by: Scheduler | None) -> int | None:
-    """The running rebuild that has this scheduler's key and was sealed."""
+def sealed_by(connection: Connection, by: Scheduler | None) -> int | None:
+    """The running rebuild that this scheduler began and that is sealed."""
     if by is None or by.key is None:
         return None
     sealed = (rebuild.c.key == by.key, _is_running(), rebuild.c.step != Step.BEGIN)
@@ -186,7 +180,7 @@ def begin(
     for id, its_key, leased in running.all():
         repeated = key is not None and its_key == key
         if (leased and not repeated) or (leased is None and by and held_by_a_process(connection)):
-            raise _running(connection)
+            raise _another_running(connection)
         _end_dead(connection, id, "the next rebuild")
     until = func.clock_timestamp() + LEASE if by else None
     reason = {"kind": purpose.kind, "preview": purpose.preview, "key": key}
@@ -214,12 +208,12 @@ def interrupt(connection: Connection, id: int) -> None:
 
 
 def _end_dead(connection: Connection, id: int, finder: str) -> None:
-    """Records that a rebuild failed whose process is dead; one that a person had interrupted says so."""
+    """Records that a rebuild failed because its process died, or because a person had interrupted it."""
     dead = get(connection, id)
     end(connection, id, RebuildState.FAILED, dead.error or f"its process died; {finder} found it", dead.stopped)
 
 
-def scheduled() -> ScalarSelect[datetime]:
+def last_success() -> ScalarSelect[datetime]:
     """The end of the last successful rebuild of declared versions."""
     well = (rebuild.c.state.in_([RebuildState.DONE, RebuildState.HELD]), ~_computes_versions())
     return select(func.max(rebuild.c.ended_at)).where(*well).scalar_subquery()
@@ -268,19 +262,10 @@ def leaping(connection: Connection) -> bool:
 
 def held_by_a_process(connection: Connection) -> bool:
     """True if a process is running a whole rebuild."""
-    return (
-        connection.execute(
-            text(
-                "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = to_regclass(:held) AND mode = 'ExclusiveLock'"
-                " AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
-            ),
-            {"held": str(rebuilding)},
-        ).scalar_one()
-        is True
-    )
+    return work_locks.is_held(connection, rebuilding)
 
 
-def _running(connection: Connection) -> LaminaError:
+def _another_running(connection: Connection) -> LaminaError:
     """The error that another rebuild is running, or is beginning (it holds the lock and has no row yet)."""
     one_at_a_time = "Only one rebuild runs at a time: two would seal, prove and hand over across each other."
     running = newest(connection, _is_running())
@@ -314,82 +299,7 @@ def _minutes(length: timedelta) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
-ARCHIVING_WITHIN = "1 h"
-"""Longest wait for another process that writes the master log. That process may be waiting for what this one holds."""
-
-
-@contextlib.contextmanager
-def archiving(database: Database) -> Iterator[None]:
-    """Excludes other writers of the master log. Waits for a present writer, but not forever."""
-    with database.autocommit() as connection:
-        try:
-            if not _hold(connection, str(archiving_table)):
-                log.info("waiting for another process that writes the master log")
-                if not _hold(connection, str(archiving_table), within=ARCHIVING_WITHIN):
-                    raise LaminaError(
-                        f"Another process has been writing the master log for {ARCHIVING_WITHIN}",
-                        evidence="it may be frozen, or wait for cores of Spark that this one holds",
-                        way_out="Repeat the command; `pg_locks` shows who holds lamina.archiving.",
-                    )
-            yield
-        finally:
-            _let_go(connection)
-
-
-def _hold(connection: Connection, table: str, *, within: str | None = None) -> bool:
-    """Locks an empty table until the session ends. False if another session holds it (for longer than `within`).
-
-    The transaction that holds it has neither an id nor a snapshot, so it delays no vacuum. It stays idle for as long as
-    the work takes.
-    """
-    run(connection, "BEGIN ISOLATION LEVEL READ COMMITTED")
-    run(connection, "SET LOCAL idle_in_transaction_session_timeout = 0")
-    run(connection, "SET LOCAL transaction_timeout = 0")
-    if within is not None:
-        run(connection, f"SET LOCAL lock_timeout = '{within}'")
-    try:
-        run(connection, f"LOCK TABLE {table} IN EXCLUSIVE MODE" + (" NOWAIT" if within is None else ""))
-    except DBAPIError as error:
-        if not is_lock_timeout(error):
-            raise
-        run(connection, "ROLLBACK")
-        return False
-    return True
-
-
-def _let_go(connection: Connection) -> None:
-    """Releases the session's lock and ends the session: if it is broken, the pool would keep its lock.
-
-    A statement that Ctrl-C interrupted has ended the session already.
-    """
-    if not connection.invalidated:
-        with contextlib.suppress(DBAPIError):
-            run(connection, "ROLLBACK")
-    connection.invalidate()
-
-
-def largest(connection: Connection) -> tuple[int, int, float] | None:
-    """The rebuild that read the most offsets, of the newest ten that ended well: its id, its offsets and its seconds.
-
-    It counts, for each view, the offsets below its cut. A rebuild that reads nearly nothing only measures Spark's
-    start.
-    """
-    row = connection.execute(
-        text(
-            'SELECT r.id, sum(c."offset" - p.start_offset)::bigint,'
-            " extract(epoch FROM r.ended_at - r.started_at)::float8"
-            " FROM (SELECT * FROM lamina.rebuild WHERE state = 'done' ORDER BY id DESC LIMIT 10) AS r"
-            " JOIN lamina.generation AS g ON g.rebuild = r.id"
-            " JOIN lamina.cut AS c ON c.generation = g.id"
-            " JOIN lamina.progress AS p USING (query, topic, partition)"
-            ' GROUP BY r.id, r.ended_at, r.started_at HAVING sum(c."offset" - p.start_offset) > 0'
-            " ORDER BY 2 DESC, 1 DESC LIMIT 1"
-        )
-    ).one_or_none()
-    return None if row is None else (row[0], row[1], row[2])
-
-
-def finished(connection: Connection, id: int, step: Step, *views: str) -> None:
+def record_finished(connection: Connection, id: int, step: Step, *views: str) -> None:
     """Records a finished step, of these views if they are named, and renews the lease of a rebuild that has one."""
     named = " ".join([step, *views])
     connection.execute(
@@ -435,8 +345,8 @@ def stop(connection: Connection, id: int, how: Stop) -> None:
     end(connection, id, RebuildState.FAILED, how.reason, how)
 
 
-def running(connection: Connection, id: int, *, or_held: bool = False) -> Rebuild:
-    """The rebuild, kept running until this transaction ends. Raises if it has ended or was given up."""
+def lock_running(connection: Connection, id: int, *, or_held: bool = False) -> Rebuild:
+    """The rebuild, locked so that it does not end before this transaction. Raises if it has ended or was given up."""
     connection.execute(select(rebuild.c.id).where(rebuild.c.id == id).with_for_update(read=True))
     locked = get(connection, id)
     if not (locked.state is RebuildState.RUNNING or (or_held and locked.state is RebuildState.HELD)):
@@ -459,13 +369,7 @@ def get(connection: Connection, id: int | None = None) -> Rebuild:
 
 
 def newest(connection: Connection, *where: ColumnElement[bool]) -> Rebuild | None:
-    """The newest rebuild for which all conditions hold, whatever became of it; None before the first."""
-    row = connection.execute(select(rebuild).where(*where).order_by(rebuild.c.id.desc()).limit(1)).one_or_none()
-    return None if row is None else _rebuild(row)
-
-
-def _rebuild(row: Row[Any]) -> Rebuild:
-    stored = row._asdict()
-    del stored["key"], stored["seconds"]
-    purpose = Purpose(stored.pop("kind"), stored.pop("preview"))
-    return Rebuild(**{**stored, "views": tuple(row.views)}, purpose=purpose)
+    """The newest rebuild that meets all conditions, or None."""
+    fields = (rebuild.c[name] for name in Rebuild._fields)
+    row = connection.execute(select(*fields).where(*where).order_by(rebuild.c.id.desc()).limit(1)).one_or_none()
+    return None if row is None else Rebuild(*row)

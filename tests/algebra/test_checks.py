@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
-from serving_layer.change.changes import Known, compare
+from serving_layer.change.changes import compare
+from serving_layer.change.facts import Facts
 from tests.algebra.refused import BASE
 from view_algebra import Refused, View, compile_catalog
 
@@ -89,7 +90,7 @@ def test_a_check_changes_no_version_and_is_a_change_all_the_same() -> None:
     check = "ALTER VIEW hourly ADD CONSTRAINT c CHECK (n > 0);"
     with_it = compile_catalog({"base.sql": BASE, "checks.sql": check})
     assert replace(with_it.views["hourly"], checks=()) == without.views["hourly"]
-    changed = [change for change in compare(without, with_it, Known()) if change.action != "nothing"]
+    changed = [change for change in compare(without, with_it, Facts()) if change.action != "nothing"]
     assert [(change.name, change.action) for change in changed] == [("hourly", "update")]
     assert "its checks changed" in changed[0].effect
 

@@ -10,7 +10,8 @@ from sqlalchemy import text
 from master_log.kafka import Retention, Undecided
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer.catalog.deployed import deployed
-from serving_layer.change import registry
+from serving_layer.change import facts, registry
+from serving_layer.change.facts import MeasuredRebuild
 from serving_layer.monitoring import alarms as needing
 from serving_layer.monitoring import freshness
 from serving_layer.monitoring.alarms import Limits, alarms
@@ -206,7 +207,7 @@ def test_a_leap_that_was_left_is_told_with_the_way_out(world: World) -> None:
     with world.database.begin() as connection:
         id = rebuilds.begin(connection, ["sums"], leap=True, by=Scheduler())
         progress.take_over(connection, "a", rebuilds.leap_writer(id), WriterKind.LEAP)
-        rebuilds.finished(connection, id, Step.SEAL)
+        rebuilds.record_finished(connection, id, Step.SEAL)
     assert told(world) == []
     sql(world, f"UPDATE lamina.query SET {LONG_AGO}")
     assert told(world) == [], "it lacks nothing yet"
@@ -300,18 +301,18 @@ def test_a_view_that_is_held_back_is_told_until_a_later_one_is_read(world: World
 
 def test_of_the_newest_rebuilds_the_largest_tells_how_fast_one_is(world: World) -> None:
     with world.database.begin() as connection:
-        assert rebuilds.largest(connection) is None
+        assert facts.largest_rebuild(connection) is None
     world.append("a", 0, *[("x", each) for each in range(9)])
     world.advance("a")
     large = rebuilt(world, "sums", state=RebuildState.DONE)
     sql(world, f"UPDATE lamina.rebuild SET started_at = ended_at - interval '18 s' WHERE id = {large}")
     with world.database.begin() as connection:
-        assert rebuilds.largest(connection) == (large, 9, 18.0)
+        assert facts.largest_rebuild(connection) == MeasuredRebuild(large, 9, 18.0)
     world.append("a", 0, ("x", 1))
     world.advance("a")
     rebuilt(world, "sums", state=RebuildState.FAILED)
     with world.database.begin() as connection:
-        assert rebuilds.largest(connection) == (large, 9, 18.0)
+        assert facts.largest_rebuild(connection) == MeasuredRebuild(large, 9, 18.0)
 
 
 def rebuilt(world: World, view: str, *, state: RebuildState) -> int:

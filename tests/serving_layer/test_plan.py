@@ -8,8 +8,9 @@ from importlib.metadata import version
 import pytest
 
 from serving_layer.catalog import definitions
-from serving_layer.change.change import Measured
-from serving_layer.change.changes import NOTHING, Change, Known, check_allowed, compare
+from serving_layer.change.changes import NOTHING, check_allowed, compare
+from serving_layer.change.facts import Facts, MeasuredRebuild
+from serving_layer.change.planned_change import PlannedChange
 from view_algebra import Catalog, compile_catalog
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
@@ -21,16 +22,16 @@ SUMS = "CREATE VIEW sums AS SELECT k, count(*) AS c, sum(n) AS s FROM events GRO
 TOTAL = "CREATE VIEW total AS SELECT sum(c) AS c FROM sums;"
 
 
-def planned(known: Known | None = None, **changed: str) -> dict[str, Change]:
+def planned(facts: Facts | None = None, **changed: str) -> dict[str, PlannedChange]:
     """The changes by name, from the catalog of these four to one in which some are others."""
     before = {"events.sql": EVENTS, "sums.sql": SUMS, "total.sql": TOTAL}
     after = before | {f"{name}.sql": sql for name, sql in changed.items()}
-    changes = compare(compile_catalog(before), compile_catalog(after), known or Known(counted={"events": 1_000}))
+    changes = compare(compile_catalog(before), compile_catalog(after), facts or Facts(counted={"events": 1_000}))
     return {change.name: change for change in changes if change.action != "nothing"}
 
 
 def test_a_view_that_another_spark_computed_goes_on_and_is_named() -> None:
-    [change] = planned(Known(sparks={"sums": "3.5.0", "total": version("pyspark")})).values()
+    [change] = planned(Facts(sparks={"sums": "3.5.0", "total": version("pyspark")})).values()
     assert (change.name, change.action) == ("sums", "keep")
     assert "its cells were computed by Spark 3.5.0, and this is Spark " in change.effect
 
@@ -38,7 +39,7 @@ def test_a_view_that_another_spark_computed_goes_on_and_is_named() -> None:
 def test_a_table_that_an_older_lamina_deployed_without_reading_is_read_now() -> None:
     catalog = compile_catalog({"users.sql": USERS})
     unread = replace(catalog.sources["users"], parse="SELECT 'as streams are read' AS it")
-    changes = compare(Catalog(sources={"users": unread}, views={}), catalog, Known())
+    changes = compare(Catalog(sources={"users": unread}, views={}), catalog, Facts())
     assert [(change.kind, change.name, change.action) for change in changes] == [
         ("source", "users", "update"),
         ("view", "users", "create"),
@@ -63,7 +64,7 @@ def read_by_an_older_lamina(catalog: Catalog, *sources: str) -> Catalog:
 
 def actions(before: Catalog, after: Catalog) -> dict[str, str]:
     counted = dict.fromkeys(before.sources, 10)
-    return {f"{c.kind} {c.name}": c.action for c in compare(before, after, Known(counted)) if c.action != "nothing"}
+    return {f"{c.kind} {c.name}": c.action for c in compare(before, after, Facts(counted)) if c.action != "nothing"}
 
 
 def test_a_source_that_a_newer_lamina_parses_differently_goes_on_until_a_view_of_it_is_computed() -> None:
@@ -120,8 +121,10 @@ def test_a_stream_whose_ids_an_older_lamina_claimed_keeps_its_declaration() -> N
 
 def test_new_groups_and_aggregates_are_named_with_the_records_and_the_time_that_they_take() -> None:
     wider = "CREATE VIEW sums AS SELECT k, n % 2 AS odd, count(*) AS c, max(n) AS most FROM events GROUP BY k, n % 2;"
-    known = Known(counted={"events": 1_000_000}, measured=Measured(7, 2_000_000, 200.0), sizes={"sums": 3 * 2**20})
-    change = planned(known, sums=wider)["sums"]
+    facts = Facts(
+        counted={"events": 1_000_000}, measured=MeasuredRebuild(7, 2_000_000, 200.0), sizes={"sums": 3 * 2**20}
+    )
+    change = planned(facts, sums=wider)["sums"]
     assert (change.action, change.records) == ("reprocess", 1_000_000)
     assert (change.seconds, change.bytes) == (100.0, 3 * 2**20)
     assert change.effect == (
@@ -150,7 +153,7 @@ def test_a_break_is_refused_by_name_until_it_is_allowed() -> None:
 
 def test_a_source_with_another_column_makes_new_versions_of_its_views() -> None:
     changes = planned(events=EVENTS.replace("n BIGINT", "n BIGINT, device STRING"))
-    assert changes["events"].effect.startswith("column device is new: every record is read anew from its value")
+    assert changes["events"].effect.startswith("column device is new: every record is read again from its value")
     assert changes["sums"].action == "reprocess"
     assert changes["sums"].effect.startswith("new cells: how records are read")
     assert "total" not in changes
@@ -159,17 +162,17 @@ def test_a_source_with_another_column_makes_new_versions_of_its_views() -> None:
 def test_a_stream_goes_on_telling_the_same_events_apart() -> None:
     unique = EVENTS.replace("n BIGINT", "n BIGINT, UNIQUE (k)")
     before = compile_catalog({"events.sql": unique})
-    [change] = compare(before, compile_catalog({"events.sql": unique.replace("n BIGINT", "n BIGINT, d INT")}), Known())
+    [change] = compare(before, compile_catalog({"events.sql": unique.replace("n BIGINT", "n BIGINT, d INT")}), Facts())
     assert change.action == "update"
     noted = compile_catalog({"events.sql": unique.replace("n BIGINT", "n BIGINT, note STRING")})
-    [change] = compare(noted, before, Known())
+    [change] = compare(noted, before, Facts())
     assert change.action == "refuse", "a text that was bad by U+0000 would be of a good record"
-    [change] = compare(before, noted, Known(reading={"events": ("dev",)}))
+    [change] = compare(before, noted, Facts(reading={"events": ("dev",)}))
     assert "the preview dev reads it as it is deployed" in change.effect
     of_texts = unique.replace("n BIGINT", "n STRING")  # a number that was bad would be a good text
     of_numbers = unique.replace("k STRING", "k DECIMAL(4, 2)")  # whose ids are of other texts: 1.2 is '1.20'
     for other in (EVENTS, unique.replace("(k)", "(n)"), unique.replace("(k)", "(k, n)"), of_texts, of_numbers):
-        [change] = compare(before, compile_catalog({"events.sql": other}), Known())
+        [change] = compare(before, compile_catalog({"events.sql": other}), Facts())
         assert change.action == "refuse", other
         assert "declare it under another name, and let the views read that" in change.effect
 
@@ -178,12 +181,12 @@ def test_a_registry_that_is_asked_again_makes_new_versions() -> None:
     events = EVENTS.replace("'json'", "'avro'")
     files = {"events.sql": events, "sums.sql": SUMS}
     again = files | {"events.sql": events.replace("'avro'", "'avro', ask_again '1'")}
-    changes = compare(compile_catalog(files), compile_catalog(again), Known(counted={"events": 5}))
+    changes = compare(compile_catalog(files), compile_catalog(again), Facts(counted={"events": 5}))
     assert [(each.name, each.action) for each in changes] == [("events", "update"), ("sums", "reprocess")]
-    assert changes[0].effect.startswith("ask_again is 1 and was not set: every record is read anew from its value")
+    assert changes[0].effect.startswith("ask_again is 1 and was not set: every record is read again from its value")
     unique = {name: sql.replace("n BIGINT", "n BIGINT, UNIQUE (k)") for name, sql in files.items()}
     asked = unique | {"events.sql": unique["events.sql"].replace("'avro'", "'avro', ask_again '1'")}
-    [change, _] = compare(compile_catalog(unique), compile_catalog(asked), Known(counted={"events": 5}))
+    [change, _] = compare(compile_catalog(unique), compile_catalog(asked), Facts(counted={"events": 5}))
     assert (change.action, "records that were bad would be good now" in change.effect) == ("refuse", True)
 
 
@@ -209,7 +212,7 @@ def test_a_setting_is_a_change() -> None:
 def test_a_view_over_a_new_source_alone_reads_what_the_topic_of_that_holds() -> None:
     once = EVENTS.replace("events (", "events_once (").replace("n BIGINT", "n BIGINT, UNIQUE (k)")
     sums = SUMS.replace("FROM events", "FROM events_once")
-    change = planned(Known(counted={"events": 600}), events=once, sums=sums)["sums"]
+    change = planned(Facts(counted={"events": 600}), events=once, sums=sums)["sums"]
     assert change.effect == (
         "new cells: sources (events_once is new, events goes); all records of topic events are read for events_once;"
         " the old version is served meanwhile; events_once is read up to its end before the move"
@@ -218,18 +221,18 @@ def test_a_view_over_a_new_source_alone_reads_what_the_topic_of_that_holds() -> 
 
 def test_a_view_that_is_new_to_history_is_computed_before_it_is_served() -> None:
     most = "CREATE VIEW most AS SELECT max(n) AS n FROM events;"
-    change = planned(Known(counted={"events": 600}, measured=Measured(7, 1_200, 240.0)), most=most)["most"]
+    change = planned(Facts(counted={"events": 600}, measured=MeasuredRebuild(7, 1_200, 240.0)), most=most)["most"]
     assert (change.action, change.records, change.seconds) == ("reprocess", 600, 120.0)
     assert change.effect == (
         "new cells: events has counted records; 600 records are read, about 2 min at the rate of rebuild 7"
     )
-    tiny = planned(Known(counted={"events": 4_300}, measured=Measured(7, 5, 8.4)), most=most)["most"]
+    tiny = planned(Facts(counted={"events": 4_300}, measured=MeasuredRebuild(7, 5, 8.4)), most=most)["most"]
     assert (tiny.records, tiny.seconds) == (4_300, None)
     assert tiny.effect == (
         "new cells: events has counted records; 4,300 records are read"
         " (no rebuild so far read nearly as many: how long it takes is unknown)"
     )
-    at_once = planned(Known(counted={"events": 0}), most=most)["most"]
+    at_once = planned(Facts(counted={"events": 0}), most=most)["most"]
     assert (at_once.action, at_once.effect) == ("create", "served at once")
 
 
@@ -250,18 +253,18 @@ def test_next_to_a_rename_a_new_view_waits_for_its_history_and_no_served_view_ma
 def test_a_version_that_is_kept_is_returned_to_at_once() -> None:
     other = SUMS.replace("sum(n)", "max(n)")
     version = compile_catalog({"events.sql": EVENTS, "sums.sql": other}).views["sums"].version
-    change = planned(Known(counted={"events": 5}, kept={("sums", version): 7}), sums=other)["sums"]
+    change = planned(Facts(counted={"events": 5}, kept={("sums", version): 7}), sums=other)["sums"]
     assert (change.action, change.effect) == ("update", "this version of its cells is kept, and live: served at once")
 
 
 def test_what_others_read_is_never_dropped() -> None:
-    known = Known(others={"sums": ("public.theirs",)})
-    moved = planned(known, sums="CREATE VIEW sums AS SELECT count(*) AS c, k, sum(n) AS s FROM events GROUP BY k;")[
+    facts = Facts(others={"sums": ("public.theirs",)})
+    moved = planned(facts, sums="CREATE VIEW sums AS SELECT count(*) AS c, k, sum(n) AS s FROM events GROUP BY k;")[
         "sums"
     ]
     assert (moved.action, "public.theirs reads it" in moved.effect) == ("refuse", True)
     before = compile_catalog({"events.sql": EVENTS, "sums.sql": SUMS})
-    assert [change.action for change in compare(before, NOTHING, known)] == ["drop", "refuse"]
+    assert [change.action for change in compare(before, NOTHING, facts)] == ["drop", "refuse"]
 
 
 def test_plan_suggests_a_rename_for_a_view_that_returns_under_another_name() -> None:
@@ -304,17 +307,17 @@ def test_a_changed_function_changes_the_views_that_call_it() -> None:
     half = "CREATE FUNCTION half(x BIGINT) RETURNS BIGINT RETURN x div {};"
     before = compile_catalog({"a.sql": EVENTS + called + TOTAL, "f.sql": half.format(2)})
     after = compile_catalog({"a.sql": EVENTS + called + TOTAL, "f.sql": half.format(4)})
-    changes = {change.name: change for change in compare(before, after, Known(counted={"events": 10}))}
+    changes = {change.name: change for change in compare(before, after, Facts(counted={"events": 10}))}
     assert (changes["sums"].action, changes["total"].action) == ("reprocess", "nothing")
     assert "div 4" in changes["sums"].diff.lower()
 
 
 def test_a_refused_break_names_all_options_that_the_catalog_needs() -> None:
-    breaks = Change("view", "sums", "update", "its text changes", breaks=("column n would go",))
-    drops = Change("view", "pages", "drop", "it is no longer served")
+    breaks = PlannedChange("view", "sums", "update", "its text changes", breaks=("column n would go",))
+    drops = PlannedChange("view", "pages", "drop", "it is no longer served")
     with pytest.raises(LaminaError, match="Readers would lose") as raised:
         check_allowed([breaks, drops], prune=False)
-    assert "`lamina apply --allow-break --prune`, which drops pages, too." in raised.value.way_out
+    assert "`lamina apply --allow-break --prune`, which also drops pages." in raised.value.way_out
     with pytest.raises(LaminaError) as raised:
         check_allowed([breaks, drops], prune=True)
     assert "--prune" not in raised.value.way_out
@@ -328,5 +331,5 @@ def test_a_source_whose_decoders_have_changed_is_read_anew() -> None:
     was = replace(old, parse=old.parse.replace(f'"version": {DECODERS}', f'"version": {DECODERS - 1}'))
     sums = replace(after.views["sums"], version="as it was read then")
     before = replace(after, sources={"events": was}, views={"sums": sums})
-    changes = compare(before, after, Known(counted={"events": 1_000}))
+    changes = compare(before, after, Facts(counted={"events": 1_000}))
     assert {each.name: each.action for each in changes} == {"events": "update", "sums": "reprocess"}

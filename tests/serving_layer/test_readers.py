@@ -15,6 +15,7 @@ from sqlalchemy.exc import OperationalError
 
 from lamina.services import postgres
 from serving_layer.catalog import lookup
+from serving_layer.postgres import work_locks
 from serving_layer.postgres.database import Database, is_away, with_login
 from serving_layer.promise import generations, overwriting, progress, rebuilds
 from serving_layer.promise.micro_batch import Outcome
@@ -302,7 +303,7 @@ def test_a_reader_cannot_take_the_locks_of_a_rebuild_and_of_the_archive(world: W
                     cursor.execute(f"BEGIN; LOCK TABLE {lock} IN {mode} MODE")
                 cursor.execute("ROLLBACK")
     reader.close()
-    with rebuilds.in_one_process(world.database), rebuilds.archiving(world.database):
+    with rebuilds.in_one_process(world.database), work_locks.archiving(world.database):
         with world.database.begin() as connection:
             assert rebuilds.held_by_a_process(connection)
             kept = text(
@@ -321,7 +322,7 @@ def test_an_interrupt_during_the_statement_that_takes_a_lock_leaves_no_lock(worl
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for holding in (rebuilds.archiving, rebuilds.in_one_process):
+    for holding in (work_locks.archiving, rebuilds.in_one_process):
         event.listen(world.database.engine, "after_cursor_execute", interrupt)
         try:
             with pytest.raises(KeyboardInterrupt), holding(world.database):
