@@ -29,6 +29,7 @@ from view_algebra.language.time_windows import hops
 from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
 from view_algebra.language.walks import every_relation, renamed, walk
 from view_algebra.lineage import copied, lineage
+from view_algebra.oracle import select_for_spark
 from view_algebra.placement import obstacles, records_needed
 from view_algebra.refusals import HasObstacle, Span, Wrong, span
 from view_algebra.split.blocks import split as split_query
@@ -43,7 +44,7 @@ from view_algebra.typed.names import Columns, Context, Keys, Outside, Scope, Sor
 from view_algebra.typed.queries import query
 from view_algebra.typed.scalars import expression
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
-from view_algebra.written.oracle import select_for_spark
+from view_algebra.written.edits import Edits
 from view_algebra.written.tables import changing
 
 
@@ -83,11 +84,11 @@ class Written:
 
 @dataclass(frozen=True)
 class Typed:
-    """The view's meaning: a query under the view's own column names, and the syntax with the oracle's edits."""
+    """The view's meaning: a query under the view's own column names, and the edits of its syntax for the oracle."""
 
     declaration: ViewDeclaration
     query: Query
-    syntax: exp.Expr
+    edits: Edits
 
 
 @dataclass(frozen=True)
@@ -228,9 +229,8 @@ def with_meaning(written: Written, known: Known) -> Typed:
     ORDER BY count(DISTINCT clicks.user_id) DESC, clicks.country (tie)
     LIMIT 3
     """
-    d, syntax = written.declaration, written.declaration.select.copy()
-    outside = Outside(_context(known, written.through))
-    return Typed(d, _with_names(query(syntax, outside), d), syntax)
+    d, context = written.declaration, _context(known, written.through)
+    return Typed(d, _with_names(query(d.select, Outside(context)), d), context.edits)
 
 
 def _with_names(query: Query, d: ViewDeclaration) -> Query:
@@ -344,7 +344,7 @@ def as_texts(split: Split, known: Known) -> View:
         properties=d.properties,
         sql=d.sql,
         select=d.select_text,
-        spelled=calendars.in_spark(select_for_spark(typed.syntax) or d.select_text, typed.query),
+        spelled=calendars.in_spark(select_for_spark(d.select, typed.edits) or d.select_text, typed.query),
         lineage=lineage(typed.query),
         rounded=moments or any(known.views[view].rounded for view in reads),
         version=version,

@@ -81,7 +81,6 @@ from view_algebra.typed.spark_refuses import refuse_frame, refuse_partition_by_m
 from view_algebra.typed.ties import sort_keys
 from view_algebra.written.clauses import is_list_in_order
 from view_algebra.written.dialect import parsed
-from view_algebra.written.oracle import put, spell, written
 from view_algebra.written.tables import IN_THE_LOG
 from view_algebra.written.ways_out import filtered_over
 
@@ -92,7 +91,7 @@ def collected(
     """The typed call of an aggregate, or None if the call is not an aggregate; `when` is its FILTER."""
     if is_list_in_order(node):
         listed = list_in_order(node, filter_)
-        put(node if filter_ is None else filter_, listed)
+        scope.edits.put(node if filter_ is None else filter_, listed)
         return resolved(listed, scope)
     if name == "percentile" and len(node.expressions) == 2 and _is_array(node.expressions[1]):
         return _shares(node, scope, when)
@@ -118,15 +117,16 @@ def _in_order(call_: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.
     if name in ("min", "max"):
         return _extreme(call_)
     if call_.distinct and "session_window" in scope.windows:
-        return _in_a_session(call_, node, filter_)
+        return _in_a_session(call_, node, filter_, scope)
     if (spelled := _SPELLED.get(name)) is None:
         return call_
     if call_.distinct:
         way_out = "Write collect_set(x)." if name == "collect_list" else "Write … WITHIN GROUP (ORDER BY x)."
         raise Wrong(call_.place, f"{name}(DISTINCT …)", way_out)
     first = node.expressions[0]
-    value = operand(first.expressions[0] if isinstance(first, exp.Distinct) else first)
-    return spelled(call_, _Written(value, node, filter_), scope)
+    value = operand(scope, first.expressions[0] if isinstance(first, exp.Distinct) else first)
+    counts = f"{value} IS NOT NULL" + of_filter(scope, filter_)
+    return spelled(call_, _Written(value, counts, node, filter_), scope)
 
 
 @dataclass(frozen=True)
@@ -134,11 +134,13 @@ class _Written:
     """An aggregate as its author wrote it.
 
     value: the first argument, as Spark SQL
+    counts: the condition under which a value counts
     node: the call
     filter: the FILTER around the call
     """
 
     value: str
+    counts: str
     node: exp.Anonymous
     filter: exp.Filter | None
 
@@ -147,29 +149,24 @@ class _Written:
         """The call with its FILTER."""
         return self.node if self.filter is None else self.filter
 
-    @property
-    def counts(self) -> str:
-        """The condition under which a value counts."""
-        return f"{self.value} IS NOT NULL" + of_filter(self.filter)
 
-
-def _spelled_estimate(call_: Aggregate, written_: _Written, _scope: Scope) -> Aggregate:
+def _spelled_estimate(call_: Aggregate, written_: _Written, scope: Scope) -> Aggregate:
     registers = int(getattr(call_.arguments[1], "value", 0))
-    spell(written_.whole, estimate(written_.value, written_.counts, registers))
+    scope.edits.spell(written_.whole, estimate(written_.value, written_.counts, registers))
     return call_
 
 
-def _spelled_mode(call_: Aggregate, written_: _Written, _scope: Scope) -> Aggregate:
-    spell(written_.node, f"mode({_one_zero(written_.value, call_.type)}, true)")
+def _spelled_mode(call_: Aggregate, written_: _Written, scope: Scope) -> Aggregate:
+    scope.edits.spell(written_.node, f"mode({_one_zero(written_.value, call_.type)}, true)")
     return call_
 
 
-def _spelled_set(call_: Aggregate, written_: _Written, _scope: Scope) -> Aggregate:
+def _spelled_set(call_: Aggregate, written_: _Written, scope: Scope) -> Aggregate:
     kind = call_.arguments[0].type
     values = f"collect_set(CASE WHEN {written_.counts} THEN {_one_zero(written_.value, kind)} END)"
     if kind in (DOUBLE, FLOAT):  # Spark's own set keeps every NaN
         values = f"array_distinct({values})"
-    spell(written_.whole, f"sort_array({values})")
+    scope.edits.spell(written_.whole, f"sort_array({values})")
     return _by_itself(call_)
 
 
@@ -182,9 +179,9 @@ def _spelled_list(call_: Aggregate, written_: _Written, scope: Scope) -> Aggrega
     of_maps = call_.arguments[0].type.name == "MAP"  # Spark sorts maps only as their entries
     in_order = sorted_by(order, f"map_entries({value})" if of_maps else value, written_.counts)
     values = in_turn(in_order, "map_from_entries(s.v)" if of_maps else "s.v")
-    spell(
-        written_.whole, joined_texts(in_order, values, written_.node.expressions[1:]) if name == "listagg" else values
-    )
+    if name == "listagg":
+        values = joined_texts(scope, in_order, values, written_.node.expressions[1:])
+    scope.edits.spell(written_.whole, values)
     return replace(call_, arguments=(call_.arguments[0], *events, *call_.arguments[1:]))
 
 
@@ -198,16 +195,18 @@ _SPELLED: dict[str, Callable[[Aggregate, _Written, Scope], Aggregate]] = {
 """Aggregates whose result Spark leaves open, and the edit that settles it in the SELECT of `lamina check`."""
 
 
-def _in_a_session(call_: Aggregate, node: exp.Anonymous, filter_: exp.Filter | None) -> Aggregate:
+def _in_a_session(call_: Aggregate, node: exp.Anonymous, filter_: exp.Filter | None, scope: Scope) -> Aggregate:
     """count(DISTINCT …) in a session: Spark would count a value once per piece that it merges into the session."""
     if call_.function != "count":
         way_out = "Leave DISTINCT out, or group by window(ts, …)."
         raise Wrong(call_.place, f"{call_.function}(DISTINCT …) in a session", way_out)
-    values = [operand(e) for e in node.expressions[0].expressions]
-    counts = " AND ".join(f"{value} IS NOT NULL" for value in values) + of_filter(filter_)
-    alike = [_one_zero(value, e.type) for value, e in zip(values, call_.arguments, strict=True)]
+    texts = [operand(scope, e) for e in node.expressions[0].expressions]
+    counts = " AND ".join(f"{value} IS NOT NULL" for value in texts) + of_filter(scope, filter_)
+    alike = [_one_zero(value, e.type) for value, e in zip(texts, call_.arguments, strict=True)]
     whole = node if filter_ is None else filter_
-    spell(whole, f"CAST(size(collect_set(CASE WHEN {counts} THEN struct({', '.join(alike)}) END)) AS BIGINT)")
+    scope.edits.spell(
+        whole, f"CAST(size(collect_set(CASE WHEN {counts} THEN struct({', '.join(alike)}) END)) AS BIGINT)"
+    )
     return call_
 
 
@@ -265,9 +264,9 @@ def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores
         if not (AGGREGATES[function].accepts(argument.type) or taken):
             way_out = f"Write {name}() of a scalar value, a struct of such, or to_json(…)."
             raise Wrong(argument.place or place, f"{name}() of {argument.type}", way_out)
-    texts, chosen_by_value = [operand(a) for a in nodes], scope.above and has_order(arguments[0].type)
+    texts, chosen_by_value = [operand(scope, a) for a in nodes], scope.above and has_order(arguments[0].type)
     if chosen_by_value and name == "any_value":
-        spell(node, f"min({texts[0]})")
+        scope.edits.spell(node, f"min({texts[0]})")
         return _extreme(Aggregate("min", (arguments[0],), when, False, arguments[0].type, place))
     of_rows = name if name in BY_EVENT_ORDER and name != "any_value" else ""
     by_value: tuple[str, tuple[Expr, ...]] = (texts[0], keys_of(arguments[0]))
@@ -277,7 +276,7 @@ def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores
     struct = f"struct({', '.join([*texts[1:], order])})"
     for text in [*texts[1:], *texts[: int(ignores_nulls)]]:
         struct = f"CASE WHEN {text} IS NOT NULL THEN {struct} END"
-    spell(node, f"{function}({texts[0]}, {struct})")
+    scope.edits.spell(node, f"{function}({texts[0]}, {struct})")
     if ignores_nulls:
         when = both(when, Call("is not null", (arguments[0],), BOOLEAN))
     value, *keys = arguments
@@ -289,7 +288,7 @@ def _last_in_the_log(node: exp.Anonymous, scope: Scope) -> Expr:
     """The value of the last record in the log. Only a table asks for it."""
     value = resolved(node.expressions[0], scope)
     texts, order = in_the_log(scope, span(node))
-    spell(node, f"max_by({operand(node.expressions[0])}, struct({', '.join(texts)}))")
+    scope.edits.spell(node, f"max_by({operand(scope, node.expressions[0])}, struct({', '.join(texts)}))")
     return chosen("max_by", value, order, None, span(node))
 
 
@@ -311,17 +310,17 @@ def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None,
         return _listed([lacking], place) if _is_array(nodes[1]) else lacking
     if not kind.numeric or kind == FLOAT:
         raise Wrong(place, f"{name}() of {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
-    bucket = bucketed(f"({written(nodes[0])})", kind, 1 / int(accuracy.value or ACCURACY))
-    where = of_filter(filter_, " FILTER (WHERE ", ")")
+    bucket = bucketed(f"({scope.written(nodes[0])})", kind, 1 / int(accuracy.value or ACCURACY))
+    where = of_filter(scope, filter_, " FILTER (WHERE ", ")")
     texts, values = [], []
-    for share in nodes[1].expressions if _is_array(nodes[1]) else [nodes[1]]:
+    for share in map(scope.edits.copy, nodes[1].expressions if _is_array(nodes[1]) else [nodes[1]]):
         disc = exp.Anonymous(this="percentile_disc", expressions=[parsed(bucket), share])
         exact = aggregate("percentile_disc", disc, partial(resolved, scope=scope), when)
         values.append(cast(replace(exact, place=place), kind))
-        disc_text = f"percentile_disc({written(share)}) WITHIN GROUP (ORDER BY {bucket}){where}"
+        disc_text = f"percentile_disc({scope.written(share)}) WITHIN GROUP (ORDER BY {bucket}){where}"
         texts.append(f"CAST({disc_text} AS {kind.spark})")
     several = f"CASE WHEN {texts[0]} IS NOT NULL THEN array({', '.join(texts)}) END"
-    spell(node if filter_ is None else filter_, several if _is_array(nodes[1]) else texts[0])
+    scope.edits.spell(node if filter_ is None else filter_, several if _is_array(nodes[1]) else texts[0])
     return _listed(values, place) if _is_array(nodes[1]) else values[0]
 
 
@@ -333,8 +332,8 @@ def ignoring_nulls(node: exp.IgnoreNulls, scope: Scope) -> Expr:
         raise Wrong(span(node), "IGNORE NULLS", "It goes after first_value(x) and last_value(x).")
     when = None if filter_ is None else condition(resolved(filter_.expression.this, scope), "FILTER")
     result = _by(inner.name.lower(), inner, scope, when, ignores_nulls=True)
-    where = of_filter(filter_, " FILTER (WHERE ", ")")
-    spell(node, f"{written(inner)}{where}")
+    where = of_filter(scope, filter_, " FILTER (WHERE ", ")")
+    scope.edits.spell(node, f"{scope.written(inner)}{where}")
     return result
 
 
@@ -376,8 +375,10 @@ def within_group(
         raise Wrong(place, "WITHIN GROUP of another order than one column", "Write WITHIN GROUP (ORDER BY x).")
     value = keys[0].this
     if name in ("mode", "percentile", "percentile_disc"):
-        result = aggregate(name, exp.Anonymous(this=name, expressions=[value, *nodes]), read, when)
-        result = replace(result, place=place)
+        operands = [scope.edits.copy(part) for part in (value, *nodes)]
+        result = replace(aggregate(name, _call(name, *operands), read, when), place=place)
+        for part, copy in zip((value, *nodes), operands, strict=True):
+            scope.edits.adopt(part, copy)
     else:
         raise Wrong(place, f"{name}() WITHIN GROUP", "It goes with percentile_cont, percentile_disc, mode and listagg.")
     if keys[0].args.get("desc"):
@@ -405,19 +406,19 @@ def _listed_within(
 ) -> Expr:
     """listagg(x) WITHIN GROUP (ORDER BY …), by x itself or by other keys."""
     read, (value, *between) = partial(resolved, scope=scope), texts
-    keys = _nulls_as_usual(keys, value)
+    keys = _nulls_as_usual(keys, value, scope)
     call_ = aggregate("listagg", node, read, when)
     if not call_.distinct and all(_descends(key) for key in keys):
         return _listed_downwards(keys, node, scope, when, whole)
     if (by := [read(key.this) for key in keys]) != [read(value)]:
-        return _listed_by(keys, by, call_, node, whole)
-    where = of_filter(whole) if isinstance(whole, exp.Filter) else ""
-    listed = f"CASE WHEN {operand(value)} IS NOT NULL{where} THEN {written(value)} END"
+        return _listed_by(keys, by, call_, node, whole, scope)
+    where = of_filter(scope, whole) if isinstance(whole, exp.Filter) else ""
+    listed = f"CASE WHEN {operand(scope, value)} IS NOT NULL{where} THEN {scope.written(value)} END"
     list_ = f"sort_array({'collect_set' if call_.distinct else 'collect_list'}({listed}))"
     if not _descends(keys[0]):
-        spell(whole, joined_texts(list_, list_, between))
+        scope.edits.spell(whole, joined_texts(scope, list_, list_, between))
         return call_
-    spell(whole, joined_texts(list_, f"reverse({list_})", between))
+    scope.edits.spell(whole, joined_texts(scope, list_, f"reverse({list_})", between))
     return _reversed(aggregate("collect_set", call_of("collect_set", value), read, when), between, scope)
 
 
@@ -430,9 +431,9 @@ def _listed_downwards(
     events = () if scope.above else event_order(scope, place, of=(text,))[1]
     upwards = aggregate("collect_list", call_of("collect_list", value), read, when)
     upwards = replace(upwards, arguments=(text, *(read(key.this) for key in keys), text, *events))
-    counts = f"{operand(value)} IS NOT NULL" + (of_filter(whole) if isinstance(whole, exp.Filter) else "")
-    list_ = sorted_by(", ".join(written(key.this) for key in keys), written(value), counts)
-    spell(whole, joined_texts(list_, f"reverse({in_turn(list_)})", between))
+    counts = f"{operand(scope, value)} IS NOT NULL" + (of_filter(scope, whole) if isinstance(whole, exp.Filter) else "")
+    list_ = sorted_by(", ".join(scope.written(key.this) for key in keys), scope.written(value), counts)
+    scope.edits.spell(whole, joined_texts(scope, list_, f"reverse({in_turn(list_)})", between))
     return _reversed(upwards, between, scope)
 
 
@@ -446,7 +447,12 @@ def _reversed(upwards: Aggregate, between: Sequence[exp.Expr], scope: Scope) -> 
 
 
 def _listed_by(
-    keys: Sequence[exp.Ordered], by: Sequence[Expr], call_: Aggregate, node: exp.Anonymous, whole: exp.Expr
+    keys: Sequence[exp.Ordered],
+    by: Sequence[Expr],
+    call_: Aggregate,
+    node: exp.Anonymous,
+    whole: exp.Expr,
+    scope: Scope,
 ) -> Aggregate:
     """listagg(x) WITHIN GROUP (ORDER BY y); rows with the same y are ordered by x."""
     if call_.distinct:
@@ -457,15 +463,15 @@ def _listed_by(
         if key.args.get("desc"):
             way_out = "Order by what ascends, or all descends: by -n for n DESC, where n is not NULL."
             raise Wrong(call_.place, "listagg() in mixed order", way_out)
-    value = operand(node.expressions[0])
-    counts = f"{value} IS NOT NULL" + (of_filter(whole) if isinstance(whole, exp.Filter) else "")
-    list_ = sorted_by(", ".join(written(key.this) for key in keys), value, counts)
-    spell(whole, joined_texts(list_, in_turn(list_), node.expressions[1:]))
+    value = operand(scope, node.expressions[0])
+    counts = f"{value} IS NOT NULL" + (of_filter(scope, whole) if isinstance(whole, exp.Filter) else "")
+    list_ = sorted_by(", ".join(scope.written(key.this) for key in keys), value, counts)
+    scope.edits.spell(whole, joined_texts(scope, list_, in_turn(list_), node.expressions[1:]))
     text, *between = call_.arguments
     return replace(call_, arguments=(text, *by, text, *between))
 
 
-def _nulls_as_usual(keys: Sequence[exp.Ordered], listed: exp.Expr) -> list[exp.Ordered]:
+def _nulls_as_usual(keys: Sequence[exp.Ordered], listed: exp.Expr, scope: Scope) -> list[exp.Ordered]:
     """The keys, with NULL where Spark sorts it: first when ascending, last when descending.
 
     A key that puts NULL elsewhere gets a key `… IS NULL` in front of it.
@@ -474,10 +480,9 @@ def _nulls_as_usual(keys: Sequence[exp.Ordered], listed: exp.Expr) -> list[exp.O
     for key in keys:
         down = bool(key.args.get("desc"))
         if down == bool(key.args.get("nulls_first", not down)) and key.this != listed:
-            usual.append(
-                exp.Ordered(this=exp.Is(this=exp.Paren(this=key.this.copy()), expression=exp.Null()), desc=down)
-            )
-        usual.append(exp.Ordered(this=key.this, desc=down, nulls_first=not down))
+            is_null = exp.Is(this=exp.Paren(this=scope.edits.copy(key.this)), expression=exp.Null())
+            usual.append(exp.Ordered(this=is_null, desc=down))
+        usual.append(exp.Ordered(this=scope.edits.copy(key.this), desc=down, nulls_first=not down))
     return usual
 
 
@@ -501,8 +506,8 @@ def map_from_entries(node: exp.Anonymous, scope: Scope, read: Callable[[exp.Expr
         way_out = "Write map_from_entries(collect_list(struct(name, x))), where the name is a STRING."
         raise Wrong(place, f"map_from_entries() of {listed.type}", way_out)
     name = spark_name(fields[0][0])
-    text = written(list_) if of_groups is None else f"sort_array({written(list_)})"
-    spell(node, f"map_from_entries(filter({text}, e -> e.{name} IS NOT NULL))")
+    text = scope.written(list_) if of_groups is None else f"sort_array({scope.written(list_)})"
+    scope.edits.spell(node, f"map_from_entries(filter({text}, e -> e.{name} IS NOT NULL))")
     return Call("map_from_entries", (listed,), Type("MAP", key=STRING, element=fields[1][1]), place=place)
 
 
@@ -516,10 +521,10 @@ def set_of_lists(node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: 
     refuse_aggregates(value, "collect_set()", "Aggregate in a subquery first.")
     listed = Type("ARRAY", element=value.type)
     texts = Aggregate("collect_set", (text_of(value),), when, False, Type("ARRAY", element=STRING), span(node))
-    of = written(node.expressions[0])
-    where = f"{of} IS NOT NULL" + ("" if filter_ is None else f" AND ({written(filter_.expression.this)})")
+    of = scope.written(node.expressions[0])
+    where = f"{of} IS NOT NULL" + ("" if filter_ is None else f" AND ({scope.written(filter_.expression.this)})")
     pairs = f"collect_set(CASE WHEN {where} THEN struct(to_json({of}) AS text, {of} AS list) END)"
-    spell(node if filter_ is None else filter_, f"transform(sort_array({pairs}), pair -> pair.list)")
+    scope.edits.spell(node if filter_ is None else filter_, f"transform(sort_array({pairs}), pair -> pair.list)")
     return Call("from_texts", (texts,), listed, place=span(node))
 
 
@@ -594,15 +599,15 @@ def _call(name: str, *given: exp.Expr) -> exp.Anonymous:
     return exp.Anonymous(this=name, expressions=[*given])
 
 
-def operand(node: exp.Expr) -> str:
+def operand(scope: Scope, node: exp.Expr) -> str:
     """The text of an expression in Spark SQL, in parentheses unless IS NOT NULL can follow it directly."""
     alone = isinstance(node, (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren))
-    return written(node) if alone else f"({written(node)})"
+    return scope.written(node) if alone else f"({scope.written(node)})"
 
 
-def of_filter(filter_: exp.Filter | None, before: str = " AND (", after: str = ")") -> str:
+def of_filter(scope: Scope, filter_: exp.Filter | None, before: str = " AND (", after: str = ")") -> str:
     """The condition of a FILTER in Spark SQL; empty without a FILTER."""
-    return "" if filter_ is None else f"{before}{written(filter_.expression.this)}{after}"
+    return "" if filter_ is None else f"{before}{scope.written(filter_.expression.this)}{after}"
 
 
 def sorted_by(order: str, value: str, counts: str) -> str:
@@ -615,9 +620,9 @@ def in_turn(structs: str, value: str = "s.v") -> str:
     return f"transform({structs}, s -> {value})"
 
 
-def joined_texts(structs: str, texts: str, between: Sequence[exp.Expr]) -> str:
+def joined_texts(scope: Scope, structs: str, texts: str, between: Sequence[exp.Expr]) -> str:
     """Texts joined into one, in Spark SQL; NULL if there are none, as with listagg()."""
-    separator = written(between[0]) if between else "''"
+    separator = scope.written(between[0]) if between else "''"
     return f"CASE WHEN size({structs}) > 0 THEN array_join({texts}, {separator}) END"
 
 
@@ -641,7 +646,7 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     if isinstance(inner, exp.Filter):
         raise Wrong(place, "FILTER before OVER, which Spark does not run", f"Write {filtered_over(node)}.")
     if isinstance(inner, exp.WithinGroup):
-        inner = _share_of(inner, place)
+        inner = _share_of(inner, place, scope)
     if not isinstance(inner, exp.Anonymous):
         raise Wrong(place, "OVER after something that is not a function", "Write f(x) OVER (…).")
     name = SYNONYMS.get(inner.name.lower(), inner.name.lower())
@@ -649,6 +654,9 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     if name in ("first_value", "last_value") and len(nodes) == 2 and isinstance(nodes[1], exp.Boolean):
         ignores_nulls, nodes = ignores_nulls or bool(nodes[1].this), nodes[:1]
     arguments, kind = _arguments(name, inner, nodes, scope)
+    if isinstance(share := node.this, exp.WithinGroup):
+        for part, copy in zip(_parts_of(share), inner.expressions, strict=True):
+            scope.edits.adopt(part, copy)
     partition = tuple(resolved(e, scope) for e in node.args.get("partition_by") or [])
     order = tuple(sort_keys(node, scope, ()))
     if name in WINDOW_FUNCTIONS and name not in ("first_value", "last_value") and not order:
@@ -658,20 +666,20 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     if ignores_nulls:
         refuse_nulls_left_out(name, arguments, place)
     rows = frame(node, order)
-    _spell_infinities(node, rows, order)
+    _spell_infinities(node, rows, order, scope)
     refuse_frame(name, rows, order, place, of_all=name == "median" or isinstance(node.this, exp.WithinGroup))
     call_ = Windowed(name, arguments, partition, order, rows, kind, place, ignores_nulls)
     scope.windowed.append((call_, node))
     return call_
 
 
-def _spell_infinities(node: exp.Window, rows: str, order: Sequence[Order]) -> None:
+def _spell_infinities(node: exp.Window, rows: str, order: Sequence[Order], scope: Scope) -> None:
     """Moves Spark's infinities so far away that no frame reaches from a calendar time to them, or back."""
     if VALUE_BOUND.search(rows) and (kind := order[0].expression.type).endless:
         (key,) = node.args["order"].expressions
-        far = key.copy()
-        far.set("this", parsed(far_apart(written(key.this), kind)))
-        put(key, far)
+        far = scope.edits.copy(key)
+        far.set("this", parsed(far_apart(scope.written(key.this), kind)))
+        scope.edits.put(key, far)
 
 
 def _arguments(
@@ -694,9 +702,14 @@ def _refuse_inside(arguments: Sequence[Expr], partition: Sequence[Expr], order: 
         raise Wrong(place, "a window function inside another", "Compute the inner one in a subquery in FROM.")
 
 
-def _share_of(node: exp.WithinGroup, place: Place) -> exp.Expr:
+def _share_of(node: exp.WithinGroup, place: Place, scope: Scope) -> exp.Expr:
     """percentile_cont(0.9) WITHIN GROUP (ORDER BY x) as percentile(x, 0.9)."""
     key, *more = node.expression.expressions
     if more or key.args.get("desc") or node.this.name.lower() != "percentile_cont":
         raise Wrong(place, "WITHIN GROUP before OVER", "Compute it with GROUP BY in a subquery, and join that.")
-    return exp.Anonymous(this="percentile", expressions=[key.this, *node.this.expressions])
+    return _call("percentile", *map(scope.edits.copy, _parts_of(node)))
+
+
+def _parts_of(node: exp.WithinGroup) -> Sequence[exp.Expr]:
+    """The value and the shares of percentile_cont(0.9) WITHIN GROUP (ORDER BY x)."""
+    return [node.expression.expressions[0].this, *node.this.expressions]

@@ -47,7 +47,7 @@ from view_algebra.language.walks import (
 from view_algebra.refusals import Wrong
 from view_algebra.typed.keys import RowKeys, relation_keys, sorting
 from view_algebra.typed.names import Context, Scope, find
-from view_algebra.written.oracle import append_output, appended
+from view_algebra.written.edits import Edits
 from view_algebra.written.tables import first_known
 
 
@@ -173,7 +173,7 @@ def passed(scope: Scope, *, with_windows: bool = False) -> Query | None:
 
 def _pass_on(nested: Nested, passed: dict[str, Query], context: Context) -> Query | None:
     if nested.alias not in passed:
-        extended = passing_on(nested.query, partial(_order_of, context=context))
+        extended = passing_on(nested.query, partial(_order_of, context=context), context.edits)
         if extended is None:
             return None
         passed[nested.alias] = extended
@@ -269,20 +269,20 @@ def is_in_order(query: Query, windows: bool = True) -> bool:
     return isinstance(below, (Stream, Joined)) or (isinstance(below, Nested) and is_in_order(below.query, windows))
 
 
-def passing_on(query: Query, order: EventOrder) -> Query | None:
-    """A query of ordered rows, extended by their order in its syntax too; None if it cannot be extended."""
+def passing_on(query: Query, order: EventOrder, edits: Edits) -> Query | None:
+    """A query of ordered rows, extended by their order for Spark too; None if it cannot be extended."""
     if isinstance(query, Combined):
-        return _united(query, order, count())
+        return _united(query, order, edits, count())
     if passes_on(query):
         return query
     names = {output.name.lower() for output in query.outputs}
     if query.syntax is None:
         return None
-    if appended(query.syntax) and set(PASSED) <= names:
+    if edits.of(query.syntax).outputs and set(PASSED) <= names:
         return query
     relation = query.relation
     if isinstance(relation, Nested):
-        below = passing_on(relation.query, order)
+        below = passing_on(relation.query, order, edits)
         if below is None:
             return None
         relation, shown = replace(relation, query=below), passed_by(below)
@@ -300,23 +300,23 @@ def passing_on(query: Query, order: EventOrder) -> Query | None:
         return None  # the author's own column of this name
     more = [each for each in zip(shown, texts, passed, strict=True) if each[0] not in own]
     for name, text, _ in more:
-        append_output(query.syntax, text, name)
+        edits.append_output(query.syntax, text, name)
     return replace(query, relation=relation, outputs=(*query.outputs, *(Output(name, e) for name, _, e in more)))
 
 
-def _united(query: Query, order: EventOrder, sides: Iterator[int]) -> Query | None:
+def _united(query: Query, order: EventOrder, edits: Edits, sides: Iterator[int]) -> Query | None:
     """A side of a UNION ALL, with its number: records of two streams may share time and offset."""
     if isinstance(query, Combined):
-        left, right = _united(query.left, order, sides), _united(query.right, order, sides)
+        left, right = (_united(side, order, edits, sides) for side in (query.left, query.right))
         if left is None or right is None or [kind for _, kind in left.columns] != [kind for _, kind in right.columns]:
             return None
         if _places(left) != _places(right):  # one side shows them among other columns
             return None
         return replace(query, left=left, right=right, columns=left.columns)
-    extended, side = passing_on(query, order), str(next(sides))
+    extended, side = passing_on(query, order, edits), str(next(sides))
     if not isinstance(extended, Select) or extended.syntax is None or len(passed_by(extended)) != len(PASSED):
         return None
-    append_output(extended.syntax, side, f"{_MORE}0")
+    edits.append_output(extended.syntax, side, f"{_MORE}0")
     return replace(extended, outputs=(*extended.outputs, Output(f"{_MORE}0", Constant(side, INT))))
 
 

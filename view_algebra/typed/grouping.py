@@ -74,7 +74,6 @@ from view_algebra.typed.relations import with_generator
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import OVERLAPPING
 from view_algebra.typed.ties import position
-from view_algebra.written.oracle import written
 
 
 def groups_of(node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[tuple[Expr, ...], Sets | None]:
@@ -138,11 +137,11 @@ def written_keys(node: exp.Select, scope: Scope, outputs: list[Output]) -> dict[
         if key is not None and (window := _time_window(meant)) is not None:
             texts[bounds(key)[0] if is_session(key) else key] = f"{window.name.lower()}.start"
         elif isinstance(key, Field) and is_key(key.type) and meant is not None:
-            texts |= {part: in_spark(part, key, written(meant)) for part in scalars(key)}
+            texts |= {part: in_spark(part, key, scope.written(meant)) for part in scalars(key)}
         elif key is not None and is_list_key(key.type) and meant is not None and not scope.above:
-            texts[text_of(key)] = f"to_json({written(meant)})"
+            texts[text_of(key)] = f"to_json({scope.written(meant)})"
         elif key is not None and meant is not None:
-            texts[key] = written(meant)
+            texts[key] = scope.written(meant)
     return texts
 
 

@@ -49,7 +49,7 @@ from view_algebra.language.walks import renamed
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import in_double_quotes, readable
-from view_algebra.written.oracle import copied, name, put, spell, written
+from view_algebra.written.edits import Edits
 
 Columns = tuple[tuple[str, Type], ...]
 
@@ -67,6 +67,7 @@ class Context:
     read_through: views whose records are read instead of their rows, if their rows are records and no join needs rows
     expression: the reader of an expression
     query: the reader of a query
+    edits: the edits for the SELECT of `lamina check`, as they are made
     """
 
     streams: Mapping[str, Columns]
@@ -78,6 +79,7 @@ class Context:
     read_through: Mapping[str, ViewDeclaration]
     expression: Callable[[exp.Expr, Scope], Expr]
     query: Callable[[exp.Expr, Outside], Query]
+    edits: Edits = field(default_factory=Edits)
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,15 @@ class Scope:
     def context(self) -> Context:
         """The sources and views that the view may read."""
         return self.outside.context
+
+    @property
+    def edits(self) -> Edits:
+        """The edits for the SELECT of `lamina check`."""
+        return self.context.edits
+
+    def written(self, node: exp.Expr) -> str:
+        """A node as Spark SQL, with its edits."""
+        return written(node, self.edits)
 
     @property
     def ctes(self) -> Mapping[str, Query]:
@@ -393,7 +404,7 @@ def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> 
         _refuse_function(names[0], scope, place)
         return call(names[0], [], place)
     if alias is None and len(names) == 1 and names[0].lower() in _WITHOUT_PARENTHESES:
-        spell(node, clock.in_spark(names[0]))
+        scope.edits.spell(node, clock.in_spark(names[0]))
         return clock.told(names[0], place)
     hidden = len(names) > 1 and is_column(names[:1], scope)  # by a column with the relation's name
     if alias is None and scope.outer is not None and is_column(names, scope.outer) and not hidden:
@@ -403,7 +414,7 @@ def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> 
         _refuse_output(names, node)
         raise wrong
     refuse_unclear(names[0].lower(), scope, place)
-    spell_in_window(node)
+    _spell_in_window(node, scope)
     return reduce(lambda value, name: member(value, name, place), names[1:], alias)
 
 
@@ -466,33 +477,33 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _CONDITIONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.ILike, exp.In, exp.Between, exp.Is)
 
 
-_OUTPUT = "lamina_output"
-"""The key in a node's `meta` of the expression behind its name, if the name is another output's."""
-
-
-def spell_in_window(node: exp.Expr) -> None:
+def _spell_in_window(node: exp.Expr, scope: Scope) -> None:
     """Notes the expression behind an output's name in OVER (…) and in aggregates, where Spark lacks such names."""
     block = node.parent_select
     for item in block.expressions if block is not None else ():
         if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
-            node.meta[_OUTPUT] = item.this
+            scope.edits.name_output(node, item.this)
             within = node.find_ancestor(exp.Window, exp.Anonymous)
             while isinstance(within, exp.Anonymous) and not is_aggregate(within.name.lower()):
                 within = within.find_ancestor(exp.Window, exp.Anonymous)
             if within is not None:
-                spell(node, written(_without_names(node)))
+                scope.edits.spell(node, scope.written(_without_names(node, scope.edits)))
 
 
-def names_an_output(node: exp.Expr) -> bool:
+def names_an_output(node: exp.Expr, edits: Edits) -> bool:
     """True if an output names another output outside of OVER (…)."""
-    return any(_OUTPUT in part.meta and part.find_ancestor(exp.Window) is None for part in node.walk())
+    return any(edits.output_named(part) is not None and part.find_ancestor(exp.Window) is None for part in node.walk())
 
 
-def _without_names(node: exp.Expr) -> exp.Expr:
-    """An expression with the expressions of other outputs instead of their names."""
-    if _OUTPUT in node.meta:
-        return exp.Paren(this=_without_names(node.meta[_OUTPUT]))
-    return node.transform(lambda part: _without_names(part) if _OUTPUT in part.meta else part)
+def _without_names(node: exp.Expr, edits: Edits) -> exp.Expr:
+    """A copy of an expression with the expressions of other outputs instead of their names."""
+    if (meant := edits.output_named(node)) is not None:
+        return exp.Paren(this=_without_names(meant, edits))
+
+    def change(part: exp.Expr) -> exp.Expr:
+        return part if edits.output_named(part) is None else _without_names(part, edits)
+
+    return edits.copy(node).transform(change, copy=False)
 
 
 def meant_by(item: exp.Expr, node: exp.Select) -> exp.Expr | None:
@@ -542,7 +553,7 @@ def alias_of(
         number, around = number + len(around.relations), around.outside.around
     alias = (node.alias or f"q{number}").lower()
     if not node.alias:  # edits for Spark must be able to name its columns
-        name(node, alias)
+        scope.edits.name(node, alias)
     return alias, column_names(node)
 
 
@@ -552,14 +563,15 @@ def column_names(node: exp.Expr) -> list[str]:
     return [column.name for column in (alias.args.get("columns") or [])] if alias is not None else []
 
 
-def naming(node: T) -> T:
+def naming(node: T, edits: Edits) -> T:
     """A CTE or a subquery whose SELECT over rows names its columns itself, not in a list after it.
 
     So it may pass on further columns, such as the order of events. If its meaning could change, the node stays as it
     is.
 
     >>> from view_algebra.written.dialect import parsed, text_of
-    >>> print(text_of(naming(parsed("SELECT * FROM (SELECT a, b + 1 FROM t) AS s(x, y)").find(exp.Subquery))))
+    >>> subquery = parsed("SELECT * FROM (SELECT a, b + 1 FROM t) AS s(x, y)").find(exp.Subquery)
+    >>> print(text_of(naming(subquery, Edits())))
     (SELECT a AS `x`, b + 1 AS `y` FROM t) AS s
     """
     names, select = column_names(node), node.this
@@ -572,11 +584,11 @@ def naming(node: T) -> T:
         before = aliases.union(name.lower() for name in names[:number])
         if any(column.parts[0].name.lower() in before for column in item.find_all(exp.Column)):
             return node
-    renaming = copied(node)
+    renaming = edits.copied(node)
     outputs = zip(renaming.this.expressions, names, strict=True)
     renaming.this.set("expressions", [named_item(item, name) for item, name in outputs])
     renaming.args["alias"].set("columns", None)
-    put(node, renaming)
+    edits.put(node, renaming)
     return renaming
 
 

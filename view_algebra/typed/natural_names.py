@@ -34,7 +34,7 @@ def natural_name(item: exp.Expr, scope: Scope) -> str:
         return str(item.name.lower())
     if isinstance(item, exp.Cast) and isinstance(item.this, exp.Column):
         return str(item.this.name) if len(item.this.parts) == 1 else ""
-    printed = "" if names_an_output(item) else _printed(item.unnest(), scope) or ""
+    printed = "" if names_an_output(item, scope.edits) else _printed(item.unnest(), scope) or ""
     return "" if set("{}%") & {*printed} or len(printed.encode()) > LONGEST else printed
 
 

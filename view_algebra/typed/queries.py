@@ -85,8 +85,7 @@ from view_algebra.typed.spark_refuses import (
     spark_refuses_of_groupings,
 )
 from view_algebra.typed.ties import inherited, limit_of, refuse_windows_in_order, settled, settled_set, sort_keys
-from view_algebra.written.dialect import qualifying, without_qualify, write_windows_out
-from view_algebra.written.oracle import put, spell_columns
+from view_algebra.written.dialect import qualifying, without_qualify
 from view_algebra.written.ways_out import one_row_each
 
 
@@ -103,7 +102,7 @@ def query(node: exp.Expr, outside: Outside) -> Query:
             if (name := cte.alias.lower()) in own:
                 raise Wrong(span(cte), f"two CTEs are named {name}", "Give one of them another name.")
             own.add(name)
-            named = naming(cte)
+            named = naming(cte, outside.context.edits)
             inner, names = query(named.this, outside.alone()), column_names(named)
             ctes[name] = named_by(inner, names, span(cte)) if names else inner
     if isinstance(node, exp.Subquery):
@@ -125,7 +124,7 @@ def _qualified(node: exp.Select, outside: Outside) -> Query:
         way_out = "Write … AS name, or leave out a column that comes twice: t.* EXCEPT (id)."
         raise Wrong(place, "QUALIFY over columns without names of their own", way_out)
     block = without_qualify(node, names)
-    put(node, block)
+    outside.context.edits.put(node, block)
     return query(block, outside)
 
 
@@ -176,7 +175,6 @@ def _within_windows(block: Select) -> Select:
 
 def _from_where(node: exp.Select, scope: Scope) -> tuple[Relation | None, Expr | None]:
     """FROM and WHERE: the relation that the block reads and its condition. The scope knows both afterwards."""
-    write_windows_out(node)
     relation = from_clause(node, scope)
     if isinstance(relation, Nested):
         scope.records = relation.query if is_in_order(relation.query, windows=False) else None
@@ -204,7 +202,7 @@ def _select_group_having(
     outputs = outputs_of(node, scope)
     scope.outer = None
     group, sets = (None, None) if group_node is None else groups_of(group_node, scope, outputs)
-    refuse_names_of_names(node)
+    refuse_names_of_names(node, scope.edits)
     having_node = node.args.get("having")
     scope.outer = around
     having = None if having_node is None else _having(having_node.this, scope, group or (), outputs)
@@ -239,7 +237,7 @@ def _in_inherited_order(block: Select, node: exp.Select, scope: Scope) -> Select
     picks = block.limit is not None or block.offset is not None
     if not picks or block.order or block.distinct or block.group is not None or has_windows(block):
         return block
-    return replace(block, order=inherited(block.relation, node, scope.context.sortings))
+    return replace(block, order=inherited(block.relation, node, scope))
 
 
 def _exploded_groups(block: Select, scope: Scope, sets: Sets | None) -> Select:
@@ -283,7 +281,7 @@ def _settled(block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Exp
         passed(scope, with_windows=True)
     if block.relation is not None:
         block = replace(block, relation=reading_passed(block.relation, scope.passed))
-    return settled(block, node, scope.windowed, grouped, scope.context.keys, sets)
+    return settled(block, node, scope, grouped, sets)
 
 
 def outputs_of(node: exp.Select, scope: Scope) -> list[Output]:
@@ -357,7 +355,7 @@ def _star(star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
     if not qualifier:
         starred = [field for field in starred if (field.relation, field.path[0].lower()) not in scope.merged]
     own = [f"{spark_name(field.relation)}.{spark_name(field.path[0])}" for field in starred]
-    spell_columns(star, [*map(spark_name, shared), *own])
+    scope.edits.spell_columns(star, [*map(spark_name, shared), *own])
     once = [Output(next(f.path[0] for f in walk(e) if isinstance(f, Field)), e) for e in shared.values()]
     nulls = Constant(None, STRING, span(star))
     return [*once, *(Output(f.path[0], nulls if f.type == VOID else f) for f in starred)]
@@ -472,7 +470,7 @@ def modified(query: Query, node: exp.Expr, outside: Outside) -> Query:
         raise Wrong(span(node), "ORDER BY or LIMIT twice", "Put the inner query into a subquery in FROM.")
     place = span(node.args.get("limit") or node)
     query = replace(query, order=order, limit=limit, offset=offset, limit_place=place)
-    return settled_set(query, node) if isinstance(query, Combined) else query
+    return settled_set(query, node, scope.edits) if isinstance(query, Combined) else query
 
 
 def _refuse_records(key: Expr, way_out: str) -> None:

@@ -79,7 +79,6 @@ from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind
 from view_algebra.typed.subqueries import JOINS, semi_join
 from view_algebra.written.declarations import SourceDeclaration
 from view_algebra.written.dialect import parsed
-from view_algebra.written.oracle import guarded, is_edited, put, spell, written
 from view_algebra.written.pivots import pivoted, refuse_counts
 from view_algebra.written.tables import Changes, changes, first_known, is_there
 from view_algebra.written.ways_out import unnested
@@ -127,7 +126,7 @@ def _named(node: exp.Expr, scope: Scope) -> Relation:
     elif isinstance(node, exp.Table):
         relation = _table(node, scope)
     elif isinstance(node, exp.Subquery):
-        named = naming(node)
+        named = naming(node, scope.edits)
         inner = scope.context.query(named, scope.in_from())
         alias, names = alias_of(named, scope)
         relation = Nested(named_by(inner, names, span(node)) if names else inner, alias, span(node))
@@ -155,21 +154,28 @@ def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
         raise Wrong(span(node), "PIVOT next to a join or another one", "Put what it is of into a subquery.")
     if pivot.alias and not pivot.args.get("unpivot"):
         raise Wrong(span(pivot), "PIVOT (…) with an alias", "Write FROM (SELECT * FROM … PIVOT (…)) AS p.")
-    source = type(node)(**{name: part for name, part in node.args.items() if name not in ("pivots", "joins")})
+    source = scope.edits.copy(node)
+    source.set("pivots", None)
+    source.set("joins", None)
     inputs = columns_of(_from(source, Scope(scope.outside.alone())), scope.context.streams)
     of_stream = isinstance(node, exp.Table) and node.name.lower() in scope.context.streams
     columns = {name: kind for name, kind in inputs if not (of_stream and name.startswith("kafka_"))}
     pivoted_query = pivoted(pivot, source, columns)
     inner = scope.context.query(pivoted_query, scope.in_from().alone())
+    for name, part in source.args.items():
+        if isinstance(part, exp.Expr):
+            scope.edits.adopt(node.args[name], part)
     if not pivot.args.get("unpivot"):
         refuse_counts(pivot, inner)
     alias, renamed = alias_of(pivot, scope)
     if of_stream:  # Spark would also group by Kafka's columns
         own = parsed(f"SELECT {', '.join(map(spark_name, columns))} FROM {spark_name(node.name)}")
-        put(node, exp.Subquery(this=own, pivots=[pivot.copy()]))
-    if any(map(is_edited, pivoted_query.expressions)):
+        scope.edits.put(node, exp.Subquery(this=own, pivots=[scope.edits.copy(pivot)]))
+    if any(is_edited(item, scope.edits) for item in pivoted_query.expressions):  # by the order of events
         named = exp.TableAlias(this=exp.to_identifier(alias), columns=[exp.to_identifier(name) for name in renamed])
-        put(node, exp.Subquery(this=pivoted_query, alias=named))  # Spark would also pivot by the order of events
+        scope.edits.put(
+            node, exp.Subquery(this=pivoted_query, alias=named)
+        )  # Spark would also pivot by the order of events
     return Nested(named_by(inner, renamed, span(node)) if renamed else inner, alias, span(node))
 
 
@@ -247,15 +253,15 @@ def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> 
     return _in_place_of(node, select, names, scope, of_view=True)
 
 
-def _without_infinities(query: Query, select: exp.Expr) -> Query:
+def _without_infinities(query: Query, select: exp.Expr, scope: Scope) -> Query:
     """The SELECT of a view as other views read it: the infinities that the view shows are NULL."""
     select = select.unnest()
     if isinstance(query, Combined):
-        left, right = _without_infinities(query.left, select.this), _without_infinities(query.right, select.expression)
-        return replace(query, left=left, right=right)
+        left = _without_infinities(query.left, select.this, scope)
+        return replace(query, left=left, right=_without_infinities(query.right, select.expression, scope))
     for output, item in zip(query.outputs, select.expressions, strict=False):
         if output.expression.type.endless:
-            guarded(item.unalias(), within_calendar(written(item.unalias()), output.expression.type))
+            scope.edits.guard(item.unalias(), within_calendar(scope.written(item.unalias()), output.expression.type))
     outputs = (replace(o, expression=finite(e)) if (e := o.expression).type.endless else o for o in query.outputs)
     return replace(query, outputs=tuple(outputs))
 
@@ -278,13 +284,13 @@ def _in_place_of(
     if hidden is not None:  # Spark would read the CTE
         raise Wrong(span(node), f"{node.name}, of records of {hidden}, next to a CTE of that name", "Rename the CTE.")
     inner, alias = scope.context.query(select, Outside(scope.context)), (node.alias or node.name).lower()
-    inner = _without_infinities(inner, select) if of_view else inner
+    inner = _without_infinities(inner, select, scope) if of_view else inner
     if not is_in_order(inner, windows=False):
         return None
     named = named_by(inner, names, span(node)) if names else inner
     columns = [exp.to_identifier(name, quoted=True) for name in names]
     called = exp.TableAlias(this=exp.to_identifier(alias, quoted=True), columns=columns)
-    put(node, exp.Subquery(this=select, alias=called))
+    scope.edits.put(node, exp.Subquery(this=select, alias=called))
     return Nested(named, alias, span(node))
 
 
@@ -355,12 +361,12 @@ def _as_of(left: Relation, kind: str, join: exp.Join, versions: exp.Subquery, ho
     refuse_aggregates(asked, "FOR SYSTEM_TIME AS OF", "Aggregate in a subquery, and join from that.")
     if asked.type.numeric or asked.type.nested or asked.type.name == "BOOLEAN":
         raise Wrong(span(time), f"FOR SYSTEM_TIME AS OF {asked.type}, which is not a time", A_TIME)
-    right, both_hold = _named(versions, scope), exp.and_(join.args["on"].copy(), holds)
+    right, both_hold = _named(versions, scope), exp.and_(scope.edits.copy(join.args["on"]), holds, copy=False)
     on = condition(expression(both_hold, scope), "ON")
     refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
     refuse_in_join(on, before)
-    put(join.this, versions)
-    put(join.args["on"], both_hold)
+    scope.edits.put(join.this, versions)
+    scope.edits.put(join.args["on"], both_hold)
     alias = right_alias(right)
     scope.relations[alias] = tuple(column for column in scope.relations[alias] if column[0] not in HOLDS)
     return Joined(left, right, "LEFT" if kind == "LEFT" else "INNER", on, span(join))
@@ -453,10 +459,10 @@ def common_columns(left: Mapping[str, Columns], right: str, join: exp.Join, scop
     every = dict.fromkeys(name for alias in left for name in own[alias])
     common = [exp.to_identifier(name) for name in every if name.lower() in names]
     if common:
-        with_using = join.copy()
+        with_using = scope.edits.copy(join)
         with_using.set("method", None)
         with_using.set("using", [each.copy() for each in common])
-        put(join, with_using)
+        scope.edits.put(join, with_using)
     return common
 
 
@@ -649,7 +655,7 @@ def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Gen
         arguments = [stacked(arguments, place)]
     if node.name.lower() == "json_tuple":
         arguments = [json_fields(arguments, place)]
-        spell(node.expressions[0], clean_json(written(node.expressions[0])))
+        scope.edits.spell(node.expressions[0], clean_json(scope.written(node.expressions[0])))
     if len(arguments) != 1:
         raise Wrong(place, f"{node.name}() with {len(arguments)} arguments", f"Write {node.name}(tags).")
     if is_empty(arguments[0]):

@@ -79,7 +79,6 @@ from view_algebra.typed.nested import LAMBDAS, over_elements, structured
 from view_algebra.typed.spark_refuses import refuse_order_of_operators, refuse_quantified
 from view_algebra.typed.subqueries import among_values, asked_of_a_query
 from view_algebra.written.dialect import is_suffixed, readable
-from view_algebra.written.oracle import copied, guarded, is_guarded, put, spell, written
 from view_algebra.written.ways_out import ARROWS, json_field
 
 BINARY: dict[type[exp.Expr], str] = {
@@ -111,7 +110,7 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
     refuse_order_of_operators(node)
     reader = _READERS.get(type(node))
     if reader is not None:
-        value = guard(node, reader(node, scope), partial(expression, scope=scope))
+        value = guard(node, reader(node, scope), scope)
         if value.type == VOID and not any(isinstance(part, (Aggregate, Subquery)) for part in walk(value)):
             return replace(NULL, place=span(node))
         # sqlglot keeps the NOT of `x NOT LIKE y` in an argument of the node
@@ -119,7 +118,7 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
     operator = BINARY.get(type(node))
     if operator is not None:
         value = _binary(operator, typed(exp.Binary, node), scope)
-        return guard(node, value, partial(expression, scope=scope))
+        return guard(node, value, scope)
     if isinstance(node, exp.Func) and not isinstance(node, exp.Binary):
         return call(node.sql_name(), [], span(node))
     other = (
@@ -158,7 +157,7 @@ def _negative(node: exp.Neg, scope: Scope) -> Expr:
 def _shifted_right(node: exp.BitwiseRightShift, scope: Scope) -> Expr:
     """`x >> n`. After a word such as STRUCT or MAP, Spark's lexer reads `>>` as the end of two types."""
     call_ = _several("shiftright", [node.left, node.right], scope, span(node))
-    spell(node, f"shiftright({written(node.left)}, {written(node.right)})")
+    scope.edits.spell(node, f"shiftright({scope.written(node.left)}, {scope.written(node.right)})")
     return call_
 
 
@@ -238,7 +237,7 @@ def _in_zone(node: exp.AtTimeZone, scope: Scope) -> Expr:
     """AT TIME ZONE, which Spark cannot parse."""
     time, zone = node.this, node.args["zone"]
     text, value = sugar.in_zone(expression(time, scope), expression(zone, scope), span(node))
-    spell(node, text.format(time=written(time), zone=written(zone)))
+    scope.edits.spell(node, text.format(time=scope.written(time), zone=scope.written(zone)))
     return value
 
 
@@ -277,7 +276,7 @@ def _call(node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, fil
 def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     """A call of a function of one row."""
     place, nodes = span(node), node.expressions
-    if not nodes and (now := _of_the_clock(name, node)) is not None:
+    if not nodes and (now := _of_the_clock(name, node, scope)) is not None:
         return now
     if name in ("sort_array", "array_sort") and (listed := sorted_list(nodes, scope)) is not None:
         return listed
@@ -290,7 +289,10 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     if name in ("date_part", "datepart"):
         if len(nodes) != 2 or not isinstance(nodes[0], exp.Literal):
             raise Wrong(place, f"{name}() of a field that is not a literal", f"Write {name}('year', ts).")
-        return _extract(exp.Extract(this=exp.Var(this=nodes[0].name), expression=nodes[1]), scope, place)
+        time = scope.edits.copy(nodes[1])
+        field = _extract(exp.Extract(this=exp.Var(this=nodes[0].name), expression=time), scope, place)
+        scope.edits.adopt(nodes[1], time)
+        return field
     if name in TIMED and len(nodes) == 3 and isinstance(nodes[0], exp.Column):
         return sugar.timed(name, nodes[0].name, [expression(a, scope) for a in nodes[1:]], place)
     if name in TIMED and len(nodes) == 3 and isinstance(nodes[0], exp.Literal):
@@ -314,13 +316,13 @@ def _arguments(name: str, node: exp.Anonymous, scope: Scope) -> list[Expr]:
         raise
 
 
-def _of_the_clock(name: str, node: exp.Anonymous) -> Expr | None:
+def _of_the_clock(name: str, node: exp.Anonymous, scope: Scope) -> Expr | None:
     """The value that a function of the clock returns; None for another function."""
     if name in CLOCK:
-        spell(node, clock.in_spark(name))
+        scope.edits.spell(node, clock.in_spark(name))
         return clock.told(name, span(node))
     if name in ("unix_timestamp", "to_unix_timestamp"):
-        spell(node, f"unix_timestamp({clock.in_spark('now')})")
+        scope.edits.spell(node, f"unix_timestamp({clock.in_spark('now')})")
         return call("unix_timestamp", [clock.told("now", span(node))], span(node))
     return None
 
@@ -354,7 +356,7 @@ def _tuple(node: exp.Tuple, _: Scope) -> Expr:
 
 def _literal_in(node: exp.Literal, scope: Scope) -> Expr:
     refuse_quoted_column(node, scope)
-    return _literal(node)
+    return _literal(node, scope)
 
 
 def _lambda(node: exp.Lambda, _: Scope) -> Expr:
@@ -382,18 +384,18 @@ def _aggregates(node: exp.Expr) -> bool:
     return isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls))
 
 
-def _text(node: exp.Expr, value: str) -> Constant:
+def _text(node: exp.Expr, value: str, scope: Scope) -> Constant:
     """A literal text; U+0000, which Postgres cannot hold, becomes U+FFFD."""
     if "\0" in value:
         value = value.replace("\0", "\ufffd")
-        spell(node, spark_text(value))
+        scope.edits.spell(node, spark_text(value))
     return Constant(value, STRING, span(node))
 
 
-def _literal(node: exp.Expr) -> Expr:
+def _literal(node: exp.Expr, scope: Scope) -> Expr:
     place = span(node)
     if isinstance(node, exp.Literal):
-        return _text(node, node.name) if node.is_string else number(node.name, place)
+        return _text(node, node.name, scope) if node.is_string else number(node.name, place)
     return (
         Constant(None, VOID, place) if isinstance(node, exp.Null) else Constant(str(node.this).lower(), BOOLEAN, place)
     )
@@ -442,9 +444,9 @@ def as_type(kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
     if (way_out := instead_of(value.type, kind)) is not None:
         raise Wrong(span(node), f"CAST of {value.type} to {kind}, which Spark refuses", way_out)
     if value.type.name == "BINARY" and kind == STRING:
-        spell(node, text_of_bytes(written(what)))
+        scope.edits.spell(node, text_of_bytes(scope.written(what)))
     if value.type == STRING and kind.name == "DECIMAL":
-        spell(node, f"CAST({short_number(written(what))} AS {kind.spark})")
+        scope.edits.spell(node, f"CAST({short_number(scope.written(what))} AS {kind.spark})")
     if isinstance(value, Constant) and value.type == STRING and kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
         literal = cast(value, kind)
         if isinstance(literal, Call):
@@ -488,8 +490,7 @@ def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
             raise Wrong(span(node), "LIKE of no pattern", "Name one.")
         # NOT goes around the whole: for NOT LIKE ANY, one pattern without a match is enough
         word = "or" if isinstance(several, exp.Any) != bool(node.args.get("negate")) else "and"
-        each = [like(type(node)(this=node.this, expression=p), scope) for p in patterns]
-        return _all(word, each, span(node))
+        return _all(word, [_like_this(node, pattern, scope) for pattern in patterns], span(node))
     value, wanted = resolved(node.this, scope), resolved(node.expression, scope)
     value, wanted = text_of(value), text_of(wanted)
     for side in (value, wanted):
@@ -502,10 +503,23 @@ def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
     if isinstance(node, exp.ILike):
         value, wanted = (_lowered(side, span(node)) for side in (value, wanted))
     if max(literal, default="") > "\uffff" and isinstance(wanted, Constant):
-        text = exp.Lower(this=copied(node.this)) if isinstance(node, exp.ILike) else copied(node.this)
+        text = (
+            exp.Lower(this=scope.edits.copied(node.this))
+            if isinstance(node, exp.ILike)
+            else scope.edits.copied(node.this)
+        )
         regex = exp.Literal.string(regular(wanted.value or ""))
-        put(node, exp.RegexpLike(this=text, expression=regex, **_negated(node)))
+        scope.edits.put(node, exp.RegexpLike(this=text, expression=regex, **_negated(node)))
     return Call("like", (value, wanted), BOOLEAN, place=span(node))
+
+
+def _like_this(node: exp.Like | exp.ILike, pattern: exp.Expr, scope: Scope) -> Expr:
+    """LIKE with one of several patterns."""
+    alone = type(node)(this=scope.edits.copy(node.this), expression=scope.edits.copy(pattern))
+    value = like(alone, scope)
+    scope.edits.adopt(node.this, alone.this)
+    scope.edits.adopt(pattern, alone.expression)
+    return value
 
 
 def escaped_like(node: exp.Escape, scope: Scope) -> Expr:
@@ -518,8 +532,10 @@ def escaped_like(node: exp.Escape, scope: Scope) -> Expr:
     if re.sub(rf"{quoted}[%_{quoted}]", "", wanted).count(sign):
         raise Wrong(span(node), f"{sign} before what needs no escape", f"Put it before %, _ or {sign}.")
     pattern = re.sub(rf"{quoted}([%_{quoted}])", lambda m: f"\\{m[1]}" if m[1] in "%_\\" else m[1], plain)
-    unescaped = type(like)(this=like.this, expression=exp.Literal.string(pattern), **_negated(like))
-    return resolved(unescaped, scope)
+    text = scope.edits.copy(like.this)
+    value = resolved(type(like)(this=text, expression=exp.Literal.string(pattern), **_negated(like)), scope)
+    scope.edits.adopt(like.this, text)
+    return value
 
 
 def _all(word: str, conditions: Sequence[Expr], place: Place) -> Expr:
@@ -537,35 +553,38 @@ def _negated(node: exp.Expr) -> dict[str, bool]:
     return {"negate": True} if node.args.get("negate") else {}
 
 
-def guard(node: exp.Expr, value: Expr, read: Callable[[exp.Expr], Expr]) -> Expr:
+def guard(node: exp.Expr, value: Expr, scope: Scope) -> Expr:
     """The expression as the syntax around the node takes it. If Spark needs a guard, the node is edited."""
-    already, kept = is_guarded(node), value
+    already, kept = scope.edits.of(node).guarded, value
     if isinstance(value, Call) and not isinstance(node, exp.Paren) and _is_call(node, value):
-        if not already and (text := _guarded(node, value)) is not None:
-            guarded(node, text)
+        if not already and (text := _guarded(node, value, scope)) is not None:
+            scope.edits.guard(node, text)
         if (at := _moves(value)) is not None:
             time, kept = value.arguments[at], moved(value, value.arguments[at])
             if not already:
-                guarded(node, or_endless(written(node), written(_argument(node, value, at)), time.type, value.type))
-    if kept.type.endless and not isinstance(node, exp.Paren) and not _takes_infinities(node, read):
+                scope.edits.guard(
+                    node,
+                    or_endless(scope.written(node), scope.written(_argument(node, value, at)), time.type, value.type),
+                )
+    if kept.type.endless and not isinstance(node, exp.Paren) and not _takes_infinities(node, scope):
         if not already:
-            guarded(node, within_calendar(written(node), kept.type))
+            scope.edits.guard(node, within_calendar(scope.written(node), kept.type))
         return finite(kept)
     return kept
 
 
-def _guarded(node: exp.Expr, call_: Call) -> str | None:
+def _guarded(node: exp.Expr, call_: Call, scope: Scope) -> str | None:
     """The text of a call with its guard; None if Spark needs none."""
     text = None
     if isinstance(node, (exp.Like, exp.ILike)):
-        text = _like(node)
+        text = _like(node, scope)
     elif isinstance(node, exp.Anonymous):
-        text = _called(node, call_)
+        text = _called(node, call_, scope)
     if (size := _length(call_)) is not None:
-        return ended_within_calendar(written(node), size)
+        return ended_within_calendar(scope.written(node), size)
     if leaves_calendar(call_):
-        return within_calendar(text or written(node), call_.type)
-    return as_text(text or written(node)) if makes_any_text(call_) else text
+        return within_calendar(text or scope.written(node), call_.type)
+    return as_text(text or scope.written(node)) if makes_any_text(call_) else text
 
 
 def _length(call_: Call) -> int | None:
@@ -599,7 +618,7 @@ _TAKE_INFINITIES = (
 """Syntax that compares times, or passes them on."""
 
 
-def _takes_infinities(node: exp.Expr, read: Callable[[exp.Expr], Expr]) -> bool:
+def _takes_infinities(node: exp.Expr, scope: Scope) -> bool:
     """True if the syntax around the node compares times, passes them on, or moves them."""
     inner, around = node, node.parent
     while isinstance(around, (exp.Paren, exp.Distinct, exp.Ordered, exp.IgnoreNulls, exp.RespectNulls, exp.Filter)):
@@ -609,7 +628,7 @@ def _takes_infinities(node: exp.Expr, read: Callable[[exp.Expr], Expr]) -> bool:
         return name in KEEPS or name in MOVES
     if isinstance(around, (exp.Add, exp.Sub)):
         other = around.right if inner is around.left else around.left
-        return isinstance(other, exp.Interval) or read(other).type.integral
+        return isinstance(other, exp.Interval) or expression(other, scope).type.integral
     if isinstance(around, exp.Cast):
         kind = read_type(around.args["to"])
         return kind is not None and kind.name in CALENDAR
@@ -624,7 +643,7 @@ def _is_call(node: exp.Expr, call_: Call) -> bool:
     return bound and call_.function.startswith(("window_", "session"))
 
 
-def _like(node: exp.Like | exp.ILike) -> str | None:
+def _like(node: exp.Like | exp.ILike, scope: Scope) -> str | None:
     """A LIKE whose pattern comes from a record: NULL if Spark would refuse the pattern. None for literal patterns."""
     several = node.expression
     inner = several.this.unnest() if isinstance(several, (exp.Any, exp.All)) else several
@@ -633,22 +652,25 @@ def _like(node: exp.Like | exp.ILike) -> str | None:
         return None
     sign = "LIKE" if isinstance(node, exp.Like) else "ILIKE"
     negated = bool(node.args.get("negate"))
-    each = (_like_one(f"({written(node.this)}) {sign} ({written(pattern)})", pattern) for pattern in patterns)
+    each = (
+        _like_one(f"({scope.written(node.this)}) {sign} ({scope.written(pattern)})", pattern, scope)
+        for pattern in patterns
+    )
     word = " OR " if isinstance(several, exp.Any) != negated else " AND "
     return f"NOT ({word.join(each)})" if negated else f"({word.join(each)})"
 
 
-def _like_one(text: str, pattern: exp.Expr) -> str:
+def _like_one(text: str, pattern: exp.Expr, scope: Scope) -> str:
     if isinstance(pattern, exp.Literal):
         return text
-    return f"CASE WHEN NOT ({refuses_pattern(written(pattern))}) THEN {text} END"
+    return f"CASE WHEN NOT ({refuses_pattern(scope.written(pattern))}) THEN {text} END"
 
 
-def _called(node: exp.Anonymous, call_: Call) -> str | None:
+def _called(node: exp.Anonymous, call_: Call, scope: Scope) -> str | None:
     """A function with the guard that it has below the aggregation; None if it has none."""
     if node.name.lower() != call_.function or len(node.expressions) != len(call_.arguments):
         return None
-    texts = [*map(written, node.expressions)]
+    texts = [*map(scope.written, node.expressions)]
     if call_.function == "from_json":
         return read_json(texts[0], texts[1], call_.type)
     if call_.function in READS_TIMES and call_.arguments[0].type == STRING:
@@ -670,8 +692,8 @@ _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expr]] = {
     exp.Identifier: column_named,
     exp.Dot: column_named,
     exp.Literal: _literal_in,
-    exp.Boolean: lambda node, _: _literal(node),
-    exp.Null: lambda node, _: _literal(node),
+    exp.Boolean: _literal,
+    exp.Null: _literal,
     exp.Neg: _negative,
     exp.Not: _not,
     exp.NullSafeNEQ: _distinct,
@@ -686,7 +708,7 @@ _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expr]] = {
     exp.BitwiseLeftShift: lambda n, scope: _several("shiftleft", [n.left, n.right], scope, span(n)),
     exp.BitwiseRightShift: _shifted_right,
     exp.ILike: like,
-    exp.RawString: lambda node, _: _text(node, node.name),
+    exp.RawString: lambda node, scope: _text(node, node.name, scope),
     exp.RegexpLike: lambda n, scope: _several("rlike", [n.this, n.expression], scope, span(n)),
     exp.DPipe: lambda n, scope: _several("concat", [n.left, n.right], scope, span(n)),
     exp.Concat: lambda n, scope: _several("concat", n.expressions, scope, span(n)),

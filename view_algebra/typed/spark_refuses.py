@@ -45,6 +45,7 @@ from view_algebra.language.walks import (
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import Scope, meant_by, names_an_output
 from view_algebra.written.dialect import readable
+from view_algebra.written.edits import Edits
 
 
 def spark_refuses(block: Select) -> None:
@@ -254,12 +255,12 @@ def refuse_windows_in_join(on: Expr) -> None:
     _refuse_windows([on], "a window of time in ON", 0)
 
 
-def refuse_names_of_names(node: exp.Select) -> None:
+def refuse_names_of_names(node: exp.Select, edits: Edits) -> None:
     """Refuses GROUP BY an output that names another output: Spark does not find it."""
     group = node.args.get("group")
     items = [] if group is None else [meant_by(item, node) for item in group.expressions]
     for item in node.expressions if group is not None and group.args.get("all") else items:
-        if item is not None and names_an_output(item):
+        if item is not None and names_an_output(item, edits):
             what = "a column of GROUP BY, or next to GROUP BY ALL, that names another one"
             raise Wrong(span(item), what, "Write out what the name stands for, or put it into a subquery.")
 

@@ -7,7 +7,7 @@ relation, or the position of a record in the log. Spark gets the same edit when 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -24,7 +24,6 @@ from view_algebra.language.expressions import (
     Read,
     Relation,
     Select,
-    Windowed,
 )
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.time_windows import bounds, is_session
@@ -40,55 +39,52 @@ from view_algebra.typed.keys import (
     sorting_of,
     tells_peers_apart,
 )
-from view_algebra.typed.names import Columns, Keys, Scope, Sets, Sorting, resolved
-from view_algebra.written.oracle import break_ties, inherit_order, keys_as_columns, spell, whole_conditions
+from view_algebra.typed.names import Columns, Keys, Scope, Sets, resolved
+from view_algebra.written.edits import Edits
 
 
 def settled(
     block: Select,
     node: exp.Select,
-    windows: Iterable[tuple[Windowed, exp.Window]],
+    scope: Scope,
     grouped: Mapping[Expr, str],
-    views: Mapping[str, Keys],
     sets: Sets | None,
 ) -> Select:
-    """A block whose orders are extended until they are total, if they can be; its syntax gets the same edit.
+    """A block whose orders are extended until they are total, if they can be; Spark gets the same edit.
 
-    windows: the window functions in it
     grouped: the columns of GROUP BY, with their texts in Spark SQL
-    views: the keys of the views in reach
     sets: its groupings, two of which may have a group of the same columns
     """
-    keys = _keys_of(block, views)
+    keys = _keys_of(block, scope.context.keys)
     if sets is not None:
         left_out = [key for key in block.group or () if key in grouped and not all(key in each for each in sets)]
         of_each: dict[Expr, str] = {Call("grouping", (key,), TINYINT): f"grouping({grouped[key]})" for key in left_out}
         keys, grouped = frozenset(key | set(of_each) for key in keys), {**grouped, **of_each}
     texts = {**grouped, **_columns(keys)}
     changed: dict[Expr, Expr] = {}
-    for call, window in windows:
+    for call, window in scope.windowed:
         one_column = VALUE_BOUND.search(call.frame)  # Spark allows one key there
         if not call.order or one_column or tells_peers_apart(call):
             continue
         if more := _more(lacking_in_window(call, keys), call.order, texts):
-            break_ties(window, [text for _, text in more])
+            scope.edits.break_ties(window, [text for _, text in more])
             changed[call] = replace(call, order=(*call.order, *(order for order, _ in more)))
     block = rewritten(block, changed.get) if changed else block
     shown = {output.expression: str(place) for place, output in reversed([*enumerate(block.outputs, 1)])}
     lacking = lacking_in_limit(block, keys if sets is None else frozenset())
     more = _more(lacking, block.order, {**texts, **shown})
-    break_ties(node, [text for _, text in more])
+    scope.edits.break_ties(node, [text for _, text in more])
     block = replace(block, order=(*block.order, *(order for order, _ in more)))
     if (block.limit is not None or block.offset) and any(True for _ in outer_fields(block)):
-        whole_conditions(node)
+        scope.edits.whole_conditions(node)
     if _hides_keys(block) and any(True for _ in outer_fields(block)):
-        keys_as_columns(node)
+        scope.edits.keys_as_columns(node)
     return block
 
 
-def inherited(relation: Relation | None, node: exp.Select, views: Mapping[str, Sorting]) -> tuple[Order, ...]:
-    """The order of the subquery or view that a block reads; LIMIT follows it. The syntax spells it out for Spark."""
-    sorting = sorting_of(relation, views)
+def inherited(relation: Relation | None, node: exp.Select, scope: Scope) -> tuple[Order, ...]:
+    """The order of the subquery or view that a block reads; LIMIT follows it. An edit spells it out for Spark."""
+    sorting = sorting_of(relation, scope.context.sortings)
     if not isinstance(relation, Nested | Read) or not sorting:
         return ()
     columns = relation.query.columns if isinstance(relation, Nested) else relation.columns
@@ -101,7 +97,7 @@ def inherited(relation: Relation | None, node: exp.Select, views: Mapping[str, S
         texts.append(f"{spark_name(relation.alias)}.{spark_name(key.column)} {ways}")
         column = Field(relation.alias, (key.column,), dict(columns)[key.column])
         order.append(Order(column, key.descending, key.nulls_first))
-    inherit_order(node, texts)
+    scope.edits.inherit_order(node, texts)
     return tuple(order)
 
 
@@ -111,13 +107,13 @@ def _hides_keys(block: Select) -> bool:
     return not block.distinct and any(order.expression not in shown for order in block.order)
 
 
-def settled_set(query: Combined, node: exp.Expr) -> Combined:
+def settled_set(query: Combined, node: exp.Expr, edits: Edits) -> Combined:
     """A set operation with LIMIT and its syntax, ordered by all of its columns."""
     if (query.limit is None and query.offset is None) or any(kind.nested for _, kind in query.columns):
         return query
     ordered = {order.expression for order in query.order}
     missing = [f for name, kind in query.columns if (f := Field("", (name,), kind)) not in ordered]
-    break_ties(node, [spark_name(field.path[0]) for field in missing])
+    edits.break_ties(node, [spark_name(field.path[0]) for field in missing])
     return replace(query, order=(*query.order, *(Order(f, descending=False, nulls_first=True) for f in missing)))
 
 
@@ -152,9 +148,7 @@ def sort_keys(node: exp.Expr, scope: Scope, columns: Columns, outputs: Sequence[
     """The keys of ORDER BY: a column's number, an output's name, or an expression."""
     order = node.args.get("order")
     result: list[Order] = []
-    if order is not None:
-        _number_all(order, scope, len(columns))
-    for item in order.expressions if order is not None else []:
+    for item in _items(order, scope, len(columns)) if order is not None else []:
         expression = item.this
         in_window = isinstance(node, exp.Window)  # a number is a value there
         if not in_window and (number := position(expression)) is not None:
@@ -169,32 +163,33 @@ def sort_keys(node: exp.Expr, scope: Scope, columns: Columns, outputs: Sequence[
             named = {o.name.lower(): o.expression for o in outputs}
             with scope.preferring(named):
                 key = resolved(expression, scope)
-            _spell_as_number(expression, key, outputs)
+            _spell_as_number(expression, key, outputs, scope)
         result.append(_ordered(key, item))
     return result
 
 
-def _number_all(order: exp.Order, scope: Scope, count: int) -> None:
-    """Replaces ORDER BY ALL by the numbers of all columns."""
+def _items(order: exp.Order, scope: Scope, count: int) -> Sequence[exp.Expr]:
+    """The keys of ORDER BY; for ORDER BY ALL, the numbers of all columns."""
     first = order.expressions[0]
     if not isinstance(first.this, exp.Var):
-        return
+        return [*order.expressions]
     if any(name.lower() == "all" for columns in scope.relations.values() for name, _ in columns):
         place = span(order.parent or order)
         raise Wrong(place, "ORDER BY ALL, where a column is named all", "Order by their numbers: ORDER BY 1, 2.")
     every = [first.copy() for _ in range(count)]
     for number, item in enumerate(every, 1):
         item.set("this", exp.Literal.number(number))
-    order.set("expressions", every)
+    scope.edits.number(order, every)
+    return every
 
 
-def _spell_as_number(node: exp.Expr, key: Expr, outputs: Sequence[Output]) -> None:
+def _spell_as_number(node: exp.Expr, key: Expr, outputs: Sequence[Output], scope: Scope) -> None:
     """Notes the output of an ORDER BY key: next to HAVING, DISTINCT or windows, Spark finds only its number."""
     names = [output.name.lower() for output in outputs]
     if not (isinstance(node, exp.Column) and node.name.lower() in names):
         number = next((n for n, output in enumerate(outputs, 1) if output.expression == key), None)
         if number is not None:
-            spell(node, str(number))
+            scope.edits.spell(node, str(number))
 
 
 def _ordered(key: Expr, item: exp.Expr) -> Order:

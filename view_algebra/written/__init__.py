@@ -1,4 +1,5 @@
-"""The author's text: syntax with its places in the file, declarations, and the SELECT that `lamina check` runs.
+"""The author's text: syntax with its places in the file, and declarations.
 
-The texts of a catalog become syntax trees. The oracle's edits (`oracle.py`) are notes on these trees.
+The texts of a catalog become syntax trees, which nothing writes to once they are declared. The edits for the SELECT
+that `lamina check` runs are values (`edits.py`).
 """

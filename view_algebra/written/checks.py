@@ -11,7 +11,7 @@ from sqlglot import exp
 from view_algebra.language.aggregates import AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS
 from view_algebra.language.quoting import words
 from view_algebra.refusals import File, Span, Wrong, placed, span
-from view_algebra.written.dialect import Statement, parsed, text_of
+from view_algebra.written.dialect import Statement, parsed, text_of, write_windows_out
 
 CLOCK = "clock of checks"
 """The view of one row that gives a check the time; no author can use this name."""
@@ -68,6 +68,7 @@ def check_declaration(file: File, written: Statement) -> CheckDeclaration:
     counts, select = _failing(view, kinds[0])
     for node in list(select.walk()):
         _put_in_place(node)
+    write_windows_out(select)
     enforced = "NOT ENFORCED" not in [str(option).upper() for option in _options(kinds[0])]
     return CheckDeclaration(
         constraint.this.name, view, file, span(constraint.this), counts, enforced, select, written.sql

@@ -31,7 +31,7 @@ from view_algebra.language.types import (
     unknown,
 )
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
-from view_algebra.written.dialect import Statement
+from view_algebra.written.dialect import Statement, write_windows_out
 from view_algebra.written.properties import (
     MODES,
     OF_FIELD,
@@ -614,6 +614,7 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
     well_formed(properties, report)
     if statement.expression is None:
         raise Wrong(span(target), "a view without a SELECT", "Write CREATE VIEW name AS SELECT ….")
+    write_windows_out(statement.expression)
     return ViewDeclaration(
         name,
         file,

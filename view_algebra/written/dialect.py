@@ -433,8 +433,13 @@ def unaliased(block: exp.Select) -> Callable[[exp.Expr], exp.Expr]:
     return unaliased
 
 
-def write_windows_out(block: exp.Select) -> None:
-    """Writes the windows of a block's WINDOW clause into the OVER clauses that name them."""
+def write_windows_out(tree: exp.Expr) -> None:
+    """Writes the windows of the WINDOW clauses in a declaration into the OVER clauses that name them."""
+    for block in [*tree.find_all(exp.Select)]:
+        _write_windows_out(block)
+
+
+def _write_windows_out(block: exp.Select) -> None:
     windows = block.args.pop("windows", None) or []
     named = {window.name.lower(): window for window in windows}
     if twice := next((w for w in windows if named[w.name.lower()] is not w), None):

@@ -19,8 +19,7 @@ from view_algebra.language.expressions import Query
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
 from view_algebra.refusals import Span, Wrong, placed, span
-from view_algebra.written.dialect import parsed
-from view_algebra.written.oracle import written
+from view_algebra.written.dialect import parsed, text_of
 
 _NO_ALIAS = "Write … AS name."
 
@@ -64,7 +63,7 @@ def _grouped(
             if len(pivot.expressions) > 1 and not isinstance(aggregate, exp.Alias):
                 raise Wrong(span(aggregate), "PIVOT of several aggregates, one of which has no name", _NO_ALIAS)
             whole = f"{name}_{aggregate.alias}" if len(pivot.expressions) > 1 else name
-            cell = f"CASE WHEN count_if({here}) > 0 THEN {written(call)} FILTER (WHERE {here}) END"
+            cell = f"CASE WHEN count_if({here}) > 0 THEN {text_of(call)} FILTER (WHERE {here}) END"
             outputs.append(f"{cell} AS {spark_name(whole)}")
     grouping = f" GROUP BY {', '.join(group)}" if group else ""
     return _over(source, f"SELECT {', '.join(outputs)} FROM s{grouping}", span(pivot))
@@ -80,12 +79,12 @@ def _here(by: Sequence[exp.Expr], value: exp.Expr, columns: Mapping[str, Type]) 
         raise Wrong(span(value), f"{len(wanted)} values for {len(by)} columns of PIVOT", "Write ('a', 1) AS name.")
     kinds = {name.lower(): kind for name, kind in columns.items()}
     casts = [_cast(item, kinds.get(column.name.lower())) for column, item in zip(by, wanted, strict=True)]
-    return " AND ".join(f"{written(column)} <=> {item}" for column, item in zip(by, casts, strict=True))
+    return " AND ".join(f"{text_of(column)} <=> {item}" for column, item in zip(by, casts, strict=True))
 
 
 def _cast(value: exp.Expr, kind: Type | None) -> str:
     castable = kind is not None and (kind.numeric or kind in (STRING, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ))
-    return f"CAST({written(value)} AS {kind.spark})" if kind is not None and castable else written(value)
+    return f"CAST({text_of(value)} AS {kind.spark})" if kind is not None and castable else text_of(value)
 
 
 def _unpivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type], key: str, values: _Values) -> exp.Expr:
@@ -99,8 +98,8 @@ def _unpivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type], 
     branches: list[exp.Expr] = []
     for value, alias in values:
         name = exp.Literal.string(alias or value.name)
-        outputs = [*kept, f"{written(name)} AS {spark_name(key)}", f"{written(value)} AS {into}"]
-        where = "" if pivot.args.get("include_nulls") else f" WHERE {written(value)} IS NOT NULL"
+        outputs = [*kept, f"{text_of(name)} AS {spark_name(key)}", f"{text_of(value)} AS {into}"]
+        where = "" if pivot.args.get("include_nulls") else f" WHERE {text_of(value)} IS NOT NULL"
         branches.append(_over(source.copy(), f"SELECT {', '.join(outputs)} FROM s{where}", span(pivot)))
     union = branches[0]
     for branch in branches[1:]:
@@ -120,7 +119,7 @@ def _name(value: exp.Expr, around: Span | None) -> str:
     if isinstance(value, exp.Literal) and (value.is_string or value.name.isdigit()):
         return value.name
     if isinstance(value, (exp.Boolean, exp.Null)):
-        return written(value).lower()
+        return text_of(value).lower()
     if isinstance(value, (exp.Query, exp.PivotAny, exp.Column)):
         what = "PIVOT by values that records decide, which would give a view other columns every day"
         raise Wrong(span(value) or around, what, "Write the values out: IN ('a', 'b').")

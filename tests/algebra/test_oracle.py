@@ -1,0 +1,49 @@
+"""The edits for `lamina check` are values: the author's syntax stays as it was parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from sqlglot import exp
+
+import view_algebra.compile as compiler
+from view_algebra.refusals import File
+from view_algebra.written.declarations import ViewDeclaration
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.sql"))
+
+
+def nodes(tree: exp.Expr) -> list[object]:
+    """Every node with its values, its notes and its place in the tree, all but the memo of its extent."""
+    return [
+        (
+            type(node),
+            {name: value for name, value in node.args.items() if not isinstance(value, (exp.Expr, list))},
+            {name: value for name, value in node.meta.items() if name != "lamina_extent"},
+            type(node.parent),
+            node.arg_key,
+        )
+        for node in tree.walk()
+    ]
+
+
+def declarations(files: Mapping[str, str]) -> dict[str, ViewDeclaration]:
+    """The declarations of a catalog's views, before any is typed."""
+    work, declared = compiler._Work(), [File(path, text) for path, text in files.items()]
+    statements = [(file, work.parsed(file)) for file in declared]
+    for file, written in statements:
+        work.read_functions(file, written)
+    for file, written in statements:
+        work.read(file, written)
+    return work.views
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
+def test_typing_leaves_the_authors_syntax_as_it_was_parsed(path: Path) -> None:
+    files = {path.name: path.read_text(encoding="utf-8")}
+    splits, untouched = compiler.stages(files), declarations(files)
+    assert untouched
+    for name, view in untouched.items():
+        assert nodes(splits[name].typed.declaration.select) == nodes(view.select), name

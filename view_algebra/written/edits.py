@@ -1,0 +1,145 @@
+"""The edits that typing makes for `lamina check`, as values: what Spark shall read at a node of the author's syntax.
+
+Typing never writes to the syntax. `Edits` collects the edits while names are resolved; `view_algebra/oracle.py` applies
+them to a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from sqlglot import exp
+
+from view_algebra.written.dialect import parsed
+
+T = TypeVar("T", bound=exp.Expr)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """The edit of a node for Spark.
+
+    instead: the replacement; guarded: the replacement is the node with a guard, which is added once. columns: the
+    columns of a `*`. alias: the name of a node that the author left unnamed. order: inherited keys of ORDER BY;
+    ties: keys that break ties. outputs: further columns, by name. numbers: the columns of ORDER BY ALL.
+    keys_as_columns: in a correlated query, LIMIT goes by keys that are not columns; Spark would pick arbitrary rows.
+    whole_conditions: in a correlated query, LIMIT picks from the rows that conditions leave; if `=` casts a side,
+    Spark would compare after LIMIT, except in the form `(…) IS TRUE`.
+    """
+
+    instead: exp.Expr | None = None
+    guarded: bool = False
+    columns: tuple[exp.Expr, ...] = ()
+    alias: str = ""
+    order: tuple[exp.Expr, ...] = ()
+    ties: tuple[exp.Expr, ...] = ()
+    outputs: Mapping[str, exp.Expr] = field(default_factory=dict)
+    numbers: tuple[exp.Expr, ...] | None = None
+    keys_as_columns: bool = False
+    whole_conditions: bool = False
+
+    @property
+    def tells(self) -> bool:
+        """True if the edit changes Spark's result, unlike a name, an inherited order or numbers alone."""
+        return self != Edit(alias=self.alias, order=self.order, numbers=self.numbers)
+
+
+NO_EDIT = Edit()
+
+
+@dataclass(frozen=True)
+class Edits:
+    """The edits of one typing, by the identity of the node. An entry holds its node, so that no other node gets its id.
+
+    outputs: the expression behind a name, if the name is another output's
+    """
+
+    _edits: dict[int, tuple[exp.Expr, Edit]] = field(default_factory=dict)
+    _outputs: dict[int, tuple[exp.Expr, exp.Expr]] = field(default_factory=dict)
+
+    def of(self, node: exp.Expr) -> Edit:
+        """The edit of a node."""
+        return self._edits[id(node)][1] if id(node) in self._edits else NO_EDIT
+
+    def _add(self, node: exp.Expr, **parts: Any) -> None:
+        self._edits[id(node)] = node, replace(self.of(node), **parts)
+
+    def spell(self, node: exp.Expr, text: str) -> None:
+        """Replaces a node by a text of Spark SQL."""
+        self.put(node, parsed(text))
+
+    def put(self, node: exp.Expr, other: exp.Expr) -> None:
+        """Replaces a node by other syntax."""
+        self._add(node, instead=other)
+
+    def guard(self, node: exp.Expr, text: str) -> None:
+        """Puts a guard around a node, and remembers it for the next reading of the node."""
+        self._add(node, instead=parsed(text), guarded=True)
+
+    def spell_columns(self, star: exp.Expr, columns: Sequence[str]) -> None:
+        """Spells out the columns of `*`, because in Spark a source also has Kafka's columns."""
+        self._add(star, columns=tuple(parsed(column) for column in columns))
+
+    def name(self, node: exp.Expr, alias: str) -> None:
+        """Gives an alias to a relation without one, so that its columns can be named."""
+        self._add(node, alias=alias)
+
+    def number(self, order: exp.Order, keys: Sequence[exp.Expr]) -> None:
+        """Replaces the keys of ORDER BY ALL by the numbers of all columns."""
+        self._add(order, numbers=tuple(keys))
+
+    def inherit_order(self, node: exp.Select, keys: Sequence[str]) -> None:
+        """Gives a SELECT the order of its input."""
+        self._add(node, order=tuple(_key(key) for key in keys))
+
+    def break_ties(self, node: exp.Expr, keys: Sequence[str]) -> None:
+        """Appends keys to the ORDER BY of a node, in place of those that an earlier reading appended."""
+        if keys or self.of(node).ties:
+            self._add(node, ties=tuple(_key(key) for key in keys))
+
+    def append_output(self, node: exp.Select, text: str, name: str) -> None:
+        """Appends a column to a SELECT."""
+        self._add(node, outputs={**self.of(node).outputs, name: parsed(text)})
+
+    def keys_as_columns(self, block: exp.Select) -> None:
+        """Makes the keys of ORDER BY columns, which an outer SELECT drops."""
+        self._add(block, keys_as_columns=True)
+
+    def whole_conditions(self, block: exp.Expr) -> None:
+        """Adds IS TRUE to every comparison that a row has to meet."""
+        self._add(block, whole_conditions=True)
+
+    def name_output(self, node: exp.Expr, meant: exp.Expr) -> None:
+        """Notes that a name is an output's, and means its expression."""
+        self._outputs[id(node)] = node, meant
+
+    def output_named(self, node: exp.Expr) -> exp.Expr | None:
+        """The expression of the output that a node names; None for other nodes."""
+        return self._outputs[id(node)][1] if id(node) in self._outputs else None
+
+    def copied(self, node: T) -> T:
+        """A copy of a node for its own replacement, with the edits inside it but not its own."""
+        copy = self.copy(node)
+        self._edits.pop(id(copy), None)
+        return copy
+
+    def copy(self, node: T) -> T:
+        """A copy of a node with its edits."""
+        copy: T = node.copy()
+        self.adopt(copy, node)
+        return copy
+
+    def adopt(self, node: exp.Expr, copy: exp.Expr) -> None:
+        """Gives a node the edits of its copy, which was read in another place."""
+        for own, other in zip(node.walk(), copy.walk(), strict=True):
+            if id(other) in self._edits:
+                self._edits[id(own)] = own, self._edits[id(other)][1]
+            if id(other) in self._outputs:
+                self._outputs[id(own)] = own, self._outputs[id(other)][1]
+
+
+def _key(text: str) -> exp.Expr:
+    key: exp.Expr = parsed(f"SELECT 1 ORDER BY {text}").args["order"].expressions[0]
+    return key
