@@ -70,8 +70,10 @@ def _copied(relation: Relation | None, of: str, name: str) -> tuple[str, str] | 
             return _copied(left, of, name) or _copied(right, of, name)
         case Exploded(relation=inner):
             return _copied(inner, of, name)
-        case _:
+        case None | Stream() | Read() | Nested() | Constants() | Cells() | Hopped() | Sessions():
             return None
+        case _:
+            assert_never(relation)
 
 
 def _of(column: str, expression: Expr, below: Below) -> Lineage:

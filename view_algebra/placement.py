@@ -12,6 +12,7 @@ from typing import assert_never
 
 from view_algebra.language.above import ARITHMETIC, Obstacle, obstacle, obstacle_of_generator
 from view_algebra.language.expressions import (
+    AboveCells,
     Aggregate,
     Call,
     Cells,
@@ -26,14 +27,12 @@ from view_algebra.language.expressions import (
     Nested,
     Query,
     Read,
-    Relation,
     Select,
     Sessions,
-    Stream,
     Subquery,
     Windowed,
 )
-from view_algebra.language.walks import children, every_expression, walk
+from view_algebra.language.walks import above_cells, children, every_expression, walk
 
 
 def records_needed(query: Query) -> Iterator[Obstacle]:
@@ -52,7 +51,8 @@ def obstacles(query: Query) -> Iterator[Obstacle]:
         for key in query.order:
             yield from _in(key.expression)
     else:
-        yield from _in_relation(query.relation)
+        if query.relation is not None:
+            yield from _in_relation(above_cells(query.relation))
         for expression in _clauses(query):
             yield from _in(expression)
 
@@ -65,9 +65,9 @@ def _clauses(block: Select) -> Iterator[Expr]:
     yield from (key.expression for key in block.order)
 
 
-def _in_relation(relation: Relation | None) -> Iterator[Obstacle]:
+def _in_relation(relation: AboveCells) -> Iterator[Obstacle]:
     match relation:
-        case None | Read() | Cells() | Hopped() | Sessions():
+        case Read() | Cells() | Hopped() | Sessions():
             return
         case Nested():
             yield from obstacles(relation.query)
@@ -76,16 +76,14 @@ def _in_relation(relation: Relation | None) -> Iterator[Obstacle]:
                 for value in row:
                     yield from _in(value)
         case Joined():
-            yield from _in_relation(relation.right)
+            yield from _in_relation(above_cells(relation.right))
             if relation.condition is not None:
                 yield from _in(relation.condition)
-            yield from _in_relation(relation.left)
+            yield from _in_relation(above_cells(relation.left))
         case Exploded():
-            yield from _in_relation(relation.relation)
+            yield from _in_relation(above_cells(relation.relation))
             for generator in relation.generators:
                 yield from _in_generator(generator)
-        case Stream():
-            raise AssertionError("every stream has become cells")
         case _:
             assert_never(relation)
 

@@ -299,7 +299,11 @@ class Sessions:
 Named = Stream | Read | Constants | Nested | Cells
 
 
-Relation = Named | Exploded | Joined | Hopped | Sessions
+AboveCells = Read | Constants | Nested | Cells | Exploded | Joined | Hopped | Sessions
+"""The relations of a query that is split: cells are in place of every stream."""
+
+
+Relation = Stream | AboveCells
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from view_algebra.language.expressions import (
     NOW,
     PLAINLY,
     VARIABLE,
+    AboveCells,
     Aggregate,
     Beside,
     Call,
@@ -72,6 +73,12 @@ def over_inputs(relation: Relation, change: Callable[[Relation], Relation]) -> R
             return replace(relation, left=change(relation.left), right=change(relation.right))
         case _:
             assert_never(relation)
+
+
+def above_cells(relation: Relation) -> AboveCells:
+    """The relation of a query that is split, which has no stream."""
+    assert not isinstance(relation, Stream), f"the split left the stream {relation.source}"
+    return relation
 
 
 def relations_in(relation: Relation | None) -> Iterator[Relation]:

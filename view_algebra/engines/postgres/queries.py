@@ -19,6 +19,7 @@ from view_algebra.engines.postgres.writing import (
     ordering,
 )
 from view_algebra.language.expressions import (
+    AboveCells,
     Aggregate,
     Call,
     Case,
@@ -38,10 +39,8 @@ from view_algebra.language.expressions import (
     Output,
     Query,
     Read,
-    Relation,
     Select,
     Sessions,
-    Stream,
     Subquery,
     Windowed,
     conjuncts,
@@ -49,7 +48,7 @@ from view_algebra.language.expressions import (
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.time_windows import BEGINS, BLOCK, HOP, PANE, SESSION_START, by_bounds, hops_of
 from view_algebra.language.types import BIGINT, BOOLEAN, COLLATED, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ
-from view_algebra.language.walks import parts, rewrite, rewritten, walk
+from view_algebra.language.walks import above_cells, parts, rewrite, rewritten, walk
 from view_algebra.refusals import Wrong
 
 
@@ -73,7 +72,7 @@ def query(value: Query, reading: Reading) -> str:
         from_ = f"(VALUES (1)) AS one (n) LEFT JOIN {table} ON true" if relation.one else table
         value, where = _bare(value, relation.alias)
     elif relation is not None:
-        from_ = _relation(relation, reading)
+        from_ = _relation(above_cells(relation), reading)
         if isinstance(relation, Named):
             value, where = _bare(value, relation.alias)
     reading = replace(reading, grouped=value.group or ())
@@ -206,7 +205,7 @@ def _is_exact(value: Expr) -> bool:
     return False
 
 
-def _relation(relation: Relation, reading: Reading) -> str:
+def _relation(relation: AboveCells, reading: Reading) -> str:
     match relation:
         case Read():
             name, alias = postgres_name(relation.view), reading.alias(relation.alias)
@@ -219,26 +218,25 @@ def _relation(relation: Relation, reading: Reading) -> str:
             names = ", ".join(postgres_name(name) for name, _ in relation.columns)
             return f"(\n  VALUES\n{rows}\n) AS {reading.alias(relation.alias)} ({names})"
         case Joined():
-            right = _relation(relation.right, reading)
+            left, right = (_relation(above_cells(side), reading) for side in (relation.left, relation.right))
             if isinstance(relation.right, (Joined, Exploded)):
                 right = f"({right})"
             on = f" ON {_on(relation, reading)}" if relation.condition is not None else ""
             if relation.condition is None and relation.kind != "CROSS":
                 on = " ON true"
             kind = "JOIN" if relation.kind == "INNER" else f"{relation.kind} JOIN"
-            return f"{_relation(relation.left, reading)}\n{kind} {right}{on}"
+            return f"{left}\n{kind} {right}{on}"
         case Hopped():
             return _hopped(relation, reading)
         case Sessions():
             return _sessions(relation, reading)
         case Exploded():
-            return "\n".join(
-                [_relation(relation.relation, reading), *(_exploded(g, reading) for g in relation.generators)]
-            )
+            below = _relation(above_cells(relation.relation), reading)
+            return "\n".join([below, *(_exploded(g, reading) for g in relation.generators)])
         case Cells():  # as a side of a join
             return f"cells.{postgres_name(reading.tables[relation.table])} AS {reading.alias(relation.alias)}"
-        case Stream():
-            raise AssertionError("every stream has become cells")
+        case _:
+            assert_never(relation)
 
 
 def _exploded(made: Generator, reading: Reading) -> str:
@@ -303,7 +301,7 @@ def _on(join: Joined, reading: Reading) -> str:
     assert join.condition is not None
     if join.kind != "FULL":
         return reading.text(join.condition)
-    sides = [list(_columns_of(side)) for side in (join.left, join.right)]
+    sides = [list(_columns_of(above_cells(side))) for side in (join.left, join.right)]
     others = [part for part in conjuncts(join.condition) if not _meet(part, sides)]
     conditions = [_met(part, reading) for part in conjuncts(join.condition) if _meet(part, sides)]
     conditions += [reading.text(part, AND) for part in others]
@@ -329,19 +327,20 @@ def _meet(part: Expr, sides: Sequence[Sequence[Field]]) -> bool:
     return all(named) and any(named[0] <= one and named[1] <= other for one, other in ((left, right), (right, left)))
 
 
-def _columns_of(relation: Relation) -> Iterator[Field]:
+def _columns_of(relation: AboveCells) -> Iterator[Field]:
     match relation:
         case Joined():
-            yield from (*_columns_of(relation.left), *_columns_of(relation.right))
+            for side in (relation.left, relation.right):
+                yield from _columns_of(above_cells(side))
         case Exploded():
-            yield from _columns_of(relation.relation)
+            yield from _columns_of(above_cells(relation.relation))
             for each in relation.generators:
                 yield from (Field(each.alias, (name,), kind) for name, kind in each.columns)
         case Nested():
             yield from (Field(relation.alias, (name,), kind) for name, kind in relation.query.columns)
-        case Read() | Constants():
+        case Read() | Constants() | Cells():
             yield from (Field(relation.alias, (name,), kind) for name, kind in relation.columns)
-        case Stream() | Cells() | Hopped() | Sessions():
-            raise AssertionError("no side of a join that is read")
+        case Hopped() | Sessions():
+            return
         case _:
             assert_never(relation)
