@@ -91,6 +91,8 @@ class AggregateFunction:
     zero: the result without records is 0, not NULL or an empty list.
     deviates: the result may consist of rounding errors alone.
     in_order: it takes the order of events in addition to its own arguments.
+    last: for one that chooses a record's value, even NULL: it is the last by its order, not the first.
+    adds: it adds its values up, doubles in two sums over plain rows.
     lengths: it also accepts intervals.
     lambdas: Spark computes it with lambdas, which may not contain a subquery.
     exactly: the way out, if it is an estimate.
@@ -112,6 +114,8 @@ class AggregateFunction:
     zero: bool = False
     deviates: bool = False
     in_order: bool = False
+    last: bool | None = None
+    adds: bool = False
     lengths: bool = False
     lambdas: bool = False
     exactly: str = ""
@@ -256,6 +260,7 @@ def _by(name: Choice["min_by", "max_by"], merge: Choice["first", "last"]) -> Agg
         above=None,
         once=True,
         in_order=True,
+        last=merge == "last",
     )
 
 
@@ -601,6 +606,7 @@ _TABLE = (
         final=_sum_final,
         above=_sum_above,
         lengths=True,
+        adds=True,
     ),
     _extreme("min"),
     _extreme("max"),
@@ -614,6 +620,7 @@ _TABLE = (
         above=_avg_above,
         synonyms=("mean",),
         lengths=True,
+        adds=True,
     ),
     AggregateFunction(
         "count_if",
@@ -703,7 +710,7 @@ def of_different(template: str, call: Aggregate) -> str:
 
 
 def _adds_fractions(call: Aggregate) -> bool:
-    return call.function in ("sum", "avg") and call.arguments[0].type in (DOUBLE, FLOAT)
+    return AGGREGATES[call.function].adds and call.arguments[0].type in (DOUBLE, FLOAT)
 
 
 def _of_rows(call: Aggregate) -> str:

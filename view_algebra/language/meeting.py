@@ -302,7 +302,7 @@ def among(items: Sequence[Expr], place: Place) -> tuple[Expr, ...]:
     if any("MAP<" in kind.spark for kind in kinds):
         raise Wrong(place, "IN of maps, which Spark does not compare", "Compare their values: m['a'] IN ('x', 'y').")
     texts = [e for e in items if e.type == STRING]
-    kind = min(kinds, key=str, default=STRING)
+    kind = next(iter(kinds), STRING)
     if any(map(is_length, items)):
         return _as_numbers(items, place, "IN")
     if (

@@ -127,7 +127,7 @@ def _as_filter(part: Expr) -> Expr | None:
         return replace(part, function="count", arguments=(), condition=both(part.condition, value))
     if isinstance(value, Call) and value.function == "if":
         value = Case((value.arguments[:2],), value.arguments[2], value.type)  # type: ignore[arg-type]
-    if not isinstance(value, Case) or len(value.branches) > 1 or part.function in ("min_by", "max_by"):
+    if not isinstance(value, Case) or len(value.branches) > 1 or AGGREGATES[part.function].last is not None:
         return None
     ((when, then),) = value.branches
     if not _asked(when):

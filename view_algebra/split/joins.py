@@ -20,7 +20,7 @@ from functools import reduce
 
 from view_algebra.compiled import source_of
 from view_algebra.engines.spark import spark
-from view_algebra.language.aggregates import RECORD_KEYS
+from view_algebra.language.aggregates import AGGREGATES, RECORD_KEYS
 from view_algebra.language.expressions import (
     Aggregate,
     Beside,
@@ -384,8 +384,9 @@ def _of_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
     Larson, "Eager aggregation and lazy aggregation", VLDB 1995).
     """
     aggregates = dict.fromkeys(e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate))
-    in_a_list = any(aggregate.function == "collect_list" for aggregate in aggregates)  # cells hold each value once
-    if block.group is None or in_a_list or any(inner.lateral for inner in nested_in(block.relation)):
+    # cells hold each value once
+    repeats = any(AGGREGATES[aggregate.function].repeated is not None for aggregate in aggregates)
+    if block.group is None or repeats or any(inner.lateral for inner in nested_in(block.relation)):
         return None
     asked = [part for aggregate in aggregates for part in children(aggregate)]
     wanted = (*(() if block.where is None else (block.where,)), *expressions_in(block.relation))
@@ -394,7 +395,7 @@ def _of_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
         named = set().union(*map(relations_named, asked))
         values = {name: value for value, name in rows.columns.items()}
         named_beside = _named_beside(block, aggregates, alias)
-        # sorted by expression, so that blocks that show different columns of a join share their cells
+        # sorted by text, on which versions depend, so that blocks that show different columns of a join share cells
         keys = tuple(sorted(named_beside, key=lambda key: spark(values[key.path[0]])))
         kept = 0 < len(keys) <= MOST_KEYS and all(_may_be_key(values[key.path[0]]) for key in keys)
         kept = kept and searched.isdisjoint(keys)

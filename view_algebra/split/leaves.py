@@ -283,7 +283,7 @@ def _sub_keys(block: Select) -> set[Expr]:
 
 
 def _in_order(part: Part) -> tuple[str, ...]:
-    """The sort key of a part among the columns, which depends only on the part."""
+    """The sort key of a part among the columns: its text, because versions depend on their order."""
     return (part.name, *(spark(e) for e in (part.input, *part.order, part.other, part.when) if e is not None))
 
 

@@ -122,7 +122,7 @@ def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
 def _by_value(call: Aggregate, reading: Reading) -> str:
     """max_by and min_by of plain rows; in a tie, the greatest or the least value."""
     value, *by = call.arguments
-    last = call.function == "max_by"
+    last = bool(AGGREGATES[call.function].last)
     keys = ", ".join(ordering(Order(e, descending=last, nulls_first=not last), reading) for e in by)
     return f"(array_agg({typed_text(value, reading)} ORDER BY {keys}){filter_of(call.condition, reading)})[1]"
 
@@ -155,11 +155,10 @@ def aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tupl
 
 def _without_suffix(call: Aggregate, reading: Reading) -> str | None:
     """An aggregate whose FILTER is part of its arguments, and which is not a window function; None for others."""
-    match call.function:
-        case "min_by" | "max_by":
-            return _by_value(call, reading)
-    rows = AGGREGATES[call.function].rows
-    return None if rows is None else _over_rows(call, rows, reading)
+    row = AGGREGATES[call.function]
+    if row.last is not None:
+        return _by_value(call, reading)
+    return None if row.rows is None else _over_rows(call, row.rows, reading)
 
 
 def windowed(call: Windowed, reading: Reading) -> tuple[str, int]:
