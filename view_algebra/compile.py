@@ -119,10 +119,10 @@ def of_today(source: Source) -> Source | None:
         return None
 
 
-def stages(files: Mapping[str, str]) -> Mapping[str, Split]:
-    """The views of a catalog before their texts are written: their meaning, and where they are split."""
+def stages(files: Mapping[str, str]) -> Mapping[str, Placed]:
+    """The views of a catalog before their texts are put together: their meaning, split and placement."""
     with _room_for_nesting():
-        return _compiled(files).splits
+        return _compiled(files).placed
 
 
 def avoided(catalog: Catalog, view: str) -> Obstacle | None:

@@ -3,6 +3,7 @@
 Written    the author's SELECT
 Typed      its meaning: names resolved, types known, every order that decides a result total    typed/
 Split      its innermost blocks over sources, and the query over their cells                    split/
+Placed     a Split that Spark and Postgres compute alike, over rows or over records             placement.py
 View       the texts that run                                                                   engines/, texts/
 """
 
@@ -55,7 +56,7 @@ class Known:
     declared: the declarations of sources
     sources: the compiled sources
     views: the compiled views
-    splits: the compiled views before their texts were written
+    placed: the compiled views before the texts of their engines were put together
     keys: the unique keys of each view
     sortings: the order of each view's rows
     types: the columns of each view
@@ -64,7 +65,7 @@ class Known:
     declared: Mapping[str, SourceDeclaration]
     sources: Mapping[str, Source]
     views: Mapping[str, View] = field(default_factory=dict)
-    splits: Mapping[str, Split] = field(default_factory=dict)
+    placed: Mapping[str, Placed] = field(default_factory=dict)
     keys: Mapping[str, Keys] = field(default_factory=dict)
     sortings: Mapping[str, Sorting] = field(default_factory=dict)
     types: Mapping[str, Columns] = field(default_factory=dict)
@@ -99,13 +100,26 @@ class Split:
     leaves: the blocks over sources that become cells
     above: the query over their cells
     retained: the output that says when old rows leave; empty if all stay
-    avoided: the obstacle that made it read records below the views in FROM; None if it reads their rows
     """
 
     typed: Typed
     leaves: tuple[Leaf, ...]
     above: Query
     retained: str
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A split whose leaves Spark computes, and whose query above the cells Postgres computes as Spark does.
+
+    cell_tables: the tables of the leaves' cells, whose names end in the version
+    version: the fingerprint of these tables; empty without cells
+    avoided: the obstacle that made the view read records below the views in FROM; None if it reads their rows
+    """
+
+    split: Split
+    cell_tables: tuple[CellTable, ...]
+    version: str
     avoided: Obstacle | None = None
 
 
@@ -114,13 +128,13 @@ def compile_view(d: ViewDeclaration, known: Known, readings: Iterable[Reading] =
 
     with_meaning: Written -> Typed
     into_blocks: Typed -> Split
-    placed: the Split without an obstacle
-    as_texts: Split -> View
+    placed: the Placed of the first reading that leaves no obstacle
+    as_texts: Placed -> View
     """
-    split = placed(d, known, readings)
-    typed, keys = split.typed, unique_keys(split.above, known.keys)
+    whole = placed(d, known, readings)
+    typed, keys = whole.split.typed, unique_keys(whole.split.above, known.keys)
     view = replace(
-        as_texts(split, known),
+        as_texts(whole, known),
         unique=_in_order(keys),
         never_null=tuple(_aggregates(typed.query, COUNTS)),
         additive=tuple(_additive(typed.query)),
@@ -129,37 +143,38 @@ def compile_view(d: ViewDeclaration, known: Known, readings: Iterable[Reading] =
     return replace(
         known,
         views={**known.views, view.name: view},
-        splits={**known.splits, view.name: split},
+        placed={**known.placed, view.name: whole},
         keys={**known.keys, view.name: keys},
         sortings={**known.sortings, view.name: sorting(typed.query, known.sortings)},
         types={**known.types, view.name: columns},
     )
 
 
-def placed(d: ViewDeclaration, known: Known, readings: Iterable[Reading] = ()) -> Split:
+def placed(d: ViewDeclaration, known: Known, readings: Iterable[Reading] = ()) -> Placed:
     """The view over the rows of other views or, if they leave an obstacle, over records.
 
     The first reading without an obstacle counts. If there is none, raises Wrong for the obstacle that the rows leave,
     in the author's words.
     """
-    over_rows = _split_over(Written(d), known)
-    if isinstance(over_rows, Split):
+    over_rows = _placed_over(Written(d), known)
+    if isinstance(over_rows, Placed):
         return over_rows
     for reading in readings:
-        with suppress(Wrong):  # its place may be in the text of another view
-            over_records = _split_over(Written(d, reading), known)
-            if isinstance(over_records, Split):
-                _cell_tables(d.name, over_records.leaves, known.sources)  # raises Wrong for what Spark does not compute
+        with suppress(Wrong):  # a refusal of records; its place may be in the text of another view
+            over_records = _placed_over(Written(d, reading), known)
+            if isinstance(over_records, Placed):
                 return replace(over_records, avoided=over_rows)
     raise HasObstacle(over_rows.place, over_rows.reason, over_rows.way_out)
 
 
-def _split_over(written: Written, known: Known) -> Split | Obstacle:
+def _placed_over(written: Written, known: Known) -> Placed | Obstacle:
     typed = with_meaning(written, known)
     if (missing := next(records_needed(typed.query), None)) is not None:
         return missing
     split = into_blocks(typed)
-    return next(chain(ties(split.above, known.keys), obstacles(split.above)), split)
+    if (obstacle := next(chain(ties(split.above, known.keys), obstacles(split.above)), None)) is not None:
+        return obstacle
+    return Placed(split, *_cell_tables(written.declaration.name, split.leaves, known.sources))
 
 
 def _in_order(keys: Keys) -> tuple[tuple[str, ...], ...]:
@@ -220,7 +235,7 @@ def with_meaning(written: Written, known: Known) -> Typed:
 
     >>> from view_algebra.compile import stages
     >>> from view_algebra.outline import outline
-    >>> print(outline(stages({"example.sql": EXAMPLE})["top"].typed.query))
+    >>> print(outline(stages({"example.sql": EXAMPLE})["top"].split.typed.query))
     SELECT
       clicks.country AS country: STRING
       count(DISTINCT clicks.user_id) AS users: BIGINT
@@ -274,7 +289,7 @@ def into_blocks(typed: Typed) -> Split:
 
     >>> from view_algebra.compile import stages
     >>> from view_algebra.outline import outline, outline_of_leaf
-    >>> split = stages({"example.sql": EXAMPLE})["top"]
+    >>> split = stages({"example.sql": EXAMPLE})["top"].split
     >>> print(outline_of_leaf(split.leaves[0]))
     a cell per group of clicks
       key country AS country: STRING
@@ -309,7 +324,7 @@ def views_read(query: Query) -> set[str]:
 # pass 3: the texts that run
 
 
-def as_texts(split: Split, known: Known) -> View:
+def as_texts(whole: Placed, known: Known) -> View:
     """The view with every text in the SQL of its engine.
 
     >>> from view_algebra.compile import compile_catalog
@@ -327,8 +342,7 @@ def as_texts(split: Split, known: Known) -> View:
     ORDER BY users DESC NULLS LAST, country NULLS FIRST
     LIMIT 3
     """
-    typed, d = split.typed, split.typed.declaration
-    cell_tables, version = _cell_tables(d.name, split.leaves, known.sources)
+    split, typed, d = whole.split, whole.split.typed, whole.split.typed.declaration
     reads = tuple(sorted(views_read(split.above)))
     own = {leaf.source for leaf in split.leaves}
     through = {source for view in reads for source in known.views[view].sources}
@@ -347,19 +361,22 @@ def as_texts(split: Split, known: Known) -> View:
         spelled=calendars.in_spark(select_for_spark(d.select, typed.edits) or d.select_text, typed.query),
         lineage=lineage(typed.query),
         rounded=moments or any(known.views[view].rounded for view in reads),
-        version=version,
-        cell_tables=cell_tables,
-        final=final_text(split, cell_tables),
+        version=whole.version,
+        cell_tables=whole.cell_tables,
+        final=final_text(whole),
         reads=reads,
         sources=tuple(sorted(own | through)),
         retained=split.retained,
-        indexes=indexes(d.properties["index"], split.above, cell_tables, d.place) if "index" in d.properties else {},
+        indexes=indexes(d.properties["index"], split.above, whole.cell_tables, d.place)
+        if "index" in d.properties
+        else {},
     )
 
 
-def final_text(split: Split, cell_tables: tuple[CellTable, ...]) -> str:
+def final_text(whole: Placed) -> str:
     """The query over cells and views, in Postgres' SQL."""
-    final = postgres_query(with_bounds(split.above), reading_of([table.name for table in cell_tables]))
+    split = whole.split
+    final = postgres_query(with_bounds(split.above), reading_of([table.name for table in whole.cell_tables]))
     keys = {name for leaf in split.leaves if leaf.kind == "aggregate" for name, _ in leaf.keys}
     shown = calendars.in_postgres(final, split.above, split.typed.query, keys)
     return with_lengths(shown, split.typed.query.columns)

@@ -18,13 +18,13 @@ UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"
 
 
 def typed() -> Mapping[str, str]:
-    return {name: outline(split.typed.query) for name, split in stages(CASES).items()}
+    return {name: outline(whole.split.typed.query) for name, whole in stages(CASES).items()}
 
 
 def split() -> Mapping[str, str]:
     return {
-        name: "\n\n".join([*map(outline_of_leaf, split.leaves), outline(split.above)])
-        for name, split in stages(CASES).items()
+        name: "\n\n".join([*map(outline_of_leaf, whole.split.leaves), outline(whole.split.above)])
+        for name, whole in stages(CASES).items()
     }
 
 

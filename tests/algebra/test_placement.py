@@ -19,10 +19,10 @@ UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"
 
 
 def test_the_placement_of_each_view_is_this_one_for_this_reason() -> None:
-    splits = stages({"placement.sql": CASES.read_text(encoding="utf-8")})
+    views = stages({"placement.sql": CASES.read_text(encoding="utf-8")})
     lines = [
-        f"{name}: over rows" if split.avoided is None else f"{name}: over records, because of {split.avoided.reason}"
-        for name, split in splits.items()
+        f"{name}: over rows" if view.avoided is None else f"{name}: over records, because of {view.avoided.reason}"
+        for name, view in views.items()
     ]
     placements = "\n".join(lines) + "\n"
     if UPDATE:
