@@ -3,6 +3,9 @@
 
 const COLOURS = ["#2f6fb3", "#b3592f", "#3d8b52", "#8a4fb0", "#9a8420", "#7b8794"];
 
+// The width of the axis of values: 7 pixels for each character of its longest label, and the ticks.
+const wide = (_, labels) => Math.max(70, 20 + 7 * Math.max(0, ...(labels ?? []).map((label) => label.length)));
+
 function draw(place) {
   const given = JSON.parse(place.dataset.chart);
   const ink = getComputedStyle(document.body).color;
@@ -21,7 +24,7 @@ function draw(place) {
   }));
   new uPlot({
     width: place.clientWidth, height: 240, padding: [null, 40, null, null], tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
-    axes: [{ ...axis, values: instants, space: 90 }, { ...axis, size: 70 }], series: [{ value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }, ...lines],
+    axes: [{ ...axis, values: instants, space: 90 }, { ...axis, size: wide }], series: [{ value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }, ...lines],
   }, [given.times, ...Object.values(given.lines)], place);
 }
 
