@@ -21,7 +21,7 @@ from view_algebra.formats.interface import DirectColumn
 from view_algebra.language.above import GROUP_BELOW, Obstacle
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.types import DATE, TIMESTAMP
-from view_algebra.passes import Known, Split, compile_view, final_text, placed, type_of_function, views_read
+from view_algebra.passes import Known, Placed, compile_view, final_text, placed, type_of_function, views_read
 from view_algebra.refusals import File, HasObstacle, Mistake, Span, Wrong, refuse_all, span, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
 from view_algebra.texts.fields import Reading
@@ -53,12 +53,12 @@ def compile_check(d: CheckDeclaration, known: Known) -> Check:
     view, around = known.views[d.view], _with_published(known)
     refuse_unread(d.select)
     declared = ViewDeclaration(d.view, d.file, d.place, (), {}, None, {}, d.select, "", d.sql)
-    split = placed(declared, around)
-    if split.leaves:
-        source = split.leaves[0].source
+    whole = placed(declared, around)
+    if whole.cell_tables:
+        source = whole.split.leaves[0].source
         raise Wrong(d.place, f"the check reads records of {source}", "Declare a view over them, and read that.")
-    read = views_read(split.above)
-    text = final_text(split, ()).replace(f"analytics.{postgres_name(CLOCK)}", _NOW)
+    read = views_read(whole.split.above)
+    text = final_text(whole).replace(f"analytics.{postgres_name(CLOCK)}", _NOW)
     for name in known.types:
         text = text.replace(f"analytics.{postgres_name(published(name))}", f"{PUBLISHED}.{postgres_name(name)}")
     return Check(

@@ -204,9 +204,8 @@ def _additive(query: Query) -> Iterator[str]:
 
 def type_of_function(body: exp.Expr, name: str, takes: Sequence[tuple[str, exp.DataType]]) -> Type:
     """The type of a catalog function; raises Wrong for a mistake in its expression."""
-    scope = Scope(Outside(_context(Known({}, {}), {})))
-    scope.relations[name] = tuple((parameter, kind) for parameter, each in takes if (kind := read(each)) is not None)
-    return expression(body, scope).type
+    parameters = tuple((parameter, kind) for parameter, each in takes if (kind := read(each)) is not None)
+    return expression(body, Scope(Outside(_context(Known({}, {}), {})), {name: parameters})).type
 
 
 def _context(known: Known, through: Mapping[str, ViewDeclaration]) -> Context:

@@ -59,26 +59,29 @@ def event_order(
     function: the aggregate, if this order alone decides it
     of: the values to put in order
     """
-    if function and scope.records is not None and sorting(scope.records, scope.context.sortings):
+    if function and scope.rows.records is not None and sorting(scope.rows.records, scope.context.sortings):
         one = "min_by" if function.startswith("first") else "max_by"
         way_out = f"Leave its ORDER BY out, or write {one}(x, t), or listagg(x) WITHIN GROUP (ORDER BY t)."
         raise Wrong(place, f"{function}() of records that a subquery sorts", way_out)
     one = "min_by" if function.startswith("first") else "max_by"
     way_out = f"Write {one}(x, t), listagg(x) WITHIN GROUP (ORDER BY x) or sort_array(collect_list(x))."
-    if isinstance(scope.relation, Joined):
-        of_join = _of_a_join(scope.relation, scope.passed, scope.context, place)
+    if isinstance(scope.rows.relation, Joined):
+        of_join = _of_a_join(scope.rows.relation, scope.passed, scope.context, place)
         if of_join is None:
             return _missing("the order of events, where nothing puts the rows of a join in one", way_out, place)
         return ", ".join(of_join[0]), of_join[1]
-    if isinstance(scope.relation, Exploded) and (order := _of_exploded(scope.relation, of, scope, place)) is not None:
+    if (
+        isinstance(scope.rows.relation, Exploded)
+        and (order := _of_exploded(scope.rows.relation, of, scope, place)) is not None
+    ):
         return ", ".join(order[0]), order[1]
     if len(scope.relations) == 1 and (extended := passed(scope)) is not None:
         (alias,) = scope.relations
         return ", ".join(passed_by(extended)), _columns(alias, extended, place)
     if not scope.streams or (len(scope.relations) != 1 and not reads_changes(scope)):
-        if isinstance(scope.relation, Exploded):
+        if isinstance(scope.rows.relation, Exploded):
             way_out = "Write max(struct(t, x)).x, or min(struct(t, x)).x, where t says which one it is."
-        elif not scope.above and scope.records is None:
+        elif not scope.above and scope.rows.records is None:
             way_out = "Name the source alone in FROM."
         elif not scope.above:
             way_out = "Give kafka_offset, and columns like it, another name in the subquery: it has to pass them on."
@@ -165,10 +168,10 @@ def _columns(alias: str, query: Query, place: Place) -> tuple[Expr, ...]:
 
 def passed(scope: Scope, *, with_windows: bool = False) -> Query | None:
     """The subquery that a block reads, extended by the order of events; None if it does not read rows in that order."""
-    of_rows = scope.rows if with_windows else scope.records
-    if of_rows is None or not isinstance(scope.relation, Nested):
+    of_rows = scope.rows.in_order if with_windows else scope.rows.records
+    if of_rows is None or not isinstance(scope.rows.relation, Nested):
         return None
-    return _pass_on(replace(scope.relation, query=of_rows), scope.passed, scope.context)
+    return _pass_on(replace(scope.rows.relation, query=of_rows), scope.passed, scope.context)
 
 
 def _pass_on(nested: Nested, passed: dict[str, Query], context: Context) -> Query | None:

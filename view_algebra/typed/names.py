@@ -6,8 +6,7 @@ A name in double quotes is a text to Spark, and is refused if it is the name of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TypeVar
@@ -46,6 +45,7 @@ from view_algebra.language.overloads import call
 from view_algebra.language.quoting import words
 from view_algebra.language.types import VOID, Type
 from view_algebra.language.walks import renamed
+from view_algebra.oracle import written
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import in_double_quotes, readable
@@ -119,54 +119,64 @@ def resolved(node: exp.Expr, scope: Scope) -> Expr:
     return scope.context.expression(node, scope)
 
 
-@dataclass
+@dataclass(frozen=True)
+class Rows:
+    """The rows that a block reads: those of FROM that meet WHERE.
+
+    relation: the relation in FROM
+    where: the condition on its rows
+    above: true if the rows are groups, not records
+    records: the subquery of records, if the block reads it alone
+    in_order: the same, or a subquery that also computes window functions of records
+    """
+
+    relation: Relation | None = None
+    where: Expr | None = None
+    above: bool = False
+    records: Query | None = None
+    in_order: Query | None = None
+
+
+@dataclass(frozen=True)
 class Scope:
-    """The meaning of names inside one SELECT block.
+    """The meaning of names inside one SELECT block; each clause gives the next one a scope that knows more.
 
     outside: the block's surroundings
     relations: the columns of each relation in FROM, by alias
-    aliases: outputs by name
-    unclear: names that several outputs share
-    windows: the call that `window` or `session_window` means, if GROUP BY names one
-    generators: the calls in its expressions that make rows
-    windowed: the window functions in its expressions, with their syntax
     streams: the relations that are streams, by alias
     using: the merged columns of joins USING
     merged: the columns behind `using`, by relation and name
-    above: true if the block reads groups, not records
-    records: the subquery of records, if the block reads it alone
-    rows: the same, or a subquery that also computes window functions of records
-    passed: by alias, the subqueries that pass on the order of events
-    where: the condition on the rows
-    relation: the relation in FROM
+    semi: the conditions of SEMI and ANTI joins
+    rows: the rows that FROM and WHERE leave
+    windows: the call that `window` or `session_window` means, if GROUP BY names one
+    aliases: outputs by name
+    unclear: names that several outputs share
+    generators: the calls in SELECT that make rows
     outer: the outer block, while its columns may be named
     lateral: true while a relation may name the columns of those before it in FROM
-    semi: the conditions of SEMI and ANTI joins
     variables: the variables of the lambdas around an expression
     preferred: meanings that precede the columns of FROM
+    windowed: collects the window functions of the block's expressions, with their syntax
+    passed: collects, by alias, the subqueries that pass on the order of events
     """
 
     outside: Outside
-    relations: dict[str, Columns] = field(default_factory=dict)
-    aliases: dict[str, Expr] = field(default_factory=dict)
-    unclear: set[str] = field(default_factory=set)
+    relations: Mapping[str, Columns] = field(default_factory=dict)
+    streams: Mapping[str, str] = field(default_factory=dict)
+    using: Mapping[str, Expr] = field(default_factory=dict)
+    merged: frozenset[tuple[str, str]] = frozenset()
+    semi: tuple[Expr, ...] = ()
+    rows: Rows = Rows()
     windows: Mapping[str, Expr] = field(default_factory=dict)
-    generators: list[Generator] = field(default_factory=list)
-    windowed: list[tuple[Windowed, exp.Window]] = field(default_factory=list)
-    streams: dict[str, str] = field(default_factory=dict)
-    using: dict[str, Expr] = field(default_factory=dict)
-    merged: set[tuple[str, str]] = field(default_factory=set)
-    above: bool = False
-    records: Query | None = None
-    rows: Query | None = None
-    passed: dict[str, Query] = field(default_factory=dict)
-    where: Expr | None = None
-    relation: Relation | None = None
+    aliases: Mapping[str, Expr] = field(default_factory=dict)
+    unclear: frozenset[str] = frozenset()
+    generators: tuple[Generator, ...] = ()
     outer: Scope | None = None
     lateral: bool = False
-    semi: list[Expr] = field(default_factory=list)
     variables: Mapping[str, Field] = field(default_factory=dict)
     preferred: Mapping[str, Expr] = field(default_factory=dict)
+    windowed: list[tuple[Windowed, exp.Window]] = field(default_factory=list)
+    passed: dict[str, Query] = field(default_factory=dict)
 
     @property
     def context(self) -> Context:
@@ -195,14 +205,22 @@ class Scope:
         """The surroundings of a query in the block's FROM: it may name what the block may name."""
         return replace(self.outside.of_a_part(), blocks=(*self.outside.blocks, self))
 
-    @contextmanager
-    def preferring(self, names: Mapping[str, Expr]) -> Iterator[None]:
-        """A context in which these outputs precede columns, as in ORDER BY, but not in arguments of aggregates."""
-        before, self.preferred = self.preferred, names
-        try:
-            yield
-        finally:
-            self.preferred = before
+    @property
+    def above(self) -> bool:
+        """True if the block reads groups, not records."""
+        return self.rows.above
+
+    def with_relation(self, alias: str, columns: Columns) -> Scope:
+        """The scope after one more relation of FROM."""
+        return replace(self, relations={**self.relations, alias: columns})
+
+    def about(self, outer: Scope | None) -> Scope:
+        """The same scope, in which the columns of an outer block may be named."""
+        return replace(self, outer=outer)
+
+    def preferring(self, names: Mapping[str, Expr]) -> Scope:
+        """The same scope; these outputs precede columns, as in ORDER BY, but not in arguments of aggregates."""
+        return replace(self, preferred=names)
 
 
 def parts_of(node: exp.Expr) -> list[str]:

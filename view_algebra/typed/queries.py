@@ -54,6 +54,7 @@ from view_algebra.typed.grouping import (
 from view_algebra.typed.keys import by_rows
 from view_algebra.typed.names import (
     Outside,
+    Rows,
     Scope,
     Sets,
     column_names,
@@ -130,8 +131,9 @@ def _qualified(node: exp.Select, outside: Outside) -> Query:
 
 def _block(node: exp.Select, scope: Scope) -> Select:
     """One SELECT, clause by clause in the order in which SQL gives them meaning."""
-    relation, filtered = _from_where(node, scope)
-    outputs, group, sets, having = _select_group_having(node, scope)
+    scope = _from_where(node, scope)
+    scope, outputs, group, sets, having = _select_group_having(node, scope)
+    relation = scope.rows.relation
     order = tuple(sort_keys(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))
     if distinct := is_distinct(node, outputs):
         refuse_windows_in_order(order, node)
@@ -147,7 +149,7 @@ def _block(node: exp.Select, scope: Scope) -> Select:
     block = Select(
         tuple(outputs),
         relation,
-        where=filtered,
+        where=scope.rows.where,
         group=group,
         having=having,
         distinct=distinct,
@@ -173,43 +175,44 @@ def _within_windows(block: Select) -> Select:
     return replace(block, where=where)
 
 
-def _from_where(node: exp.Select, scope: Scope) -> tuple[Relation | None, Expr | None]:
-    """FROM and WHERE: the relation that the block reads and its condition. The scope knows both afterwards."""
-    relation = from_clause(node, scope)
-    if isinstance(relation, Nested):
-        scope.records = relation.query if is_in_order(relation.query, windows=False) else None
-        scope.rows = relation.query if is_in_order(relation.query) else None
+def _from_where(node: exp.Select, scope: Scope) -> Scope:
+    """FROM and WHERE: the scope with the names and the rows that the block reads."""
+    relation, scope = from_clause(node, scope)
     refuse_in_outer_joins(relation, span(node))
-    scope.above = not reads_records(relation)
+    scope = replace(scope, rows=_rows(relation))
     where = node.args.get("where")
-    scope.outer = scope.outside.around
-    filtered = condition(expression(where.this, scope), "WHERE") if where else None
-    scope.outer = None
+    filtered = condition(expression(where.this, scope.about(scope.outside.around)), "WHERE") if where else None
     filtered = reduce(both, scope.semi, filtered)
     if filtered is not None:
         refuse_aggregates(filtered, "WHERE", "Put the condition into HAVING, or FILTER (WHERE …) of the aggregate.")
-    scope.where, scope.relation = filtered, relation
-    return relation, filtered
+    return replace(scope, rows=replace(scope.rows, where=filtered))
+
+
+def _rows(relation: Relation | None) -> Rows:
+    below = relation.query if isinstance(relation, Nested) else None
+    return Rows(
+        relation,
+        above=not reads_records(relation),
+        records=below if below is not None and is_in_order(below, windows=False) else None,
+        in_order=below if below is not None and is_in_order(below) else None,
+    )
 
 
 def _select_group_having(
     node: exp.Select, scope: Scope
-) -> tuple[list[Output], tuple[Expr, ...] | None, Sets | None, Expr | None]:
-    """SELECT, GROUP BY and HAVING: the outputs, the keys, the sets of keys, the condition on groups."""
+) -> tuple[Scope, list[Output], tuple[Expr, ...] | None, Sets | None, Expr | None]:
+    """SELECT, GROUP BY and HAVING: the scope, the outputs, the keys, the sets of keys, the condition on groups."""
     around, group_node = scope.outside.around, node.args.get("group")
-    scope.windows = windows_of(node, scope)
-    scope.outer = around if around is not None and around.lateral else None
-    outputs = outputs_of(node, scope)
-    scope.outer = None
+    scope = replace(scope, windows=windows_of(node, scope))
+    outputs, scope = outputs_of(node, scope.about(around if around is not None and around.lateral else None))
+    scope = scope.about(None)
     group, sets = (None, None) if group_node is None else groups_of(group_node, scope, outputs)
     refuse_names_of_names(node, scope.edits)
     having_node = node.args.get("having")
-    scope.outer = around
-    having = None if having_node is None else _having(having_node.this, scope, group or (), outputs)
-    scope.outer = None
+    having = None if having_node is None else _having(having_node.this, scope.about(around), group or (), outputs)
     if group == () and group_node is not None and group_node.expressions:
         having = both(having, SOME)
-    return outputs, group, sets, having
+    return scope, outputs, group, sets, having
 
 
 def _completed(block: Select, node: exp.Select, scope: Scope, outputs: list[Output], sets: Sets | None) -> Select:
@@ -270,13 +273,12 @@ def _having(node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequen
     having = condition(expression(node, scope), "HAVING")
     refuse_windowed(having, "HAVING")
     rewrite(having, grouped)
-    with scope.preferring(meant):
-        return condition(expression(node, scope), "HAVING") if meant else having
+    return condition(expression(node, scope.preferring(meant)), "HAVING") if meant else having
 
 
 def _settled(block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str], sets: Sets | None) -> Select:
     """The block with its ties broken; it reads the order of events that a subquery of records passes on for them."""
-    picks = block.limit is not None and scope.rows is not None and is_of_records(scope.rows)
+    picks = block.limit is not None and scope.rows.in_order is not None and is_of_records(scope.rows.in_order)
     if block.group is None and (picks or any(by_rows(call_) for call_, _ in scope.windowed)):
         passed(scope, with_windows=True)
     if block.relation is not None:
@@ -284,8 +286,8 @@ def _settled(block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Exp
     return settled(block, node, scope, grouped, sets)
 
 
-def outputs_of(node: exp.Select, scope: Scope) -> list[Output]:
-    """The outputs of a SELECT; the scope knows their names, and the calls among them that make rows, afterwards."""
+def outputs_of(node: exp.Select, scope: Scope) -> tuple[list[Output], Scope]:
+    """The outputs of a SELECT, and the scope with their names and the calls among them that make rows."""
     outputs: list[Output] = []
     for item in node.expressions:
         star = item if isinstance(item, exp.Star) else None
@@ -300,7 +302,8 @@ def outputs_of(node: exp.Select, scope: Scope) -> list[Output]:
             continue
         inner = item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item
         if makes_rows(inner):
-            outputs += _exploded(inner, item, scope)
+            exploded, scope = _exploded(inner, item, scope)
+            outputs += exploded
             continue
         value = expression(inner, scope)
         name = item.alias if isinstance(item, exp.Alias) else natural_name(item, scope)
@@ -314,14 +317,13 @@ def outputs_of(node: exp.Select, scope: Scope) -> list[Output]:
             raise Wrong(value.place or span(item), f"an empty {value.type} whose type is not known", way_out)
         outputs.append(Output(name, value))
         if isinstance(item, exp.Alias):
-            scope.unclear |= {name.lower()} & scope.aliases.keys()
-            scope.aliases.setdefault(name.lower(), value)
-    scope.unclear |= _unclear(outputs)
-    return outputs
+            unclear = scope.unclear | ({name.lower()} & scope.aliases.keys())
+            scope = replace(scope, unclear=unclear, aliases={name.lower(): value, **scope.aliases})
+    return outputs, replace(scope, unclear=scope.unclear | _unclear(outputs))
 
 
-def _exploded(node: exp.Expr, item: exp.Expr, scope: Scope) -> list[Output]:
-    """The columns of `SELECT explode(x) AS element`."""
+def _exploded(node: exp.Expr, item: exp.Expr, scope: Scope) -> tuple[list[Output], Scope]:
+    """The columns of `SELECT explode(x) AS element`, and the scope with their names."""
     place = span(node)
     if scope.generators:
         way_out = "Write LATERAL VIEW explode(tags) t AS tag."
@@ -329,11 +331,9 @@ def _exploded(node: exp.Expr, item: exp.Expr, scope: Scope) -> list[Output]:
     names = [each.name for each in item.args["expressions"]] if isinstance(item, exp.Aliases) else []
     names = [item.alias] if isinstance(item, exp.Alias) else names
     generator = generated(node, names, f"q{len(scope.relations) + 1}", scope)
-    scope.generators.append(generator)
     outputs = [Output(name, Field(generator.alias, (name,), kind, place=place)) for name, kind in generator.columns]
-    for output in outputs if names else ():
-        scope.aliases.setdefault(output.name.lower(), output.expression)
-    return outputs
+    aliases = {output.name.lower(): output.expression for output in outputs if names}
+    return outputs, replace(scope, generators=(generator,), aliases={**aliases, **scope.aliases})
 
 
 def _star(star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:

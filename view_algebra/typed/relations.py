@@ -49,6 +49,7 @@ from view_algebra.language.quoting import spark_name, words
 from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT, CALENDAR, INT, INTERVAL, STRING, Type
 from view_algebra.language.walks import relations_in, walk
+from view_algebra.oracle import is_edited
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.constants import elements, joined, table
@@ -93,31 +94,33 @@ _DAYS = (
 _FILTERED = "Write ON true, and leave elements out before: LATERAL explode(filter(tags, t -> t > 'a'))."
 
 
-def from_clause(node: exp.Select, scope: Scope) -> Relation | None:
-    """The relation that a SELECT reads; the scope knows its names afterwards."""
+def from_clause(node: exp.Select, scope: Scope) -> tuple[Relation | None, Scope]:
+    """The relation that a SELECT reads, and the scope with its names."""
     for lateral in node.args.get("laterals") or []:
         refuse_joins_behind(lateral, node)
     from_ = node.args.get("from_")
-    relation = None if from_ is None else _from(from_.this, scope)
+    relation: Relation | None = None
+    if from_ is not None:
+        relation, scope = _from(from_.this, scope)
     for join in node.args.get("joins") or []:
         if relation is None:
             raise Wrong(span(join), "a JOIN with nothing before it", "A column of that name is written `join`.")
-        relation = _join(relation, join, scope)
+        relation, scope = _join(relation, join, scope)
     for lateral in node.args.get("laterals") or []:
-        relation = _explode(relation, lateral, scope)
-    return relation
+        relation, scope = _explode(relation, lateral, scope)
+    return relation, scope
 
 
-def _from(node: exp.Expr, scope: Scope) -> Relation:
-    relation = _from(node.this, scope) if _is_plain(node, scope) else _named(node, scope)
+def _from(node: exp.Expr, scope: Scope) -> tuple[Relation, Scope]:
+    relation, scope = _from(node.this, scope) if _is_plain(node, scope) else _named(node, scope)
     for join in node.args.get("joins") or []:
         if isinstance(node.parent, exp.Join):
             raise Wrong(span(join), "a JOIN before the ON of another, which Spark rejects", AS_A_SUBQUERY)
-        relation = _join(relation, join, scope)
-    return relation
+        relation, scope = _join(relation, join, scope)
+    return relation, scope
 
 
-def _named(node: exp.Expr, scope: Scope) -> Relation:
+def _named(node: exp.Expr, scope: Scope) -> tuple[Relation, Scope]:
     relation: Relation
     if node.args.get("pivots"):
         relation = _pivoted(node, scope)
@@ -142,8 +145,9 @@ def _named(node: exp.Expr, scope: Scope) -> Relation:
     columns = untyped(relation, columns_of(relation, scope.context.streams))
     if isinstance(relation, Nested) and passes_on(relation.query):  # `*` leaves out undeclared columns
         columns = tuple(column for column in columns if column[0] not in PASSED)
-    scope.relations[relation.alias] = columns
-    return relation
+    if isinstance(relation, Stream):
+        scope = replace(scope, streams={**scope.streams, relation.alias: relation.source})
+    return relation, scope.with_relation(relation.alias, columns)
 
 
 def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
@@ -157,7 +161,7 @@ def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
     source = scope.edits.copy(node)
     source.set("pivots", None)
     source.set("joins", None)
-    inputs = columns_of(_from(source, Scope(scope.outside.alone())), scope.context.streams)
+    inputs = columns_of(_from(source, Scope(scope.outside.alone()))[0], scope.context.streams)
     of_stream = isinstance(node, exp.Table) and node.name.lower() in scope.context.streams
     columns = {name: kind for name, kind in inputs if not (of_stream and name.startswith("kafka_"))}
     pivoted_query = pivoted(pivot, source, columns)
@@ -222,7 +226,6 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
     if name.lower() in scope.context.streams:
         if names:
             return _named_anew(node, names, scope)
-        scope.streams[alias] = name.lower()
         return Stream(name.lower(), alias, span(node))
     if name.lower() in scope.context.views:
         if (records := _records_of(node, alias, names, scope)) is not None:
@@ -294,7 +297,9 @@ def _in_place_of(
     return Nested(named, alias, span(node))
 
 
-def _explode(relation: Relation | None, lateral: exp.Lateral, scope: Scope, *, outer: bool = False) -> Relation:
+def _explode(
+    relation: Relation | None, lateral: exp.Lateral, scope: Scope, *, outer: bool = False
+) -> tuple[Relation, Scope]:
     call_, alias = lateral.this, lateral.args.get("alias")
     place = span(call_)
     if not makes_rows(call_):
@@ -306,11 +311,10 @@ def _explode(relation: Relation | None, lateral: exp.Lateral, scope: Scope, *, o
     names = column_names(lateral)
     generator = generated(call_, names, name, scope)
     generator = replace(generator, outer=generator.outer or outer or bool(lateral.args.get("outer")))
-    scope.relations[name] = generator.columns
-    return with_generator(relation, generator)
+    return with_generator(relation, generator), scope.with_relation(name, generator.columns)
 
 
-def _join(left: Relation, join: exp.Join, scope: Scope) -> Relation:
+def _join(left: Relation, join: exp.Join, scope: Scope) -> tuple[Relation, Scope]:
     natural = str(join.args.get("method") or "").upper() == "NATURAL"
     if join.args.get("method") and not natural:
         way_out = "Write the condition: JOIN … ON …."
@@ -328,14 +332,14 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> Relation:
         raise Wrong(span(join), f"{kind.removesuffix('_JOIN')} JOIN", way_out)
     if isinstance(join.this, exp.Lateral):
         return _lateral(left, kind, join, scope)
-    before = dict(scope.relations)
+    before = scope.relations
     if (versions := versions_of(join, kind, scope)) is not None:
         return _as_of(left, kind, join, *versions, scope)
-    right = _from(join.this, scope)
+    right, scope = _from(join.this, scope)
     on: Expr | None = None
     using = common_columns(before, right_alias(right), join, scope) if natural else join.args.get("using")
     if using:
-        on = using_condition(kind, using, replace(scope, relations=before), right_alias(right), scope)
+        on, scope = using_condition(kind, using, replace(scope, relations=before), right_alias(right), scope)
     elif join.args.get("on") is not None:
         on = condition(expression(join.args["on"], scope), "ON")
         refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
@@ -347,32 +351,36 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> Relation:
     if kind in ("INNER", "CROSS"):  # CROSS JOIN … ON is an inner join
         kind = "CROSS" if on is None else "INNER"
     kind_ = typed(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind)
-    return joined(Joined(left, right, kind_, on, span(join)))
+    return joined(Joined(left, right, kind_, on, span(join))), scope
 
 
 _OF_JOINS = {"OUTER": "Write LEFT, RIGHT or FULL JOIN.", "STRAIGHT_JOIN": "Write JOIN."}
 
 
-def _as_of(left: Relation, kind: str, join: exp.Join, versions: exp.Subquery, holds: exp.Expr, scope: Scope) -> Joined:
+def _as_of(
+    left: Relation, kind: str, join: exp.Join, versions: exp.Subquery, holds: exp.Expr, scope: Scope
+) -> tuple[Joined, Scope]:
     """A join with the versions that held at a time; Spark gets the same edit."""
-    before = dict(scope.relations)
+    before = scope.relations
     time = join.this.args["version"].expression
     asked = expression(time.copy(), scope)
     refuse_aggregates(asked, "FOR SYSTEM_TIME AS OF", "Aggregate in a subquery, and join from that.")
     if asked.type.numeric or asked.type.nested or asked.type.name == "BOOLEAN":
         raise Wrong(span(time), f"FOR SYSTEM_TIME AS OF {asked.type}, which is not a time", A_TIME)
-    right, both_hold = _named(versions, scope), exp.and_(scope.edits.copy(join.args["on"]), holds, copy=False)
+    right, scope = _named(versions, scope)
+    both_hold = exp.and_(scope.edits.copy(join.args["on"]), holds, copy=False)
     on = condition(expression(both_hold, scope), "ON")
     refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
     refuse_in_join(on, before)
     scope.edits.put(join.this, versions)
     scope.edits.put(join.args["on"], both_hold)
     alias = right_alias(right)
-    scope.relations[alias] = tuple(column for column in scope.relations[alias] if column[0] not in HOLDS)
-    return Joined(left, right, "LEFT" if kind == "LEFT" else "INNER", on, span(join))
+    shown = tuple(column for column in scope.relations[alias] if column[0] not in HOLDS)
+    as_of = Joined(left, right, "LEFT" if kind == "LEFT" else "INNER", on, span(join))
+    return as_of, scope.with_relation(alias, shown)
 
 
-def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
+def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> tuple[Relation, Scope]:
     """`FROM a, LATERAL explode(x) AS t(c)` as LATERAL VIEW, or a subquery about each row of the left side.
 
     The view is OUTER if the join keeps its left side.
@@ -390,31 +398,30 @@ def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relatio
     if of_rows:
         if on not in (None, always):
             raise Wrong(span(join), "LATERAL (SELECT …) with a condition", "Put the condition into WHERE.")
-        right = _about_rows(join.this, scope)
-        return Joined(left, right, "LEFT" if kind == "LEFT" else "CROSS", None, span(join))
-    exploded = _explode(left, join.this, scope, outer=kind == "LEFT")
+        right, scope = _about_rows(join.this, scope)
+        return Joined(left, right, "LEFT" if kind == "LEFT" else "CROSS", None, span(join)), scope
+    exploded, scope = _explode(left, join.this, scope, outer=kind == "LEFT")
     if on not in (None, always):
-        scope.semi.append(condition(expression(on, scope), "ON"))
-    return exploded
+        scope = replace(scope, semi=(*scope.semi, condition(expression(on, scope), "ON")))
+    return exploded, scope
 
 
-def _about_rows(node: exp.Lateral, scope: Scope) -> Nested:
+def _about_rows(node: exp.Lateral, scope: Scope) -> tuple[Nested, Scope]:
     """A subquery in FROM that may name columns of the relations before it, in WHERE and in its SELECT list."""
     place = span(node)
-    inner = scope.context.query(node.this, replace(scope, relations=dict(scope.relations), lateral=True).subquery())
+    inner = scope.context.query(node.this, replace(scope, lateral=True).subquery())
     alias, names = alias_of(node, scope)
     if alias in scope.relations:
         raise Wrong(place, f"two relations are named {alias}", "Give one of them another alias.")
     correlated = named_by(inner, names, place) if names else inner
     nested = Nested(correlated, alias, place, lateral=True)
-    scope.relations[alias] = untyped(nested, correlated.columns)
-    return nested
+    return nested, scope.with_relation(alias, untyped(nested, correlated.columns))
 
 
-def _semi_join(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
-    """The left side of a SEMI or ANTI join; `scope` keeps the condition that a row on the right exists, or not."""
-    place, inner = span(join), Scope(scope.outside.alone())
-    right = _from(join.this, inner)
+def _semi_join(left: Relation, kind: str, join: exp.Join, scope: Scope) -> tuple[Relation, Scope]:
+    """The left side of a SEMI or ANTI join, and the scope with the condition that a row on the right exists, or not."""
+    place = span(join)
+    right, inner = _from(join.this, Scope(scope.outside.alone()))
     if inner.relations.keys() & (scope.relations.keys() | set(OWN_ALIASES)):
         raise Wrong(place, f"two relations are named {right_alias(right)}", "Give one of them another alias.")
     on: Expr | None = None
@@ -429,8 +436,7 @@ def _semi_join(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relat
         raise Wrong(place, f"{kind} JOIN without ON", "Write the condition: ON a.k = b.k.")
     refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
     refuse_windows_in_join(on)
-    scope.semi.append(semi_join(kind, right, inner.relations, on, place))
-    return left
+    return left, replace(scope, semi=(*scope.semi, semi_join(kind, right, inner.relations, on, place)))
 
 
 def in_parentheses(node: exp.Expr) -> bool:
@@ -466,19 +472,22 @@ def common_columns(left: Mapping[str, Columns], right: str, join: exp.Join, scop
     return common
 
 
-def using_condition(kind: str, names: Sequence[exp.Expr], left: Scope, right: str, scope: Scope) -> Expr | None:
-    """The condition of a join USING columns; `scope` knows the merged columns afterwards."""
+def using_condition(
+    kind: str, names: Sequence[exp.Expr], left: Scope, right: str, scope: Scope
+) -> tuple[Expr | None, Scope]:
+    """The condition of a join USING columns, and the scope with the merged columns."""
     on: Expr | None = None
     once: dict[str, Expr] = {}
+    merged = set(scope.merged)
     for column in names:
         place, key = span(column), column.name.lower()
         a = given_once(column.name, left, place) or find([column.name], left.relations, place)
         b = find([right, column.name], scope.relations, place)
         once[key] = _of_both(kind, a, b, place)
-        scope.merged |= {(e.relation, key) for e in (*walk(a), b) if isinstance(e, Field)}
+        merged |= {(e.relation, key) for e in (*walk(a), b) if isinstance(e, Field)}
         on = both(on, compare("=", a, b, place))
-    scope.using = {**once, **{name: e for name, e in scope.using.items() if name not in once}}
-    return on
+    using = {**once, **{name: e for name, e in scope.using.items() if name not in once}}
+    return on, replace(scope, using=using, merged=frozenset(merged))
 
 
 def _of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:

@@ -105,8 +105,7 @@ BINARY: dict[type[exp.Expr], str] = {
 def expression(node: exp.Expr, scope: Scope) -> Expr:
     """One scalar expression."""
     if scope.preferred and _aggregates(node):
-        with scope.preferring({}):
-            return expression(node, scope)
+        return expression(node, scope.preferring({}))
     refuse_order_of_operators(node)
     reader = _READERS.get(type(node))
     if reader is not None:

@@ -137,7 +137,9 @@ def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: 
     block = node.parent_select
     group = None if block is None else block.args.get("group")
     whole = group is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is None  # these make keys NULL
-    no_nulls = all(is_never_null(value, scope.where, scope.relation) for value in values) and gives_no_null(query)
+    no_nulls = all(is_never_null(value, scope.rows.where, scope.rows.relation) for value in values) and gives_no_null(
+        query
+    )
     if not decides and not (whole and no_nulls):
         way_out = (
             "Write EXISTS (SELECT 1 FROM … WHERE k = x), which is never NULL, or put it into WHERE. Where it cannot be "

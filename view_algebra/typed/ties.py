@@ -161,8 +161,7 @@ def sort_keys(node: exp.Expr, scope: Scope, columns: Columns, outputs: Sequence[
             key: Expr = outputs[number - 1].expression if outputs else Field("", (name,), kind)
         else:
             named = {o.name.lower(): o.expression for o in outputs}
-            with scope.preferring(named):
-                key = resolved(expression, scope)
+            key = resolved(expression, scope.preferring(named))
             _spell_as_number(expression, key, outputs, scope)
         result.append(_ordered(key, item))
     return result
