@@ -43,7 +43,7 @@ def declarations(files: Mapping[str, str]) -> dict[str, ViewDeclaration]:
 @pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
 def test_typing_leaves_the_authors_syntax_as_it_was_parsed(path: Path) -> None:
     files = {path.name: path.read_text(encoding="utf-8")}
-    splits, untouched = compiler.stages(files), declarations(files)
+    views, untouched = compiler.stages(files), declarations(files)
     assert untouched
     for name, view in untouched.items():
-        assert nodes(splits[name].typed.declaration.select) == nodes(view.select), name
+        assert nodes(views[name].split.typed.declaration.select) == nodes(view.select), name

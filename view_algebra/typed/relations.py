@@ -175,11 +175,10 @@ def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
     if of_stream:  # Spark would also group by Kafka's columns
         own = parsed(f"SELECT {', '.join(map(spark_name, columns))} FROM {spark_name(node.name)}")
         scope.edits.put(node, exp.Subquery(this=own, pivots=[scope.edits.copy(pivot)]))
-    if any(is_edited(item, scope.edits) for item in pivoted_query.expressions):  # by the order of events
+    if any(is_edited(item, scope.edits) for item in pivoted_query.expressions):
         named = exp.TableAlias(this=exp.to_identifier(alias), columns=[exp.to_identifier(name) for name in renamed])
-        scope.edits.put(
-            node, exp.Subquery(this=pivoted_query, alias=named)
-        )  # Spark would also pivot by the order of events
+        # Spark would also pivot by the order of events.
+        scope.edits.put(node, exp.Subquery(this=pivoted_query, alias=named))
     return Nested(named_by(inner, renamed, span(node)) if renamed else inner, alias, span(node))
 
 

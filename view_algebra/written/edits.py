@@ -49,9 +49,9 @@ class Edit:
 NO_EDIT = Edit()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Edits:
-    """The edits of one typing, by the identity of the node. An entry holds its node, so that no other node gets its id.
+    """Collects the edits of one typing, by node. An entry holds its node, so that no other node gets its id.
 
     outputs: the expression behind a name, if the name is another output's
     """
