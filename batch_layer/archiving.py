@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from master_log import durable, refusals
+from master_log import durable, log_refusals
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.tails import Tails
@@ -19,7 +19,8 @@ from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
-    from master_log.archive import Maintained, MasterLog
+    from master_log.archive_runs import Maintained
+    from master_log.log import MasterLog
 
 
 AT_ONCE = 10_000_000
@@ -40,6 +41,8 @@ class Logs:
 
         Refused if Kafka no longer has the counted records: `tails` are Kafka's last batches below `to`.
         """
+        from master_log.archive_runs import ArchiveRun
+
         with self.database.begin() as connection:
             topic_id = progress.queries(connection)[source.name].topic_id
             start = progress.begins(connection, source.topic)
@@ -49,11 +52,12 @@ class Logs:
             for at, offset in skipping.forget_lost(self.database, self.brokers, source.topic):
                 self.tell(f"{source.name}: the record skipped at partition {at.partition}, offset {offset} is lost")
             if differing := self.brokers.differing(to, tails or {}):
-                raise refusals.counted_others(source, differing)
+                raise log_refusals.counted_others(source, differing)
+            run = ArchiveRun(master_log, source, self.brokers, accept_loss)
             last, records = Offsets.of(source.topic, to.on(source.topic)), 0
             for end in OffsetRange(master_log.held(source), last).steps(AT_ONCE):
                 tails_of_end = tails if end == last else None
-                archived = master_log.archive(source, end, self.brokers, accept_loss=accept_loss, tails=tails_of_end)
+                archived = run.archive(end, tails_of_end)
                 with self.database.begin() as connection:
                     progress.record_archived(connection, source.name, archived.held)
                 records += archived.records
@@ -68,13 +72,15 @@ class Logs:
             first = master_log.start(source)
             earlier = OffsetRange.since(start, Offsets({at: first[at] for at in start if at in first}))
             for begin in reversed([start, *earlier.steps(AT_ONCE)[:-1]]):
-                records += master_log.reach_back(source, begin, self.brokers, accept_loss=accept_loss)
+                records += run.reach_back(begin)
         return records
 
     def maintain(self, source: Source, before: datetime) -> Maintained:
         """Maintains the log of one source so that every backup made since `before` can be restored."""
+        from master_log.archive_runs import maintain
+
         with waiting(self.tell, f"{source.name}: its log is maintained"), work_locks.archiving(self.database):
-            return self._whole_log(source).maintain(source, before)
+            return maintain(self._whole_log(source), source, before)
 
     def _fetched(self, location: str) -> bytes:
         return self.log().warehouse.read(location)

@@ -33,7 +33,7 @@ from view_algebra.errors import LaminaError, Unknown
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from master_log.archive import MasterLog
+    from master_log.log import MasterLog
 
 SLICES = 32
 """Questions to Spark in one job."""

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from batch_layer.compute import counting, kept
 from batch_layer.stalls import Stalled, Watching, Work, unwatched
-from master_log.archive import MasterLog
 from master_log.causes import SPARK_ERRORS, interrupted_at_once
 from master_log.kafka import Brokers
+from master_log.log import MasterLog
 from master_log.offsets import OffsetRange, Offsets, Skipped
 from serving_layer.catalog import definitions, lookup
 from serving_layer.catalog.deployed import deployed

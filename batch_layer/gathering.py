@@ -18,7 +18,7 @@ from serving_layer.promise.quarantine import Bad
 from view_algebra.compiled import Source
 
 if TYPE_CHECKING:
-    from master_log.archive import MasterLog
+    from master_log.log import MasterLog
 
 
 @dataclass(frozen=True)

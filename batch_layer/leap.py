@@ -26,7 +26,7 @@ from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
-    from master_log.archive import MasterLog
+    from master_log.log import MasterLog
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from view_algebra.language.quoting import spark_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from master_log.archive import MasterLog
+    from master_log.log import MasterLog
 
 MANY = 100
 """Rows that one key may have; with more rows, the words do not name a key."""

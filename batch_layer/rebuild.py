@@ -44,7 +44,7 @@ from view_algebra.errors import LaminaError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from master_log.archive import MasterLog
+    from master_log.log import MasterLog
 
 
 class Plan(Protocol):

@@ -17,7 +17,7 @@ from view_algebra.compiled import CellTable, Source
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from master_log.archive import MasterLog
+    from master_log.log import MasterLog
 
 MOST_BYTES = 2**29
 """Bytes of a log's files up to which its records are kept. The files are compressed, the kept records are not."""

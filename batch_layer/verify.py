@@ -16,8 +16,8 @@ import pyarrow as pa
 from batch_layer.check import FLOAT, FLOAT_TOLERANCE, select_all
 from batch_layer.compute import counting
 from batch_layer.stalls import Watching, Work, unwatched
-from master_log.archive import MasterLog
 from master_log.kafka import Brokers
+from master_log.log import MasterLog
 from master_log.offsets import OffsetRange
 from serving_layer.catalog import definitions
 from serving_layer.catalog.deployed import deployed

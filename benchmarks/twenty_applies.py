@@ -388,10 +388,7 @@ def files_left(opened: Deployment) -> int:
     again = Deployment(opened.settings)  # with its own Spark
     try:
         now = int(time.time() * 1000)
-        return sum(
-            again.log._opened(source).remove_orphans(now)  # noqa: SLF001 (`maintain` would write some first)
-            for source in again.deployed().sources.values()
-        )
+        return sum(again.log.table(source).remove_orphans(now) for source in again.deployed().sources.values())
     finally:
         again.close()
 

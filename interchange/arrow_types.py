@@ -21,7 +21,7 @@ from view_algebra.language.types import (
 
 
 def type_of(arrow: Any) -> Type:
-    """The column type for an Arrow type; STRING if JSON has no form for it."""
+    """The column type for an Arrow type, or STRING if JSON has no form for it."""
     import pyarrow.types as at
 
     if at.is_dictionary(arrow):
@@ -55,7 +55,7 @@ _INTEGERS = {
 """Arrow's whole-number types that do not become BIGINT."""
 
 
-def surely(arrow: Any, kind: Type) -> bool:
+def always_fits(arrow: Any, kind: Type) -> bool:
     """True if every value of the Arrow type fits the declared type."""
     import pyarrow.types as at
 

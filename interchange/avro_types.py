@@ -25,7 +25,7 @@ from view_algebra.language.types import (
 
 
 def columns_of(schema: Schema) -> dict[str, Type]:
-    """The fields of a record with their types; empty for any other schema. Raises `NoText` if it cannot be read."""
+    """The fields of a record with their types. Empty for any other schema. Raises `NoText` if it cannot be read."""
     named: dict[str, Any] = {}
     record = avro.parsed(schema, named)
     if not isinstance(record, dict) or "fields" not in record:
@@ -40,7 +40,7 @@ def row_of(columns: Mapping[str, Type]) -> dict[str, Type]:
 
 
 def _type(schema: Any, named: Mapping[str, Any]) -> Type:
-    """The column type for an Avro type; STRING if no column type fits."""
+    """The column type for an Avro type, or STRING if no column type fits."""
     if isinstance(schema, list):
         others = [branch for branch in schema if branch != "null"]
         return _type(others[0], named) if len(others) == 1 else STRING

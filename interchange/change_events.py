@@ -71,7 +71,7 @@ def are_of_change(names: Collection[str]) -> bool:
 
 
 def row(record: Mapping[str, Any]) -> Row | None:
-    """The row after a change; None for a deletion, a truncation, or a value that is not an object (MongoDB)."""
+    """The row after a change. None for a deletion, a truncation, or a value that is not an object (MongoDB)."""
     after = payload(record).get("after")
     if not isinstance(after, dict):
         return None

@@ -13,7 +13,7 @@ ZSTD = b"\x28\xb5\x2f\xfd"
 ENDINGS = (".gz", ".zst")
 
 _BUFFER = 128 * 1024
-"""Bytes unpacked at a time; a damaged file may also lose this many bytes before the damage."""
+"""Bytes unpacked at a time. A damaged file may also lose this many bytes before the damage."""
 
 
 class Damaged(OSError):
@@ -26,7 +26,7 @@ def is_packed(beginning: bytes) -> bool:
 
 
 def unpacked(file: IO[bytes]) -> IO[bytes]:
-    """A stream of a file's decompressed bytes, from its start; an uncompressed file itself."""
+    """A stream of a file's decompressed bytes, from its start. An uncompressed file is its own stream."""
     beginning = file.read(len(ZSTD))
     file.seek(0)
     if beginning.startswith(GZIP):
@@ -54,7 +54,7 @@ def is_unpacking(file: IO[bytes]) -> bool:
 
 
 class _Zstandard(io.RawIOBase):
-    """Decompresses with Arrow's decoder, which keeps one window in memory; `seek(0)` starts over."""
+    """Decompresses with Arrow's decoder, which keeps one window in memory. `seek(0)` starts over."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

@@ -24,8 +24,8 @@ class Written:
     """The forms of NULL and times in one file.
 
     nulls: texts that mean NULL, besides the empty one.
-    times: formats of times and dates, in `strptime`'s directives; ISO 8601 if there are none. The first format that
-    fits a text reads it.
+    times: formats of times and dates, in `strptime`'s directives, or ISO 8601 if there are none. The first format
+    that fits a text reads it.
     """
 
     nulls: Sequence[str] = ()
@@ -69,7 +69,7 @@ class Written:
         return from_text(kind, text)
 
     def time(self, text: str) -> str | None:
-        """The time in ISO 8601; None for a text that fits no format."""
+        """The time in ISO 8601, or None for a text that fits no format."""
         for form in self.times:
             try:
                 moment = _strptime(text.strip(), form)

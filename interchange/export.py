@@ -35,7 +35,7 @@ def export(columns: Sequence[Column], rows: Iterable[Row], to: str, brokers: Bro
     """Writes the rows and returns their number.
 
     to: a file whose ending names the format (`.jsonl`, `.json`, `.csv`, `.tsv`, `.parquet`, all also with `.gz`), which
-    appears when it is complete and replaces a file of that name; or `kafka:TOPIC`, which gets a JSON value per row.
+    appears when it is complete and replaces a file of that name. Or `kafka:TOPIC`, which gets a JSON value per row.
     """
     if to.startswith("kafka:"):
         if brokers is None:
@@ -136,7 +136,7 @@ def _as_text(value: Any) -> str:
 
 
 def _parquet(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) -> int:
-    """Writes Parquet with the declared types; nested values are JSON text."""
+    """Writes Parquet with the declared types. Nested values are JSON text."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal, cast, get_args
 
-from interchange.arrow_types import surely, type_of
+from interchange.arrow_types import always_fits, type_of
 from interchange.compression import Damaged, is_packed, is_unpacking, unpacked, without_ending
 from interchange.csv_forms import Written
 from interchange.judgements import Judgement, Rules
@@ -259,7 +259,7 @@ SEPARATORS = (",", ";", "\t", "|")
 
 
 def _separator(line: str) -> str:
-    """The most frequent of `SEPARATORS` outside of quotes; the first of them in a tie.
+    """The most frequent of `SEPARATORS` outside of quotes, or the first of them in a tie.
 
     >>> _separator("id,name;s"), _separator("id;in EUR, net;city"), _separator('"a,b";c'), _separator("id")
     (',', ';', ';', ',')
@@ -337,7 +337,7 @@ def _parquet(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
             doubtful = {
                 column: kind
                 for column, kind in rules.columns.items()
-                if column in schema.names and not surely(schema.field(column).type, kind)
+                if column in schema.names and not always_fits(schema.field(column).type, kind)
             }
             of_doubtful = replace(rules, columns=doubtful)
             for batch in parquet.iter_batches(_ROWS):
@@ -400,7 +400,7 @@ def _without_nanoseconds(table: Any) -> Any:
 
 
 def _split(file: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
-    """The lines with their numbers; a line that is too long is cut, which makes it bad."""
+    """The lines with their numbers. A line that is too long is cut, which makes it bad."""
     for number in itertools.count(1):
         line = file.readline(LONGEST_LINE)
         if not line:

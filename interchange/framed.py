@@ -23,8 +23,8 @@ Pair = tuple[bytes | None, bytes | None]
 class Unframed:
     """Keys and values of records without their frames.
 
-    format, key_format: the formats of values and keys; None for keys without a frame. types: the types of the fields,
-    if the newest schema gives them.
+    format, key_format: the formats of values and keys, or None for keys without a frame. types: the types of the
+    fields, if the newest schema gives them.
     """
 
     pairs: Sequence[Pair]
@@ -34,7 +34,7 @@ class Unframed:
 
 
 def unframed(topic: str, pairs: Sequence[Pair], registry: Registry | None) -> Unframed | None:
-    """Decodes records of a topic by the registry's schemas; None if most of them have no frame."""
+    """Decodes records of a topic by the registry's schemas. Returns None if most of them have no frame."""
     values = [value for _, value in pairs if value is not None]
     if 2 * sum(value.startswith(b"\0") for value in values) <= len(values):  # some may be bad
         return None
@@ -91,7 +91,7 @@ def _reads(format: str, keys: Sequence[bytes | None], schemas: Mapping[str, Sche
 
 
 def _text(format: str, framed: bytes | None, schemas: Mapping[str, Schema | None]) -> bytes | None:
-    """The JSON of a value; the value itself if it cannot be decoded, for the judge to refuse."""
+    """The JSON of a value. A value that cannot be decoded is returned unchanged, and `judgements` then refuses it."""
     if framed is None:
         return None
     if format == "json":
@@ -103,7 +103,7 @@ def _text(format: str, framed: bytes | None, schemas: Mapping[str, Schema | None
 
 
 def plain(key: bytes | None) -> bytes | None:
-    """The text of a key that is a JSON string; any other key unchanged."""
+    """The text of a key that is a JSON string. Any other key is returned unchanged."""
     with suppress(ValueError):
         text = json.loads(key or b"")
         return text.encode() if isinstance(text, str) else key

@@ -1,8 +1,8 @@
 """Types for the fields of undeclared records, guessed from values.
 
 A guess loses no information: a whole number that may grow is a BIGINT, a field of several types is a STRING, and digits
-that are not a number (`01067`) stay text. Values are added one by one (`Seen.note`); a field keeps a few statistics,
-not its values.
+that are not a number (`01067`) stay text. Values are added one by one (`Statistics.note`), and only their statistics
+are kept.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CATEGORIES = 50
 """Most distinct values of a category, and thus most that are counted."""
 
 HEADROOM = 100
-"""Factor by which the largest value may grow and still fit an INT; otherwise the field is a BIGINT."""
+"""Factor by which the largest value may grow and still fit an INT. Otherwise the field is a BIGINT."""
 
 PRECISION = 18
 """Digits of a DECIMAL whose values need no more: a processor computes them in one word."""
@@ -47,7 +47,7 @@ LONGEST_SCALE = 4
 """Fractions that all have the same number of digits count as amounts up to this many (rates have 4)."""
 
 DOUBLE_DIGITS, MOST_DOUBLE_DIGITS = 15, 17
-"""A DOUBLE holds any number of 15 digits; the shortest text of a DOUBLE has at most 17."""
+"""A DOUBLE holds any number of 15 digits. The shortest text of a DOUBLE has at most 17."""
 
 _LONG_NUMBERS = Context(prec=1_000)
 
@@ -55,10 +55,10 @@ ENOUGH = 20
 """Values from which an equal number of digits cannot be a coincidence."""
 
 DEEPEST = 8
-"""Levels of nested objects that get types of their own; deeper ones stay JSON text."""
+"""Levels of nested objects that get types of their own. Deeper ones stay JSON text."""
 
 WIDEST = 100
-"""Fields of a STRUCT; an object with more is a MAP."""
+"""Most fields of a STRUCT. An object with more is a MAP."""
 
 SHARE = 3
 """An object is a MAP if its values have, on average, less than 1 in 3 of all its keys: the keys are then data."""
@@ -95,7 +95,7 @@ _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def typed(text: str) -> Any:
-    """The JSON value of a CSV field; its text if it is neither a number nor a boolean.
+    """The JSON value of a CSV field, or its text if it is neither a number nor a boolean.
 
     >>> [typed(text) for text in ("7", "01067", "12.50", "true", "", "1,5")]
     [7, '01067', Decimal('12.50'), True, None, '1,5']
@@ -113,11 +113,11 @@ def typed(text: str) -> Any:
 
 
 @dataclass
-class Seen:
+class Statistics:
     """Statistics of one field's values.
 
-    different: the count of each distinct value, up to `CATEGORIES` values; many: there are more.
-    hashes: the hashes of all values, to learn if all are distinct; None once two are equal, or if nobody needs it.
+    different: the count of each distinct value, up to `CATEGORIES` values. many: there are more.
+    hashes: the hashes of all values, to learn if all are distinct. None once two are equal, or if nobody needs it.
     inexact: a number is written with an exponent, or is too large for a DECIMAL. is_beyond_double: a number has digits
     that a DOUBLE does not hold. is_padded: a number in a text ends in a zero, such as 1.10, which a number would lose.
     """
@@ -138,8 +138,8 @@ class Seen:
     different: Counter[str] = field(default_factory=Counter)
     many: bool = False
     texts: Counter[str] = field(default_factory=Counter)
-    fields: dict[str, Seen] = field(default_factory=dict)
-    element: Seen | None = None
+    fields: dict[str, Statistics] = field(default_factory=dict)
+    element: Statistics | None = None
     hashes: set[int] | None = None
 
     @property
@@ -153,7 +153,7 @@ class Seen:
         return bool(self.hashes)
 
     def note(self, value: Any, depth: int = 0) -> None:
-        """Adds one value; None for a field that the record lacks."""
+        """Adds one value, or None for a field that the record lacks."""
         match value:
             case None:
                 self.nulls += 1
@@ -208,12 +208,12 @@ class Seen:
         if depth < DEEPEST:
             for name, part in value.items():
                 if name in self.fields or len(self.fields) <= WIDEST:
-                    self.fields.setdefault(name, Seen()).note(part, depth + 1)
+                    self.fields.setdefault(name, Statistics()).note(part, depth + 1)
 
     def _list(self, value: list[Any], depth: int) -> None:
         self.kinds["list"] += 1
         if depth < DEEPEST:
-            self.element = self.element or Seen()
+            self.element = self.element or Statistics()
             for part in value:
                 self.element.note(part, depth + 1)
 
@@ -252,7 +252,7 @@ def _is_held(value: Any) -> bool:
 
 
 def _exact(value: Any) -> Decimal | None:
-    """A fraction with all digits of its text; None if only a DOUBLE can hold it."""
+    """A fraction with all digits of its text, or None if only a DOUBLE can hold it."""
     if isinstance(value, Decimal):
         return value
     text = value.text if isinstance(value, Number) else repr(value)
@@ -272,8 +272,8 @@ def _form(text: str) -> tuple[str, bool]:
     return ("like a time" if _LIKE_A_TIME.fullmatch(text) else "other"), False
 
 
-def guess(seen: Seen, depth: int = 0) -> Type:
-    """The type that takes every value; STRING, which takes any value, for values of several kinds."""
+def guess(seen: Statistics, depth: int = 0) -> Type:
+    """The type that takes every value. Values of several kinds are a STRING, which takes any value."""
     match sorted(kind for kind in seen.kinds if kind != "empty"):
         case ["boolean"]:
             return BOOLEAN
@@ -288,11 +288,11 @@ def guess(seen: Seen, depth: int = 0) -> Type:
         case ["object"] if depth < DEEPEST:
             return _of_object(seen, depth)
         case ["list"] if depth < DEEPEST:
-            return Type("ARRAY", element=guess(seen.element or Seen(), depth + 1))
+            return Type("ARRAY", element=guess(seen.element or Statistics(), depth + 1))
     return STRING
 
 
-def _whole(seen: Seen) -> Type:
+def _whole(seen: Statistics) -> Type:
     if seen.inexact or seen.lowest is None or seen.highest is None:
         return STRING
     largest = max(abs(seen.lowest), abs(seen.highest))
@@ -301,7 +301,7 @@ def _whole(seen: Seen) -> Type:
     return BIGINT if largest < 1 << 63 else Type("DECIMAL", MAX_PRECISION, 0)
 
 
-def _fraction(seen: Seen) -> Type:
+def _fraction(seen: Statistics) -> Type:
     least, most = seen.scales or (0, 0)
     amounts = most <= CENTS or (most <= LONGEST_SCALE and least == most and seen.kinds["fraction"] >= ENOUGH)
     number = STRING if seen.is_beyond_double else DOUBLE
@@ -315,7 +315,7 @@ def _fraction(seen: Seen) -> Type:
     return Type("DECIMAL", MAX_PRECISION, scale) if seen.whole_digits + scale < MAX_PRECISION else number
 
 
-def _of_object(seen: Seen, depth: int) -> Type:
+def _of_object(seen: Statistics, depth: int) -> Type:
     """A STRUCT if the objects share a few fields, or a MAP if their keys are data."""
     parts = {name: guess(part, depth + 1) for name, part in seen.fields.items()}
     many = len(parts) > FEW and sum(part.values + part.nulls for part in seen.fields.values()) * SHARE < (
@@ -333,10 +333,10 @@ def of_fields(parts: Mapping[str, Type], *, are_data: bool = False) -> Type:
     return Type("MAP", key=STRING, element=kinds.pop() if len(kinds) == 1 else STRING)
 
 
-def unit_of(name: str, seen: Seen) -> str | None:
+def unit_of(name: str, seen: Statistics) -> str | None:
     """The unit of a field whose numbers may be times since 1970, or None.
 
-    >>> seen = Seen()
+    >>> seen = Statistics()
     >>> seen.note(1_700_000_000_123)
     >>> unit_of("at", seen), unit_of("user_id", seen)
     ('ms', None)
@@ -364,7 +364,7 @@ def since_1970(unit: str) -> Type:
     return replace(TIMESTAMP, unit=UNITS[unit])
 
 
-def has_empty(seen: Seen, kind: Type) -> bool:
+def has_empty(seen: Statistics, kind: Type) -> bool:
     """True if an empty text occurs that the type cannot hold, so that it has to be NULL."""
     if kind != STRING and seen.kinds["empty"]:
         return True

@@ -27,7 +27,7 @@ SHOWN = 10
 """Most bad lines that are listed one by one."""
 
 _OVERHEAD = 512
-"""Bytes that Kafka adds to a record alone in its batch, with some reserve; `max.message.bytes` includes them."""
+"""Bytes that Kafka adds to a record alone in its batch, with some reserve. `max.message.bytes` includes them."""
 
 _STEP = 500
 """Records between two calls of the progress callback."""
@@ -36,7 +36,7 @@ _SLICE_SECONDS = 0.1
 """Most seconds of one sleep before the next record, and thus until Ctrl-C takes effect."""
 
 _REASON_BYTES = 200
-"""Most bytes of the reason sent with a bad record; `_OVERHEAD` has room for them."""
+"""Most bytes of the reason sent with a bad record. `_OVERHEAD` has room for them."""
 
 
 @dataclass(frozen=True)
@@ -91,15 +91,15 @@ def ingest(
     stdin: IO[bytes] | None = None,
     newest: Newest = NOTHING_NEWEST,
 ) -> Ingested:
-    """Sends each line of the file (`-`: standard input) as a record; returns when the brokers hold them all.
+    """Sends each line of the file (`-`: standard input) as a record, and returns when the brokers hold them all.
 
-    The record is JSON, or in the source's own format; by the `newest` schemas of a registry, if it needs one.
+    The record is JSON, or in the source's own format. A format that needs a registry uses its `newest` schemas.
 
     A line is bad if the source will quarantine it. `refuse` reads the whole file first, and sends nothing if a line is
     bad or not UTF-8. `quarantine` sends the unchanged bytes of a bad line with its problem. Either way, an undeclared
     (perhaps mistyped) field refuses the file, unless `ignore_unknown` is set.
 
-    key_by: columns of Kafka's key, by default those declared UNIQUE or PRIMARY KEY; records without a key go to the
+    key_by: columns of Kafka's key, by default those declared UNIQUE or PRIMARY KEY. Records without a key go to the
     partitions in turn. rate: records per second. on_progress: takes the number of the file's records done and, if
     known, of all its records. skip: first records to leave out, because they were sent before. Raises `Interrupted` on
     Ctrl-C.
@@ -229,7 +229,7 @@ class _Tally:
 
 
 class _Pace:
-    """Delays records to `rate` per second; records that are late are sent at once."""
+    """Delays records to `rate` per second. Records that are late are sent at once."""
 
     def __init__(self, rate: float | None) -> None:
         self._rate = rate
@@ -245,7 +245,7 @@ class _Pace:
 
 @contextmanager
 def _between_records() -> Iterator[Callable[[], bool]]:
-    """Defers Ctrl-C to the end of a record, so that the number sent is exact; a second Ctrl-C ends at once."""
+    """Defers Ctrl-C to the end of a record, so that the number sent is exact. A second Ctrl-C ends at once."""
     interrupts = []
     before = signal.getsignal(signal.SIGINT)
 
@@ -273,7 +273,7 @@ def _broken_off(error: LaminaError, sent: int, after: int) -> LaminaError:
 
 
 def _headers(line: Line) -> list[tuple[str, bytes]]:
-    """The header with the reason a line is bad; none if the reader, which sees only the record, finds the same reason.
+    """The header with the reason a line is bad, unless the reader, which sees only the record, finds the same reason.
 
     Reasons are counted, so they never name their line. A line that is its own record (JSON lines) gets the reader's
     reason.

@@ -24,7 +24,7 @@ def columns_like(declared: Collection[str], schema: Schema) -> dict[str, Type]:
 
 
 def _of_field(field: Any, within: tuple[str, ...]) -> Type:
-    """The column type for a field; STRING, as JSON, for a message that is nested too deep or in itself."""
+    """The column type for a field. A message that is nested too deep or in itself is a STRING of JSON."""
     if field.is_repeated and field.message_type is not None and field.message_type.GetOptions().map_entry:
         return Type("MAP", key=STRING, element=_of_one(field.message_type.fields_by_name["value"], within))
     one = _of_one(field, within)
@@ -55,7 +55,7 @@ _SCALARS = {
     8: BOOLEAN,
     12: BINARY,
 }
-"""Types by their number in Google's `descriptor.proto`; any other type is STRING."""
+"""Types by their number in Google's `descriptor.proto`. Any other type is STRING."""
 
 _WRAPPED = {
     **dict.fromkeys(("Double", "Float"), DOUBLE),

@@ -22,7 +22,7 @@ from interchange.change_events import are_of_change, is_change, payload, row
 from interchange.csv_forms import Written
 from interchange.files import ISO, Format, Line, format_of, header_of, lines, schema_of, seekable
 from interchange.framed import plain, unframed
-from interchange.guessing import ID_NAME, SECOND, Seen, guess, has_empty, since_1970, typed, unit_of
+from interchange.guessing import ID_NAME, SECOND, Statistics, guess, has_empty, since_1970, typed, unit_of
 from interchange.ingest import BadLine
 from interchange.judgements import Rules, with_written_numbers
 from master_log.kafka import Brokers
@@ -61,7 +61,7 @@ class Field:
 
     name: str
     kind: Type
-    seen: Seen
+    seen: Statistics
     was: Type | None = None
 
 
@@ -80,7 +80,7 @@ class Sample:
     records: the number sampled. is_all: the file or topic has no more. is_newest: they are the newest of a topic.
     epoch: the unit of numbers that are times. empty_as_null: an empty text means NULL.
     has_unnamed: a field has an empty name, which cannot become a column.
-    bad: the number of records that no declaration can read; first_bad names some.
+    bad: the number of records that no declaration can read. first_bad names some.
     key: the fields that Kafka's keys repeat. deletions: the number of records without a value.
     is_compacted: Kafka drops a record of the topic when a newer one has its key.
     is_changes: the records are rows of Debezium's change events. has_schemas: the events' schemas give the types.
@@ -203,7 +203,7 @@ def _of_pairs(
 def _of_changes(
     topic: str, pairs: Sequence[tuple[bytes | None, bytes | None]], stated: Mapping[str, Type]
 ) -> Sample | None:
-    """A sample of the rows in a topic of change events; None for other records. stated: types that a schema gives."""
+    """A sample of the rows in a topic of change events. None for other records. stated: types that a schema gives."""
     events: list[Any] = []
     keys: list[bytes | None] = []
     for key, value in pairs:
@@ -243,7 +243,7 @@ def _bare(key: bytes | None) -> bytes | None:
 
 
 def _key(records: Sequence[tuple[bytes | None, Mapping[str, Any]]], names: Sequence[str]) -> Key | None:
-    """The fields that every Kafka key repeats, and their format; None if a key repeats no field."""
+    """The fields that every Kafka key repeats, and their format. None if a key repeats no field."""
     if not records or any(key is None for key, _ in records):
         return None
     texts = [(key or b"").decode(errors="replace") for key, _ in records]
@@ -329,11 +329,11 @@ def _values(line: Line, *, is_json: bool) -> Mapping[str, Any]:
     return written if isinstance(written, dict) else line.value
 
 
-def _unseen(name: str) -> Seen:
-    return Seen(hashes=set() if ID_NAME.search(name) else None)
+def _unseen(name: str) -> Statistics:
+    return Statistics(hashes=set() if ID_NAME.search(name) else None)
 
 
-def _guessed(name: str, seen: Seen, declared: Type | None, unit: str | None) -> Field:
+def _guessed(name: str, seen: Statistics, declared: Type | None, unit: str | None) -> Field:
     """The field with the type that its values or its file suggest."""
     if unit is not None:
         return Field(name, since_1970(unit), seen)
@@ -347,7 +347,7 @@ def _guessed(name: str, seen: Seen, declared: Type | None, unit: str | None) -> 
     return Field(name, kind, seen, was=_mostly(seen))
 
 
-def _mostly(seen: Seen) -> Type | None:
+def _mostly(seen: Statistics) -> Type | None:
     """The type of the most frequent values, if it is not STRING."""
     most = seen.kinds.most_common(1)[0][0]
     forms = {form: seen.texts[form] for form in ("date", "instant") if 2 * seen.texts[form] > seen.texts.total()}
@@ -356,7 +356,7 @@ def _mostly(seen: Seen) -> Type | None:
     return None if kind == STRING else kind
 
 
-def _epoch(seen: Mapping[str, Seen]) -> tuple[str | None, frozenset[str]]:
+def _epoch(seen: Mapping[str, Statistics]) -> tuple[str | None, frozenset[str]]:
     """The most frequent unit of fields whose numbers may be times, and these fields."""
     units = {name: unit for name, statistics in seen.items() if (unit := unit_of(name, statistics))}
     if not units:

@@ -77,7 +77,7 @@ class Strangers:
 
 
 def in_sample(declared: Mapping[str, Type], values: Iterable[bytes | None]) -> list[Undeclared]:
-    """The undeclared fields of raw records; a record that is not a JSON object has none."""
+    """The undeclared fields of raw records. A record that is not a JSON object has none."""
     strangers = Strangers(declared)
     for raw in values:
         try:

@@ -41,14 +41,14 @@ _USUAL = re.compile(
     r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])"
     r"(?:[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d*)?(Z)?)?"
 )
-"""Times that are surely valid; the group is a zone, which only a TIMESTAMP has."""
+"""Times that are valid for certain. The group is a zone, which only a TIMESTAMP has."""
 
 _OFFSET = re.compile(r"Z|(?:UTC|GMT|UT)?(?:[+-](?P<hours>\d{1,2})(?::?(?P<minutes>[0-5]?\d)(?::?[0-5]?\d)?)?)?")
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
 
 
 def columns(source: Source) -> dict[str, Type]:
-    """The type of each declared column by its field name in JSON; times carry the declared unit of numbers."""
+    """The type of each declared column by its field name in JSON. Times carry the declared unit of numbers."""
     unit = UNITS.get(source.properties.get("epoch", ""), "")
     kinds = {
         source.field(column.name): read(sqlglot.exp.DataType.build(column.spark, dialect="spark")) or STRING
@@ -72,7 +72,7 @@ def rule(kind: Type) -> Callable[[Type, Any], bool]:
 
 
 def from_text(kind: Type, text: str) -> Any:
-    """The JSON value of a CSV field: NULL if empty; a text that does not fit the type stays a text.
+    """The JSON value of a CSV field, NULL if it is empty. A text that does not fit the type stays a text.
 
     >>> [from_text(Type("INT"), text) for text in ("7", "", "x")], from_text(Type("STRING"), "7")
     ([7, None, 'x'], '7')
@@ -247,7 +247,7 @@ def _whole(value: Any) -> bool:
 
 
 def _since_1970(kind: Type, value: Any) -> bool:
-    """True if a number in the declared unit is a time of the years 1 to 9999; without a unit, no number is."""
+    """True if a number in the declared unit is a time of the years 1 to 9999. Without a unit, no number is."""
     if not kind.unit or not _number(value) or (isinstance(value, float) and not math.isfinite(value)):
         return False
     micros = Decimal(value) * Decimal(kind.unit)

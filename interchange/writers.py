@@ -1,4 +1,4 @@
-"""Writes records' values in the format of their source, from their JSON; `view_algebra/formats` reads them."""
+"""Writes records' values in the format of their source, from their JSON. `view_algebra/formats` reads them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def value_of(source: Source, record: bytes, newest: Newest = NOTHING_NEWEST) -> 
 def key_of(
     source: Source, keys: Sequence[str], value: Mapping[str, Any], newest: Newest = NOTHING_NEWEST
 ) -> bytes | None:
-    """Kafka's key of a record, made of these fields of its value; None if one of them has no value.
+    """Kafka's key of a record, made of these fields of its value, or None if one of them has no value.
 
     Records of one key go to one partition, in order. Without a `key_format`, the key is the text of one field, or the
     JSON list of several.

@@ -35,14 +35,14 @@ from view_algebra.errors import LaminaError
 _T = TypeVar("_T")
 
 PATIENCE_MS = 5_000
-"""Milliseconds one request may take before it fails; a broker on a loaded laptop answers in under 1 s."""
+"""Milliseconds one request may take before it fails. A broker on a loaded laptop answers in under 1 s."""
 
-_LOST_TOUCH = (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError, KafkaTimeoutError, Cancelled)
-_SAID = re.compile(r"""error_message=(?:"(?P<double>[^"]+)"|'(?P<single>[^']+)')""")
+_CONNECTION_LOST = (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError, KafkaTimeoutError, Cancelled)
+_ERROR_MESSAGE = re.compile(r"""error_message=(?:"(?P<double>[^"]+)"|'(?P<single>[^']+)')""")
 _REASON = re.compile(r"failed: (?P<reason>.+?) \(backoff")
 
 
-class _Heard(logging.Handler):
+class _FailureReasons(logging.Handler):
     """Reasons of the latest failures: kafka-python only logs them, and raises that bootstrapping took too long."""
 
     def __init__(self) -> None:
@@ -54,14 +54,14 @@ class _Heard(logging.Handler):
             self.reasons.append(match["reason"])
 
 
-_heard = _Heard()
+_failures = _FailureReasons()
 # We raise what matters in this log. Otherwise, a loop that waits for a broker would print a line per attempt.
-logging.getLogger("kafka").addHandler(_heard)
+logging.getLogger("kafka").addHandler(_failures)
 logging.getLogger("kafka").propagate = False
 
 
 class KafkaAway(LaminaError):
-    """The brokers do not answer now; a later request may succeed."""
+    """The brokers do not answer now. A later request may succeed."""
 
 
 class Client:
@@ -74,7 +74,7 @@ class Client:
         self.bootstrap_servers = bootstrap_servers
         self.login = login
         self._admin: Any = None
-        self._asking: Counter[Any] = Counter()
+        self._waiting: Counter[Any] = Counter()
         self._opening = threading.Lock()
 
     @property
@@ -86,7 +86,7 @@ class Client:
         }
 
     def close(self) -> None:
-        """Closes the connection once no thread waits for an answer on it; the next request opens another."""
+        """Closes the connection once no thread waits for an answer on it. The next request opens another."""
         with self._opening:
             admin, self._admin = self._admin, None
             unused = self._unused(admin)
@@ -102,14 +102,14 @@ class Client:
         return False
 
     def ask(self, question: Callable[[Any], _T]) -> _T:
-        """Sends a request; repeats it once, on a new connection, if the connection was lost (brokers may restart)."""
+        """Sends a request, and repeats it once on a new connection if the connection was lost (brokers may restart)."""
         again = False
         while True:
             admin = self._connected()
             try:
                 return self._answer(question, admin)
-            except _LOST_TOUCH as error:
-                if admin is not self._admin:  # another thread, which lost it as well, has closed it
+            except _CONNECTION_LOST as error:
+                if admin is not self._admin:  # another thread that lost it has already closed it
                     continue
                 self.close()
                 if again:
@@ -124,7 +124,7 @@ class Client:
             except KafkaError as error:
                 if not isinstance(error, BrokerResponseError):  # the client's own error: no broker has answered
                     raise unreachable(self.bootstrap_servers, [str(error)]) from error
-                match = _SAID.search(str(error))
+                match = _ERROR_MESSAGE.search(str(error))
                 raise LaminaError(
                     f"the brokers at {self.bootstrap_servers} refused the request",
                     evidence=match["double"] or match["single"] if match else str(error),
@@ -136,7 +136,7 @@ class Client:
         with self._opening:
             if self._admin is None:
                 self._admin = self._open()
-            self._asking[self._admin] += 1
+            self._waiting[self._admin] += 1
             return self._admin
 
     def _answer(self, question: Callable[[Any], _T], admin: Any) -> _T:
@@ -144,23 +144,23 @@ class Client:
             return question(admin)
         finally:
             with self._opening:
-                self._asking -= Counter([admin])
+                self._waiting -= Counter([admin])
                 unused = self._unused(admin)
             if unused:
                 admin.close()
 
     def _unused(self, admin: Any) -> bool:
         """True if the connection is closed and its last answer has arrived. The caller holds the lock."""
-        return admin not in (None, self._admin) and not self._asking[admin]
+        return admin not in (None, self._admin) and not self._waiting[admin]
 
     def _open(self) -> Any:
         connections: list[Any] = []
 
-        def remembered(**options: Any) -> Any:
+        def remember(**options: Any) -> Any:
             connections.append(KafkaNetClient(**options))
             return connections[-1]
 
-        _heard.reasons.clear()
+        _failures.reasons.clear()
         try:
             return KafkaAdminClient(
                 **self.options,
@@ -168,17 +168,17 @@ class Client:
                 request_timeout_ms=PATIENCE_MS,
                 bootstrap_timeout_ms=PATIENCE_MS,
                 reconnect_backoff_max_ms=1_000,
-                kafka_client=remembered,
+                kafka_client=remember,
             )
         except (KafkaError, ValueError, OSError) as error:
             for connection in connections:  # a failed constructor leaves its thread and sockets behind
                 connection.close()
-            reasons = list(dict.fromkeys(_heard.reasons)) or [str(error)]
+            reasons = list(dict.fromkeys(_failures.reasons)) or [str(error)]
             refusals = [reason for reason in reasons if "Sasl" in reason or "Authorization" in reason]
             if refusals:
                 raise self._not_allowed(refusals[-1]) from error
-            if untrusted := [reason for reason in reasons if "SSL" in reason]:
-                raise self._not_trusted(untrusted[-1]) from error
+            if of_tls := [reason for reason in reasons if "SSL" in reason]:
+                raise self._not_trusted(of_tls[-1]) from error
             raise unreachable(self.bootstrap_servers, reasons) from error
 
     def _not_allowed(self, reason: str) -> LaminaError:
@@ -196,7 +196,7 @@ class Client:
             f"TLS with the brokers at {self.bootstrap_servers} fails",
             evidence=reason,
             way_out=(
-                "Name the authority of the brokers' certificate in ca_file; if the certificate expired, renew it there."
+                "Name the authority of the brokers' certificate in ca_file, or renew the certificate if it has expired."
                 if theirs
                 else "Name the client certificate that the brokers ask for in cert_file, or correct the port."
             ),
@@ -216,5 +216,5 @@ def unreachable(bootstrap_servers: str, reasons: Iterable[str]) -> KafkaAway:
     return KafkaAway(
         f"Kafka does not answer at {bootstrap_servers}",
         evidence="\n".join(map(_cut, reasons)),
-        way_out="Start the brokers, or correct the address (LAMINA_KAFKA, host:port) and how to log in there.",
+        way_out="Start the brokers, or correct the address and the login in LAMINA_KAFKA (host:port).",
     )

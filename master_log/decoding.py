@@ -136,7 +136,7 @@ def _texts(by: Decoding, columns: _Columns, schemas: Schemas) -> dict[str, pa.Ar
 
 
 def _directly(by: Decoding, columns: _Columns, schemas: Schemas) -> dict[str, pa.Array]:
-    """The columns of the values that need no JSON; takes these values out of `columns`."""
+    """The columns of the values that need no JSON. Takes these values out of `columns`."""
     values, headers, *_ = columns
     read = FORMATS[str(by.values)].directly
     assert read is not None, f"{by.values} has no columns"

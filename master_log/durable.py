@@ -1,4 +1,4 @@
-"""Flushes files of the warehouse to disk if the warehouse is a folder; object storage needs no flush."""
+"""Flushes files of the warehouse to disk if the warehouse is a folder. Object storage needs no flush."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def newer(location: str, began: float) -> None:
         _sync(above)
 
 
-def whole(location: str, fetched: Callable[[str], bytes]) -> bool:
-    """True if a metadata file can be read to its end; `fetched` reads a file that is not in a folder."""
+def whole(location: str, fetch: Callable[[str], bytes]) -> bool:
+    """True if a metadata file can be read to its end. `fetch` reads a file of object storage."""
     path = _path(location)
     try:
-        data = fetched(location) if path is None else path.read_bytes()
+        data = fetch(location) if path is None else path.read_bytes()
         json.loads(gzip.decompress(data) if ".gz." in location else data)
     except (FileNotFoundError, gzip.BadGzipFile, zlib.error, ValueError, EOFError):
         return False

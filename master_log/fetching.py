@@ -32,7 +32,7 @@ class LeaderChanged(Exception):
 
 
 async def fetch(client: Any, below: Offsets, epochs: Epochs) -> dict[TopicPartition, str]:
-    """Fetches the tails below these offsets from each partition's leader; a partition without a tail is left out.
+    """Fetches the tails below these offsets from each partition's leader. A partition without a tail is left out.
 
     `client` is a KafkaAdminClient, and this runs in its own loop, because it has no public way to fetch. Raises
     `LeaderChanged` if a leader's epoch differs from `epochs`.
@@ -44,16 +44,16 @@ async def fetch(client: Any, below: Offsets, epochs: Epochs) -> dict[TopicPartit
     leaders = await client._async_get_leader_for_partitions(set(wanted))  # noqa: SLF001
     for leader, partitions in leaders.items():
         request = _request({at: wanted[at] for at in partitions}, epochs, _BYTES)
-        tails |= _held(await client._manager.send(request, node_id=leader), below)  # noqa: SLF001
+        tails |= _tails(await client._manager.send(request, node_id=leader), below)  # noqa: SLF001
         for at in partitions:
             if at not in tails:  # a broker sends the first batch of a single partition whole, whatever its size
                 request = _request({at: wanted[at]}, epochs, 1)
-                tails |= _held(await client._manager.send(request, node_id=leader), below)  # noqa: SLF001
+                tails |= _tails(await client._manager.send(request, node_id=leader), below)  # noqa: SLF001
     return tails
 
 
 def _request(offsets: Mapping[KafkaTopicPartition, int], epochs: Epochs, most: int) -> FetchRequest:
-    partitions = [
+    requests = [
         FetchRequest.FetchTopic.FetchPartition(
             partition=at.partition,
             current_leader_epoch=epochs.get(TopicPartition(*at), -1),
@@ -64,16 +64,16 @@ def _request(offsets: Mapping[KafkaTopicPartition, int], epochs: Epochs, most: i
         for at, offset in offsets.items()
     ]
     topics: dict[str, list[FetchRequest.FetchTopic.FetchPartition]] = {}
-    for at, partition in zip(offsets, partitions, strict=True):
+    for at, partition in zip(offsets, requests, strict=True):
         topics.setdefault(at.topic, []).append(partition)
     return FetchRequest(
         max_wait_ms=0,
         min_bytes=0,
-        max_bytes=most * len(partitions),
+        max_bytes=most * len(requests),
         isolation_level=0,
         session_id=0,
         session_epoch=-1,
-        topics=[FetchRequest.FetchTopic(topic=topic, partitions=several) for topic, several in topics.items()],
+        topics=[FetchRequest.FetchTopic(topic=topic, partitions=partitions) for topic, partitions in topics.items()],
         forgotten_topics_data=[],
         rack_id="",
         min_version=4,
@@ -81,15 +81,15 @@ def _request(offsets: Mapping[KafkaTopicPartition, int], epochs: Epochs, most: i
     )
 
 
-def _held(answer: Any, below: Offsets) -> dict[TopicPartition, str]:
+def _tails(answer: Any, below: Offsets) -> dict[TopicPartition, str]:
     tails = {}
     for topic in answer.responses:
-        for part in topic.partitions:
-            at = TopicPartition(topic.topic, part.partition_index)
-            if part.error_code in (FencedLeaderEpochError.errno, UnknownLeaderEpochError.errno):
+        for partition in topic.partitions:
+            at = TopicPartition(topic.topic, partition.partition_index)
+            if partition.error_code in (FencedLeaderEpochError.errno, UnknownLeaderEpochError.errno):
                 raise LeaderChanged(f"Partition {at.partition} of {at.topic} has another leader")
-            if part.error_code not in (0, OffsetOutOfRangeError.errno):
-                raise for_code(part.error_code)
-            if (batch := tail(bytes(part.records or b""), below[at])) is not None:
+            if partition.error_code not in (0, OffsetOutOfRangeError.errno):
+                raise for_code(partition.error_code)
+            if (batch := tail(bytes(partition.records or b""), below[at])) is not None:
                 tails[at] = batch
     return tails

@@ -30,7 +30,7 @@ RETRIED_EVERY = 10.0
 
 @dataclass
 class Groups:
-    """Consumer groups without members. client: a separate connection, so that no request waits for a slow commit."""
+    """Consumer groups without members. client: a connection of its own, so that no request waits for a slow commit."""
 
     client: Client
     clock: Callable[[], float] = time.monotonic
@@ -52,7 +52,7 @@ class Groups:
             else:
                 self._refuse(source, refusal)
             if refusal is not None:
-                self.client.close()  # it may remember a coordinator that is no longer one
+                self.client.close()  # it may remember a coordinator that has stepped down
 
     def _is_due(self, source: str, offsets: Offsets) -> bool:
         before, again_at = self._tried.get(source, (None, 0.0))
@@ -65,8 +65,8 @@ class Groups:
     def _refuse(self, source: str, refusal: type[KafkaError]) -> None:
         if not self._refused:
             log.warning(
-                "Kafka's tools do not show the lag of %s: the brokers take no offsets for the consumer group %s (%s). "
-                "Views are as fresh without it. Allow READ on groups that begin with %s, if you want to see it",
+                "Kafka's tools do not show the lag of %s: the brokers refuse offsets for the consumer group %s (%s). "
+                "Views are as fresh without them. To see the lag there, allow READ on groups that begin with %s",
                 source,
                 PREFIX + source,
                 refusal.__name__.removesuffix("Error"),
@@ -76,7 +76,7 @@ class Groups:
 
 
 def _commit(admin: Any, group: str, offsets: Offsets) -> type[KafkaError] | None:
-    """Commits offsets to a group; returns the first error of the brokers, if any."""
+    """Commits offsets to a group. Returns the first error of the brokers, if any."""
     wanted = {TopicPartition(*at): OffsetAndMetadata(offset, "", -1) for at, offset in offsets.items()}
     try:
         answers: dict[TopicPartition, type[KafkaError]] = admin.alter_group_offsets(group, wanted)

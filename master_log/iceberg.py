@@ -18,8 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from master_log import durable, stores
-from master_log.causes import cause
-from view_algebra.errors import LaminaError
+from master_log.causes import CATALOG_ERROR, warehouse_errors
 from view_algebra.language.quoting import spark_path
 
 if TYPE_CHECKING:
@@ -28,30 +27,16 @@ if TYPE_CHECKING:
 _MAIN = "main"
 """The branch that is read if a query names none."""
 
-_STORAGE = re.compile(
-    r"No space left on device|Disk quota exceeded|Permission denied|Read-only file system|Not a directory"
-    r"|Mkdirs failed|Failed to create|File exists|Is a directory"
-)
-_TORN = re.compile(
-    r"Failed to (?:read|open|parse)[^\n]*metadata|ChecksumException|Could not find file"
-    r"|No content to map due to end-of-input|NotFoundException: [^\n]*metadata\.json"
-)
 _FILE_BYTES = 128 * 2**20
 """Bytes of a compacted file: large enough to read at full speed, small enough that a cut skips most files."""
 
 _GROUP_BYTES = 2**31
 """Bytes that one job of a compaction sorts."""
 
-_CATALOG = re.compile(r"PSQLException|SQLNonTransientConnectionException|Failed to connect: jdbc|Connection .* refused")
-
-
-class Torn(LaminaError):
-    """The metadata that the catalog names are incomplete: the machine stopped before they reached the disk."""
-
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One state of a table; `summary` holds the properties of its commit."""
+    """One state of a table. `summary` holds the properties of its commit."""
 
     id: int
     summary: Mapping[str, str]
@@ -66,7 +51,7 @@ class Table:
 
     def exists(self) -> bool:
         """True if the catalog has the table."""
-        with telling(f"{self.name} cannot be read"):
+        with warehouse_errors(f"{self.name} cannot be read"):
             return bool(self._spark.catalog.tableExists(self.name))
 
     def properties(self) -> dict[str, str]:
@@ -83,7 +68,7 @@ class Table:
             update.commit()
 
     def rename(self, name: str) -> None:
-        """Gives the table another name in its catalog; its files stay where they are."""
+        """Gives the table another name in its catalog. Its files stay where they are."""
         self._spark.sql(f"ALTER TABLE {self.name} RENAME TO {name}")
 
     def columns(self) -> dict[str, str]:
@@ -128,7 +113,7 @@ class Table:
         return self._snapshot(branch)
 
     def delete(self, condition: str, onto: int, branch: str, summary: Mapping[str, str]) -> None:
-        """Deletes rows on a branch from `onto` that nobody reads; its last snapshot has this summary."""
+        """Deletes rows on a branch from `onto` that nobody reads. Its last snapshot has this summary."""
         target = self._branch(branch, onto)
         with self._durably(self._now()):
             self._spark.sql(f"DELETE FROM {target} WHERE {condition}")
@@ -142,7 +127,7 @@ class Table:
                 table.manageSnapshots().createTag(name, snapshot).commit()
 
     def publish(self, branch: str) -> bool:
-        """Fast-forwards the table to the branch; returns False if the table has changed since the branch began.
+        """Fast-forwards the table to the branch. Returns False if the table has changed since the branch began.
 
         The same commit drops the branches published before. The branch itself stays until the next one is published,
         because a snapshot that a branch names never expires.
@@ -166,7 +151,7 @@ class Table:
         return self._spark.read.option("versionAsOf", str(snapshot)).table(self.name)
 
     def compact(self, by: str) -> int:
-        """Rewrites small files as large ones that each span a range of the column `by`; returns the number rewritten.
+        """Rewrites small files as large ones that each span a range of the column `by`. Returns the number rewritten.
 
         It commits on top of any commit made meanwhile. The files of older snapshots stay until these expire.
         """
@@ -190,7 +175,7 @@ class Table:
                 update.commit()
 
     def expire(self, before: int, keeps: Callable[[Snapshot], bool]) -> int:
-        """Expires the snapshots that were succeeded before `before` (ms), unless `keeps`; returns their number.
+        """Expires the snapshots that were succeeded before `before` (ms), unless `keeps`. Returns their number.
 
         The age of a snapshot does not matter: an old one may have been the newest until now. The files stay until
         `remove_orphans`.
@@ -217,10 +202,10 @@ class Table:
         return expired
 
     def remove_orphans(self, before: int) -> int:
-        """Removes files that nothing has named since `before` (ms); returns their number.
+        """Removes files that nothing has named since `before` (ms). Returns their number.
 
-        It removes only files older than the snapshot that was the newest at that time: older metadata had been
-        succeeded by then, and any other older file that is still in use is named by a snapshot.
+        It removes only files older than the snapshot that was the newest at that time: older metadata had already been
+        superseded, and a snapshot names any other older file that is still in use.
         """
         table = self._now()
         newest = [int(entry.timestampMillis()) for entry in table.history() if int(entry.timestampMillis()) <= before]
@@ -234,7 +219,7 @@ class Table:
         return len(list(orphans.orphanFileLocations()))
 
     def _branch(self, branch: str, onto: int) -> str:
-        """Creates a branch at a snapshot; returns the name by which Spark writes to it."""
+        """Creates a branch at a snapshot. Returns the name by which Spark writes to it."""
         table = self._now()
         with self._durably(table):
             table.manageSnapshots().createBranch(branch, onto).commit()
@@ -280,11 +265,11 @@ class Table:
             table.refresh()  # the catalog's cache may be half a minute old
             return table
 
-        with telling(f"{self.name} cannot be read"):
+        with warehouse_errors(f"{self.name} cannot be read"):
             try:
                 return load()
             except (Py4JError, PySparkException) as error:
-                if not _CATALOG.search(str(error)):
+                if not CATALOG_ERROR.search(str(error)):
                     raise
                 return load()  # after a restart of Postgres, the first request uses a dead connection
 
@@ -307,12 +292,12 @@ class Warehouse:
         Iceberg itself retries for a minute and a half to read a table, whatever the error is.
         """
         if stores.holds(self.location):
-            with telling("the master log cannot be reached"):
+            with warehouse_errors("the master log cannot be reached"):
                 self._io.listPrefix(f"{self.location}/nothing/").iterator().hasNext()
 
     def read(self, file: str) -> bytes:
         """All bytes of a file. Raises FileNotFoundError if it does not exist."""
-        with telling(f"{file} cannot be read"):
+        with warehouse_errors(f"{file} cannot be read"):
             opened = self._io.newInputFile(file)
             if not opened.exists():
                 raise FileNotFoundError(file)
@@ -331,60 +316,3 @@ class Warehouse:
                 properties.put(name.removeprefix(self._prefix), value)
         configuration = self._spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
         return jvm.org.apache.iceberg.CatalogUtil.loadFileIO(stores.FILES_BY_SCHEME, properties, configuration)
-
-
-@contextmanager
-def telling(what: str) -> Iterator[None]:
-    """Turns an error of the warehouse, the catalog or Kafka into a LaminaError; any other error is a bug."""
-    try:
-        yield
-    except (Py4JError, PySparkException) as error:
-        translated = _translated(error, what)
-        if translated is None:
-            raise
-        raise translated from error
-
-
-def _translated(error: Exception, what: str) -> LaminaError | None:
-    text = str(error)
-    lines = [line.strip() for line in text.splitlines()]
-    if _TORN.search(text):
-        return Torn(
-            f"{what}: the metadata that its catalog names are incomplete",
-            evidence=_shortest(lines, _TORN),
-            way_out="Make sure that the warehouse exists (LAMINA_WAREHOUSE). If its machine lost power,"
-            " `lamina archive` returns to the previous metadata and archives the records of its last run again.",
-        )
-    if (reason := stores.reason(text)) is not None:
-        return LaminaError(
-            f"{what}: {reason.what}",
-            evidence=_shortest(lines, reason.says),
-            way_out=f"{reason.way_out}, and run it again: nothing was changed.",
-        )
-    of_kafka = [line for line in lines if "org.apache.kafka" in line and not line.startswith("at ")]
-    if any(_STORAGE.search(line) for line in lines if line not in of_kafka):  # Kafka's errors may match as well
-        return LaminaError(
-            f"{what}: the warehouse cannot be written",
-            evidence=_shortest(lines, _STORAGE),
-            way_out="Make room or give the user the right to write there (LAMINA_WAREHOUSE), and run it again: "
-            "nothing was changed.",
-        )
-    if _CATALOG.search(text):
-        return LaminaError(
-            f"{what}: the log's catalog in Postgres does not answer",
-            evidence=_shortest(lines, _CATALOG),
-            way_out="Start Postgres, or correct LAMINA_POSTGRES, and run it again: nothing was changed.",
-        )
-    if of_kafka or "KAFKA_DATA_LOSS" in text:
-        return LaminaError(
-            f"{what}: Kafka stopped sending records",
-            evidence=cause(str(error)) if of_kafka else next(line for line in lines if "KAFKA_DATA_LOSS" in line),
-            way_out="Make sure that the brokers run and still hold these records, and run it again: nothing was"
-            " changed.",
-        )
-    return None
-
-
-def _shortest(lines: list[str], cause: re.Pattern[str]) -> str:
-    """The innermost of the lines that match, which adds nothing: Java repeats a cause once per layer."""
-    return min((line for line in lines if cause.search(line)), key=len).removeprefix("Caused by: ").removeprefix(": ")

@@ -12,7 +12,7 @@ _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def properties(text: str) -> dict[str, str]:
-    r"""The keys and values as `java.util.Properties` reads them; the last value of a repeated key wins.
+    r"""The keys and values as `java.util.Properties` reads them. The last value of a repeated key wins.
 
     >>> properties("# ours\nsasl.mechanism=PLAIN\nspark.driver.memory  4g\na: b=c\n")
     {'sasl.mechanism': 'PLAIN', 'spark.driver.memory': '4g', 'a': 'b=c'}
@@ -24,7 +24,7 @@ def properties(text: str) -> dict[str, str]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Lines without comments; a line that ends in a backslash continues on the next."""
+    """Lines without comments. A line that ends in a backslash continues on the next."""
     whole = ""
     continues = False
     for line in re.split(r"\r\n|\r|\n", text):

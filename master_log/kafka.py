@@ -1,6 +1,6 @@
 """Topics, ids, offsets and retention of a Kafka cluster, as its brokers report them.
 
-This module, `client` and `producer` are the only ones that talk to brokers directly (kafka-python); Spark's own reader
+This module, `client` and `producer` are the only ones that talk to brokers directly (kafka-python). Spark's own reader
 is in `reading`. Any failure of the brokers becomes a `LaminaError` within a bounded time.
 """
 
@@ -33,7 +33,7 @@ CREATED_WITHIN = 120.0
 """Seconds to wait for a new topic. A broker makes a thousand partitions in 10 s on two busy cores."""
 
 BACKOFF_MS = 10
-"""Milliseconds a consumer sleeps until it knows its partitions' brokers; kafka-python would sleep 100, twice."""
+"""Milliseconds a consumer sleeps until it knows its partitions' brokers. kafka-python would sleep 100, twice."""
 
 SAMPLE_SECONDS = 2.0
 """Seconds a sample of the newest records may take."""
@@ -41,7 +41,7 @@ SAMPLE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Retention:
-    """Limits of a topic on its records; None is without limit.
+    """Limits of a topic on its records. None means no limit.
 
     from_arrival: a record's time counts from its arrival, not from the timestamp that its producer set.
     compacted: the brokers may also drop a record that a newer one with its key replaces, and a record without a value
@@ -72,7 +72,7 @@ class Undecided:
 
 
 class Brokers:
-    """A Kafka cluster. Threads may share it; `Client` says when a request answers."""
+    """A Kafka cluster. Threads may share it. Every request ends within seconds, as `Client` says."""
 
     def __init__(self, bootstrap_servers: str, login: Login | None = None) -> None:
         self.bootstrap_servers = bootstrap_servers
@@ -88,7 +88,7 @@ class Brokers:
         self.close()
 
     def close(self) -> None:
-        """Closes the connection; the next request opens another."""
+        """Closes the connection. The next request opens another."""
         self._client.close()
 
     def listening(self) -> bool:
@@ -96,7 +96,7 @@ class Brokers:
         return self._client.listening()
 
     def topic_id(self, topic: str) -> str | None:
-        """The id that Kafka gave the topic when it was created; None if the topic does not exist."""
+        """The id that Kafka gave the topic when it was created, or None if the topic does not exist."""
         return self.topic_ids(topic).get(topic)
 
     def topic_ids(self, *topics: str) -> dict[str, str]:
@@ -116,12 +116,12 @@ class Brokers:
         return self._offsets(topics, OffsetSpec.LATEST)
 
     def at_time(self, topic: str, milliseconds: int) -> Offsets:
-        """For each partition, the first record with this Kafka timestamp or a later one; its end if there is none."""
+        """For each partition, the first record with this Kafka timestamp or a later one, or else its end."""
         offsets, latest = self._offsets([topic], milliseconds), self.latest(topic)
         return latest.updated({at: offset for at, offset in offsets.items() if offset >= 0})
 
     def undecided(self, committed: Offsets) -> list[Undecided]:
-        """The offsets above `latest`, which wait for an open transaction: its own, and those committed after them."""
+        """The offsets above `latest`, which an open transaction holds back: its own, and those committed after them."""
         written = self._offsets(list(committed.topics()), OffsetSpec.LATEST, IsolationLevel.READ_UNCOMMITTED)
         behind = {at: end for at, end in committed.items() if written.get(at, 0) > end}
         if not behind:
@@ -157,7 +157,7 @@ class Brokers:
         return times
 
     def newest(self, topics: Sequence[str], records: int) -> dict[str, list[bytes | None]]:
-        """Values of about `records` newest records per topic; see `newest_records`."""
+        """Values of about `records` newest records per topic, as `newest_records` reads them."""
         records_of = self.newest_records(topics, records)
         return {topic: [value for _, value in pairs] for topic, pairs in records_of.items()}
 
@@ -197,18 +197,19 @@ class Brokers:
         return {topic: [(record.key, record.value) for record in records] for topic, records in in_order.items()}
 
     def removed(self, since: Offsets) -> OffsetRange:
-        """The offsets at or above `since` that the brokers have removed; a partition without loss is left out.
+        """The offsets at or above `since` that the brokers have removed. A partition without loss is left out.
 
         A partition of the same topics that `since` does not name begins at 0.
         """
-        gone = {
+        removed = {
             at: (since.get(at, 0), first)
             for topic in since.topics()
             for at, first in self.earliest(topic).items()
             if first > since.get(at, 0)
         }
         return OffsetRange(
-            Offsets({at: start for at, (start, _) in gone.items()}), Offsets({at: end for at, (_, end) in gone.items()})
+            Offsets({at: start for at, (start, _) in removed.items()}),
+            Offsets({at: end for at, (_, end) in removed.items()}),
         )
 
     def leader_epochs(self, *topics: str) -> dict[TopicPartition, int]:
@@ -285,7 +286,7 @@ class Brokers:
         return {topic: _retention(settings) for topic, settings in answer.get("topic", {}).items() if settings}
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str] | None = None) -> bool:
-        """Creates the topic and waits until it can be read and written; returns False if it already exists."""
+        """Creates the topic and waits until it can be read and written. Returns False if it already exists."""
         wanted = {topic: {"num_partitions": partitions, "configs": dict(settings or {})}}
         deadline = time.monotonic() + CREATED_WITHIN
         try:
@@ -310,7 +311,7 @@ class Brokers:
             raise self._no_topic(topic) from error
 
     def record(self, topic: str, partition: int, offset: int) -> tuple[bytes | None, bytes | None] | None:
-        """Key and value of the record at an offset; None if there is no readable record."""
+        """Key and value of the record at an offset, or None if there is no readable record."""
         self._ask(str)  # reports a wrong address or password
         at = KafkaTopicPartition(topic, partition)
         consumer = self._consumer()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LogTimes = Mapping[TopicPartition, int]
-"""The log time reached by each partition, in microseconds since 1970; a partition without records is left out."""
+"""The log time reached by each partition, in microseconds since 1970. A partition without records is left out."""
 
 RAW_LOG_TIME = "log_time"
 """The extra column of raw records that a table's `Source.parse` reads."""
@@ -36,7 +36,7 @@ def later(reached: LogTimes, since: LogTimes) -> dict[TopicPartition, int]:
 
 
 def of_raw(raw: DataFrame, topic: str, reached: LogTimes) -> DataFrame:
-    """Raw records of a topic with their log times; `reached`: the log times of the records below them."""
+    """Raw records of a topic with their log times. `reached` holds the log times of the records below them."""
     reached_sql = ", ".join(
         f"{at.partition}, timestamp_micros({time})" for at, time in reached.items() if at.topic == topic
     )

@@ -29,9 +29,9 @@ _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 class Login:
     """Credentials for Kafka's brokers, and further options of Kafka's clients.
 
-    protocol: one of `PROTOCOLS`, or PLAINTEXT. mechanism: one of `MECHANISMS`; OAUTHBEARER logs in by `tokens`, and
+    protocol: one of `PROTOCOLS`, or PLAINTEXT. mechanism: one of `MECHANISMS`. OAUTHBEARER logs in by `tokens`, and
     AWS_MSK_IAM by the machine's own credentials.
-    ca_file: PEM file of the authority that signed the brokers' certificates; None trusts the system's authorities.
+    ca_file: PEM file of the authority that signed the brokers' certificates. None trusts the system's authorities.
     java, python: further options of Spark's client and of kafka-python, by their names there.
     """
 
@@ -56,7 +56,7 @@ class Login:
         return f"the certificate in {self.certificate.file}" if self.certificate else "a connection without a login"
 
     def check(self) -> None:
-        """Raises LaminaError if a file or the token endpoint fails; a client would only log the failure."""
+        """Raises LaminaError if a file or the token endpoint fails. A client would only log the failure."""
         if self.ca_file:
             check_authorities(self.ca_file)
         if self.tokens:

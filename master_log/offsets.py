@@ -1,6 +1,6 @@
 """Offsets, ranges of offsets and cuts: positions in the log.
 
-An offset is the next record to read; ranges are half-open. Offsets are not contiguous (transaction markers,
+An offset is the next record to read. Ranges are half-open. Offsets are not contiguous (transaction markers,
 compaction), so a difference of offsets is never a count of records.
 """
 
@@ -68,7 +68,7 @@ class Offsets(Mapping[TopicPartition, int]):
         return Offsets({**self._at, **newer})
 
     def reaches(self, other: Mapping[TopicPartition, int]) -> bool:
-        """True if no partition of `other` is further than here.
+        """True if these offsets are at or above every offset of `other`.
 
         >>> five = Offsets.of("t", {0: 5})
         >>> five.reaches(Offsets.of("t", {0: 5})), five.reaches(Offsets.of("t", {1: 0}))
@@ -125,14 +125,14 @@ def brief(offsets: str) -> str:
 
 @dataclass(frozen=True)
 class OffsetRange:
-    """The records at or above `start` and below `end`; `start` and `end` name the same partitions."""
+    """The records at or above `start` and below `end`. `start` and `end` name the same partitions."""
 
     start: Offsets
     end: Offsets
 
     @classmethod
     def since(cls, start: Mapping[TopicPartition, int], end: Offsets) -> OffsetRange:
-        """The range below `end`; partitions that `start` lacks begin at 0, and those that `end` lacks are left out.
+        """The range below `end`. Partitions that `start` lacks begin at 0, and those that `end` lacks are left out.
 
         >>> OffsetRange.since(Offsets.of("t", {0: 4, 2: 1}), Offsets.of("t", {0: 9, 1: 9})).start.json()
         '{"t": {"0": 4, "1": 0}}'
@@ -155,10 +155,10 @@ class OffsetRange:
         return sum(max(0, end - self.start[at]) for at, end in self.end.items())
 
     def steps(self, size: int) -> list[Offsets]:
-        """The ends of parts of about `size` offsets; partitions that `start` lacks begin at 0.
+        """The ends of parts of about `size` offsets. Partitions that `start` lacks begin at 0.
 
         >>> whole = OffsetRange(Offsets.of("t", {0: 10}), Offsets.of("t", {0: 40, 1: 60}))
-        >>> [str(each) for each in whole.steps(45)]
+        >>> [str(end) for end in whole.steps(45)]
         ['t 0:25 1:30', 't 0:40 1:60']
         """
         begins = {at: min(self.start.get(at, 0), end) for at, end in self.end.items()}

@@ -18,7 +18,7 @@ IN_FLIGHT_BYTES = 32 * 1024 * 1024
 
 
 class NotTaken(LaminaError):
-    """The brokers did not take a record."""
+    """The brokers refused a record, or did not acknowledge it."""
 
 
 class Producer:
@@ -32,7 +32,7 @@ class Producer:
         self._waiting: deque[tuple[Any, int]] = deque()
         self._waiting_bytes = 0
         self.acknowledged = 0
-        """Number of first records that the brokers have acknowledged; they may hold some later ones as well."""
+        """The number of first records that the brokers have acknowledged. They may hold some later ones as well."""
         try:
             self._client = KafkaProducer(
                 **brokers.options,
@@ -66,7 +66,7 @@ class Producer:
         partition: int | None = None,
         headers: Sequence[tuple[str, bytes]] = (),
     ) -> None:
-        """Sends a record; waits while too many bytes are unacknowledged.
+        """Sends a record, and waits while too many bytes are unacknowledged.
 
         Without `partition`, records of one key go to one partition (murmur2, as in Kafka's own producer).
         """

@@ -112,7 +112,7 @@ def kafka_range(
 def unreadable(
     spark: SparkSession, brokers: Brokers, source: Source, rng: OffsetRange, skipped: Skipped
 ) -> Unreadable | None:
-    """The first record of a range that Spark cannot read; None if it reads them all, or cannot read the topic at all.
+    """The first record of a range that Spark cannot read. None if it reads them all, or cannot read the topic at all.
 
     If Java does not trust a certificate, or a worker reaches no broker, Spark reads no record. That is not a record's
     fault, and skipping a record would lose it. Halving finds the record, so about twice the range is read.
@@ -177,9 +177,9 @@ def _whole_range(spark: SparkSession, brokers: Brokers, source: Source, rng: Off
 
 
 def parsed(raw: DataFrame, source: Source, answers: Answers | None = None) -> DataFrame:
-    """Raw records parsed by `Source.parse`; `kafka_error` tells good from bad ones.
+    """Raw records parsed by `Source.parse`, whose `kafka_error` tells good records from bad ones.
 
-    answers: the known schemas of the records, if they have to be decoded; raw records may be decoded already.
+    answers: the known schemas of the records, if they have to be decoded. Raw records may be decoded already.
 
     The sample keeps every row, and Spark's optimizer moves no condition below it. Below it, a condition would replace a
     column by its expression, and parse a record's JSON again for each kind of mistake in `kafka_error`. Spark cannot
@@ -233,7 +233,7 @@ def _without_with(rows: DataFrame) -> DataFrame:
 
 
 def below(end: Offsets, start: Offsets) -> OffsetRange:
-    """The range from `start` to `end`, over the partitions of `end`; a partition that `start` lacks begins at 0."""
+    """The range from `start` to `end`, over the partitions of `end`. A partition that `start` lacks begins at 0."""
     return OffsetRange(Offsets({at: start.get(TopicPartition(*at), 0) for at in end}), end)
 
 
@@ -253,7 +253,7 @@ def without(rows: DataFrame, skipped: Skipped) -> DataFrame:
     return rows
 
 
-def as_kafka_gave(rows: DataFrame, source: Source) -> DataFrame:
+def as_raw(rows: DataFrame, source: Source) -> DataFrame:
     """The rows of a log as raw records."""
     return rows.select(
         lit(source.topic).alias("topic"),

@@ -20,8 +20,8 @@ from urllib.request import OpenerDirector, Request
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
+from master_log.https import LONGEST, opener
 from master_log.login import Address
-from master_log.questions import LONGEST, opener
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import NO_ANSWERS, Answers, Schema
 
@@ -58,14 +58,14 @@ def _opener(address: Address) -> OpenerDirector:
 
 @dataclass(frozen=True)
 class Registry:
-    """A schema registry with one or several addresses; the first one that answers counts."""
+    """A schema registry with one or several addresses. The first one that answers counts."""
 
     addresses: Sequence[Address]
 
     def schemas(self, ids: Collection[str], *, patient: bool = True) -> dict[str, Schema | None]:
-        """Fetches the schemas with these ids (or UUIDs); None for a missing one. Raises `RegistryAway`.
+        """Fetches the schemas with these ids (or UUIDs), with None for a missing one. Raises `RegistryAway`.
 
-        patient: retries a missing schema for some seconds; otherwise raises at once.
+        patient: retries a missing schema for some seconds instead of raising at once.
         """
         schemas = {id: self._schema(id) for id in sorted(ids)}
         if not patient and (missing := [id for id, schema in schemas.items() if schema is None]):
@@ -95,7 +95,7 @@ class Registry:
         return Schema(answer.kind, answer.text, tuple(self._references(answer)))
 
     def newest(self, subject: str) -> tuple[int, Schema] | None:
-        """The newest schema of a subject, with its id; None if the registry has no such subject."""
+        """The newest schema of a subject, with its id. None if the registry has no such subject."""
         answer = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
         return None if answer is None else (answer.id, self._with_references(answer))
 
@@ -118,7 +118,7 @@ class Registry:
             yield reference.name, named.text
 
     def _get(self, path: str) -> _Answer | None:
-        """The answer of the first address that has one; None if all of them answer that it does not exist."""
+        """The answer of the first address that has one. None if all of them answer that it does not exist."""
         failures = []
         for address in self.addresses:
             try:
@@ -168,14 +168,14 @@ def _answer(address: Address, path: str) -> _Answer | None:
 
 
 def _subjects(address: Address) -> Any:
-    """The subjects that an address lists; None if the request fails."""
+    """The subjects that an address lists, or None if the request fails."""
     with suppress(OSError, HTTPException, ValueError):
         return json.loads(_body(address, "/subjects") or b"null")
     return None
 
 
 def _body(address: Address, path: str) -> bytes | None:
-    """The bytes of an address's answer; None if it answers that the path does not exist."""
+    """The bytes of an address's answer, or None if it answers that the path does not exist."""
     request = Request(f"{address.url}{path}", headers=address.headers)  # noqa: S310 (settings allow http and https)
     try:
         with _opener(address).open(request, timeout=ANSWER_SECONDS) as answer:

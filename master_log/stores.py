@@ -9,7 +9,7 @@ SCHEMES = ("s3", "gs", "abfss")
 """URI schemes that Iceberg reaches with a store's own client, not through Hadoop."""
 
 FILES_BY_SCHEME = "org.apache.iceberg.io.ResolvingFileIO"
-"""Opens each file by the scheme of its name, so a log that began in another place is still read there."""
+"""Opens each file by the scheme of its name, so a log that began elsewhere is still read there."""
 
 SKEW_MS = 15 * 60 * 1000
 """Largest difference between a store's clock, which stamps its files, and ours: AWS refuses requests beyond it."""
@@ -71,11 +71,11 @@ REASONS = (
         "Set LAMINA_WAREHOUSE to the location where the log was created: a log cannot move, its metadata name it",
     ),
 )
-"""The first pattern that matches gives the reason; the general ones come last."""
+"""The first pattern that matches gives the reason, so the general ones come last."""
 
 
 def reason(text: str) -> Reason | None:
-    """The reason in an error's text; None if the error does not come from object storage."""
+    """The reason in an error's text, or None if the error does not come from object storage."""
     if CLIENT not in text and "No FileSystem for scheme" not in text:
         return None
     return next((reason for reason in REASONS if reason.says.search(text)), None)

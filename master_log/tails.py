@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from master_log.offsets import TopicPartition
 
 Tails = Mapping[TopicPartition, str]
-"""The tail of each partition, below an offset that is stored with it; a partition without a known tail is left out."""
+"""The tail of each partition, below an offset that is stored with it. A partition without a known tail is left out."""
 
 HEADER = struct.Struct(">qiibIhiqq")
 """Header of a batch: base offset, length, leader epoch, format, checksum, attributes, last offset − base, two times."""
@@ -41,7 +41,7 @@ class Differs:
 
 
 def tail(batch: bytes, offset: int) -> str | None:
-    """The first batch of a broker's answer, in words; None unless it holds the offset before `offset`.
+    """The first batch of a broker's answer, in words. None unless it holds the offset before `offset`.
 
     The words give offsets, leader epoch and checksum (of all records, their times and their producer). Two batches
     that agree in all of these are the same batch.

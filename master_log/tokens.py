@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 from urllib.request import Request
 
 from master_log.certificates import check_authorities
-from master_log.questions import LONGEST, opener
+from master_log.https import LONGEST, opener
 from view_algebra.errors import LaminaError
 
 ANSWER_SECONDS = 5.0
@@ -40,16 +40,14 @@ class TokenEndpoint:
     ca_file: str | None = None
 
     def fetch(self) -> tuple[str, float]:
-        """Fetches a token; returns it with the seconds for which it is valid.
+        """Fetches a token, and returns it with the seconds for which it is valid.
 
         Raises KafkaAway if the endpoint does not answer, and LaminaError if it refuses, or answers something else.
         """
-        from master_log.client import KafkaAway
-
         login = base64.b64encode(f"{self.client}:{self.secret}".encode()).decode()
-        asked = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
+        form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
         headers = {"Authorization": f"Basic {login}", "Accept": "application/json"}
-        request = Request(self.url, urlencode(asked).encode(), headers)  # noqa: S310 (http or https, says `Login`)
+        request = Request(self.url, urlencode(form).encode(), headers)  # noqa: S310 (http or https, says `Login`)
         if self.ca_file:
             check_authorities(self.ca_file, "token_ca_file")
         context = ssl.create_default_context(cafile=self.ca_file)
@@ -58,17 +56,19 @@ class TokenEndpoint:
                 return self._token(answer.read(LONGEST))
         except HTTPError as error:
             if error.code >= 500:
-                raise self._away(KafkaAway, str(error)) from error
+                raise self._away(str(error)) from error
             raise LaminaError(
                 f"The token endpoint {self.url} refuses the client {self.client!r}",
                 evidence=f"HTTP {error.code} {_reason(error.read())}".strip(),
                 way_out="Correct the client's id and secret, scope and token_url.",
             ) from error
         except OSError as error:
-            raise self._away(KafkaAway, str(error)) from error
+            raise self._away(str(error)) from error
 
-    def _away(self, kind: type[LaminaError], evidence: str) -> LaminaError:
-        return kind(
+    def _away(self, evidence: str) -> LaminaError:
+        from master_log.client import KafkaAway
+
+        return KafkaAway(
             f"The token endpoint {self.url} does not answer",
             evidence=evidence,
             way_out="Start it, or correct token_url (and token_ca_file, if your own authority signed its certificate).",
@@ -86,9 +86,9 @@ class TokenEndpoint:
             ) from error
         if str(token).count(".") != 2:
             raise LaminaError(
-                f"The token endpoint {self.url} gives tokens that are not JWT",
-                evidence="Kafka's Java client reads no others.",
-                way_out="Let the endpoint give JWT to this client.",
+                f"The token endpoint {self.url} issues tokens that are not JWTs",
+                evidence="Kafka's Java client reads no other tokens.",
+                way_out="Configure the endpoint to issue JWTs to this client.",
             )
         return str(token), seconds
 
@@ -105,7 +105,7 @@ def _without_values(body: bytes) -> str:
 
 
 class Tokens:
-    """The tokens of one endpoint. A token is used for most of its life; threads may share this object."""
+    """The tokens of one endpoint. A token is used for most of its life. Threads may share this object."""
 
     def __init__(self, endpoint: TokenEndpoint, clock: Callable[[], float] = time.monotonic) -> None:
         self._endpoint, self._clock = endpoint, clock
@@ -138,7 +138,7 @@ def provider(endpoint: TokenEndpoint) -> Any:
 
 
 def _reason(body: bytes) -> str:
-    """The words of an OAuth error (RFC 6749, 5.2); empty for any other answer, which may hold a secret."""
+    """The words of an OAuth error (RFC 6749, 5.2). Empty for any other answer, which may hold a secret."""
     try:
         answer = json.loads(body)
         return ": ".join(str(answer[name]) for name in ("error", "error_description") if name in answer)

@@ -23,7 +23,7 @@ from speed_layer.statements import Statements
 from view_algebra.compiled import Source
 
 if TYPE_CHECKING:
-    from master_log.archive import MasterLog
+    from master_log.log import MasterLog
 
 log = logging.getLogger("lamina.speed")
 

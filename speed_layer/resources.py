@@ -17,7 +17,7 @@ from view_algebra.compiled import Source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from master_log.archive import MasterLog
+    from master_log.log import MasterLog
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from interchange.compression import without_ending
-from interchange.guessing import ID_NAME, Seen
+from interchange.guessing import ID_NAME, Statistics
 from interchange.sampling import Field, Sample
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_name, spark_name, spark_text
@@ -63,7 +63,7 @@ class Column:
         return self.field.kind
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> Statistics:
         """The values seen in the sample."""
         return self.field.seen
 

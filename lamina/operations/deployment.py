@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from batch_layer.rebuild import BatchLayer
     from batch_layer.reprocess import Target
     from batch_layer.stalls import Watching
-    from master_log.archive import MasterLog
     from master_log.kafka import Brokers
+    from master_log.log import MasterLog
     from serving_layer.promise.schemas import KeptSchemas
     from speed_layer.endless import Patience
     from speed_layer.layer import SpeedLayer
@@ -131,7 +131,7 @@ class Deployment:
     def log(self) -> MasterLog:
         """The master log."""
         from lamina.spark.spark_session import CATALOG
-        from master_log.archive import MasterLog
+        from master_log.log import MasterLog
 
         return MasterLog(self.spark, CATALOG, self._skipped, self.schemas)
 

@@ -19,9 +19,9 @@ from lamina.configuration.settings import Settings
 from lamina.operations.deployment import Deployment
 from lamina.spark.spark_session import CATALOG, kill, session
 from master_log import log_times
-from master_log.archive import MasterLog
 from master_log.causes import SPARK_ERRORS, cause
 from master_log.decoding import decoded
+from master_log.log import MasterLog
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from master_log.reading import kafka_range
 from serving_layer.postgres.database import Connection as Session

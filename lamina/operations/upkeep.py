@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from lamina.operations.deployment import Deployment
 from lamina.services import folders
 from lamina.terminal.failures import as_lamina_error
-from master_log.archive import Maintained
+from master_log.archive_runs import Maintained
 from serving_layer.promise import history
 from serving_layer.promise.quarantine import trim
 from serving_layer.upkeep import indexes

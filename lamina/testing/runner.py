@@ -36,10 +36,10 @@ from lamina.testing import duckdb_queries
 from lamina.testing.fixtures import ENDING, Fixture, Line, Record, fixtures
 from lamina.testing.scratch import Scratch, admitted, scratch
 from master_log import log_times
-from master_log.archive import MasterLog
 from master_log.causes import interrupted_at_once
 from master_log.decoding import given_as_json
 from master_log.kafka import Brokers
+from master_log.log import MasterLog
 from master_log.offsets import OffsetRange, Offsets
 from master_log.reading import parsed
 from serving_layer.catalog.deployed import deployed

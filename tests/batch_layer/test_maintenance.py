@@ -11,7 +11,9 @@ from py4j.protocol import Py4JError
 
 from batch_layer import archiving
 from lamina.operations.upkeep import maintain
-from master_log.archive import Maintained, MasterLog
+from master_log import archive_runs
+from master_log.archive_runs import Maintained
+from master_log.log import MasterLog
 from serving_layer.catalog import lookup
 from serving_layer.monitoring.alarms import Limits, of_rebuilds
 from tests.fix_catalogs import EVENTS, TOTALS, event
@@ -73,7 +75,7 @@ def test_a_log_that_spark_fails_at_keeps_no_other_from_maintenance(
 ) -> None:
     others = EVENTS.replace("TABLE events", "TABLE others").replace("_events'", "_others'")
     deployed.apply(events=EVENTS, others=others)
-    opened, maintained = deployed.deployment, MasterLog.maintain
+    opened, maintains = deployed.deployment, archive_runs.maintain
     sources = opened.deployed().sources
     for source in sources.values():
         opened.batch.logs.archive(source, opened.brokers.latest(source.topic))
@@ -81,9 +83,9 @@ def test_a_log_that_spark_fails_at_keeps_no_other_from_maintenance(
     def fails(log: MasterLog, source: Source, before: datetime) -> Maintained:
         if source.name == "events":
             raise Py4JError("java.lang.OutOfMemoryError: Java heap space")
-        return maintained(log, source, before)
+        return maintains(log, source, before)
 
-    monkeypatch.setattr(MasterLog, "maintain", fails)
+    monkeypatch.setattr(archive_runs, "maintain", fails)
     done = maintain(opened, list(sources.values()))
     assert (list(done.logs), [each.what for each in done.failed]) == (["others"], ["Spark failed"])
 

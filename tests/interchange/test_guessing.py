@@ -22,7 +22,7 @@ from kafka import KafkaProducer
 from interchange.compression import unpacked
 from interchange.csv_forms import Written
 from interchange.files import Line, format_of, lines, seekable
-from interchange.guessing import Seen
+from interchange.guessing import Statistics
 from interchange.judgements import Rules
 from interchange.sampling import LARGEST, Field, Sample, accepted, of_file, of_topic
 from interchange.undeclared import Strangers
@@ -524,7 +524,7 @@ def test_a_field_of_which_the_judge_refuses_a_value_becomes_a_text() -> None:
             yield Line(number, raw, raw, found.value, found.problem)
 
     as_map = Type("MAP", key=STRING, element=INT)
-    guess = (Field("n", INT, Seen()), Field("m", as_map, Seen()), Field("o", INT, Seen()))
+    guess = (Field("n", INT, Statistics()), Field("m", as_map, Statistics()), Field("o", INT, Statistics()))
     found = accepted(Sample(guess, records=3, is_all=True), read)
     assert [(each.kind, each.was) for each in found.fields] == [(STRING, INT), (STRING, as_map), (INT, None)]
     assert [bad.number for bad in found.first_bad] == [3]

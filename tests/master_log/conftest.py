@@ -9,7 +9,7 @@ import pytest
 from kafka import IsolationLevel, KafkaAdminClient, KafkaProducer, OffsetSpec, TopicPartition
 from pyspark.sql import SparkSession
 
-from master_log.archive import MasterLog
+from master_log.log import MasterLog
 
 Transaction = Callable[..., None]
 

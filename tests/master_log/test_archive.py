@@ -18,12 +18,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lamina.configuration.settings import Settings
 from master_log import durable
-from master_log.archive import MasterLog
+from master_log.archive_runs import ArchiveRun, maintain
 from master_log.iceberg import Table
 from master_log.kafka import Brokers
+from master_log.log import MasterLog
+from master_log.log_table import HELD, LOST, START
 from master_log.offsets import OffsetRange, Offsets
 from master_log.reading import Unreadable, kafka_range, parsed, unreadable
-from master_log.summaries import HELD, LOST, START
 from tests.fix_registry import framed
 from tests.fix_sources import NewSource, declared
 from tests.master_log.conftest import Transaction
@@ -82,7 +83,7 @@ def rows(records: DataFrame) -> list[Any]:
     return sorted(map(tuple, records.collect()), key=lambda row: row[:2])
 
 
-def test_an_archive_holds_every_record_as_kafka_gave_it(
+def test_an_archive_holds_every_record_as_raw_it(
     spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
     source = opened(log, new_source(2, **{"max.message.bytes": "2000000"}), brokers)
@@ -94,7 +95,7 @@ def test_an_archive_holds_every_record_as_kafka_gave_it(
     producer.send(source.topic, b'{"id": 2, "kind": "%s"}' % (b"x" * 1_000_000), partition=1)
     producer.flush()
     end = brokers.latest(source.topic)
-    archived = log.archive(source, end, brokers)
+    archived = ArchiveRun(log, source, brokers).archive(end)
     assert (archived.records, archived.held, archived.lost.empty) == (6, end, True)
     assert log.held(source) == end
     kept = log.records_below(source, end)
@@ -140,7 +141,7 @@ def test_records_of_an_earlier_declaration_are_read_by_the_schemas_they_were_wri
     producer.send(as_json.topic, in_header, headers=[("__value_schema_id", b"\0\0\0\0\7")])
     producer.flush()
     end = brokers.latest(as_json.topic)
-    log.archive(as_json, end, brokers)
+    ArchiveRun(log, as_json, brokers).archive(end)
     assert asked.known == {}
     sql = f"CREATE TABLE events (id BIGINT) USING kafka OPTIONS (topic '{as_json.topic}', format 'avro');"
     as_avro = compile_catalog({"events.sql": sql}).sources["events"]
@@ -165,12 +166,12 @@ def test_an_archive_run_again_after_a_crash_changes_nothing(
         raise Killed
 
     with pytest.raises(Killed), Meddled(kafka, die) as dying:
-        log.archive(source, end, dying)
+        ArchiveRun(log, source, dying).archive(end)
     assert log.held(source) == Offsets.of(source.topic, {0: 0})
-    assert log.archive(source, end, brokers).records == 10
-    again = log.archive(source, end, brokers)
+    assert ArchiveRun(log, source, brokers).archive(end).records == 10
+    again = ArchiveRun(log, source, brokers).archive(end)
     assert (again.records, again.held) == (0, end)
-    assert log.archive(source, Offsets.of(source.topic, {0: 3}), brokers).held == end
+    assert ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 3})).held == end
     assert ids(log.records_below(source, end)) == list(range(10))
     branches = [row.name for row in spark.sql(f"SELECT name FROM {name(source)}.refs").collect()]
     assert len(branches) == 2, "main, and the last run's: what crashed runs left is gone"
@@ -202,7 +203,7 @@ def test_what_the_log_is_about_to_name_is_on_the_disk(
         before.update({str(each): str(each) in synced for each in folder.rglob("*.parquet")})
 
     with Meddled(kafka, look) as brokers_that_look:
-        log.archive(source, brokers.latest(source.topic), brokers_that_look)
+        ArchiveRun(log, source, brokers_that_look).archive(brokers.latest(source.topic))
     assert before
     assert all(before.values()), "its records, before the log moves"
     assert {str(each) for each in folder.rglob("*.avro")} <= synced, "what lists them"
@@ -216,9 +217,9 @@ def test_of_two_archive_runs_at_once_one_is_refused(
     source = opened(log, new_source(), brokers)
     fill(producer, source, range(10))
     end = brokers.latest(source.topic)
-    slow = Meddled(kafka, lambda: log.archive(source, end, brokers))
+    slow = Meddled(kafka, lambda: ArchiveRun(log, source, brokers).archive(end))
     with slow, pytest.raises(LaminaError, match="its log changed while records were archived"):
-        log.archive(source, end, slow)
+        ArchiveRun(log, source, slow).archive(end)
     assert ids(log.records_below(source, end)) == list(range(10))
 
 
@@ -227,7 +228,7 @@ def test_of_branches_that_start_at_one_snapshot_a_single_one_is_published(
 ) -> None:
     source = opened(log, new_source(), brokers)
     fill(producer, source, range(1))
-    log.archive(source, brokers.latest(source.topic), brokers)
+    ArchiveRun(log, source, brokers).archive(brokers.latest(source.topic))
     table = Table(spark, name(source))
     start = next(table.lineage())
     *racing, late = (f"racing{number}_x" for number in range(4))
@@ -248,7 +249,7 @@ def test_aborted_transactions_are_never_archived(
     transaction(source.topic, [GOOD % 4])
     end = brokers.latest(source.topic)
     assert end == Offsets.of(source.topic, {0: 7}), "four records and a marker per transaction"
-    assert log.archive(source, end, brokers).records == 3
+    assert ArchiveRun(log, source, brokers).archive(end).records == 3
     assert ids(log.records_below(source, end)) == [1, 2, 4]
     assert log.held(source) == end, "although the greatest offset in it is 5"
 
@@ -258,10 +259,10 @@ def test_held_moves_past_a_range_that_holds_only_transaction_markers(
 ) -> None:
     source = opened(log, new_source(), brokers)
     transaction(source.topic, [GOOD % 1])
-    log.archive(source, Offsets.of(source.topic, {0: 1}), brokers)
+    ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 1}))
     transaction(source.topic, [GOOD % 2], commit=False)
     end = brokers.latest(source.topic)
-    archived = log.archive(source, end, brokers)
+    archived = ArchiveRun(log, source, brokers).archive(end)
     assert (archived.records, log.held(source)) == (0, end)
     assert ids(log.records_below(source, end)) == [1]
 
@@ -272,15 +273,15 @@ def test_a_topic_created_anew_is_refused_until_its_source_is_declared_anew(
     source = opened(log, new_source(), brokers)
     fill(producer, source, range(3))
     end = brokers.latest(source.topic)
-    log.archive(source, end, brokers)
+    ArchiveRun(log, source, brokers).archive(end)
     brokers.delete(source.topic)
     with pytest.raises(LaminaError, match="is not the one whose records its log holds"):
-        log.archive(source, Offsets.of(source.topic, {0: 5}), brokers)
+        ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 5}))
     brokers.create(source.topic, 1)
     fill(producer, source, range(10, 20))
     later = brokers.latest(source.topic)
     for attempt in (
-        lambda: log.archive(source, later, brokers),
+        lambda: ArchiveRun(log, source, brokers).archive(later),
         lambda: log.records(source, later, brokers),
     ):
         with pytest.raises(LaminaError, match="is not the one whose records its log holds") as raised:
@@ -289,7 +290,7 @@ def test_a_topic_created_anew_is_refused_until_its_source_is_declared_anew(
     assert ids(log.records_below(source, end)) == [0, 1, 2]
     before = spark.sql(f"SHOW TBLPROPERTIES {name(source)} ('lamina.topic-id')").collect()[0].value
     opened(log, source, brokers)
-    assert log.archive(source, later, brokers).records == 10
+    assert ArchiveRun(log, source, brokers).archive(later).records == 10
     assert ids(log.records_below(source, later)) == list(range(10, 20))
     assert spark.table(f"lamina.log.`{source.topic}-{before}`").count() == 3, "the old log is set aside"
 
@@ -304,15 +305,15 @@ def test_records_lost_to_retention_are_refused_and_with_consent_written_down(
 ) -> None:
     source = opened(log, new_source(2), brokers)
     fill(producer, source, range(20), partitions=2)
-    log.archive(source, Offsets.of(source.topic, {0: 2, 1: 0}), brokers)
+    ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 2, 1: 0}))
     kafka_admin.delete_records({KafkaTopicPartition(source.topic, 0): 5})
     end = brokers.latest(source.topic)
     with pytest.raises(LaminaError, match="removed by retention before they were archived") as raised:
-        log.archive(source, end, brokers)
+        ArchiveRun(log, source, brokers).archive(end)
     assert "Partition 0: the offsets from 2 up to 5" in raised.value.evidence
     with pytest.raises(LaminaError, match="removed by retention"):
         log.records(source, end, brokers)
-    archived = log.archive(source, end, brokers, accept_loss=True)
+    archived = ArchiveRun(log, source, brokers, accept_loss=True).archive(end)
     assert (archived.lost.start, archived.lost.end) == (
         Offsets.of(source.topic, {0: 2}),
         Offsets.of(source.topic, {0: 5}),
@@ -333,7 +334,7 @@ def test_a_partition_added_later_is_archived_from_its_first_record(
 ) -> None:
     source = opened(log, new_source(), brokers)
     fill(producer, source, range(4))
-    log.archive(source, brokers.latest(source.topic), brokers)
+    ArchiveRun(log, source, brokers).archive(brokers.latest(source.topic))
     kafka_admin.create_partitions({source.topic: 2})
     kafka_admin.wait_for_topics([source.topic])
     with brokers.producer() as fresh:  # the fixture's producer does not know the partition yet
@@ -341,7 +342,7 @@ def test_a_partition_added_later_is_archived_from_its_first_record(
             fresh.send(source.topic, GOOD % number, partition=1)
     end = brokers.latest(source.topic)
     assert ids(log.records(source, end, brokers)) == [0, 1, 2, 3, 10, 11, 12]
-    assert log.archive(source, end, brokers).records == 3
+    assert ArchiveRun(log, source, brokers).archive(end).records == 3
     assert log.held(source) == end == Offsets.of(source.topic, {0: 4, 1: 3})
     assert log.start(source) == Offsets.of(source.topic, {0: 0})
 
@@ -360,7 +361,7 @@ def test_a_log_begins_where_it_was_opened(
     ]
     end = brokers.latest(source.topic)
     assert ids(log.records(source, end, brokers)) == [2, 3, 4, 5]
-    assert log.archive(source, end, brokers).records == 4
+    assert ArchiveRun(log, source, brokers).archive(end).records == 4
 
 
 def test_a_log_reaches_back_to_a_lower_start_in_one_step(
@@ -373,7 +374,7 @@ def test_a_log_reaches_back_to_a_lower_start_in_one_step(
     log.create(source, topic_id, at[4])
     log.create(source, topic_id, at[3])
     assert log.start(source) == at[3], "nothing is held, so nothing lies between"
-    assert log.archive(source, at[5], brokers).records == 2
+    assert ArchiveRun(log, source, brokers).archive(at[5]).records == 2
     log.create(source, topic_id, at[1])
     assert log.start(source) == at[3]
     assert ids(log.records(source, at[6], brokers, since=at[1])) == [1, 2, 3, 4, 5]
@@ -385,15 +386,15 @@ def test_a_log_reaches_back_to_a_lower_start_in_one_step(
         raise Killed
 
     with pytest.raises(Killed), Meddled(kafka, die) as dying:
-        log.reach_back(source, at[1], dying)
+        ArchiveRun(log, source, dying).reach_back(at[1])
     assert (log.start(source), log.held(source)) == (at[3], at[5])
-    assert log.reach_back(source, at[1], brokers) == 2
+    assert ArchiveRun(log, source, brokers).reach_back(at[1]) == 2
     assert (log.start(source), log.held(source)) == (at[1], at[5])
     Table(spark, name(source)).set_properties({START: at[3].json()})  # as if it had died before the last step
-    assert log.reach_back(source, at[1], brokers) == 2
-    assert log.reach_back(source, at[1], brokers) == 0
+    assert ArchiveRun(log, source, brokers).reach_back(at[1]) == 2
+    assert ArchiveRun(log, source, brokers).reach_back(at[1]) == 0
     assert ids(log.records_below(source, at[5], since=at[1])) == [1, 2, 3, 4]
-    assert log.archive(source, at[6], brokers).records == 1
+    assert ArchiveRun(log, source, brokers).archive(at[6]).records == 1
 
 
 def test_the_archived_end_survives_compaction_and_expiry_and_a_rollback_archives_again(
@@ -402,7 +403,7 @@ def test_the_archived_end_survives_compaction_and_expiry_and_a_rollback_archives
     source = opened(log, new_source(), brokers)
     for end in (3, 6, 9):
         fill(producer, source, range(end - 3, end))
-        log.archive(source, Offsets.of(source.topic, {0: end}), brokers)
+        ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: end}))
     spark.sql(
         f"CALL lamina.system.rewrite_data_files(table => 'log.`{source.topic}`', options => map('rewrite-all', 'true'))"
     )
@@ -422,10 +423,10 @@ def test_the_archived_end_survives_compaction_and_expiry_and_a_rollback_archives
     fill(producer, source, range(9, 12))
     twelve = Offsets.of(source.topic, {0: 12})
     compacted = next(Table(spark, name(source)).lineage())
-    assert log.archive(source, twelve, brokers).records == 3
+    assert ArchiveRun(log, source, brokers).archive(twelve).records == 3
     spark.sql(f"CALL lamina.system.rollback_to_snapshot('log.`{source.topic}`', {compacted.id})")
     assert log.held(source) == nine
-    assert log.archive(source, twelve, brokers).records == 3
+    assert ArchiveRun(log, source, brokers).archive(twelve).records == 3
     assert ids(log.records_below(source, twelve)) == list(range(12))
 
 
@@ -447,13 +448,13 @@ def test_maintenance_keeps_the_records_and_the_archived_end_in_as_few_files_as_n
     for first in (0, 5):
         for end in range(first + 1, first + 6):
             fill(producer, source, range(end - 1, end))
-            log.archive(source, Offsets.of(source.topic, {0: end}), brokers)
+            ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: end}))
         if first:
             before = files_of(settings, source)
-            kept = log.maintain(source, datetime.now(UTC) - timedelta(days=1))
+            kept = maintain(log, source, datetime.now(UTC) - timedelta(days=1))
             assert (kept.compacted, kept.expired, kept.removed) == (6, 0, 0)
             assert before <= files_of(settings, source), "a backup of today may name each of them"
-        log.maintain(source, datetime.now(UTC))
+        maintain(log, source, datetime.now(UTC))
         assert log.held(source) == Offsets.of(source.topic, {0: first + 5})
         assert ids(log.records_below(source, log.held(source))) == list(range(first + 5))
         counts.append(len(files_of(settings, source)))
@@ -488,18 +489,18 @@ def test_maintenance_during_an_unnoticed_archive_run_keeps_the_offsets_that_it_a
     source = opened(log, new_source(), brokers)
     for end in range(1, 7):
         fill(producer, source, range(end - 1, end))
-        log.archive(source, Offsets.of(source.topic, {0: end}), brokers)
+        ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: end}))
     compact = Table.compact
 
     def beside(self: Table, by: str) -> int:
         fill(producer, source, range(6, 8))
-        log.archive(source, Offsets.of(source.topic, {0: 8}), brokers)
+        ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 8}))
         return compact(self, by)
 
     monkeypatch.setattr(Table, "compact", beside)
-    assert log.maintain(source, datetime.now(UTC)).compacted > 0
+    assert maintain(log, source, datetime.now(UTC)).compacted > 0
     assert log.held(source) == Offsets.of(source.topic, {0: 8})
-    assert log.archive(source, Offsets.of(source.topic, {0: 8}), brokers).records == 0
+    assert ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 8})).records == 0
     assert ids(log.records_below(source, log.held(source))) == list(range(8))
 
 
@@ -509,7 +510,7 @@ def test_a_cut_reads_no_file_that_lies_above_it(
     source = opened(log, new_source(2), brokers)
     for end in (10, 20):
         fill(producer, source, range(end - 10, end), partitions=2)
-        log.archive(source, brokers.latest(source.topic), brokers)
+        ArchiveRun(log, source, brokers).archive(brokers.latest(source.topic))
     cut = Offsets.of(source.topic, {0: 5, 1: 7})
     above = spark.sql(
         f"SELECT file_path FROM {name(source)}.files "
@@ -526,7 +527,7 @@ def test_records_come_from_the_log_and_then_from_kafka(
 ) -> None:
     source = opened(log, new_source(2), brokers)
     fill(producer, source, range(10), partitions=2)
-    log.archive(source, Offsets.of(source.topic, {0: 5, 1: 2}), brokers)
+    ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 5, 1: 2}))
     fill(producer, source, range(10, 20), partitions=2)
     assert ids(log.records(source, Offsets.of(source.topic, {0: 3, 1: 10}), brokers)) == [
         0,
@@ -549,7 +550,7 @@ def test_a_cut_above_what_is_held_or_committed_is_refused(
     with pytest.raises(LaminaError, match="does not reach the cut"):
         log.records_below(source, Offsets.of(source.topic, {0: 3}))
     with pytest.raises(LaminaError, match="ends before the requested records"):
-        log.archive(source, Offsets.of(source.topic, {0: 4}), brokers)
+        ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 4}))
 
 
 def test_rows_archived_under_another_declaration_are_parsed_anew(
@@ -557,11 +558,11 @@ def test_rows_archived_under_another_declaration_are_parsed_anew(
 ) -> None:
     before = opened(log, new_source(), brokers)
     fill(producer, before, range(2))
-    log.archive(before, brokers.latest(before.topic), brokers)
+    ArchiveRun(log, before, brokers).archive(brokers.latest(before.topic))
     after = declared(before.topic, "kind STRING, price DOUBLE, id BIGINT")
     fill(producer, after, range(2, 4))
     end = brokers.latest(after.topic)
-    log.archive(after, end, brokers)
+    ArchiveRun(log, after, brokers).archive(end)
     for source in (after, before):
         kept = log.records_below(source, end)
         assert kept.columns[7:] == [column.name for column in source.columns]
@@ -591,10 +592,10 @@ def test_a_warehouse_that_cannot_be_written_leaves_everything_as_it_was(
     (data,) = (tmp_path / "a_file" / "warehouse" / "log").iterdir()
     (data / "data").write_text("")
     with pytest.raises(LaminaError, match="its records were not archived: the warehouse cannot be written"):
-        log.archive(source, end, brokers)
+        ArchiveRun(log, source, brokers).archive(end)
     (data / "data").unlink()
     assert log.held(source) == Offsets.of(source.topic, {0: 0})
-    assert log.archive(source, end, brokers).records == 3
+    assert ArchiveRun(log, source, brokers).archive(end).records == 3
 
 
 def test_a_log_that_says_it_holds_what_kafka_has_not_is_refused(
@@ -604,13 +605,13 @@ def test_a_log_that_says_it_holds_what_kafka_has_not_is_refused(
     source = opened(log, new_source(1), brokers)
     fill(producer, source, range(5))
     latest = brokers.latest(source.topic)
-    log.archive(source, latest, brokers)
+    ArchiveRun(log, source, brokers).archive(latest)
     beyond = Offsets.of(source.topic, {0: 9})
-    log._table(source).append_nothing({HELD: beyond.json()})
+    log.table(source).append_nothing({HELD: beyond.json()})
     with pytest.raises(LaminaError, match="Kafka has lost records") as refused:
-        log.archive(source, latest, brokers)
+        ArchiveRun(log, source, brokers).archive(latest)
     assert "found the end of the topic at 5" in refused.value.evidence
-    assert log.archive(source, latest, brokers, accept_loss=True).records == 0
+    assert ArchiveRun(log, source, brokers, accept_loss=True).archive(latest).records == 0
     assert log.held(source) == latest
     assert ids(log.records_below(source, latest)) == list(range(5))
 
@@ -632,10 +633,10 @@ def test_what_keeps_spark_from_reading_any_record_is_no_record_s_fault(
         Untrusted(brokers.bootstrap_servers) as untrusted,
         pytest.raises(Exception, match=r"SASL|JAAS|jaas") as refused,
     ):
-        log.archive(source, end, untrusted)
+        ArchiveRun(log, source, untrusted).archive(end)
     assert not isinstance(refused.value, Unreadable)
     assert "lamina skip" not in str(refused.value)
-    assert log.archive(source, end, brokers).records == 5
+    assert ArchiveRun(log, source, brokers).archive(end).records == 5
 
 
 def test_metadata_are_torn_where_they_end_early_and_not_where_they_cannot_be_read(tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ from lamina.configuration.settings import Settings
 from lamina.services.s3 import Store
 from lamina.spark.spark_session import sibling
 from master_log import stores
-from master_log.archive import MasterLog
+from master_log.archive_runs import ArchiveRun, maintain
 from master_log.kafka import Brokers
+from master_log.log import MasterLog
 from master_log.offsets import Offsets
 from tests.fix_catalogs import EVENTS, HOURLY, TOTALS, event
 from tests.fix_lamina import Deployed, one
@@ -155,7 +156,7 @@ def test_an_archive_run_may_lose_the_store_at_any_write(
     log = elsewhere(spark_of_run, settings, options=door.endpoint)
     source = opened(log, new_source(), brokers)
     fill(producer, source, range(10))
-    log.archive(source, Offsets.of(source.topic, {0: 5}), brokers)
+    ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 5}))
     end, lost = brokers.latest(source.topic), 0
     while True:
         left = lost
@@ -168,7 +169,7 @@ def test_an_archive_run_may_lose_the_store_at_any_write(
 
         door.refuses = refuses
         try:
-            archived = log.archive(source, end, brokers)
+            archived = ArchiveRun(log, source, brokers).archive(end)
             break
         except LaminaError as error:
             refused = error
@@ -206,10 +207,10 @@ def test_a_store_that_asks_to_slow_down_is_asked_again(
     source = opened(log, new_source(), brokers)
     fill(producer, source, range(5))
     for end in range(1, 6):
-        assert log.archive(source, Offsets.of(source.topic, {0: end}), brokers).records == 1
+        assert ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: end})).records == 1
     monkeypatch.setattr(stores, "SKEW_MS", 0)
     before = listed(files)
-    kept = log.maintain(source, datetime.now(UTC))
+    kept = maintain(log, source, datetime.now(UTC))
     assert kept.compacted == 5
     assert 5 < len(before - listed(files)) <= kept.removed
     assert ids(log.records_below(source, log.held(source))) == list(range(5))
@@ -250,12 +251,12 @@ def test_a_store_that_cannot_be_reached_is_explained_and_nothing_is_lost(
         ),
     )
     for other, what in cases:
-        for act in (lambda: other.archive(source, end, brokers), lambda: other.held(source)):  # noqa: B023
+        for act in (lambda: ArchiveRun(other, source, brokers).archive(end), lambda: other.held(source)):  # noqa: B023
             with pytest.raises(LaminaError, match=what) as raised:
                 act()
             assert "\n" not in raised.value.evidence
             assert raised.value.way_out.endswith("and run it again: nothing was changed.")
-    assert log.archive(source, end, brokers).records == 5
+    assert ArchiveRun(log, source, brokers).archive(end).records == 5
     assert ids(log.records_below(source, end)) == list(range(5))
 
 
@@ -279,15 +280,15 @@ def test_keys_in_a_file_may_change_without_a_restart(
     log = elsewhere(spark_of_run, settings, "s3.access-key-id", "s3.secret-access-key")
     source = opened(log, new_source(), brokers)
     fill(producer, source, range(5))
-    assert log.archive(source, Offsets.of(source.topic, {0: 3}), brokers).records == 3
+    assert ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 3})).records == 3
     write("expired")
     with pytest.raises(LaminaError, match="refuses the keys"):
-        log.archive(source, brokers.latest(source.topic), brokers)
+        ArchiveRun(log, source, brokers).archive(brokers.latest(source.topic))
     write(right)
     deadline = time.monotonic() + 30
     while True:  # the client looks at the file again after some seconds
         try:
-            archived = log.archive(source, brokers.latest(source.topic), brokers)
+            archived = ArchiveRun(log, source, brokers).archive(brokers.latest(source.topic))
             break
         except LaminaError:
             assert time.monotonic() < deadline
@@ -319,10 +320,10 @@ def test_a_log_that_was_begun_in_a_folder_goes_on_there(
     before = elsewhere(spark_of_run, settings, warehouse=str(tmp_path / "warehouse"))
     source = opened(before, new_source(), brokers)
     fill(producer, source, range(3))
-    before.archive(source, brokers.latest(source.topic), brokers)
+    ArchiveRun(before, source, brokers).archive(brokers.latest(source.topic))
     log = elsewhere(spark_of_run, settings)
     fill(producer, source, range(3, 6))
-    assert log.archive(source, brokers.latest(source.topic), brokers).records == 3
+    assert ArchiveRun(log, source, brokers).archive(brokers.latest(source.topic)).records == 3
     assert ids(log.records_below(source, log.held(source))) == list(range(6))
-    log.maintain(source, datetime.now(UTC))
+    maintain(log, source, datetime.now(UTC))
     assert len(list((tmp_path / "warehouse").rglob("*.parquet"))) > 0

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, build_opener
 
 LONGEST = 10 * 1024 * 1024
-"""Most bytes that are read of an answer."""
+"""Most bytes read from an answer."""
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -16,5 +16,5 @@ class _NoRedirect(HTTPRedirectHandler):
 
 
 def opener(trusted: SSLContext) -> OpenerDirector:
-    """Opens requests over TLS by the certificates that `trusted` accepts."""
+    """An opener for requests over TLS to servers that `trusted` accepts."""
     return build_opener(HTTPSHandler(context=trusted), _NoRedirect())

@@ -1,0 +1,176 @@
+"""The table of a log: its columns, its properties, and the state that its snapshots' summaries record.
+
+- Partitioned by `kafka_partition`. An archive run writes each Kafka partition in the order of its offsets, so a file
+  spans a range of offsets, and Iceberg's minimum and maximum of `kafka_offset` per file prune the files beyond a cut
+  or outside a range. Days or hours would prune nothing here, because cuts are offsets.
+- `kafka_value` and `kafka_key` carry no such statistics: nobody searches by them, and they would swell the manifests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.functions import col, lit
+
+from master_log.iceberg import Snapshot, Table
+from master_log.kafka import Brokers
+from master_log.log_refusals import says_nothing
+from master_log.offsets import OffsetRange, Offsets, TopicPartition
+from master_log.tails import Differs, Tails, from_json, to_json
+from view_algebra.compiled import Source
+from view_algebra.language.quoting import spark_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+RECORD = (
+    "kafka_partition INT, kafka_offset BIGINT, kafka_timestamp TIMESTAMP, kafka_key BINARY,"
+    " kafka_headers ARRAY<STRUCT<key: STRING, value: BINARY>>, kafka_value BINARY, kafka_error STRING"
+)
+RECORD_COLUMNS = (
+    "kafka_partition",
+    "kafka_offset",
+    "kafka_timestamp",
+    "kafka_key",
+    "kafka_headers",
+    "kafka_value",
+    "kafka_error",
+)
+PROPERTIES = {
+    "format-version": "2",
+    "write.distribution-mode": "none",
+    "write.metadata.metrics.column.kafka_value": "none",
+    "write.metadata.metrics.column.kafka_key": "none",
+    # A backup of the catalog names the metadata file of its time. A commit would remove these files by their number,
+    # so only `maintain` removes them, by age.
+    "write.metadata.delete-after-commit.enabled": "false",
+    "write.metadata.previous-versions-max": "20",
+    "write.metadata.compression-codec": "gzip",
+}
+
+
+HELD = "lamina.held"
+"""Snapshot summary: the vector below which every record is in the log, in Spark's JSON form."""
+
+LOST = "lamina.lost"
+"""Snapshot summary: ranges whose records Kafka removed before they were archived, as `{"orders": {"0": [5, 9]}}`."""
+
+TAILS = "lamina.tails"
+"""Snapshot summary: the tail below `held` in Kafka, per partition (`master_log/tails.py`)."""
+
+REPLACED = "lamina.replaced"
+"""Snapshot summary: ranges that the log held and Kafka lost, as `{"orders": {"0": [90, 100]}}`."""
+
+START = "lamina.start"
+"""Table property: the offsets at which the log begins, the earliest ones when its first source was applied."""
+
+TOPIC_ID = "lamina.topic-id"
+"""Table property: Kafka's id of the topic."""
+
+PARSED_BY = "lamina.parsed-by"
+"""Table property: fingerprint of the `Source.parse` that parsed all rows, or `several`."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """The offsets below which a log has every record since its start, and their tails in Kafka as far as it has them.
+
+    newest: the snapshot that readers see, or None before the first archive run.
+    """
+
+    newest: Snapshot | None
+    offsets: Offsets
+    tails: Tails
+
+    @property
+    def summary(self) -> dict[str, str]:
+        """The summary of a commit after which the log holds these offsets."""
+        return {HELD: self.offsets.json(), TAILS: to_json(self.tails)}
+
+
+def fingerprint(source: Source) -> str:
+    """The fingerprint of the text that parses the source's records."""
+    return hashlib.sha256(source.parse.encode()).hexdigest()[:16]
+
+
+def fitted(table: Table, source: Source, rows: DataFrame) -> DataFrame:
+    """The rows with the table's columns. A column that is no longer declared with its type is NULL."""
+    columns = table.columns()
+    if table.properties()[PARSED_BY] == fingerprint(source):
+        return rows.select(*(col(spark_path(name)) for name in columns))
+    kinds = {field.name: field.dataType.simpleString() for field in rows.schema}
+    return rows.select(
+        *(
+            col(spark_path(name)) if kinds.get(name) == kind else lit(None).cast(kind).alias(name)
+            for name, kind in columns.items()
+        )
+    )
+
+
+def start_of(table: Table) -> Offsets:
+    """The offsets at which the log begins."""
+    return Offsets.parse(table.properties()[START])
+
+
+def held_in(table: Table, source: Source) -> Held:
+    """The state that the newest snapshot with one records. Before the first run, the log holds `start`."""
+    newest: Snapshot | None = None
+    start = start_of(table)
+    for snapshot in table.lineage():
+        newest = newest or snapshot
+        if HELD in snapshot.summary:
+            stated = Offsets.parse(snapshot.summary[HELD])
+            held = stated.updated({at: max(begin, stated.get(at, 0)) for at, begin in start.items()})
+            tails = {at: tail for at, tail in _tails(snapshot).items() if stated.get(at) == held.get(at)}
+            return Held(newest, held, tails)
+    if newest is None:
+        return Held(None, start, {})
+    raise says_nothing(source, f"No snapshot that {table.name} still keeps carries {HELD}.")
+
+
+def agreeing(table: Table, differing: Sequence[Differs], brokers: Brokers) -> dict[TopicPartition, int]:
+    """For each differing partition, the newest recorded offset below which log and Kafka agree."""
+    agreed: dict[TopicPartition, int] = {}
+    for snapshot in table.lineage():
+        undecided = [partition.at for partition in differing if partition.at not in agreed]
+        held, tails = Offsets.parse(snapshot.summary.get(HELD, "{}")), _tails(snapshot)
+        comparable = Offsets({at: held[at] for at in undecided if at in held and at in tails})
+        other = {partition.at for partition in brokers.differing(comparable, tails)}
+        agreed |= {at: offset for at, offset in comparable.items() if at not in other}
+        if not undecided:
+            break
+    return agreed
+
+
+def records_loss(snapshot: Snapshot) -> bool:
+    """True if the run continued without records that Kafka had lost or removed."""
+    return bool({LOST, REPLACED} & set(snapshot.summary))
+
+
+def losses(table: Table) -> Iterator[OffsetRange]:
+    """The ranges of lost records: the log lacks them, or holds others in their place."""
+    for snapshot in table.snapshots():
+        for name in {LOST, REPLACED} & set(snapshot.summary):
+            ranges = {
+                TopicPartition(topic, int(partition)): bounds
+                for topic, partitions in json.loads(snapshot.summary[name]).items()
+                for partition, bounds in partitions.items()
+            }
+            starts, ends = ({at: bounds[side] for at, bounds in ranges.items()} for side in (0, 1))
+            yield OffsetRange(Offsets(starts), Offsets(ends))
+
+
+def ranges_json(offsets: OffsetRange) -> str:
+    """The range in the form of the summaries LOST and REPLACED."""
+    topics: dict[str, dict[str, list[int]]] = {}
+    for at, end in offsets.end.items():
+        topics.setdefault(at.topic, {})[str(at.partition)] = [offsets.start[at], end]
+    return json.dumps(topics)
+
+
+def _tails(snapshot: Snapshot) -> Tails:
+    return from_json(snapshot.summary.get(TAILS, "{}"))
