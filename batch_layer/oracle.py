@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from batch_layer.check import Row, rows_of, select_all
 from batch_layer.compute import counting
 from master_log.kafka import Brokers
+from master_log.kafka_reader import within
 from master_log.offsets import OffsetRange, Offsets
-from master_log.reading import within
 from serving_layer.catalog import definitions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.postgres.database import Database

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 
 from batch_layer.compute import counting
+from master_log.kafka_reader import named_in
 from master_log.offsets import Offsets
-from master_log.reading import named_in
 from view_algebra.compiled import CellTable, Source
 
 if TYPE_CHECKING:

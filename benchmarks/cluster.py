@@ -160,7 +160,7 @@ def cluster(opened: Deployment) -> Iterator[Cluster]:
 
 
 @dataclass(frozen=True)
-class Step:
+class ClusterStep:
     """A command over a number of records, and the seconds that it took.
 
     `tasks` is the number of finished tasks. `killed` is the second in which a worker was killed, or None.
@@ -179,24 +179,24 @@ class Step:
 
 
 @dataclass
-class Steps:
+class ClusterSteps:
     """Runs each step undisturbed, and then with a worker that is killed halfway."""
 
     opened: Deployment
     cluster: Cluster
     output: Output
-    done: list[Step] = field(default_factory=list)
+    done: list[ClusterStep] = field(default_factory=list)
 
-    def calm(self, name: str, records: int, *words: str) -> Step:
+    def calm(self, name: str, records: int, *words: str) -> ClusterStep:
         """Runs a command."""
         return self._run(name, records, words, None)
 
-    def disturbed(self, name: str, records: int, *words: str) -> Step:
+    def disturbed(self, name: str, records: int, *words: str) -> ClusterStep:
         """Runs a command, and kills a worker after half as many tasks as the command took undisturbed."""
         before = next(step for step in self.done if step.name == name)
         return self._run(name, records, words, before.tasks // 2)
 
-    def _run(self, name: str, records: int, words: tuple[str, ...], halfway: int | None) -> Step:
+    def _run(self, name: str, records: int, words: tuple[str, ...], halfway: int | None) -> ClusterStep:
         log, before, killed = self.cluster.home / "logs" / "step.out", self.cluster.tasks(), None
         began = time.monotonic()
         with log.open("wb") as output:
@@ -224,7 +224,7 @@ class Steps:
         if killed is not None:
             self.cluster.start_worker(victim)
         self.cluster.wait_for(lambda: len(self.cluster.workers()) == WORKERS, "all workers are back")
-        step = Step(name, records, ended - began, self.cluster.tasks() - before, killed)
+        step = ClusterStep(name, records, ended - began, self.cluster.tasks() - before, killed)
         how = f", a worker killed after {killed:.1f} s" if killed else ""
         self.output.tell(f"{name}: {records:,} records, {step.tasks} tasks in {step.seconds:.1f} s{how}")
         self.done.append(step)
@@ -245,7 +245,7 @@ def main(output: Output, records: int) -> list[Figure]:
     """Every step on a cluster with object storage, and while a worker is killed."""
     half = records // 2 // events.PARTITIONS * events.PARTITIONS
     with deployment(output, store=True) as opened, cluster(opened) as running:
-        steps = Steps(opened, running, output)
+        steps = ClusterSteps(opened, running, output)
         opened.apply(events.catalog(**events.VIEWS))
         missing = []
         for run, held in ((steps.calm, half), (steps.disturbed, 2 * half)):

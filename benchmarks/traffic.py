@@ -28,7 +28,7 @@ TICK = 0.005
 
 
 @dataclass(frozen=True)
-class Traffic:
+class Schedule:
     """Events `first`, `first` + 1, … in turn to the partitions, each due at its own instant.
 
     started: due time of `first`, in seconds of the machine's monotonic clock
@@ -50,9 +50,9 @@ class Traffic:
 @contextmanager
 def traffic(
     opened: Deployment, *, rate: int, first: int, event: Callable[[int], bytes] = events.one_live
-) -> Iterator[Traffic]:
+) -> Iterator[Schedule]:
     """Sends as long as the block lasts, beginning in two seconds."""
-    schedule = Traffic(first, rate, time.monotonic() + 2.0, SPAWN.Value("q", 0), SPAWN.Value("d", 0.0))
+    schedule = Schedule(first, rate, time.monotonic() + 2.0, SPAWN.Value("q", 0), SPAWN.Value("d", 0.0))
     with sender(_send, opened.settings.kafka, schedule, event):
         yield schedule
 
@@ -71,7 +71,7 @@ def sender(send: Callable[..., None], *arguments: object) -> Iterator[None]:
         process.join(30)
 
 
-def _send(stopping: Any, bootstrap_servers: str, schedule: Traffic, event: Callable[[int], bytes]) -> None:
+def _send(stopping: Any, bootstrap_servers: str, schedule: Schedule, event: Callable[[int], bytes]) -> None:
     seq = schedule.first
     with Brokers(bootstrap_servers) as brokers, brokers.producer() as producer:
         while not stopping.is_set():
@@ -101,7 +101,7 @@ class Watcher:
         if self.failed is not None:
             raise self.failed
 
-    def wait_for(self, schedule: Traffic) -> None:
+    def wait_for(self, schedule: Schedule) -> None:
         """Returns when the first events of the traffic can be read, so the speed layer runs."""
         while self.failed is None and not (self.seen and all(at >= schedule.first for at in self.seen[-1][1].values())):
             time.sleep(POLL_EVERY)
@@ -111,7 +111,7 @@ class Watcher:
         times = [at for at, _ in self.seen]
         return [b - a for a, b in pairwise(times) if b > begin and a < end]
 
-    def freshness(self, schedule: Traffic, begin: float, end: float) -> list[float]:
+    def freshness(self, schedule: Schedule, begin: float, end: float) -> list[float]:
         """Seconds from due to seen, sorted, for every event that was due in the span and was seen."""
         ages: list[float] = []
         before: dict[int, int] = {}

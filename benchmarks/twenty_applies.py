@@ -73,7 +73,7 @@ BEFORE = SOURCES | VIEWS
 
 
 @dataclass(frozen=True)
-class Change:
+class CatalogChange:
     """One step of the catalog: its files, the options of the apply, and the expected exit code."""
 
     what: str
@@ -102,11 +102,11 @@ def without(*names: str) -> Callable[[Catalog], Catalog]:
     return lambda catalog: {name: sql for name, sql in catalog.items() if name not in names}
 
 
-CHANGES: Sequence[Change] = (
-    Change(
+CHANGES: Sequence[CatalogChange] = (
+    CatalogChange(
         "one aggregate more", edited("by_currency", "count(*) AS orders", "count(*) AS orders, avg(amount) AS mean")
     ),
-    Change(
+    CatalogChange(
         "finer groups",
         put(
             "by_currency",
@@ -115,20 +115,22 @@ CHANGES: Sequence[Change] = (
         ),
         ("--allow-break",),
     ),
-    Change(
+    CatalogChange(
         "only what is shown of the cells",
         edited("by_currency", "avg(amount) AS mean", "avg(amount) AS mean, count(*) % 10 AS over"),
     ),
-    Change(
+    CatalogChange(
         "a join as of the event",
         edited("by_city", "JOIN customers c", "JOIN customers FOR SYSTEM_TIME AS OF o.ts AS c"),
     ),
-    Change("a column that producers already send", edited("orders", "ts TIMESTAMP", "ts TIMESTAMP, note STRING")),
-    Change(
+    CatalogChange(
+        "a column that producers already send", edited("orders", "ts TIMESTAMP", "ts TIMESTAMP, note STRING")
+    ),
+    CatalogChange(
         "a view of that column",
         put("notes", "CREATE VIEW notes AS SELECT note, count(*) AS orders FROM orders GROUP BY note;"),
     ),
-    Change(
+    CatalogChange(
         "a join of three in time",
         put(
             "paid",
@@ -136,12 +138,12 @@ CHANGES: Sequence[Change] = (
             " ON p.order_id = o.id AND p.ts BETWEEN o.ts AND o.ts + INTERVAL 15 MINUTES;",
         ),
     ),
-    Change(
+    CatalogChange(
         "a view over it",
         put("paid_share", "CREATE VIEW paid_share AS SELECT count(*) AS orders, count(paid_at) AS paid FROM paid;"),
     ),
-    Change("what is below a view", edited("paid", "15 MINUTES", "5 MINUTES")),
-    Change(
+    CatalogChange("what is below a view", edited("paid", "15 MINUTES", "5 MINUTES")),
+    CatalogChange(
         "a check that fails blocks",
         lambda catalog: (
             catalog
@@ -152,7 +154,7 @@ CHANGES: Sequence[Change] = (
         ),
         code=3,
     ),
-    Change(
+    CatalogChange(
         "the same, warning",
         lambda catalog: (
             catalog
@@ -162,8 +164,8 @@ CHANGES: Sequence[Change] = (
             }
         ),
     ),
-    Change("a wider type", edited("orders", "DECIMAL(8, 2)", "DECIMAL(12, 2)"), ("--allow-break",)),
-    Change(
+    CatalogChange("a wider type", edited("orders", "DECIMAL(8, 2)", "DECIMAL(12, 2)"), ("--allow-break",)),
+    CatalogChange(
         "another name",
         lambda catalog: (
             {name: sql for name, sql in catalog.items() if name not in ("notes", "check")}
@@ -175,7 +177,7 @@ CHANGES: Sequence[Change] = (
         ),
         ("--allow-break",),
     ),
-    Change(
+    CatalogChange(
         "sessions of a join",
         put(
             "baskets",
@@ -185,9 +187,9 @@ CHANGES: Sequence[Change] = (
             " GROUP BY c.city, session_window(o.ts, '1 minute');",
         ),
     ),
-    Change("a condition", edited("by_city", "GROUP BY", "WHERE o.amount >= 0 GROUP BY")),
-    Change("a view less", without("baskets"), ("--prune",)),
-    Change(
+    CatalogChange("a condition", edited("by_city", "GROUP BY", "WHERE o.amount >= 0 GROUP BY")),
+    CatalogChange("a view less", without("baskets"), ("--prune",)),
+    CatalogChange(
         "a source more",
         lambda catalog: (
             catalog
@@ -200,7 +202,7 @@ OPTIONS (topic 'goods', format 'json', key_format 'json') TBLPROPERTIES ('partit
             }
         ),
     ),
-    Change(
+    CatalogChange(
         "distinct, quantiles, order",
         put(
             "by_currency",
@@ -209,8 +211,10 @@ OPTIONS (topic 'goods', format 'json', key_format 'json') TBLPROPERTIES ('partit
         ),
         ("--allow-break",),
     ),
-    Change("other events told apart: refused", edited("orders", "note STRING)", "note STRING, UNIQUE (id))"), code=1),
-    Change(
+    CatalogChange(
+        "other events told apart: refused", edited("orders", "note STRING)", "note STRING, UNIQUE (id))"), code=1
+    ),
+    CatalogChange(
         "all views at once",
         lambda catalog: {
             name: sql.replace("count(*) AS orders", "count(*) AS orders, max(kafka_timestamp) AS latest")
@@ -233,7 +237,7 @@ GO = {"notes", "baskets"}
 
 
 @dataclass
-class Readers:
+class DashboardReaders:
     """Reads the views that count orders in one snapshot after another, and notes errors and times."""
 
     url: str
@@ -351,7 +355,7 @@ def files(catalog: Catalog) -> dict[str, str]:
     return {f"{name}.sql": sql for name, sql in catalog.items()}
 
 
-def applied(opened: Deployment, catalog: Catalog, change: Change) -> tuple[float, str]:
+def applied(opened: Deployment, catalog: Catalog, change: CatalogChange) -> tuple[float, str]:
     """The seconds that `lamina apply` takes, and its output."""
     with folder_of(files(catalog)) as folder:
         command = [sys.executable, "-m", "lamina", "apply", "--catalog", str(folder), *change.options]
@@ -409,7 +413,7 @@ def main(output: Output, rate: int, rest: int, skip: int) -> list[Figure]:
         settle(opened)
         catch_up(opened)
         opened.spark.stop()  # frees its memory and its threads for the speed layer and the commands
-        readers = Readers(opened.settings.analyst)
+        readers = DashboardReaders(opened.settings.analyst)
         with speed_layer(opened), readers.reading():
             with sending(opened, rate) as sent:
                 time.sleep(rest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from interchange.guessing import of_fields
-from interchange.values import BITS
+from interchange.json_values import BITS
 from view_algebra.language.types import (
     BIGINT,
     BINARY,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from interchange.values import from_text
+from interchange.json_values import from_text
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import Type
 
@@ -20,7 +20,7 @@ _TIMES = ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE")
 
 
 @dataclass(frozen=True)
-class Written:
+class CsvForms:
     """The forms of NULL and times in one file.
 
     nulls: texts that mean NULL, besides the empty one.
@@ -58,8 +58,8 @@ class Written:
     def value(self, kind: Type, text: str) -> Any:
         """The JSON value of a field.
 
-        >>> written = Written(["NA"], ["%d/%m/%Y", "%d/%m/%Y %H:%M"])
-        >>> [written.value(Type("TIMESTAMP"), text) for text in ("NA", "31/12/2025", "31/12/2025 08:05")]
+        >>> forms = CsvForms(["NA"], ["%d/%m/%Y", "%d/%m/%Y %H:%M"])
+        >>> [forms.value(Type("TIMESTAMP"), text) for text in ("NA", "31/12/2025", "31/12/2025 08:05")]
         [None, '2025-12-31', '2025-12-31 08:05:00']
         """
         if text in self.nulls:
@@ -79,13 +79,13 @@ class Written:
         return None
 
 
-def _strptime(text: str, written: str) -> datetime:
-    return datetime.strptime(text, written)  # noqa: DTZ007 (a time without a zone is one in UTC to the source)
+def _strptime(text: str, form: str) -> datetime:
+    return datetime.strptime(text, form)  # noqa: DTZ007 (a time without a zone is one in UTC to the source)
 
 
-def _not_a_format(written: str) -> LaminaError:
+def _not_a_format(form: str) -> LaminaError:
     return LaminaError(
-        f"{written!r} is not a format of times",
+        f"{form!r} is not a format of times",
         evidence="Wanted: directives of strptime for year, month and day; %z for a zone.",
         way_out="Write it like this: --timestamp-format '%d/%m/%Y %H:%M'.",
     )

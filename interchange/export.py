@@ -16,7 +16,7 @@ from typing import IO, Any, cast
 import sqlglot
 
 from interchange.files import ENDINGS
-from interchange.values import as_text, to_json
+from interchange.json_values import as_text, to_json
 from master_log.kafka import Brokers
 from view_algebra.compiled import Column
 from view_algebra.errors import LaminaError

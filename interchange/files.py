@@ -21,9 +21,9 @@ from typing import IO, Any, Literal, cast, get_args
 
 from interchange.arrow_types import always_fits, type_of
 from interchange.compression import Damaged, is_packed, is_unpacking, unpacked, without_ending
-from interchange.csv_forms import Written
+from interchange.csv_forms import CsvForms
+from interchange.json_values import to_json
 from interchange.judgements import Judgement, Rules
-from interchange.values import to_json
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import STRING, Type
 
@@ -47,7 +47,7 @@ MOST_OF_A_LINE = 256 * 1024 * 1024
 _CHUNK = 1024 * 1024
 """Bytes copied from a pipe at a time."""
 
-ISO = Written()
+ISO = CsvForms()
 """The default form: an empty field is NULL, and times are in ISO 8601."""
 
 MARK = b"\xef\xbb\xbf"
@@ -173,11 +173,11 @@ def _copied(file: IO[bytes], name: str) -> IO[bytes]:
 
 
 def lines(
-    file: IO[bytes], name: str, file_format: Format, rules: Rules, largest: int, written: Written = ISO
+    file: IO[bytes], name: str, file_format: Format, rules: Rules, largest: int, forms: CsvForms = ISO
 ) -> Iterator[Line]:
     """The file's lines from its start, each judged by the source's rules.
 
-    largest: most bytes of a record. written: the forms of NULL and times in a CSV file.
+    largest: most bytes of a record. forms: the forms of NULL and times in a CSV file.
     """
     with _readable(name):
         file.seek(0)
@@ -185,7 +185,7 @@ def lines(
             case "jsonl":
                 judged = _json_lines(file, name, rules)
             case "csv" | "tsv":
-                judged = _csv(file, name, file_format, rules, written)
+                judged = _csv(file, name, file_format, rules, forms)
             case "parquet":
                 judged = _parquet(file, name, rules)
         for line in judged:
@@ -267,7 +267,7 @@ def _separator(line: str) -> str:
     return max(SEPARATORS, key="".join(line.split('"')[::2]).count)
 
 
-def _csv(file: IO[bytes], name: str, file_format: Format, rules: Rules, written: Written) -> Iterator[Line]:
+def _csv(file: IO[bytes], name: str, file_format: Format, rules: Rules, forms: CsvForms) -> Iterator[Line]:
     taken: list[bytes] = []
     reader, first = _csv_reader(file, name, file_format, taken)
     header = _header(name, first, rules.columns)
@@ -290,11 +290,11 @@ def _csv(file: IO[bytes], name: str, file_format: Format, rules: Rules, written:
             continue
         named = {key: field for key, field in zip(header, fields, strict=True) if key}  # pandas gives its index no name
         kinds = {key: rules.columns.get(key, STRING) for key in named}
-        if unread := tuple(key for key, field in named.items() if not written.reads(kinds[key], field)):
-            problem = f"{unread[0]} is {named[unread[0]]!r}, not written as {' or '.join(written.times)}"
+        if unread := tuple(key for key, field in named.items() if not forms.reads(kinds[key], field)):
+            problem = f"{unread[0]} is {named[unread[0]]!r}, not written as {' or '.join(forms.times)}"
             yield Line(number, raw, b"", {}, problem, unread=unread)
             continue
-        value = {key: written.value(kinds[key], field) for key, field in named.items()}
+        value = {key: forms.value(kinds[key], field) for key, field in named.items()}
         judgement = rules.judged_value(value)
         yield Line(number, raw, to_json(value).encode(errors="replace"), value, judgement.problem, judgement.with_null)
 

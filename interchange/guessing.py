@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from typing import Any
 
-from interchange.values import Number, as_text, fits
+from interchange.json_values import Number, as_text, fits
 from view_algebra.language.encodings import UNITS
 from view_algebra.language.types import (
     BIGINT,

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
-from interchange.csv_forms import Written
+from interchange.csv_forms import CsvForms
 from interchange.files import ISO, Line, format_of, lines, seekable
 from interchange.judgements import NOT_UTF8, Rules
 from interchange.undeclared import Strangers
@@ -81,7 +81,7 @@ def ingest(
     brokers: Brokers,
     *,
     file_format: str | None = None,
-    written: Written = ISO,
+    forms: CsvForms = ISO,
     on_bad: Literal["refuse", "quarantine"] = "refuse",
     key_by: Sequence[str] | None = None,
     rate: float | None = None,
@@ -114,7 +114,7 @@ def ingest(
     keys = tuple(map(source.field, _keys(source, key_by)))
     rules = Rules.of(source)
     kind = format_of(file, file_format)
-    written.check(file, kind)
+    forms.check(file, kind)
     partitions = brokers.partitions(source.topic)
     largest = brokers.retention(source.topic).record_bytes - _OVERHEAD
     total: int | None = None
@@ -122,7 +122,7 @@ def ingest(
     with seekable(file, stdin or sys.stdin.buffer) as content:
 
         def read() -> Iterator[Line]:
-            return lines(content, file, kind, rules, largest, written)
+            return lines(content, file, kind, rules, largest, forms)
 
         if on_bad == "refuse" or not ignore_unknown:
             strangers = None if ignore_unknown else Strangers(rules.columns)

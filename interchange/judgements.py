@@ -1,6 +1,7 @@
 """Judges lines of JSON as their source will read them: good, bad, or counted with NULL for some fields.
 
-The rules are those of `view_algebra/texts/records.py`, without Spark. `tests/interchange/test_values.py` compares them.
+The rules are those of `view_algebra/texts/records.py`, without Spark. `tests/interchange/test_json_values.py` compares
+both.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from interchange.values import Number, as_written, columns, fits, rule
+from interchange.json_values import Number, as_written, columns, fits, rule
 from view_algebra.compiled import Source
 from view_algebra.language.limits import BARE_AND_LONG, TOO_LONG, has_decimals
 from view_algebra.language.types import STRING, Type

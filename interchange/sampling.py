@@ -19,12 +19,12 @@ from typing import IO, Any, Literal
 
 from interchange.avro_types import row_of
 from interchange.change_events import are_of_change, is_change, payload, row
-from interchange.csv_forms import Written
+from interchange.csv_forms import CsvForms
 from interchange.files import ISO, Format, Line, format_of, header_of, lines, schema_of, seekable
-from interchange.framed import plain, unframed
 from interchange.guessing import ID_NAME, SECOND, Statistics, guess, has_empty, since_1970, typed, unit_of
 from interchange.ingest import BadLine
 from interchange.judgements import Rules, with_written_numbers
+from interchange.registry_records import plain, unframed
 from master_log.kafka import Brokers
 from master_log.schema_registry import Registry
 from view_algebra.errors import LaminaError
@@ -53,7 +53,7 @@ Read = Callable[[Rules], Iterator[Line]]
 
 
 @dataclass(frozen=True)
-class Field:
+class GuessedField:
     """A field of the records, with its guessed type and its statistics.
 
     was: the type of most of its values, if a refused value or a value of another type made it a STRING.
@@ -66,7 +66,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Key:
+class KafkaKey:
     """Fields that Kafka's key repeats, as an object of them or as the text of one."""
 
     fields: tuple[str, ...]
@@ -87,7 +87,7 @@ class Sample:
     format: the format of the records. is_framed: they are in a schema registry's frame.
     """
 
-    fields: tuple[Field, ...]
+    fields: tuple[GuessedField, ...]
     records: int
     is_all: bool
     epoch: str | None = None
@@ -95,7 +95,7 @@ class Sample:
     has_unnamed: bool = False
     bad: int = 0
     first_bad: tuple[BadLine, ...] = ()
-    key: Key | None = None
+    key: KafkaKey | None = None
     deletions: int = 0
     is_newest: bool = False
     is_compacted: bool = False
@@ -122,23 +122,23 @@ class Sample:
 
 
 def of_file(
-    file: str, stated: str | None, most: int = RECORDS, stdin: IO[bytes] | None = None, written: Written = ISO
+    file: str, stated: str | None, most: int = RECORDS, stdin: IO[bytes] | None = None, forms: CsvForms = ISO
 ) -> tuple[Format, Sample]:
     """The format of a file (`-`: standard input) and a sample of its first records. Raises LaminaError if it has none.
 
-    written: the forms of NULL and times in a CSV file.
+    forms: the forms of NULL and times in a CSV file.
     """
     kind = format_of(file, stated)
-    written.check(file, kind)
+    forms.check(file, kind)
     with seekable(file, stdin or sys.stdin.buffer) as content:
 
         def read(rules: Rules) -> Iterator[Line]:
-            return lines(content, file, kind, rules, LARGEST, written)
+            return lines(content, file, kind, rules, LARGEST, forms)
 
         if kind in ("csv", "tsv"):
             names = _names(file, header_of(content, file, kind))
             sample = _sampled(
-                file, read, most, dict.fromkeys(names, STRING), lambda text: written.time(text) or typed(text)
+                file, read, most, dict.fromkeys(names, STRING), lambda text: forms.time(text) or typed(text)
             )
         elif kind == "parquet":
             sample = _sampled(file, read, most, schema_of(content, file))
@@ -164,7 +164,7 @@ def of_topic(topic: str, brokers: Brokers, most: int = RECORDS, registry: Regist
     sample = _of_pairs(topic, framed.pairs, brokers, most, framed.types)
     key = sample.key
     if key is not None and framed.key_format is not None:
-        key = Key(key.fields, framed.key_format)
+        key = KafkaKey(key.fields, framed.key_format)
     return replace(sample, format=framed.format, is_framed=True, key=key)
 
 
@@ -242,7 +242,7 @@ def _bare(key: bytes | None) -> bytes | None:
         return key
 
 
-def _key(records: Sequence[tuple[bytes | None, Mapping[str, Any]]], names: Sequence[str]) -> Key | None:
+def _key(records: Sequence[tuple[bytes | None, Mapping[str, Any]]], names: Sequence[str]) -> KafkaKey | None:
     """The fields that every Kafka key repeats, and their format. None if a key repeats no field."""
     if not records or any(key is None for key, _ in records):
         return None
@@ -256,14 +256,14 @@ def _key(records: Sequence[tuple[bytes | None, Mapping[str, Any]]], names: Seque
             for key, value in pairs
         )
         if fields and same and set(fields) <= set(names):
-            return Key(tuple(fields), "json")
+            return KafkaKey(tuple(fields), "json")
     alone = (
         name
         for name in names
         if all(text == str(value.get(name)) for text, (_, value) in zip(texts, records, strict=True))
     )
     name = next(alone, None)
-    return None if name is None else Key((name,), "string")
+    return None if name is None else KafkaKey((name,), "string")
 
 
 def _sampled(
@@ -333,18 +333,18 @@ def _unseen(name: str) -> Statistics:
     return Statistics(hashes=set() if ID_NAME.search(name) else None)
 
 
-def _guessed(name: str, seen: Statistics, declared: Type | None, unit: str | None) -> Field:
+def _guessed(name: str, seen: Statistics, declared: Type | None, unit: str | None) -> GuessedField:
     """The field with the type that its values or its file suggest."""
     if unit is not None:
-        return Field(name, since_1970(unit), seen)
+        return GuessedField(name, since_1970(unit), seen)
     kind = declared or guess(seen)
     if kind == INT and not declared and ID_NAME.search(name):
         kind = BIGINT  # ids grow
     main = seen.kinds.most_common(1)
     several = declared is None and kind == STRING and len(seen.kinds.keys() - {"empty"}) > 1
     if not several and not (kind == STRING and main and main[0][0] == "text" and len(seen.texts) > 1):
-        return Field(name, kind, seen)
-    return Field(name, kind, seen, was=_mostly(seen))
+        return GuessedField(name, kind, seen)
+    return GuessedField(name, kind, seen, was=_mostly(seen))
 
 
 def _mostly(seen: Statistics) -> Type | None:

@@ -12,8 +12,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from interchange.messages import message
-from interchange.values import Number, as_written
+from interchange.json_values import Number, as_written
+from interchange.protobuf_messages import message
 from master_log.schema_registry import Registry, RegistryAway
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError

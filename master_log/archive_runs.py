@@ -26,10 +26,10 @@ from master_log import log_refusals, log_table
 from master_log.causes import warehouse_errors
 from master_log.iceberg import Snapshot, Table
 from master_log.kafka import Brokers
+from master_log.kafka_reader import below, kafka_range, unreadable, within, without
 from master_log.log import MasterLog, check_reached, check_topic, positions, removed_from
 from master_log.log_table import HELD, LOST, PARSED_BY, PROPERTIES, RECORD_COLUMNS, REPLACED, START, Held, fingerprint
 from master_log.offsets import Cut, OffsetRange, Offsets, TopicPartition
-from master_log.reading import below, kafka_range, unreadable, within, without
 from master_log.tails import Differs, Tails
 from view_algebra.compiled import Source
 

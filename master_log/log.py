@@ -20,13 +20,13 @@ from pyspark.sql.functions import col, expr
 
 from master_log import durable, log_refusals, log_table, log_times
 from master_log.causes import warehouse_errors
-from master_log.decoding import named_schemas
 from master_log.iceberg import Table, Warehouse
 from master_log.kafka import Brokers
+from master_log.kafka_reader import as_raw, below, kafka_range, parsed, within, without
 from master_log.log_table import PARSED_BY, PROPERTIES, RECORD, RECORD_COLUMNS, START, TOPIC_ID, fingerprint
 from master_log.log_times import LogTimes
 from master_log.offsets import Cut, OffsetRange, Offsets, Skipped, TopicPartition
-from master_log.reading import as_raw, below, kafka_range, parsed, within, without
+from master_log.record_decoding import named_schemas
 from master_log.schema_registry import NO_REGISTRY, KnownSchemas
 from master_log.tails import Tails
 from view_algebra.compiled import LOG_TIME, Source

@@ -129,7 +129,7 @@ def _quoted(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Address:
+class RegistryAddress:
     """One address of a schema registry, with its login, if it needs one.
 
     url: up to the path that holds `/schemas`. ca_file, certificate, key: PEM files.

@@ -21,7 +21,7 @@ from urllib.request import OpenerDirector, Request
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from master_log.https import LONGEST, opener
-from master_log.login import Address
+from master_log.login import RegistryAddress
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import NO_ANSWERS, Answers, Schema
 
@@ -46,7 +46,7 @@ class RegistryAway(LaminaError):
         )
 
 
-def _opener(address: Address) -> OpenerDirector:
+def _opener(address: RegistryAddress) -> OpenerDirector:
     """Opens requests to an address. Every request reads the files, so certificates are renewed without a restart."""
     for file in filter(None, (address.ca_file, address.certificate, address.key)):
         Path(file).read_bytes()  # Python's own error does not say which file it is
@@ -60,7 +60,7 @@ def _opener(address: Address) -> OpenerDirector:
 class Registry:
     """A schema registry with one or several addresses. The first one that answers counts."""
 
-    addresses: Sequence[Address]
+    addresses: Sequence[RegistryAddress]
 
     def schemas(self, ids: Collection[str], *, patient: bool = True) -> dict[str, Schema | None]:
         """Fetches the schemas with these ids (or UUIDs), with None for a missing one. Raises `RegistryAway`.
@@ -157,7 +157,7 @@ NO_REGISTRY: KnownSchemas = _NoRegistry()
 """Known schemas without a registry: always empty."""
 
 
-def _answer(address: Address, path: str) -> _Answer | None:
+def _answer(address: RegistryAddress, path: str) -> _Answer | None:
     body = _body(address, path)
     if body is None:
         return None
@@ -167,14 +167,14 @@ def _answer(address: Address, path: str) -> _Answer | None:
         _no_registry(body)
 
 
-def _subjects(address: Address) -> Any:
+def _subjects(address: RegistryAddress) -> Any:
     """The subjects that an address lists, or None if the request fails."""
     with suppress(OSError, HTTPException, ValueError):
         return json.loads(_body(address, "/subjects") or b"null")
     return None
 
 
-def _body(address: Address, path: str) -> bytes | None:
+def _body(address: RegistryAddress, path: str) -> bytes | None:
     """The bytes of an address's answer, or None if it answers that the path does not exist."""
     request = Request(f"{address.url}{path}", headers=address.headers)  # noqa: S310 (settings allow http and https)
     try:

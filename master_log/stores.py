@@ -23,7 +23,7 @@ def holds(location: str) -> bool:
     return location.partition(":")[0] in SCHEMES
 
 
-class Reason(NamedTuple):
+class StoreError(NamedTuple):
     """A pattern in an error of S3's client, its meaning, and the way out."""
 
     says: re.Pattern[str]
@@ -32,40 +32,40 @@ class Reason(NamedTuple):
 
 
 REASONS = (
-    Reason(
+    StoreError(
         re.compile(r"NoSuchBucket|The specified bucket does not exist"),
         "the bucket of the warehouse does not exist",
         "Make the bucket, or correct LAMINA_WAREHOUSE",
     ),
-    Reason(
+    StoreError(
         re.compile(r"Unable to load region"),
         "S3's client has no region",
         "Set AWS_REGION, in the environment of each machine that runs Spark, or client.region in"
         " LAMINA_WAREHOUSE_OPTIONS",
     ),
-    Reason(
+    StoreError(
         re.compile(r"Unable to load credentials|Status Code: 40[13]|[Tt]oken (?:\w+ )*(?:expired|invalid|malformed)"),
         "object storage refuses the keys",
         "Give keys that may list, read, write and delete in the bucket, where AWS's clients look for them: the"
         " environment, a file of credentials, or the machine's role",
     ),
-    Reason(
+    StoreError(
         re.compile(r"UnknownHostException: .*"),
         "the address of object storage is not known",
         "Correct the endpoint (AWS_ENDPOINT_URL_S3). If the address begins with the name of the bucket and the store"
         " has no such addresses, set s3.path-style-access=true in LAMINA_WAREHOUSE_OPTIONS",
     ),
-    Reason(
+    StoreError(
         re.compile(r"Status Code: 5\d\d"),
         "object storage is overloaded or fails",
         "Wait until it has recovered",
     ),
-    Reason(
+    StoreError(
         re.compile(r"SdkClientException: .*|S3Exception: .*"),
         "object storage does not answer as it should",
         "Make sure that it runs and can be reached from each machine that runs Spark",
     ),
-    Reason(
+    StoreError(
         re.compile(r'No FileSystem for scheme "\w+"|Invalid S3 URI.*'),
         "its files are not at LAMINA_WAREHOUSE",
         "Set LAMINA_WAREHOUSE to the location where the log was created: a log cannot move, its metadata name it",
@@ -74,7 +74,7 @@ REASONS = (
 """The first pattern that matches gives the reason, so the general ones come last."""
 
 
-def reason(text: str) -> Reason | None:
+def reason(text: str) -> StoreError | None:
     """The reason in an error's text, or None if the error does not come from object storage."""
     if CLIENT not in text and "No FileSystem for scheme" not in text:
         return None

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from master_log import log_times
-from master_log.decoding import decoded, decoded_few, named_schemas
+from master_log.kafka_reader import kafka_range
 from master_log.log_times import LogTimes
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
-from master_log.reading import kafka_range
+from master_log.record_decoding import decoded, decoded_few, named_schemas
 from master_log.tails import Tails
 from serving_layer.catalog import versions
 from serving_layer.postgres.database import Connection, PostgresAway, PostgresError, session_of

@@ -37,9 +37,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from master_log.causes import SPARK_ERRORS
-from master_log.decoding import decoded_fields
+from master_log.kafka_reader import parsed, selected
 from master_log.log_times import RAW_LOG_TIME
-from master_log.reading import parsed, selected
+from master_log.record_decoding import decoded_fields
 from serving_layer.catalog import versions
 from serving_layer.postgres.copying import batches
 from serving_layer.postgres.database import Connection, PostgresError

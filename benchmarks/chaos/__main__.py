@@ -16,7 +16,7 @@ import click
 import psutil
 
 import benchmarks.chaos.faults  # noqa: F401 (fills the table)
-from benchmarks.chaos.parcels import Registry
+from benchmarks.chaos.parcels import RegistryServer
 from benchmarks.chaos.report import page
 from benchmarks.chaos.stage import Stage, environment
 from benchmarks.chaos.storm import Storm, storm
@@ -52,7 +52,7 @@ def staged(output: Output, seed: int, *, store: bool) -> Iterator[Stage]:
         disks = {name: folders[name] for name in DISKS if last.enter_context(_disk(folders[name], DISKS[name]))}
         embedded.start(store=store)
         last.callback(embedded.stop)
-        registry = Registry.begun(home)
+        registry = RegistryServer.begun(home)
         last.callback(registry.stop)
         variables = {
             "LAMINA_HOME": str(home),

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from benchmarks.chaos.world import Record, Row
+from benchmarks.chaos.world import Row, SentRecord
 
 MEGABYTE = 1_000_000
 
@@ -31,10 +31,10 @@ class Hostile:
     timestamp_ms: int | None = None
     few: bool = False
 
-    def record(self, number: int) -> Record:
+    def record(self, number: int) -> SentRecord:
         """The record with this number."""
         row = None if self.row is None else self.row(number)
-        return Record(self.value(number), row, self.timestamp_ms)
+        return SentRecord(self.value(number), row, self.timestamp_ms)
 
 
 def _at(*parts: int) -> datetime:

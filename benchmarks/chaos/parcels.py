@@ -45,7 +45,7 @@ def written(version: int, row: dict[str, Any]) -> bytes:
 
 
 @dataclass
-class Registry:
+class RegistryServer:
     """The registry of the run. Its address is known even while it is down, and a file keeps its schemas."""
 
     home: Path
@@ -53,7 +53,7 @@ class Registry:
     _running: SchemaRegistry
 
     @classmethod
-    def begun(cls, home: Path) -> Registry:
+    def begun(cls, home: Path) -> RegistryServer:
         """A registry with the first version."""
         port = free_port()
         registry = cls(home, port, started(home, port, home / "registry"))

@@ -15,9 +15,9 @@ from pathlib import Path
 import psycopg2
 from psycopg2.extensions import connection as Connection  # noqa: N812 (a type)
 
-from benchmarks.chaos.oracle import Offsets, Row, comparable
+from benchmarks.chaos.chaos_oracle import Offsets, Row, comparable
 from benchmarks.chaos.stage import Stage, written
-from benchmarks.chaos.world import EXTRA, OF_PARCELS, VIEWS, View
+from benchmarks.chaos.world import EXTRA, OF_PARCELS, VIEWS, WorldView
 
 REST = 3.0
 """Rest of a reader, as a multiple of the time of a comparison. The rest of the machine is for Lamina."""
@@ -30,7 +30,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class ReadSnapshot:
     """One transaction of REPEATABLE READ: the rows of each view, and the offsets.
 
     widths: number of columns of each view now
@@ -49,7 +49,7 @@ class Snapshot:
     bad: dict[str, int]
 
 
-def read(connection: Connection) -> Snapshot:
+def read(connection: Connection) -> ReadSnapshot:
     """Reads everything in one snapshot."""
     connection.autocommit = False
     connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
@@ -57,7 +57,7 @@ def read(connection: Connection) -> Snapshot:
         return read_within(cursor)
 
 
-def read_within(cursor: psycopg2.extensions.cursor) -> Snapshot:
+def read_within(cursor: psycopg2.extensions.cursor) -> ReadSnapshot:
     """Reads everything in the snapshot of an open transaction."""
     cursor.execute("SELECT now()")
     [(at,)] = cursor.fetchall()
@@ -84,7 +84,7 @@ def read_within(cursor: psycopg2.extensions.cursor) -> Snapshot:
         views[name] = Counter(map(comparable, cursor.fetchall()))
         widths[name] = len(cursor.description or ())
     together = {at: ends for offsets in of_view.values() for at, ends in offsets.items()}
-    return Snapshot(at, views, widths, declared, together, dict(of_view), since, bad)
+    return ReadSnapshot(at, views, widths, declared, together, dict(of_view), since, bad)
 
 
 @dataclass
@@ -119,7 +119,7 @@ class Readers:
         if connection is not None:
             connection.close()
 
-    def compare(self, snapshot: Snapshot) -> list[str]:
+    def compare(self, snapshot: ReadSnapshot) -> list[str]:
         """Compares every view of a snapshot. Keeps the snapshot if something differs, and returns a line per
         difference.
         """
@@ -147,7 +147,7 @@ class Readers:
         return lines
 
     def _keep(
-        self, snapshot: Snapshot, lines: Sequence[str], differing: dict[str, tuple[Counter[Row], Counter[Row]]]
+        self, snapshot: ReadSnapshot, lines: Sequence[str], differing: dict[str, tuple[Counter[Row], Counter[Row]]]
     ) -> Path:
         path = self.stage.folder / f"differs-{len(self.wrong):03}.json"
         kept = {
@@ -171,11 +171,11 @@ def as_wide(rows: Counter[Row], width: int) -> Counter[Row]:
     return Counter(row[:width] + (None,) * (width - len(row)) for row in rows.elements())
 
 
-def version_of(name: str, width: int) -> View:
+def version_of(name: str, width: int) -> WorldView:
     """The view of this name. If it changes, the version with this number of columns."""
     if name.startswith("spare_"):
         source = name.removesuffix("_kinds")
-        return View(name, "", f"SELECT kind, count(*) AS records, sum(n) AS n FROM {source} GROUP BY kind")
+        return WorldView(name, "", f"SELECT kind, count(*) AS records, sum(n) AS n FROM {source} GROUP BY kind")
     if name == "extra":
         return EXTRA[width - 2]
     return next(view for view in (*VIEWS, OF_PARCELS) if view.name == name)

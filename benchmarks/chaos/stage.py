@@ -24,10 +24,10 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import KafkaError
 
 from benchmarks import common
-from benchmarks.chaos.oracle import Oracle
-from benchmarks.chaos.parcels import Registry
-from benchmarks.chaos.world import Record, World
+from benchmarks.chaos.world import SentRecord, World
 from lamina.configuration.settings import Settings
+from benchmarks.chaos.chaos_oracle import ChaosOracle
+from benchmarks.chaos.parcels import RegistryServer
 from lamina.services.embedded import Embedded
 from lamina.services.java import QUICK_COMPILER
 from master_log.kafka import Brokers
@@ -119,12 +119,12 @@ class Stage:
     folder: Path
     environment: Mapping[str, str]
     services: Embedded | None = None
-    registry: Registry | None = None
+    registry: RegistryServer | None = None
     disks: Mapping[str, Path] = field(default_factory=dict)
     programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     pace: float = 1.0
     tell: Callable[[str], None] = print
-    oracle: Oracle = field(default_factory=Oracle)
+    oracle: ChaosOracle = field(default_factory=ChaosOracle)
     ends: Counter[str] = field(default_factory=Counter)
     careless: list[str] = field(default_factory=list)
     alarms: set[str] = field(default_factory=set)
@@ -343,7 +343,7 @@ class Stage:
 
     # Records
 
-    def send(self, producer: KafkaProducer, source: str, record: Record, dice: random.Random) -> None:
+    def send(self, producer: KafkaProducer, source: str, record: SentRecord, dice: random.Random) -> None:
         """Sends a record to any partition of its source. Its key is the number that identifies it here."""
         key = str(self.world.number()).encode()
         self.oracle.sent[key] = record
@@ -363,7 +363,7 @@ class Stage:
         }
         return KafkaProducer(bootstrap_servers=self.settings.kafka, **usual | options)
 
-    def burst(self, records: Sequence[tuple[str, Record]], dice: random.Random) -> None:
+    def burst(self, records: Sequence[tuple[str, SentRecord]], dice: random.Random) -> None:
         """Sends these records, and returns once Kafka holds them."""
         producer = patiently(lambda: self.producer(max_block_ms=60_000))
         try:
@@ -373,7 +373,7 @@ class Stage:
         finally:
             producer.close(timeout=10)
 
-    def good(self, count: int, dice: random.Random) -> list[tuple[str, Record]]:
+    def good(self, count: int, dice: random.Random) -> list[tuple[str, SentRecord]]:
         """Good records of all sources."""
         names = list(self.world.sources)
         weights = (5, 4, 1, 2, 2)[: len(names)]

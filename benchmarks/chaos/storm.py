@@ -16,7 +16,7 @@ from typing import Any
 import psycopg2
 from kafka.errors import KafkaError
 
-from benchmarks.chaos.oracle import follow
+from benchmarks.chaos.chaos_oracle import follow
 from benchmarks.chaos.readers import Readers, read
 from benchmarks.chaos.stage import Stage
 from benchmarks.chaos.table import Fault, deck

@@ -25,7 +25,7 @@ PAGES = ("/", "/search", "/basket", "/pay", None)
 
 
 @dataclass(frozen=True)
-class Source:
+class WorldSource:
     """A source as it is declared. `columns` are the types of its rows in DuckDB."""
 
     name: str
@@ -35,7 +35,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class View:
+class WorldView:
     """A view and the same question in DuckDB's SQL. `kept_by` is the column of `retain`."""
 
     name: str
@@ -45,7 +45,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Record:
+class SentRecord:
     """A record to send. `row` is the one that Lamina must count for it, or None if it must go to quarantine."""
 
     value: bytes | None
@@ -122,21 +122,21 @@ a record.
 """
 
 VIEWS = (
-    View("customers", "", NEWEST),
-    View(
+    WorldView("customers", "", NEWEST),
+    WorldView(
         "cities",
         """CREATE VIEW cities AS SELECT c.city, count(*) AS orders, sum(o.amount) AS amount, max(o.n) AS most
         FROM orders o LEFT JOIN customers c ON c.customer = o.customer GROUP BY c.city;""",
         f"""SELECT c.city, count(*), sum(o.amount), max(o.n)
         FROM orders o LEFT JOIN ({NEWEST}) c ON c.customer = o.customer GROUP BY c.city""",
     ),
-    View(
+    WorldView(
         "totals",
         """CREATE VIEW totals AS SELECT count(*) AS orders, count(n) AS counted, sum(n) AS n, sum(amount) AS amount,
         max(id) AS newest, max(kafka_timestamp) IS NULL AS none FROM orders;""",
         "SELECT count(*), count(n), sum(n), sum(amount), max(id), count(*) = 0 FROM orders",
     ),
-    View(
+    WorldView(
         "hourly",
         """CREATE VIEW hourly (hour, country, orders, gifts, amount, least, most) AS
         SELECT window(ts, '1 hour').start, country, count(*), count(*) FILTER (WHERE kind = 'gift'), sum(amount),
@@ -144,13 +144,13 @@ VIEWS = (
         FROM orders GROUP BY window(ts, '1 hour'), country;""",
         HOURLY,
     ),
-    View(
+    WorldView(
         "places",
         "CREATE VIEW places AS SELECT country, sum(orders) AS orders, sum(amount) AS amount"
         " FROM hourly GROUP BY country;",
         f"SELECT country, sum(orders), sum(amount) FROM ({HOURLY}) GROUP BY country",
     ),
-    View(
+    WorldView(
         "days",
         """CREATE VIEW days (day, kind, orders) TBLPROPERTIES ('retain' = '1 day') AS
         SELECT window(ts, '1 day').start, kind, count(*) FROM orders GROUP BY window(ts, '1 day'), kind;""",
@@ -158,25 +158,25 @@ VIEWS = (
         " GROUP BY ALL",
         kept_by="day",
     ),
-    View(
+    WorldView(
         "buyers",
         "CREATE VIEW buyers AS SELECT payload.device.os AS os, count(DISTINCT customer) AS customers,"
         " count(*) AS orders FROM orders GROUP BY payload.device.os;",
         "SELECT os, count(DISTINCT customer), count(*) FROM orders GROUP BY os",
     ),
-    View(
+    WorldView(
         "refunds",
         "CREATE VIEW refunds AS SELECT id, customer, amount, ts, kafka_partition, kafka_offset FROM orders"
         " WHERE kind = 'refund';",
         "SELECT id, customer, amount, ts, kafka_partition, kafka_offset FROM orders WHERE kind = 'refund'",
     ),
-    View(
+    WorldView(
         "waits",
         """CREATE VIEW waits AS SELECT page, count(*) AS visits, median(ms) AS usual, percentile(ms, 0.9) AS slow,
         min(ratio) AS least, max(ratio) AS most FROM visits GROUP BY page;""",
         "SELECT page, count(*), median(ms), quantile_cont(ms, 0.9), min(ratio), max(ratio) FROM visits GROUP BY page",
     ),
-    View(
+    WorldView(
         "traffic",
         """CREATE VIEW traffic (start, page, visits, ms) AS
         SELECT window(ts, '30 minutes', '10 minutes').start, page, count(*), sum(ms)
@@ -184,7 +184,7 @@ VIEWS = (
         """SELECT time_bucket(INTERVAL '10 minutes', ts) - ago * INTERVAL '10 minutes' AS start, page, count(*), sum(ms)
         FROM visits, range(3) AS panes(ago) WHERE ts IS NOT NULL GROUP BY ALL""",
     ),
-    View(
+    WorldView(
         "sessions",
         """CREATE VIEW sessions (who, start, stop, pages) AS
         SELECT who, session_window(ts, '10 minutes').start, session_window(ts, '10 minutes').end, count(*)
@@ -193,7 +193,7 @@ VIEWS = (
     ),
 )
 
-OF_PARCELS = View(
+OF_PARCELS = WorldView(
     "posted",
     """CREATE VIEW posted AS SELECT city, count(*) AS parcels, sum(grams) AS grams, sum(price) AS price,
     max(id) AS newest FROM parcels GROUP BY city;""",
@@ -201,12 +201,12 @@ OF_PARCELS = View(
 )
 
 EXTRA = (
-    View(
+    WorldView(
         "extra",
         "CREATE VIEW extra AS SELECT kind, count(*) AS orders FROM orders GROUP BY kind;",
         "SELECT kind, count(*) AS orders FROM orders GROUP BY kind",
     ),
-    View(
+    WorldView(
         "extra",
         "CREATE VIEW extra AS SELECT kind, count(*) AS orders, sum(n) AS n FROM orders GROUP BY kind;",
         "SELECT kind, count(*) AS orders, sum(n) AS n FROM orders GROUP BY kind",
@@ -233,7 +233,7 @@ class World:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
-    def sources(self) -> dict[str, Source]:
+    def sources(self) -> dict[str, WorldSource]:
         """The sources that are declared now."""
         spare = f"spare_{self.spare}"
         declared: tuple[tuple[str, str, Mapping[str, str]], ...] = (
@@ -244,16 +244,18 @@ class World:
             *((("parcels", PARCELS, PARCEL_COLUMNS),) if self.versions else ()),
         )
         return {
-            name: Source(name, f"{self.prefix}_{name}", ddl.format(name=name, topic=f"{self.prefix}_{name}"), columns)
+            name: WorldSource(
+                name, f"{self.prefix}_{name}", ddl.format(name=name, topic=f"{self.prefix}_{name}"), columns
+            )
             for name, ddl, columns in declared
         }
 
     @property
-    def views(self) -> tuple[View, ...]:
+    def views(self) -> tuple[WorldView, ...]:
         """The views that are declared now."""
         name = f"spare_{self.spare}"
         counted = f"SELECT kind, count(*) AS records, sum(n) AS n FROM {name} GROUP BY kind"
-        spare = View(f"{name}_kinds", f"CREATE VIEW {name}_kinds AS {counted};", counted)
+        spare = WorldView(f"{name}_kinds", f"CREATE VIEW {name}_kinds AS {counted};", counted)
         extra = EXTRA[self.extra : self.extra + 1] if self.extra is not None else ()
         return (*VIEWS, spare, *((OF_PARCELS,) if self.versions else ()), *extra)
 
@@ -262,7 +264,7 @@ class World:
         """The catalog. A table is a view without its own declaration."""
         return {f"{declaration.name}.sql": declaration.ddl for declaration in self._declared() if declaration.ddl}
 
-    def _declared(self) -> list[Source | View]:
+    def _declared(self) -> list[WorldSource | WorldView]:
         return [*self.sources.values(), *self.views]
 
     def number(self) -> int:
@@ -270,7 +272,7 @@ class World:
         with self._lock:
             return next(self._numbers)
 
-    def record(self, source: str, dice: random.Random) -> Record:
+    def record(self, source: str, dice: random.Random) -> SentRecord:
         """A good record. Some are late by days, and some fields are NULL or missing."""
         if source == "customers":
             return _change(self, dice)
@@ -279,9 +281,9 @@ class World:
             if dice.random() < 0.05 and (source, name) != ("parcels", "id"):  # an id may not be null
                 row[name] = None
         if source == "parcels":
-            return Record(written(self.versions, row), row)
+            return SentRecord(written(self.versions, row), row)
         present = {name: value for name, value in row.items() if value is not None or dice.random() < 0.5}
-        return Record(json.dumps(_nested(present), default=_json).encode(), row)
+        return SentRecord(json.dumps(_nested(present), default=_json).encode(), row)
 
     def time(self, dice: random.Random) -> datetime:
         """The time of a record: mostly within the six hours before the run, rarely days ago."""
@@ -312,7 +314,7 @@ def _visit(world: World, dice: random.Random) -> dict[str, Any]:
     }
 
 
-def _change(world: World, dice: random.Random) -> Record:
+def _change(world: World, dice: random.Random) -> SentRecord:
     """A change of a customer, who may move to another key, or go. Few customers change often, so that changes meet."""
     customer, before = f"c{dice.randrange(500)}", f"c{dice.randrange(500)}"
     op, at = dice.choice("cuuud"), world.time(dice)
@@ -322,7 +324,7 @@ def _change(world: World, dice: random.Random) -> Record:
     event = {"op": op, "before": old, "after": None if op == "d" else row}
     sent = round(at.replace(tzinfo=UTC).timestamp() * 1000)  # timestamps often fall
     counted_row = row | {"gone": op == "d", "before": moved}
-    return Record(json.dumps(event, default=_json).encode(), counted_row, sent)
+    return SentRecord(json.dumps(event, default=_json).encode(), counted_row, sent)
 
 
 def _spare(_: World, dice: random.Random) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from interchange.compression import without_ending
 from interchange.guessing import ID_NAME, Statistics
-from interchange.sampling import Field, Sample
+from interchange.sampling import GuessedField, Sample
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_name, spark_name, spark_text
 from view_algebra.language.types import DATE, STRING, TIMESTAMP, Type
@@ -55,7 +55,7 @@ class Column:
     """A column of the source, and its field in the records."""
 
     name: str
-    field: Field
+    field: GuessedField
 
     @property
     def kind(self) -> Type:
@@ -153,7 +153,7 @@ def proposal(
     return Proposal(name, view, topic, files, columns, event_time.name if event_time else None, proposed, order)
 
 
-def _columns(fields: Sequence[Field]) -> tuple[Column, ...]:
+def _columns(fields: Sequence[GuessedField]) -> tuple[Column, ...]:
     """A column for each field. It has the field's name if SQL can use that without quotes."""
     own = {seen_field.name.lower() for seen_field in fields if _is_plain(seen_field.name)}
     taken: set[str] = set()

@@ -17,7 +17,7 @@ from serving_layer.narration.waiting import waiting
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
-    from interchange.csv_forms import Written
+    from interchange.csv_forms import CsvForms
     from interchange.sampling import Sample
     from lamina.authoring.first_catalog import Proposal
 
@@ -72,10 +72,10 @@ def init(
     Records come from a FILE of JSON lines, CSV or Parquet (also .gz and .zst), or from a topic. Types are guessed from
     the first records, and each of these can be counted under the guessed types. The files are yours to edit.
     """
-    from interchange.csv_forms import Written
     from lamina.authoring.first_catalog import name_of, proposal
+    from interchange.csv_forms import CsvForms
 
-    written = Written(null, timestamp_format)
+    forms = CsvForms(null, timestamp_format)
     if not files and not topics:
         raise click.UsageError("Name a file, or a topic with --topic.")
     if len(files) + len(topics) > 1 and (name or key or file_format):
@@ -83,7 +83,7 @@ def init(
     if "-" in files and not name:
         raise click.UsageError("Standard input has no name. Name the source with --name.")
     proposals: dict[str, tuple[_Looked, Proposal]] = {}
-    for looked in _looked_at(output, files, topics, file_format, written, sample):
+    for looked in _looked_at(output, files, topics, file_format, forms, sample):
         source = name or name_of(looked.topic or looked.place, is_file=looked.topic is None)
         if source in proposals:
             raise LaminaError(
@@ -105,22 +105,22 @@ def _looked_at(
     files: Sequence[str],
     topics: Sequence[str],
     file_format: str | None,
-    written: Written,
+    forms: CsvForms,
     most: int,
 ) -> list[_Looked]:
     from interchange.files import format_of
     from interchange.sampling import of_file, of_topic
 
     options = ["--format", file_format] if file_format else []
-    options += [word for text in written.nulls for word in ("--null", text)]
-    options += [word for text in written.times for word in ("--timestamp-format", text)]
+    options += [word for text in forms.nulls for word in ("--null", text)]
+    options += [word for text in forms.times for word in ("--timestamp-format", text)]
     samples = []
     for file in files:
         if Path(file).is_dir():
             raise LaminaError(f"{file} is a folder", way_out="Name a file in it.")
         with waiting(output.tell, f"sampling {file}"):
             of_texts = format_of(file, file_format) in ("csv", "tsv")
-            sample = of_file(file, file_format, most, written=written)[1]
+            sample = of_file(file, file_format, most, forms=forms)[1]
             samples.append(_Looked(sample, file, None, options, of_texts))
     if topics:
         with deployment(output) as opened:

@@ -61,12 +61,12 @@ def ingest(
     The file holds JSON lines, CSV or Parquet, optionally compressed with gzip or Zstandard, and - is standard input.
     Ctrl-C prints the number of sent records, and the command that continues after them.
     """
-    from interchange.csv_forms import Written
+    from interchange.csv_forms import CsvForms
     from interchange.ingest import Interrupted
     from interchange.ingest import ingest as send
     from interchange.writers import Newest
 
-    written = Written(null, timestamp_format)
+    forms = CsvForms(null, timestamp_format)
     with deployment(output) as opened:
         declared = look_up(opened.deployed().sources, source, "source")
         try:
@@ -76,7 +76,7 @@ def ingest(
                     file,
                     opened.brokers,
                     file_format=file_format,
-                    written=written,
+                    forms=forms,
                     on_bad=on_bad,
                     key_by=key_by or None,
                     rate=rate,

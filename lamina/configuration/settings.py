@@ -24,7 +24,7 @@ from lamina.configuration.postgres_urls import postgres_url, with_password
 from lamina.services.embedded import Embedded
 from master_log.client_options import with_options
 from master_log.java_properties import properties
-from master_log.login import Address, Login
+from master_log.login import Login, RegistryAddress
 from serving_layer.readers.analyst_limits import Limits
 from view_algebra.errors import LaminaError
 
@@ -160,7 +160,7 @@ class Settings:
     home: Path
     embedded: bool
     login: Login | None = field(default=None, repr=False)
-    schema_registry: tuple[Address, ...] = ()
+    schema_registry: tuple[RegistryAddress, ...] = ()
     alarm_after: float = 60.0
     alarm_bad_records: int = 1000
     alarm_no_rebuild: float | None = None
@@ -323,7 +323,7 @@ def catalog_folder(folder: Path | None = None, environment: Mapping[str, str] | 
     return Path(values.get("catalog", "catalog"))
 
 
-def _registry(text: str) -> tuple[Address, ...]:
+def _registry(text: str) -> tuple[RegistryAddress, ...]:
     """The addresses of a registry, such as `https://user:password@host:8081/path?ca_file=/path`, comma-separated."""
     addresses = []
     for address in filter(None, map(str.strip, text.split(","))):
@@ -337,7 +337,7 @@ def _registry(text: str) -> tuple[Address, ...]:
         if url.scheme not in ("http", "https") or not host or parameters.keys() - _OF_REGISTRY:
             raise _no_registry()
         addresses.append(
-            Address(
+            RegistryAddress(
                 f"{url.scheme}://{host}{port}{url.path.rstrip('/')}",
                 unquote(url.username or ""),
                 unquote(url.password or ""),

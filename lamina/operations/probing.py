@@ -20,10 +20,10 @@ from lamina.operations.deployment import Deployment
 from lamina.spark.spark_session import CATALOG, kill, session
 from master_log import log_times
 from master_log.causes import SPARK_ERRORS, cause
-from master_log.decoding import decoded
+from master_log.kafka_reader import kafka_range
 from master_log.log import MasterLog
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
-from master_log.reading import kafka_range
+from master_log.record_decoding import decoded
 from serving_layer.postgres.database import Connection as Session
 from serving_layer.promise import skipping
 from speed_layer.jobs import Jobs

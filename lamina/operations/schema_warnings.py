@@ -46,8 +46,8 @@ def warnings_about(sources: Iterable[Source], registry: Callable[[], Registry | 
 
 def _differing(source: Source, registry: Registry) -> Iterator[str]:
     from interchange.avro_types import columns_of, row_of
+    from interchange.json_values import columns
     from interchange.protobuf_types import columns_like
-    from interchange.values import columns
     from view_algebra.formats.interface import NoText
 
     newest = registry.newest(f"{source.topic}-value")

@@ -207,8 +207,8 @@ def _in_samples(
     """The undeclared fields in samples. A field that another source of the topic declares is left out, unless it may be
     a mistyped column.
     """
+    from interchange.json_values import columns
     from interchange.undeclared import in_sample
-    from interchange.values import columns
 
     of_topic: dict[str, set[str]] = {}
     for fields in declared.values():

@@ -37,11 +37,11 @@ from lamina.testing.fixtures import ENDING, Fixture, Line, Record, fixtures
 from lamina.testing.scratch import Scratch, admitted, scratch
 from master_log import log_times
 from master_log.causes import interrupted_at_once
-from master_log.decoding import given_as_json
 from master_log.kafka import Brokers
+from master_log.kafka_reader import parsed
 from master_log.log import MasterLog
 from master_log.offsets import OffsetRange, Offsets
-from master_log.reading import parsed
+from master_log.record_decoding import given_as_json
 from serving_layer.catalog.deployed import deployed
 from serving_layer.change import registry
 from serving_layer.narration.waiting import waiting

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from master_log.login import Address
+from master_log.login import RegistryAddress
 from tests.fix_lamina import CommandLine, Deployed
 from tests.fix_registry import framed, started
 
@@ -28,7 +28,7 @@ def test_records_whose_schema_was_missing_count_after_the_registry_is_asked_agai
     deployed: Deployed, lamina: CommandLine, spark: SparkSession, tmp_path: Path
 ) -> None:
     registry = started(deployed.deployment.settings.home)
-    addresses = (Address(registry.url),)
+    addresses = (RegistryAddress(registry.url),)
     deployed.deployment.settings = replace(deployed.deployment.settings, schema_registry=addresses)
     deployed.apply(catalog=AGAIN.replace("{again}", ""))
     orders = f"{deployed.topic('orders')}-value"

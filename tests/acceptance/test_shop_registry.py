@@ -16,7 +16,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from batch_layer.verify import verify
 from lamina.authoring.catalog_files import catalog_files
-from master_log.login import Address
+from master_log.login import RegistryAddress
 from serving_layer.readers.receipts import Receipt
 from tests import fix_shop as shop
 from tests.fix_lamina import CommandLine, Deployed, one
@@ -89,7 +89,7 @@ def test_a_shop_in_avro_and_protobuf_shows_the_rows_of_the_shop_also_when_the_re
     deployed: Deployed, lamina: CommandLine, registry_started: Callable[[], SchemaRegistry], tmp_path: Path
 ) -> None:
     registry = registry_started()
-    settings = replace(deployed.deployment.settings, schema_registry=(Address(registry.url),))
+    settings = replace(deployed.deployment.settings, schema_registry=(RegistryAddress(registry.url),))
     deployed.deployment.settings = settings
     lamina = replace(lamina, environment={**lamina.environment, "LAMINA_SCHEMA_REGISTRY": registry.url})
     ids = filled(registry, deployed.prefix)

@@ -15,13 +15,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lamina.spark.spark_session
-from benchmarks.chaos.faults.services import kill
+from benchmarks.chaos.faults.service_faults import kill
 from benchmarks.chaos.hostile import HOSTILE
-from benchmarks.chaos.readers import Readers, Snapshot
+from benchmarks.chaos.readers import Readers, ReadSnapshot
 from benchmarks.chaos.stage import Stage, environment
 from benchmarks.chaos.storm import Storm
 from benchmarks.chaos.table import FAULTS
-from benchmarks.chaos.world import Record, World
+from benchmarks.chaos.world import SentRecord, World
 from benchmarks.common import another_database
 from lamina.configuration.settings import Settings
 from lamina.operations.deployment import Deployment
@@ -136,7 +136,9 @@ def test_a_snapshot_that_lacks_a_record_or_counts_it_twice_differs(tmp_path: Pat
     oracle = readers.stage.oracle
     oracle.declare(world.sources.values())
     for number in range(4):
-        record = HOSTILE["half an object"].record(number) if number == 3 else Record(b"", {"kind": "gift", "n": number})
+        record = (
+            HOSTILE["half an object"].record(number) if number == 3 else SentRecord(b"", {"kind": "gift", "n": number})
+        )
         oracle.sent[str(number).encode()] = record
     oracle.take("orders", [(0, number, 0, str(number).encode()) for number in range(4)])
 
@@ -144,7 +146,7 @@ def test_a_snapshot_that_lacks_a_record_or_counts_it_twice_differs(tmp_path: Pat
         offsets = {("orders", 0): (0, 4)}
         shown = Counter([("gift", orders, total)])
         return readers.compare(
-            Snapshot(
+            ReadSnapshot(
                 world.began,
                 {"extra": shown},
                 {"extra": 3},

@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from kafka import KafkaProducer
 
 from interchange.compression import unpacked
-from interchange.csv_forms import Written
+from interchange.csv_forms import CsvForms
 from interchange.files import Line, format_of, lines, seekable
 from interchange.guessing import Statistics
 from interchange.judgements import Rules
-from interchange.sampling import LARGEST, Field, Sample, accepted, of_file, of_topic
+from interchange.sampling import LARGEST, GuessedField, Sample, accepted, of_file, of_topic
 from interchange.undeclared import Strangers
 from lamina.authoring.first_catalog import Proposal, proposal
 from master_log.kafka import Brokers
@@ -161,8 +161,8 @@ def test_an_empty_text_among_numbers_is_null(tmp_path: Path) -> None:
 def test_a_csv_file_says_what_is_null_and_how_times_are_written(tmp_path: Path) -> None:
     path = tmp_path / "records.csv"
     path.write_text("n,day,at,late\n1,31/12/2025,01/02/2026 08:05,02/03/2026\nNA,NA,NA,2026-03-02\n\\N,,,n/a\n")
-    written = Written(("NA", "\\N"), ("%d/%m/%Y", "%d/%m/%Y %H:%M"))
-    sample = of_file(str(path), None, written=written)[1]
+    forms = CsvForms(("NA", "\\N"), ("%d/%m/%Y", "%d/%m/%Y %H:%M"))
+    sample = of_file(str(path), None, forms=forms)[1]
     assert {each.name: each.kind.spark for each in sample.fields} == {
         "n": "INT",
         "day": "DATE",
@@ -171,19 +171,19 @@ def test_a_csv_file_says_what_is_null_and_how_times_are_written(tmp_path: Path) 
     }
     source = compile_catalog(proposal(sample, "records", str(path)).files).sources["records"]
     with path.open("rb") as file:
-        found = list(lines(file, str(path), "csv", Rules.of(source), LARGEST, written))
+        found = list(lines(file, str(path), "csv", Rules.of(source), LARGEST, forms))
         assert [line.value for line in found] == [
             {"n": 1, "day": "2025-12-31", "at": "2026-02-01 08:05:00", "late": "02/03/2026"},
             {"n": None, "day": None, "at": None, "late": "2026-03-02"},
             {"n": None, "day": None, "at": None, "late": "n/a"},
         ]
-        [first, *_] = lines(file, str(path), "csv", Rules.of(source), LARGEST, Written((), ["%Y-%m-%d"]))
+        [first, *_] = lines(file, str(path), "csv", Rules.of(source), LARGEST, CsvForms((), ["%Y-%m-%d"]))
     assert first.problem == "day is '31/12/2025', not written as %Y-%m-%d"
     for wrong in ("dd/MM/yyyy", "%d/%m", "%Y-%m-%Q", "%Y-%m-%d %Z", ""):
         with pytest.raises(LaminaError, match="is not a format of times"):
-            Written((), [wrong])
+            CsvForms((), [wrong])
     with pytest.raises(LaminaError, match="are for CSV and TSV"):
-        written.check("a.jsonl", "jsonl")
+        forms.check("a.jsonl", "jsonl")
 
 
 CSV = """,Order ID,country,zip,Amount,placed_at,ok,note,born
@@ -524,7 +524,11 @@ def test_a_field_of_which_the_judge_refuses_a_value_becomes_a_text() -> None:
             yield Line(number, raw, raw, found.value, found.problem)
 
     as_map = Type("MAP", key=STRING, element=INT)
-    guess = (Field("n", INT, Statistics()), Field("m", as_map, Statistics()), Field("o", INT, Statistics()))
+    guess = (
+        GuessedField("n", INT, Statistics()),
+        GuessedField("m", as_map, Statistics()),
+        GuessedField("o", INT, Statistics()),
+    )
     found = accepted(Sample(guess, records=3, is_all=True), read)
     assert [(each.kind, each.was) for each in found.fields] == [(STRING, INT), (STRING, as_map), (INT, None)]
     assert [bad.number for bad in found.first_bad] == [3]

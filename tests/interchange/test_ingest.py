@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from interchange.csv_forms import Written
+from interchange.csv_forms import CsvForms
 from interchange.ingest import BadLine, Interrupted, ingest
 from master_log.kafka import Brokers
+from master_log.kafka_reader import kafka_range, parsed
 from master_log.offsets import OffsetRange
-from master_log.reading import kafka_range, parsed
 from tests.fix_sources import COLUMNS, Contents, NewSource
 from view_algebra.errors import LaminaError
 from view_algebra.texts.quarantined import quarantined
@@ -294,8 +294,8 @@ def test_csv_becomes_the_declared_types(
     )
     with pytest.raises(LaminaError, match="2 of 2 lines are bad"):
         ingest(source, path, brokers, ignore_unknown=True)
-    as_written = Written(["NA"], ["%d/%m/%Y %H:%M"])
-    assert ingest(source, path, brokers, written=as_written, ignore_unknown=True).sent == 2
+    as_written = CsvForms(["NA"], ["%d/%m/%Y %H:%M"])
+    assert ingest(source, path, brokers, forms=as_written, ignore_unknown=True).sent == 2
     assert [json.loads(value or b"") for _, value in contents(source.topic)] == [
         {"id": 1, "kind": "show", "small": 7, "price": 1.25, "ts": "2024-01-02 03:04:00", "note": "two\nlines"},
         {"id": 2, "kind": 'a "b", ä', "small": None, "price": None, "ts": None, "note": None},

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from interchange.json_values import columns
 from interchange.undeclared import in_sample
-from interchange.values import columns
 from lamina.testing.fixtures import fixture
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError

@@ -25,9 +25,9 @@ from batch_layer.check import set_clock
 from batch_layer.compute import counting
 from lamina.testing.runner import QUICK, raw_records
 from master_log import log_times
-from master_log.decoding import decoded
 from master_log.log_times import LogTimes
 from master_log.offsets import TopicPartition
+from master_log.record_decoding import decoded
 from serving_layer.postgres.copying import with_infinities
 from view_algebra import SPARK_FUNCTIONS, Catalog, CellTable, Fused, Source, View, fuse, rows
 from view_algebra.compiled import JSON_TIMES

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lamina.testing.runner import raw_records
-from master_log.decoding import decoded_few
-from master_log.reading import parsed
+from master_log.kafka_reader import parsed
+from master_log.record_decoding import decoded_few
 from speed_layer import plans
 from speed_layer.plans import few_of
 from tests.fix_registry import in_frame

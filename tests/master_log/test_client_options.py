@@ -10,8 +10,8 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from master_log.certificates import ClientCertificate, check_authorities
 from master_log.client_options import OURS, PYTHON, with_options
+from master_log.kafka_reader import KAFKA_READER
 from master_log.login import Login
-from master_log.reading import KAFKA_READER
 from master_log.tokens import TokenEndpoint, Tokens
 from tests.fix_identities import Authority, Issuer
 from view_algebra.errors import LaminaError

@@ -11,8 +11,8 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import InvalidTimestampError
 
+from master_log.kafka_reader import Unreadable
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
-from master_log.reading import Unreadable
 from serving_layer.promise.skipping import SKIPPED
 from speed_layer.continuity import CannotGoOn
 from speed_layer.endless import TooLong

@@ -13,7 +13,7 @@ import pytest
 
 from lamina.configuration.settings import Settings
 from master_log import schema_registry as registry_module
-from master_log.login import Address
+from master_log.login import RegistryAddress
 from master_log.schema_registry import Registry, RegistryAway
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import Schema
@@ -167,7 +167,7 @@ def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(RegistryAway) as raised:
         of_url("https://127.0.0.1:1?ca_file=/nowhere/ca.pem").newest("x")
     assert "/nowhere/ca.pem" in raised.value.evidence
-    assert Address("https://a", password="secret", token="secret").__repr__().count("secret") == 0
+    assert RegistryAddress("https://a", password="secret", token="secret").__repr__().count("secret") == 0
 
 
 @pytest.mark.parametrize("url", ["registry:8081", "ftp://a:1", "http://", "http://a:1?unknown=1", "http://a:b", ","])

@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 from sqlalchemy import make_url
 
-from benchmarks.chaos.faults.processes import stopped
-from benchmarks.chaos.faults.topics import refused
+from benchmarks.chaos.faults.process_faults import stopped
+from benchmarks.chaos.faults.topic_faults import refused
 from benchmarks.chaos.stage import NAME, Stage
 from benchmarks.chaos.table import fault
 from lamina.services import postgres

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from benchmarks.chaos.parcels import Registry
+from benchmarks.chaos.parcels import RegistryServer
 from benchmarks.chaos.stage import Stage
 from benchmarks.chaos.table import fault
 
@@ -37,6 +37,6 @@ def _move(stage: Stage, dice: random.Random) -> None:
     stage.burst([("parcels", stage.world.record("parcels", dice)) for _ in range(PARCELS)], dice)
 
 
-def _registry(stage: Stage) -> Registry:
+def _registry(stage: Stage) -> RegistryServer:
     assert stage.registry is not None
     return stage.registry

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import psycopg2
 
-from benchmarks.chaos.faults.services import program
+from benchmarks.chaos.faults.service_faults import program
 from benchmarks.chaos.hostile import HOSTILE
 from benchmarks.chaos.readers import read_within
 from benchmarks.chaos.stage import Stage

@@ -15,7 +15,7 @@ import pyarrow as pa
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from benchmarks.chaos.world import Record, Source, View
+from benchmarks.chaos.world import SentRecord, WorldSource, WorldView
 from view_algebra.errors import LaminaError
 
 ARROW = {
@@ -40,12 +40,12 @@ Offsets = Mapping[tuple[str, int], tuple[int, int]]
 
 
 @dataclass
-class Oracle:
+class ChaosOracle:
     """Every record that a topic holds, identified by its key, which is the number under which it was sent."""
 
-    sent: dict[bytes, Record] = field(default_factory=dict)
+    sent: dict[bytes, SentRecord] = field(default_factory=dict)
     reached: dict[tuple[str, int], int] = field(default_factory=dict)
-    _sources: dict[str, Source] = field(default_factory=dict)
+    _sources: dict[str, WorldSource] = field(default_factory=dict)
     _duck: duckdb.DuckDBPyConnection = field(default_factory=duckdb.connect)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -55,7 +55,7 @@ class Oracle:
             "CREATE TABLE bad (source VARCHAR, kafka_partition INTEGER, kafka_offset BIGINT, kafka_ms BIGINT)"
         )
 
-    def declare(self, sources: Iterable[Source]) -> None:
+    def declare(self, sources: Iterable[WorldSource]) -> None:
         """Follows the topics of these sources from now on."""
         with self._lock:
             for source in sources:
@@ -116,7 +116,7 @@ class Oracle:
                 raise LaminaError("Kafka was not read in time", evidence=f"{dict(offsets)}, read {self.reached}")
             time.sleep(0.05)
 
-    def rows(self, view: View, offsets: Offsets, since: datetime | None) -> Counter[Row]:
+    def rows(self, view: WorldView, offsets: Offsets, since: datetime | None) -> Counter[Row]:
         """The rows that a view must show over exactly these records."""
         with self._lock:
             below = ", ".join(
@@ -181,7 +181,7 @@ def _condition(source: str, offsets: Offsets) -> str:
     return f"({' OR '.join(ranges) or 'false'})"
 
 
-def follow(oracle: Oracle, brokers: str, stopping: threading.Event) -> None:
+def follow(oracle: ChaosOracle, brokers: str, stopping: threading.Event) -> None:
     """Reads every topic with Kafka's own client, until it is stopped."""
     consumer: KafkaConsumer | None = None
     while not stopping.wait(LOOK):
@@ -205,7 +205,7 @@ def follow(oracle: Oracle, brokers: str, stopping: threading.Event) -> None:
         consumer.close()
 
 
-def _follow(oracle: Oracle, consumer: KafkaConsumer) -> None:
+def _follow(oracle: ChaosOracle, consumer: KafkaConsumer) -> None:
     """One look. Reads new partitions from their first record, and drops those that are not followed any more."""
     topics = oracle.topics()
     wanted = {TopicPartition(t, p) for t in topics for p in consumer.partitions_for_topic(t) or ()}
