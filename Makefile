@@ -1,5 +1,5 @@
-# Lamina: every target needs only git, make and Python 3.11 to 3.13; what else it takes is brought into this folder.
-# Paths are relative and quoted, and programs are run as `python -m`, so that the folder's path may contain a space.
+# Every target needs only git, make and Python 3.11 to 3.13. Everything else is installed into this folder.
+# Paths are relative and quoted, and programs run as `python -m`, so the folder's path may contain a space.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -9,26 +9,26 @@ PY := .venv/bin/python
 DEMO := .venv/.demo
 SETUP := .venv/.complete
 LOCK = $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
-# Two runs of tests at a time, each with services and a Spark of its own: a Spark that plans keeps one processor busy.
+# Two test runs in parallel, each with its own services and Spark: a Spark that plans keeps one processor busy.
 PYTEST := $(PY) -m pytest -n $(or $(WORKERS),2) --dist worksteal
 
-# Shows this list.
+# Lists the targets.
 help:
 	@awk '/^# /{text = substr($$0, 3)} /^[a-z]+:/{sub(":.*", ""); printf "  make %-8s %s\n", $$0, text}' Makefile
 
-# Brings everything into this folder, once: Python packages, Java, Kafka's and Spark's jars.
+# Installs everything into this folder once: Python packages, Java, the jars of Kafka and Spark.
 setup: $(SETUP)
-	@echo "Ready: try make demo, or make test." >&2
+	@echo "Ready. Try make demo or make test." >&2
 
-# Shows it all on real data: live views, a rebuild with its proof, a late record (ONCE=1 ends by itself).
+# Demonstrates Lamina on real data: live views, a rebuild with its proof, a late record (ONCE=1 ends by itself).
 demo: $(DEMO)
 	@$(PY) -m lamina demo $(if $(ONCE),--once)
 
-# Runs the tests, against a real Kafka, Postgres and Spark (ARGS="tests/laws -x" for some of them, WORKERS=1 one by one).
+# Runs the tests against a real Kafka, Postgres and Spark (ARGS="tests/laws -x" for some, WORKERS=1 one by one).
 test: $(SETUP)
 	@$(PYTEST) $(ARGS) $(if $(EXIT_CODE_FILE),; echo $$? > "$(EXIT_CODE_FILE)")
 
-# Compares views at random with Spark's answer to their SELECTs (N=200 views of SEED=1); a difference is made small.
+# Compares random views with Spark's answer to their SELECTs (N=200 views of SEED=1), and reduces any difference.
 fuzz: $(SETUP)
 	@$(PY) -m tests.fuzz --views $(or $(N),200) --seed $(or $(SEED),1)
 
@@ -41,31 +41,31 @@ check: $(SETUP)
 	@$(PY) -m tests.habits.english
 	@$(PYTEST) $(ARGS)
 
-# Measures the figures of docs/benchmarks.md one after the other: an hour and a half, on an idle machine.
+# Measures the figures of docs/benchmarks.md in sequence (an hour and a half on an idle machine).
 bench: $(SETUP)
 	@missed=0; for figure in compile starts approximate catch_up unique freshness many_sources large_table reads joins rebuild \
 		rebuild_rate last_hour changes; do \
 		echo "$$figure" >&2; $(PY) -m benchmarks.$$figure || missed=1; \
 	done; exit $$missed
 
-# Builds the documentation site into build/site, and fails at a broken link.
+# Builds the documentation site into build/site, and fails on a broken link.
 site: $(SETUP)
 	@$(PY) -m zensical build --strict --clean --config-file "$$($(PY) website/pages.py build)"
 	@echo "Open build/site/index.html; its search needs a server: $(PY) -m http.server --directory build/site" >&2
 
-# Writes both locks of packages and jars.lock anew, from pyproject.toml and the versions in lamina/services/jars.py.
+# Regenerates both package locks and jars.lock from pyproject.toml and the versions in lamina/services/jars.py.
 lock: $(SETUP)
 	@$(LOCK) --all-extras --output-file requirements.lock pyproject.toml
 	@$(LOCK) --extra embedded --extra build --constraints requirements.lock --output-file demo.lock pyproject.toml
 	@$(PY) -m lamina.services.jars lock
 
-# Stops the embedded services and removes what was brought and made here, data included.
+# Stops the embedded services and removes everything that was installed and created here, including data.
 clean:
 	@if [ -x $(PY) ]; then $(PY) -m lamina.local.stack .lamina .lamina/demo .lamina/tests/* || true; fi
 	rm -rf .venv .lamina build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The mark that the demo can run: Python, its packages and the jars; a changed lock undoes it.
+# Marks that the demo can run, with Python, its packages and the jars. A changed lock makes it stale.
 $(DEMO): demo.lock pyproject.toml lamina/services/packages.py lamina/services/jars.lock
 	@python=; old=; bare=; \
 	for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11 python; do \
@@ -77,7 +77,7 @@ $(DEMO): demo.lock pyproject.toml lamina/services/packages.py lamina/services/ja
 		echo "Lamina needs Python's venv, which $$bare lacks: install it (Debian and Ubuntu: the package python3-venv)." >&2; \
 		exit 1; \
 	elif [ -z "$$python" ]; then \
-		echo "Lamina needs Python 3.11, 3.12 or 3.13 on the PATH, and found none (or name one: make setup PYTHON=/path/to/it)." >&2; \
+		echo "Lamina needs Python 3.11, 3.12 or 3.13 on the PATH, and found none. To name one, run make setup PYTHON=/path/to/python." >&2; \
 		exit 1; \
 	fi; \
 	if [ ! -x $(PY) ] || ! $(PY) -m pip --version >/dev/null 2>&1; then \
@@ -92,7 +92,7 @@ $(DEMO): demo.lock pyproject.toml lamina/services/packages.py lamina/services/ja
 	@$(PY) -m lamina.services.jars
 	@touch $(DEMO)
 
-# The mark that setup is complete; a changed lock undoes it.
+# Marks that setup is complete. A changed lock makes it stale.
 $(SETUP): $(DEMO) requirements.lock
 	@echo "Installing the rest of $$(grep -c '^[a-z].*==' requirements.lock) locked packages: Airflow, tests, linters" >&2
 	@$(PY) lamina/services/packages.py requirements.lock

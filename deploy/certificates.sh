@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the certificate that Postgres shows its clients, once: certificates.sh FOLDER NAME…
-# It is good for the names, and signed by an authority whose certificate is root.crt and whose key nobody keeps. To have
-# another, as for another name: remove the files and run it again, then give clients the new root.crt.
+# Makes a server certificate for Postgres unless there is one: certificates.sh FOLDER NAME…
+# It is valid for these names, and signed by an authority whose certificate is root.crt and whose key is thrown away. For
+# other names, remove the files, run the script again, and give clients the new root.crt.
 set -eu
 folder=$1
 shift
@@ -13,15 +13,15 @@ cd "$draft"
 umask 077
 key="-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
 # shellcheck disable=SC2086
-openssl req -x509 $key -days 3650 -keyout root.key -out root.crt -subj "/CN=Lamina's Postgres" 2> said || { cat said >&2; exit 1; }
+openssl req -x509 $key -days 3650 -keyout root.key -out root.crt -subj "/CN=Lamina's Postgres" 2> errors || { cat errors >&2; exit 1; }
 # shellcheck disable=SC2086
-openssl req $key -keyout server.key -out server.csr -subj "/CN=$1" 2> said || { cat said >&2; exit 1; }
+openssl req $key -keyout server.key -out server.csr -subj "/CN=$1" 2> errors || { cat errors >&2; exit 1; }
 printf 'subjectAltName=%s\n' "${names%,}" > names
-openssl x509 -req -in server.csr -CA root.crt -CAkey root.key -CAcreateserial -days 3650 -extfile names -out server.crt 2> said \
-  || { cat said >&2; exit 1; }
+openssl x509 -req -in server.csr -CA root.crt -CAkey root.key -CAcreateserial -days 3650 -extfile names -out server.crt 2> errors \
+  || { cat errors >&2; exit 1; }
 chmod 644 root.crt server.crt
 if [ "$(id -u)" = 0 ]; then
-  # The server takes a key of root's that its own group may read; this is the group of Postgres in its image.
+  # Postgres accepts a key owned by root that its own group may read. This is the group of Postgres in its image.
   chown "0:${POSTGRES_GROUP:-999}" server.key
   chmod 640 server.key
 fi

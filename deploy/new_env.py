@@ -1,4 +1,4 @@
-"""Prints `.env.example` with every password made at random: `(umask 077; python3 deploy/new_env.py > .env)`."""
+"""Prints `.env.example` with a random value for every password: `(umask 077; python3 deploy/new_env.py > .env)`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ EXAMPLE = Path(__file__).resolve().parents[1] / ".env.example"
 
 
 SECRET = re.compile(r"(?!S3_)\w+_(PASSWORD|SECRET|KEY)=")
-"""The line of a secret without a value. The store makes the keys of S3, and would refuse others."""
+"""The line of a secret without a value. The keys of S3 are left out, because the object store issues them."""
 
 
-def filled(line: str) -> str:
-    """The line, with a random value if it is a secret's and has none."""
+def with_value(line: str) -> str:
+    """The line, with a random value if it names a secret without one."""
     if not SECRET.fullmatch(line):
         return line
     if line == "AIRFLOW_FERNET_KEY=":
@@ -25,4 +25,4 @@ def filled(line: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write("".join(filled(line) + "\n" for line in EXAMPLE.read_text().splitlines()))
+    sys.stdout.write("".join(with_value(line) + "\n" for line in EXAMPLE.read_text().splitlines()))

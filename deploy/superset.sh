@@ -1,6 +1,6 @@
 #!/bin/sh
-# Superset with the dashboard of all views, which `lamina generate superset` has made. The first start makes the user
-# `admin`; a later one takes in what has changed. Postgres' password is in PGPASSWORD, so that no argument shows it.
+# Starts Superset with the dashboard of all views that `lamina generate superset` has written. The first start creates the
+# user `admin`. Later ones import changes. PGPASSWORD holds the password of Postgres, so that no argument shows it.
 set -eu
 superset db upgrade
 printf '%s\n%s\n' "$DASHBOARDS_PASSWORD" "$DASHBOARDS_PASSWORD" |

@@ -1,6 +1,6 @@
 """Gathers the pages of the documentation site: `python website/pages.py FOLDER` writes them and the configuration.
 
-A page keeps its place in the repository, so that links between pages are true in both. A link to a file that is not a
+A page keeps its path in the repository, so that links between pages work in both. A link to a file that is not a
 page, such as an example or a DAG, becomes plain text.
 """
 
@@ -20,7 +20,7 @@ INDEX = f"{DECISIONS}/index.md"
 
 
 def gather(folder: Path) -> Path:
-    """Writes pages and pictures into `pages` in a folder, and the configuration next to it; returns its path."""
+    """Writes pages and pictures into `pages` in a folder, and the configuration next to it. Returns the path of the configuration."""
     pages = folder / "pages"
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(REPOSITORY / "docs", pages / "docs")
@@ -44,20 +44,27 @@ def _index(decisions: list[Path]) -> str:
     titles = [page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ") for page in decisions]
     links = [f"- [{title}]({page.name})" for title, page in zip(titles, decisions, strict=True)]
     return "\n".join(
-        ("# Decisions", "", "Each has its context, its price, and what would change our mind.", "", *links, "")
+        (
+            "# Decisions",
+            "",
+            "Each page gives the context, the decision, its price, and what would change our mind.",
+            "",
+            *links,
+            "",
+        )
     )
 
 
 def _within(text: str, name: str, names: set[str]) -> str:
-    """The page `name` with no link to a file of the repository that is not on the site; other links stay."""
+    """The text of the page `name`, with links to files that are not on the site turned into plain text."""
 
-    def kept(link: re.Match[str]) -> str:
+    def link_on_site(link: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(posixpath.dirname(name), link[2]))
         if path == DECISIONS:
             return f"[{link[1]}]({posixpath.relpath(INDEX, posixpath.dirname(name) or '.')})"
         return link[1] if path not in names and (REPOSITORY / path).exists() else link[0]
 
-    return re.sub(r"\[([^\]]+)\]\(([^)#:]+)\)", kept, text)
+    return re.sub(r"\[([^\]]+)\]\(([^)#:]+)\)", link_on_site, text)
 
 
 if __name__ == "__main__":

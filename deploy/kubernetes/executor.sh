@@ -1,5 +1,5 @@
 #!/bin/bash
-# The process of an executor's pod. Spark says by variables whom it belongs to, and gives its JVM options the same way.
+# Starts the executor of a pod. Spark passes the driver's address and the JVM options as environment variables.
 set -eu
 cd "$(mktemp -d)" # an executor fetches its jars into the folder that it runs in
 mapfile -t options < <(env | sed -n 's/^SPARK_JAVA_OPT_[0-9]*=//p')

@@ -1,10 +1,10 @@
--- Run once, as the superuser, when the server's data are made: a role and a password for each who connects.
+-- Creates a role with a password for each client. The superuser runs this once, when the data folder is initialized.
 
 \getenv lamina LAMINA_PASSWORD
 \getenv analyst ANALYST_PASSWORD
 \getenv airflow AIRFLOW_DATABASE_PASSWORD
 
--- The owner makes the role of writers, waits for old readers (which pg_monitor alone sees), and sets the analyst up.
+-- The owner creates the role of writers, waits for old readers (which only pg_monitor sees), and sets up the analyst.
 CREATE ROLE lamina LOGIN CREATEROLE PASSWORD :'lamina';
 CREATE ROLE analyst LOGIN PASSWORD :'analyst';
 GRANT pg_monitor TO lamina;
