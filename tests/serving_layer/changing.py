@@ -40,8 +40,8 @@ def rows(cursor: Any, select: str) -> list[tuple[Any, ...]]:
 
 def body(world: World, view: str) -> str:
     with world.database.begin() as connection:
-        found = connection.execute(text(f"SELECT pg_get_viewdef('analytics.{view}'::regclass)"))
-        return str(found.scalar_one())
+        definition = connection.execute(text(f"SELECT pg_get_viewdef('analytics.{view}'::regclass)"))
+        return str(definition.scalar_one())
 
 
 def left(world: World) -> dict[str, int]:
@@ -86,8 +86,8 @@ OF_ALL = "CREATE VIEW amounts AS SELECT k, count(*) AS c, sum(n) AS s FROM a WHE
 
 def of_many(world: World) -> None:
     """A view that read another, and reads it no longer."""
-    for each in "ab":
-        world.append(each, 0, ("x", 1), ("x", 2), ("y", 3))
-        world.advance(each)
+    for name in "ab":
+        world.append(name, 0, ("x", 1), ("x", 2), ("y", 3))
+        world.advance(name)
     world.change(many=MANY, amounts=OF_MANY)
     world.change(amounts=OF_ALL)

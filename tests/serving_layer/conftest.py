@@ -22,7 +22,7 @@ def serving(database: str) -> Iterator[Database]:
 
 @pytest.fixture
 def world(serving: Database) -> Iterator[World]:
-    """Deployed views over two streams; the invariant must hold when the test ends."""
+    """Deployed views over two streams. The invariant must hold when the test ends."""
     deployed = World(serving)
     deployed.deploy()
     yield deployed

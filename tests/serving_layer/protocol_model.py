@@ -1,30 +1,29 @@
 """The protocol of progress, cuts and generations, small enough that every interleaving of its steps can be visited.
 
-Comes in: a `World` (a log of a few records, views, how often things may fail) and the `Rules` in force. Goes out: an
-`Exploration`, which counts every state that can be reached, or holds the shortest trace to one that breaks the promise.
+In: a `World` (a log of a few records, views, the number of failures allowed) and the `Rules` in force. Out: an
+`Exploration`, which counts every reachable state, or holds the shortest trace to a state that breaks the promise.
 The promise, after every step s → t:
 
     for every live generation, for every query q that feeds it:  cells show selected(q, progress of q)
     for every published view v, over each q that feeds it:       rows of v = sum of selected(q, progress of q)
     for every query q:                                           progress of q in s ≤ progress of q in t
 
-where `selected(q, offsets)` is what the author's SELECT makes of the records of q below them. Of a stream it is
-the multiset of these records (the free commutative monoid), so whatever an aggregate could show does show: a record
-that is counted twice, or not at all. A multiset is an integer whose hexadecimal digit i says how often record i is
-counted: merge is `+`, and a double count is a digit 2. Of a table, here of one key, it is the newest of these records:
-merge is the newer of two, and a record that deletes is kept and not shown.
+where `selected(q, offsets)` is the result of the author's SELECT over the records of q below the offsets. For a stream
+it is the multiset of these records (the free commutative monoid). This shows any error that an aggregate could show: a
+record counted twice, or not at all. A multiset is an integer whose hexadecimal digit i is the number of times that
+record i is counted. Merge is `+`, and a double count is a digit 2. For a table, here with one key, it is the newest of
+these records. Merge is the newer of two, and a record that deletes is kept and not shown.
 
-What a step is. A transaction that holds the query's lock is one step, for nothing sees its inside. No process (a
-writer of the speed layer, a rebuild, an archive run) remembers anything that is not in the state, and none has to take
-its next step. So a trace that stops is a crash there, one that goes on is a retry, and a step that comes after another
-process has taken over is a zombie's. Spark's checkpoint is a cache: after a restart it holds any position whatever.
+A transaction that holds the query's lock is one step, because nothing sees inside it. No process (a writer of the speed
+layer, a rebuild, an archive run) remembers anything outside the state, and no process must take its next step. So a
+trace that stops is a crash, a trace that continues is a retry, and a step after another process has taken over is a
+zombie's. Spark's checkpoint is a cache: after a restart it may hold any position.
 
-Each action is one function from a state to the states that can follow, each with the words that a trace shows for it.
-Not in the model: what a hand-over does to cells (it exchanges those that differ, and here none can: see
-test_overwriting.py), the order in which locks are taken, what a horizon forgot, recreated topics, a topic that loses
-its end (only then may a leap go back, and no generation that counted what was lost survives it: see
-test_generations.py), and partitions that are added later (one that is still empty is the same). One file, long as it
-is: the protocol is to be read in one piece.
+Each action is a function from a state to the states that can follow, each with the words that a trace shows for it.
+The model leaves out the exchange of cells in a hand-over (here no cells can differ: see test_overwriting.py), the order
+of locks, ids that a horizon forgot, recreated topics, topics that lose their end (only then may a leap go back, and it
+retires every generation that counted the lost records: see test_generations.py), and partitions added later (they
+behave like empty ones). The file is long because the protocol should be read in one piece.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ class Query(NamedTuple):
     fence: int
     """The token of whoever took the query over last."""
     token: int
-    """The token of the running writer, 0 when it was told to stop."""
+    """The token of the running writer, 0 once it must stop."""
     position: Offsets
     """The offsets from which the running writer plans its next micro-batch: its checkpoint."""
     flight: tuple[Batch, ...]
@@ -149,9 +148,9 @@ class Rules:
     load_waits_for_the_archive: bool = True
     """The batch view is computed only when the master log holds every record below the cut."""
     load_stops_at_the_cut: bool = True
-    """The batch view is computed from the records below the cut, not from all that the master log holds by then."""
+    """The batch view is computed from the records below the cut, not from all records in the master log."""
     load_is_marked_with_the_data: bool = True
-    """One transaction brings the batch view in and says so."""
+    """One transaction loads the batch view and marks it as loaded."""
     absorbed_is_marked_with_the_data: bool = True
     """One transaction merges a swapped realtime table and forgets it."""
     go_live_waits_for_what_was_swapped: bool = True
@@ -167,9 +166,9 @@ class Rules:
     leap_cuts_above_progress: bool = True
     """A leap cuts at the end of the master log only when that is nowhere below progress."""
     leap_takes_every_view: bool = True
-    """A leap is refused when a view is published by then that its query feeds and that does not leap with it."""
+    """A leap is refused if its query feeds a published view that does not leap with it."""
     leap_retires_older_generations: bool = True
-    """No generation that lacks the records a leap leaps over stays live or building."""
+    """No generation that lacks the records leapt over stays live or building."""
     published_is_never_retired: bool = True
     """Maintenance of a generation ends only after it is no longer published."""
     every_version_is_fed: bool = True
@@ -187,9 +186,9 @@ class World:
     """The bounds that make the number of states finite."""
 
     log: Mapping[str, tuple[str, ...]]
-    """For each query its partitions, one letter per offset: `r` a record, `x` none (the marker of a transaction).
+    """For each query its partitions, one letter per offset: `r` is a record, `x` the marker of a transaction.
 
-    Of a table the digits are the versions of its one row, in their order; the even ones delete it.
+    For a table, the digits are the versions of its one row, in order. The even ones delete it.
     """
     views: Mapping[str, str]
     """For each view version the queries that feed it. The first letter of a version is its view."""
@@ -198,7 +197,7 @@ class World:
     dropped: tuple[str, ...] = ()
     """Versions that may be dropped, and registered again, while everything runs."""
     changed: str = ""
-    """A version of a view that an apply computes beside the declared one, and moves the view to."""
+    """The version that an apply computes next to the declared one, and moves the view to."""
     log_grows: bool = False
     """True if records appear one by one, False if all are in the log from the start."""
     flight: int = 1
@@ -319,9 +318,9 @@ class Model:
         versions = self.versions_of_tables.get(query)
         if versions is None:
             return old + new
-        given = old | new if self.rules.newest_version_counts else new or old
-        found = [record for record in versions if given & (0xF * record)]
-        newest = max(found, key=versions.__getitem__, default=0)
+        counted = old | new if self.rules.newest_version_counts else new or old
+        counting = [record for record in versions if counted & (0xF * record)]
+        newest = max(counting, key=versions.__getitem__, default=0)
         return newest if self.rules.deletion_is_remembered else self.shown(query, newest)
 
     def shown(self, query: int, cells: Cells) -> Cells:
@@ -352,7 +351,7 @@ class Model:
         )
 
     def broken(self, before: State, after: State) -> str:
-        """The promise that does not hold after this step, in words; empty when all hold."""
+        """The promise that this step breaks, in words. Empty if none."""
         for name, old, new in zip(self.names, before.queries, after.queries, strict=True):
             if not at_most(old.progress, new.progress):
                 return f"progress of {name} moves back from {text(old.progress)} to {text(new.progress)}"
@@ -360,8 +359,8 @@ class Model:
         for version, number, _, parts in after.generations:
             for q, part in zip(self.fed_by[version], parts, strict=True):
                 if part.stage == LIVE and self.shown(q, part.cells) != promised[q]:
-                    found = f"counts {self.shown(q, part.cells):#x} of {promised[q]:#x}"
-                    return f"{version} generation {number} is live and {found}"
+                    count = f"counts {self.shown(q, part.cells):#x} of {promised[q]:#x}"
+                    return f"{version} generation {number} is live and {count}"
         for view, version, number in after.published:
             read = [part for g in after.generations if g[:2] == (version, number) for part in g.parts]
             if not read or any(part.stage != LIVE for part in read):
@@ -453,7 +452,7 @@ class Model:
                     )
 
     def commit(self, state: State) -> Successors:
-        """The one transaction of a micro-batch: lock, fence, versions, range; then merge, write progress, commit."""
+        """The one transaction of a micro-batch: lock, check fence, versions and range, merge, move progress, commit."""
         for q, query in enumerate(state.queries):
             versions = self.maintained(state, q)
             for batch in query.flight:
@@ -500,7 +499,7 @@ class Model:
         return state
 
     def restart(self, state: State) -> Successors:
-        """A new writer takes the query over, whatever its checkpoint holds; the old one's commits may still arrive."""
+        """A new writer with any checkpoint takes the query over. Commits of the old writer may still arrive."""
         for q, query in enumerate(state.queries):
             if query.fence <= self.world.takeovers.get(self.names[q], 0):
                 token = query.fence + 1
@@ -730,7 +729,7 @@ class Model:
     def register(self, state: State) -> Successors:
         """A view version is registered while micro-batches are in flight.
 
-        The first one over queries without history is live at once, and empty; a rebuild brings any other its history.
+        The first version over queries without history is live at once, and empty. A rebuild brings others their history.
         """
         for version in (*self.world.later, *self.world.dropped):
             if version in state.registered:
@@ -760,7 +759,7 @@ class Model:
                 )
 
     def prepare(self, state: State) -> Successors:
-        """An apply opens a generation of a version that is not declared, at its cut; what is declared stays."""
+        """An apply opens a generation of an undeclared version, at its cut. The declared version stays."""
         version = self.world.changed
         if version and version not in state.registered and state.sealed <= self.world.rebuilds:
             number = state.sealed + 1
@@ -771,7 +770,7 @@ class Model:
             )
 
     def move(self, state: State) -> Successors:
-        """One transaction declares another version and publishes its generation; the old one stays live."""
+        """One transaction declares another version and publishes its generation. The old generation stays live."""
         for g in state.generations:
             ready = all(part.stage == LIVE for part in g.parts) or not self.rules.move_waits_until_it_is_live
             if g.version == self.world.changed and g.version not in state.registered and ready:

@@ -59,13 +59,13 @@ def test_an_unanswered_topic_is_reported_once_nothing_was_counted_for_a_while(wo
         long_ago = LONG_AGO.replace("80 s", ago)
         sql(world, f"UPDATE lamina.query SET {long_ago}")
         with world.database.snapshot() as connection:
-            found = [alarm for alarm in alarms(connection, {}, LIMITS) if alarm.startswith("a: ")]
-        assert len(found) == expected, found
-    assert found[0].startswith("a: Kafka does not answer for its topic, and no record was counted for 80 s")
+            raised = [alarm for alarm in alarms(connection, {}, LIMITS) if alarm.startswith("a: ")]
+        assert len(raised) == expected, raised
+    assert raised[0].startswith("a: Kafka does not answer for its topic, and no record was counted for 80 s")
 
 
 QUERIES = [
-    # (what is set of the query, how many records are behind, what is told)
+    # (SET clause of the query, records behind, alarm)
     (LONG_AGO, 0, None),
     (
         LONG_AGO,
@@ -86,7 +86,7 @@ QUERIES = [
 ]
 
 
-def test_a_query_that_stands_is_told_whatever_the_reason(world: World) -> None:
+def test_a_query_that_stands_still_raises_an_alarm_with_its_reason(world: World) -> None:
     before = "SELECT created_at, committed_at, caught_up_at, writer, writer_kind FROM lamina.query WHERE name = 'a'"
     for values, behind, expected in QUERIES:
         with world.database.begin() as connection:
@@ -97,9 +97,9 @@ def test_a_query_that_stands_is_told_whatever_the_reason(world: World) -> None:
             assigned[column] = value
         sql(world, f"UPDATE lamina.query SET {', '.join(f'{c} = {v}' for c, v in assigned.items())} WHERE name = 'a'")
         heard(world, "0 s")
-        found = told(world, behind=behind)
-        assert len(found) == (expected is not None), (values, found)
-        assert expected is None or expected in found[0], (values, found)
+        raised = told(world, behind=behind)
+        assert len(raised) == (expected is not None), (values, raised)
+        assert expected is None or expected in raised[0], (values, raised)
         with world.database.begin() as connection:
             connection.execute(
                 text(
@@ -117,7 +117,7 @@ def test_a_view_is_as_fresh_as_its_oldest_source_and_unknown_until_each_was_coun
             rows = connection.execute(text("SELECT view, round(seconds_behind) FROM lamina.freshness"))
             of_views = {view: None if seconds is None else float(seconds) for view, seconds in rows}
             assert {
-                each.name: each.seconds_behind and round(each.seconds_behind) for each in overview(connection).views
+                shown.name: shown.seconds_behind and round(shown.seconds_behind) for shown in overview(connection).views
             } == of_views
             return of_views
 
@@ -136,7 +136,7 @@ def test_an_alarm_about_a_missed_freshness_target_says_how_often_it_was_met(worl
     with world.database.begin() as connection:
         catalog = compile_catalog(world.files | files)
         changes = registry.apply(connection, world.files | files, catalog, {})
-        assert {each.name: (each.action, each.effect) for each in changes if each.action != "nothing"} == {
+        assert {change.name: (change.action, change.effect) for change in changes if change.action != "nothing"} == {
             name: ("update", f"fresh_within is {span}") for name, span in wanted.items()
         }
     sql(world, f"UPDATE lamina.query SET caught_up_at = now(), newest = NULL, created_at = {AGO} '70 s'")
@@ -163,8 +163,8 @@ def test_an_alarm_about_a_missed_freshness_target_says_how_often_it_was_met(worl
                 f"UPDATE lamina.freshness_target SET minute = minute - {minutes} * interval '1 min',"
                 f" since = since - {minutes} * interval '1 min'; DELETE FROM lamina.freshness_history"
             )
-        found = connection.execute(text("SELECT view, span, met FROM lamina.freshness_met ORDER BY 1, 2 DESC")).all()
-    shares = {(view, span): round(met * (60 if span == "hour" else 1_000), 6) for view, span, met in found}
+        rows = connection.execute(text("SELECT view, span, met FROM lamina.freshness_met ORDER BY 1, 2 DESC")).all()
+    shares = {(view, span): round(met * (60 if span == "hour" else 1_000), 6) for view, span, met in rows}
     assert shares == {
         ("both", "hour"): 2,
         ("both", "day"): round(1_000 * 2 / 150, 6),  # from the first minute with both of its sources
@@ -175,7 +175,7 @@ def test_an_alarm_about_a_missed_freshness_target_says_how_often_it_was_met(worl
     }
 
 
-def test_a_writer_is_gone_that_was_not_heard_of_for_long(world: World) -> None:
+def test_a_writer_without_heartbeats_is_reported_as_gone(world: World) -> None:
     sql(world, f"UPDATE lamina.query SET {LONG_AGO} WHERE name = 'a'")
     heard(world, "40 s")
     [gone] = told(world)
@@ -203,7 +203,7 @@ def test_a_query_whose_history_is_still_computed_is_not_read_and_raises_no_alarm
         assert needing.waits_for(connection, "later", starting=False) is None
 
 
-def test_a_leap_that_was_left_is_told_with_the_way_out(world: World) -> None:
+def test_an_abandoned_leap_raises_an_alarm_with_the_way_out(world: World) -> None:
     with world.database.begin() as connection:
         id = rebuilds.begin(connection, ["sums"], leap=True, by=Scheduler())
         progress.take_over(connection, "a", rebuilds.leap_writer(id), WriterKind.LEAP)
@@ -219,7 +219,7 @@ def test_a_leap_that_was_left_is_told_with_the_way_out(world: World) -> None:
     assert left.startswith(f"rebuild {id} was left 2 h ago after step `seal`: continue its steps, or")
 
 
-def test_a_rebuild_that_failed_died_or_is_overdue_is_told(world: World) -> None:
+def test_a_failed_dead_or_overdue_rebuild_raises_an_alarm(world: World) -> None:
     assert told(world) == []
     assert told(world, limits=Limits(rebuild_within=26)) == []
     sql(world, "UPDATE lamina.query SET created_at = created_at - interval '27 hours'")
@@ -237,10 +237,10 @@ def test_a_rebuild_that_failed_died_or_is_overdue_is_told(world: World) -> None:
     assert told(world, limits=Limits(rebuild_within=26)) == []
     sql(world, "UPDATE lamina.rebuild SET kind = 'apply'")
     [overdue] = told(world, limits=Limits(rebuild_within=26))
-    assert overdue.startswith("no rebuild has ended well for 27 h"), "what an apply has computed is no nightly rebuild"
+    assert overdue.startswith("no rebuild has ended well for 27 h"), "an apply is not a nightly rebuild"
 
 
-def test_a_preview_that_died_is_made_again_and_never_applied(world: World) -> None:
+def test_the_alarm_about_a_dead_preview_names_the_preview_and_no_apply(world: World) -> None:
     def ended(state: RebuildState, purpose: Purpose = rebuilds.RECOMPUTE) -> int:
         with rebuilds.in_one_process(world.database), world.database.begin() as connection:
             id = rebuilds.begin(connection, ["sums"], purpose=purpose)
@@ -252,16 +252,18 @@ def test_a_preview_that_died_is_made_again_and_never_applied(world: World) -> No
     for state in (RebuildState.FAILED, RebuildState.DONE):
         ended(state, preview)
         [failed] = told(world)
-        assert failed.startswith(f"rebuild {nightly} failed"), "whoever makes a preview is told, and mends no other"
+        assert failed.startswith(f"rebuild {nightly} failed"), (
+            "a preview reports its own failure, and repairs no other rebuild"
+        )
     died = ended(RebuildState.RUNNING, preview)
     assert f"rebuild {died} died after step `begin`: repeat the `lamina apply --preview dev` that" in told(world)[-1]
     sql(world, "UPDATE lamina.query SET created_at = created_at - interval '27 hours'")
     sql(world, "UPDATE lamina.rebuild SET state = 'done', ended_at = clock_timestamp() WHERE kind = 'preview'")
     overdue = told(world, limits=Limits(rebuild_within=26))[-1]
-    assert overdue.startswith("no rebuild has ended well for 27 h"), "a preview is no nightly rebuild"
+    assert overdue.startswith("no rebuild has ended well for 27 h"), "a preview is not a nightly rebuild"
 
 
-def test_a_rebuild_that_failed_is_told_until_another_of_its_views_has_ended(world: World) -> None:
+def test_a_failed_rebuild_raises_an_alarm_until_a_later_one_has_computed_its_views(world: World) -> None:
     def ended(*views: str, state: RebuildState, error: str | None = None, stopped: Stop | None = None) -> int:
         with rebuilds.in_one_process(world.database), world.database.begin() as connection:
             id = rebuilds.begin(connection, views)
@@ -283,7 +285,7 @@ def test_a_rebuild_that_failed_is_told_until_another_of_its_views_has_ended(worl
     assert told(world) == []
 
 
-def test_a_view_that_is_held_back_is_told_until_a_later_one_is_read(world: World) -> None:
+def test_a_held_generation_raises_an_alarm_until_a_later_one_is_read(world: World) -> None:
     """Whatever other views are rebuilt meanwhile."""
     world.change(
         sums=world.files["sums.sql"].replace("AS SELECT", "TBLPROPERTIES ('on_difference' = 'hold') AS SELECT")
@@ -299,10 +301,10 @@ def test_a_view_that_is_held_back_is_told_until_a_later_one_is_read(world: World
     assert told(world) == []
 
 
-def test_of_the_newest_rebuilds_the_largest_tells_how_fast_one_is(world: World) -> None:
+def test_the_largest_recent_rebuild_predicts_durations(world: World) -> None:
     with world.database.begin() as connection:
         assert facts.largest_rebuild(connection) is None
-    world.append("a", 0, *[("x", each) for each in range(9)])
+    world.append("a", 0, *[("x", number) for number in range(9)])
     world.advance("a")
     large = rebuilt(world, "sums", state=RebuildState.DONE)
     sql(world, f"UPDATE lamina.rebuild SET started_at = ended_at - interval '18 s' WHERE id = {large}")
@@ -316,7 +318,7 @@ def test_of_the_newest_rebuilds_the_largest_tells_how_fast_one_is(world: World) 
 
 
 def rebuilt(world: World, view: str, *, state: RebuildState) -> int:
-    """A rebuild of one view, which is handed over unless it is to be held; gives its id."""
+    """Runs a rebuild of one view, which is handed over if `state` is DONE. Returns its id."""
     with rebuilds.in_one_process(world.database):
         with world.database.begin() as connection:
             id = rebuilds.begin(connection, [view])
@@ -330,7 +332,7 @@ def rebuilt(world: World, view: str, *, state: RebuildState) -> int:
     return id
 
 
-def test_what_kafka_may_drop_before_it_is_archived_is_told(world: World) -> None:
+def test_an_alarm_warns_of_records_that_kafka_may_drop_before_they_are_archived(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
     assert told(world) == []
@@ -349,23 +351,23 @@ def test_what_kafka_may_drop_before_it_is_archived_is_told(world: World) -> None
 
 def test_an_alarm_warns_of_unarchived_records_that_kafka_is_about_to_drop_for_size(world: World) -> None:
     gigabyte = replace(WEEK, milliseconds=None, bytes=1_000_000_000)
-    world.append("a", 0, *[("x", each) for each in range(10)])
+    world.append("a", 0, *[("x", number) for number in range(10)])
     world.advance("a")
     held = Offsets({at: min(7, end) for at, end in world.progress("a").items()})
     with world.database.begin() as connection:
         progress.record_archived(connection, "a", held)
     for ago, earliest, alarms_told in (("1 hour", 5, 0), ("3 hours", 0, 0), ("3 hours", 3, 0), ("3 hours", 5, 1)):
         sql(world, f"UPDATE lamina.archived SET archived_at = {AGO} '{ago}'")
-        found = told(world, retention=gigabyte, earliest=earliest)
-        assert len(found) == alarms_told, (ago, earliest, found)
-    assert found[0] == (
+        raised = told(world, retention=gigabyte, earliest=earliest)
+        assert len(raised) == alarms_told, (ago, earliest, raised)
+    assert raised[0] == (
         "a: nothing was archived for 3 h, and of the records that Kafka keeps of partition 0 (1.0 GB at most) more than"
         " half are not archived: run `lamina archive`, and see why its schedule does not"
     )
     assert told(world, retention=WEEK, earliest=5) == [], "it drops none for their size"
 
 
-def test_a_transaction_that_a_producer_left_open_is_told(world: World) -> None:
+def test_an_open_transaction_of_a_producer_raises_an_alarm(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
     reached = world.progress("a")
@@ -375,9 +377,9 @@ def test_a_transaction_that_a_producer_left_open_is_told(world: World) -> None:
         undecided = [Undecided(TopicPartition("a", 0), 2, 1234, seconds)]
         topic = needing.Topic(reached, Offsets(dict.fromkeys(reached, 0)), WEEK, undecided)
         with world.database.snapshot() as connection:
-            found = [alarm for alarm in alarms(connection, {"a": topic}, LIMITS) if alarm.startswith("a: ")]
-        assert len(found) == alarms_told, found
-    assert found[0].startswith(
+            raised = [alarm for alarm in alarms(connection, {"a": topic}, LIMITS) if alarm.startswith("a: ")]
+        assert len(raised) == alarms_told, raised
+    assert raised[0].startswith(
         "a: a producer has had a transaction open for 12 min in partition 0, and nothing from offset 2 on is counted or"
         " archived (1,234 offsets by now): "
     )
@@ -388,11 +390,11 @@ def test_a_transaction_that_a_producer_left_open_is_told(world: World) -> None:
     assert untold.startswith(
         "a: a producer has had a transaction open in partition 0; the brokers do not report since when, and nothing"
         " from offset 2 on is counted"
-    ), "the timestamp of a record is no age"
+    ), "the timestamp of a record is not an age"
 
 
-def test_records_that_retention_removed_are_told_with_what_became_of_them(world: World) -> None:
-    world.append("a", 0, *[("x", each) for each in range(6)])
+def test_an_alarm_about_records_lost_to_retention_says_if_views_count_them(world: World) -> None:
+    world.append("a", 0, *[("x", number) for number in range(6)])
     below_4 = world.progress("a").updated({TopicPartition("a", 0): 4})
     for reached, effect in (
         (world.progress("a"), "no view counts them, and no rebuild can"),
@@ -423,7 +425,7 @@ def test_an_alarm_warns_that_kafka_may_drop_a_tables_deletions_before_they_are_a
     assert told(world, retention=COMPACTED) == []
 
 
-def test_more_bad_records_within_an_hour_than_are_kept_are_told(world: World) -> None:
+def test_more_bad_records_in_an_hour_than_are_kept_raise_an_alarm(world: World) -> None:
     kept = "TBLPROPERTIES ('quarantine_bytes' = '300 kB')"
     world.files["sources.sql"] = world.files["sources.sql"].replace("format 'json');", f"format 'json') {kept};", 1)
     with world.database.begin() as connection:
@@ -437,8 +439,8 @@ def test_more_bad_records_within_an_hour_than_are_kept_are_told(world: World) ->
             quarantine.stage(connection, bad)
             quarantine.write(connection, bad)
         quarantine.trim(world.database, source)
-        found = told(world, limits=Limits(bad_an_hour=10_000))
-        assert [each.partition(" within")[0] for each in found] == (
+        raised = told(world, limits=Limits(bad_an_hour=10_000))
+        assert [alarm.partition(" within")[0] for alarm in raised] == (
             ["a: more records than it keeps went to quarantine"] if alarmed else []
         )
     sql(
@@ -448,7 +450,7 @@ def test_more_bad_records_within_an_hour_than_are_kept_are_told(world: World) ->
     assert told(world, limits=Limits(bad_an_hour=10_000)) == []
 
 
-def test_many_bad_records_within_an_hour_are_told(world: World) -> None:
+def test_many_bad_records_in_an_hour_raise_an_alarm(world: World) -> None:
     bad = (
         'INSERT INTO lamina.quarantine (source, topic, partition, "offset", error, quarantined_at)'
         " SELECT 'a', 'a', 0, n, 'no JSON', clock_timestamp() - {0} FROM generate_series({1}, {2}) AS n"
@@ -462,10 +464,10 @@ def test_many_bad_records_within_an_hour_are_told(world: World) -> None:
     for last, alarmed in ((150, []), (151, ["a: 51 of its newest 100 records went to quarantine"])):
         sql(world, 'DELETE FROM lamina.quarantine WHERE "offset" > 60')
         sql(world, bad.format("interval '1 minute'", 101, last))
-        assert [each.partition(" within")[0] for each in told(world)] == alarmed
+        assert [alarm.partition(" within")[0] for alarm in told(world)] == alarmed
 
 
-def test_a_source_that_is_declared_again_begins_anew(world: World) -> None:
+def test_a_source_that_is_declared_again_begins_again(world: World) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
     sql(world, f"UPDATE lamina.query SET {LONG_AGO}, stopped = 'its topic is another', waiting = 9")
@@ -500,7 +502,7 @@ def test_a_recreated_topic_is_not_shared_with_its_previous_source(world: World) 
     assert "drop a first" in raised.value.way_out
 
 
-def test_the_writer_of_a_query_is_heard_of_and_lets_it_go(world: World) -> None:
+def test_a_writer_sends_heartbeats_and_releases_its_query(world: World) -> None:
     def writer() -> tuple[str | None, bool]:
         with world.database.begin() as connection:
             row = connection.execute(
@@ -525,7 +527,7 @@ def test_the_writer_of_a_query_is_heard_of_and_lets_it_go(world: World) -> None:
     assert writer() == (None, True)
 
 
-def test_records_wait_that_progress_has_not_reached_for_some_seconds(world: World) -> None:
+def test_records_count_as_waiting_after_some_seconds_above_progress(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
     looks: list[tuple[list[tuple[float, int]], int, int]] = [
@@ -547,7 +549,7 @@ def test_records_wait_that_progress_has_not_reached_for_some_seconds(world: Worl
 
 
 def test_a_wait_for_the_speed_layer_says_if_it_is_silent_or_gone(world: World) -> None:
-    for ago, said in (
+    for ago, words in (
         ("1 s", "the speed layer is catching up"),
         ("12 s", "the speed layer has said nothing for 12 s (`lamina status` names its process)"),
         ("1 h", "no speed layer runs (`lamina up`, or `lamina speed`)"),
@@ -555,4 +557,4 @@ def test_a_wait_for_the_speed_layer_says_if_it_is_silent_or_gone(world: World) -
         sql(world, f"UPDATE lamina.query SET {LONG_AGO} WHERE name = 'a'")
         heard(world, ago)
         with world.database.begin() as connection:
-            assert needing.waits_for(connection, "a", starting=False) == said
+            assert needing.waits_for(connection, "a", starting=False) == words

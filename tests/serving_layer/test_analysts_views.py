@@ -16,7 +16,7 @@ from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError
 
 
-def test_views_on_top_are_made_again_with_their_rights_and_comments(world: World) -> None:
+def test_views_above_are_created_again_with_their_rights_and_comments(world: World) -> None:
     world.files["total.sql"] = TOTAL
     with world.database.begin() as connection:
         world.apply(connection)
@@ -36,7 +36,7 @@ def test_views_on_top_are_made_again_with_their_rights_and_comments(world: World
 
 
 def test_a_dropped_analysts_view_is_created_again_with_its_rights(world: World, database: str) -> None:
-    """It comes first, since it reads the stream now; what it was before reads the view that is dropped after it."""
+    """It comes first because it now reads the stream. Its older side reads the view that is dropped after it."""
     world.change(alpha="CREATE VIEW alpha AS SELECT c FROM counts WHERE c > 0;")
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
@@ -51,7 +51,7 @@ def test_a_dropped_analysts_view_is_created_again_with_its_rights(world: World, 
             assert connection.execute(may).scalar_one()
 
 
-def test_a_right_on_a_column_that_goes_is_no_obstacle(world: World) -> None:
+def test_a_right_on_a_dropped_column_does_not_block_a_change(world: World) -> None:
     with world.database.begin() as connection:
         connection.execute(text("GRANT SELECT (s) ON analytics.counts TO lamina_writer"))
     world.change(
@@ -64,7 +64,7 @@ def test_a_right_on_a_column_that_goes_is_no_obstacle(world: World) -> None:
         assert set(connection.execute(columns).scalars()) == {"k", "c"}
 
 
-def test_a_relation_of_others_is_named_and_never_dropped(world: World) -> None:
+def test_a_relation_of_another_role_is_named_and_never_dropped(world: World) -> None:
     with world.database.begin() as connection:
         connection.execute(text("CREATE VIEW public.theirs AS SELECT s FROM analytics.counts"))
     world.change(counts=BY_KEY)
@@ -80,7 +80,7 @@ def test_a_relation_of_others_is_named_and_never_dropped(world: World) -> None:
         assert connection.execute(text("SELECT count(*) FROM public.theirs")).scalar_one() == 0
 
 
-def test_what_analysts_build_in_a_schema_of_their_own_gives_way(world: World, services: Services) -> None:
+def test_relations_in_an_analysts_schema_give_way(world: World, services: Services) -> None:
     name = str(world.database.url.database)
     with world.database.begin() as connection:
         connection.execute(text("CREATE SCHEMA marts"))
@@ -110,14 +110,14 @@ def test_what_analysts_build_in_a_schema_of_their_own_gives_way(world: World, se
         assert cursor.fetchall() == [("others",), ("theirs",)]
         del world.files["sums.sql"]
         with world.database.begin() as connection:
-            effects = {each.name: each.effect for each in registry.plan(connection, compile_catalog(world.files))}
+            effects = {change.name: change.effect for change in registry.plan(connection, compile_catalog(world.files))}
             assert "marts.others, of analysts, is dropped with it" in effects["sums"]
             world.apply(connection)
         cursor.execute("SELECT table_name FROM information_schema.views WHERE table_schema = 'marts' ORDER BY 1")
         assert cursor.fetchall() == [("theirs",)]
-        told: list[str] = []
-        rollback.roll_back(world.database, "counts", told.append)
-        assert told == ["marts.theirs, of analysts, was dropped, because counts has other columns now: make it again"]
+        lines: list[str] = []
+        rollback.roll_back(world.database, "counts", lines.append)
+        assert lines == ["marts.theirs, of analysts, was dropped, because counts has other columns now: make it again"]
         cursor.execute("SELECT count(*) FROM information_schema.views WHERE table_schema = 'marts'")
         assert cursor.fetchall() == [(0,)]
     analyst.close()

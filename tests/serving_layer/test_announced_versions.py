@@ -62,16 +62,16 @@ class GivenUp(Exception):
     """Nothing is to be kept."""
 
 
-def test_a_version_that_was_announced_is_not_forgotten_while_it_is_opened(world: World) -> None:
+def test_an_announced_version_is_not_forgotten_while_it_is_opened(world: World) -> None:
     world.files["counts.sql"] = BY_KEY
     catalog = compile_catalog(world.files)
     with world.database.begin() as connection:
         changes = registry.plan(connection, catalog)
         after, soon = registry.to_compute(connection, catalog, changes)
-        assert [each.name for each in soon] == ["counts"]
+        assert [version.name for version in soon] == ["counts"]
         assert not registry.announce(connection, soon, after), "nobody commits"
     with world.database.begin() as connection:
-        names = {table.name for each in soon for table in each.cell_tables}
+        names = {table.name for version in soon for table in version.cell_tables}
         assert versions.announced(connection, "a") == names
     failed: list[BaseException] = []
 
@@ -98,7 +98,7 @@ def test_a_version_that_was_announced_is_not_forgotten_while_it_is_opened(world:
         assert set(connection.execute(kept, {"id": opened.id}).scalars()) == names
 
 
-def test_a_version_that_was_announced_and_not_opened_is_forgotten(world: World) -> None:
+def test_an_announced_version_that_was_not_opened_is_forgotten(world: World) -> None:
     dropping.drop_unused(world.database)
     before = left(world)
     world.files["counts.sql"] = BY_KEY
@@ -122,13 +122,13 @@ def left_by_a_dead_apply(world: World, topic: str) -> tuple[int, Catalog]:
     at = Offsets.of(topic, {0: 7})
     with world.database.begin() as connection:
         id = rebuilds.begin(connection, ["sums"], purpose=rebuilds.APPLY)
-        given = (catalog, registry.plan(connection, catalog), {"c": empty("id-c", topic)})
-        registry.prepare(connection, *given, {"c": End(at, {TopicPartition(topic, 0): "a tail"})}, id)
+        arguments = (catalog, registry.plan(connection, catalog), {"c": empty("id-c", topic)})
+        registry.prepare(connection, *arguments, {"c": End(at, {TopicPartition(topic, 0): "a tail"})}, id)
         assert progress.read_with_tails(connection, "c") == (at, {TopicPartition(topic, 0): "a tail"})
     return id, catalog
 
 
-def test_a_query_that_a_dead_apply_made_begins_at_the_first_record_in_another_catalog(world: World) -> None:
+def test_a_query_created_by_a_dead_apply_begins_at_the_first_record_in_another_catalog(world: World) -> None:
     id, _ = left_by_a_dead_apply(world, "c")
     new = {"c.sql": NEW_SOURCE.format("c"), "of_c.sql": "CREATE VIEW of_c AS SELECT count(*) AS n FROM c;"}
     files = world.files | new
@@ -148,7 +148,7 @@ def test_a_dead_apply_is_not_resumed_if_its_source_reads_another_topic(world: Wo
     other = replace(catalog, sources={**catalog.sources, "c": source})
     for wanted, goes_on in ((catalog, True), (other, False)):
         with world.database.begin() as connection:
-            given = (connection, batch, rebuilds.APPLY, [catalog.views["sums"]])
-            assert (reprocess.begun(*given, wanted, lambda _: None) == id) == goes_on
+            arguments = (connection, batch, rebuilds.APPLY, [catalog.views["sums"]])
+            assert (reprocess.begun(*arguments, wanted, lambda _: None) == id) == goes_on
     with world.database.begin() as connection:
         world.apply(connection)

@@ -50,7 +50,7 @@ def test_a_refused_connection_has_the_code_of_its_reason(world: World) -> None:
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"S"])
-def test_a_server_that_is_not_postgres_counts_as_one_that_is_away(world: World, answer: bytes) -> None:
+def test_a_server_that_is_not_postgres_counts_as_away(world: World, answer: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor() as pool:
         pool.submit(_answer, server, answer)
         url = world.database.url.set(host="127.0.0.1", port=server.getsockname()[1])
@@ -75,8 +75,8 @@ def _answer(server: socket.socket, answer: bytes) -> None:
         ("", "Verbindungsaufbau abgelehnt", "does not answer", True),
     ],
 )
-def test_the_code_decides_and_not_the_words(code: str, said: str, what: str, away: bool) -> None:
-    error = no_connection(code, said, "LAMINA_POSTGRES")
+def test_the_code_decides_and_not_the_words(code: str, message: str, what: str, away: bool) -> None:
+    error = no_connection(code, message, "LAMINA_POSTGRES")
     assert error.what == f"Postgres {what}"
-    assert error.evidence == said
+    assert error.evidence == message
     assert is_away(error) == away

@@ -13,7 +13,7 @@ from serving_layer.postgres.database import Database
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there is it known how nice a process is")
-def test_a_backend_that_stands_back_does_so_alone_and_is_not_used_again(serving: Database) -> None:
+def test_only_a_backend_with_lowered_priority_stands_back_and_leaves_the_pool(serving: Database) -> None:
     with serving.begin() as patient, serving.begin() as other:
         courtesy.stand_back(patient)
         stood_back = _backend(patient)

@@ -38,7 +38,7 @@ def test_a_generation_counts_no_record_below_its_cut_twice(world: World) -> None
     assert shown(world, "sums") == before == [("x", 2, 5), ("y", 1, 2), ("z", 1, 8)]
 
 
-def test_what_is_noted_of_dropped_generations_is_forgotten(world: World) -> None:
+def test_the_records_of_dropped_generations_are_deleted(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
     for _ in range(4):
@@ -89,7 +89,7 @@ def test_a_large_realtime_table_is_absorbed_before_the_lock(world: World, monkey
     world.go_live(new)
 
 
-def test_an_absorption_that_was_cut_short_is_taken_up_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_absorption_is_resumed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generations, "ABSORB_ABOVE", 0)
     new = world.open("sums")
     world.load(new)
@@ -128,7 +128,7 @@ def test_a_generation_that_is_not_live_is_never_handed_over(world: World) -> Non
         world.hand_over("sums", new)
 
 
-def test_a_rolled_back_view_is_current_to_the_micro_batch(world: World) -> None:
+def test_a_rolled_back_view_counts_the_newest_micro_batch(world: World) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
     new = world.open("sums")
@@ -148,16 +148,14 @@ def test_a_view_without_an_older_generation_is_not_rolled_back(world: World) -> 
         rollbacks.roll_back(connection, "sums")
 
 
-def test_the_generation_that_is_read_cannot_be_retired(world: World) -> None:
+def test_a_published_generation_cannot_be_retired(world: World) -> None:
     with world.database.begin() as connection:
         now = lookup.published(connection)["sums"]
     with pytest.raises(LaminaError, match="is published"), world.database.begin() as connection:
         generations.retire(connection, [now])
 
 
-def test_a_reader_reads_on_in_its_snapshot_while_what_it_reads_is_replaced_and_dropped(
-    world: World, database: str
-) -> None:
+def test_a_reader_keeps_its_snapshot_while_its_generation_is_replaced_and_dropped(world: World, database: str) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
     with world.database.begin() as connection:
@@ -184,7 +182,7 @@ def test_a_reader_reads_on_in_its_snapshot_while_what_it_reads_is_replaced_and_d
         assert left.scalar_one() == 1, "the one table that is read"
 
 
-def test_a_table_that_is_read_is_dropped_when_its_readers_are_gone(world: World, database: str) -> None:
+def test_a_table_is_dropped_once_its_readers_are_gone(world: World, database: str) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
     reader = psycopg2.connect(database)
@@ -228,9 +226,7 @@ def test_a_generation_is_retired_without_waiting_for_a_merge(world: World, monke
         assert not lookup.find(connection, generation.c.id == id, generation.c.dropped_at.is_(None))
 
 
-def test_going_live_waits_for_a_merge_that_a_dead_process_has_left(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_going_live_waits_for_the_merge_of_a_dead_process(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     id = swapped(world, monkeypatch)
     live = threading.Thread(target=world.go_live, args=(id,))
     with world.database.begin() as merging:
@@ -261,11 +257,11 @@ def test_a_leap_moves_progress_to_its_cut_and_leaves_no_older_generation_live(wo
     assert shown(world, "sums") == [("x", 3, 7)]
     with world.database.begin() as connection:
         live = lookup.find(connection, generation.c.state == "live")
-    assert [each.id for each in live] == ids
+    assert [generation.id for generation in live] == ids
     world.fences = fences
 
 
-def test_a_leap_goes_back_only_where_kafka_has_lost_records(world: World) -> None:
+def test_a_leap_moves_back_only_in_partitions_that_kafka_has_lost(world: World) -> None:
     lost, kept = (TopicPartition("a", partition) for partition in (0, 1))
     world.append("a", 0, ("x", 1), ("x", 2), ("x", 4))
     world.append("a", 1, ("x", 8), ("x", 16))
@@ -293,11 +289,11 @@ def test_a_leap_goes_back_only_where_kafka_has_lost_records(world: World) -> Non
     assert world.progress("a") == world.end("a")
     assert shown(world, "sums") == [("x", 3, 25), ("y", 1, 32)]
     with world.database.begin() as connection:
-        reached, known = progress.read_with_tails(connection, "a")
-    assert (reached, known) == (world.end("a"), tails)
+        reached, tails_below = progress.read_with_tails(connection, "a")
+    assert (reached, tails_below) == (world.end("a"), tails)
 
 
-def test_a_leap_that_was_taken_over_lands_nowhere(world: World) -> None:
+def test_a_leap_that_lost_its_queries_cannot_land(world: World) -> None:
     with world.database.begin() as connection:
         fence = progress.take_over(connection, "a", "a leap")
     world.append("a", 0, ("x", 2))
@@ -373,7 +369,7 @@ def test_a_view_deployed_during_a_leap_makes_it_start_again(world: World) -> Non
     assert world.progress("a") == Offsets.of("a", {0: 0, 1: 0})
 
 
-def test_an_attempt_that_was_followed_by_another_completes_nothing(world: World) -> None:
+def test_a_superseded_attempt_completes_nothing(world: World) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
     new = world.open("sums")
@@ -385,7 +381,7 @@ def test_an_attempt_that_was_followed_by_another_completes_nothing(world: World)
         loading.complete(connection, new, name, older, set())
 
 
-def test_a_batch_view_of_which_a_part_is_missing_is_not_complete(world: World) -> None:
+def test_a_batch_view_with_a_missing_part_is_not_complete(world: World) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
     new = world.open("sums")
@@ -423,7 +419,7 @@ def test_a_rollback_during_a_retirement_never_publishes_a_retired_generation(wor
     assert [error.what for error in refused] == [f"Generation {old} is published"]
 
 
-def test_a_clock_that_is_ahead_of_the_newest_record_lets_no_group_go(serving: Database) -> None:
+def test_a_fast_clock_drops_no_group_early(serving: Database) -> None:
     retained = (
         "CREATE VIEW daily TBLPROPERTIES ('retain' = '3 days') AS SELECT k, date_trunc('DAY', t) AS d, count(*) AS c"
     )

@@ -22,8 +22,8 @@ def verdicts(world: World, rebuild: int, **failing: int) -> None:
     with world.database.begin() as connection:
         for name, count in failing.items():
             of = {"view": "sums" if name == "named" else "counts", "name": name, "rebuild": rebuild}
-            said = {"counts": "row", "blocks": True, "failing": count, "examples": []}
-            connection.execute(insert(checked).values(**of, **said))
+            verdict = {"counts": "row", "blocks": True, "failing": count, "examples": []}
+            connection.execute(insert(checked).values(**of, **verdict))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def verdicts(world: World, rebuild: int, **failing: int) -> None:
     ],
     ids=["it alone fails", "it fails with another", "nothing fails"],
 )
-def test_a_view_is_handed_over_anyway_with_all_that_fails_for_nothing_else(
+def test_an_enforced_hand_over_releases_only_the_views_that_the_named_ones_hold_back(
     world: World, failing: dict[str, int], held: list[str], released: set[str]
 ) -> None:
     world.files |= {"own.sql": OWN, "both_checked.sql": BOTH}
@@ -46,8 +46,8 @@ def test_a_view_is_handed_over_anyway_with_all_that_fails_for_nothing_else(
     with world.database.begin() as connection:
         id = rebuilds.begin(connection, ["counts", "sums"])
         new = {name: generations.open_building(connection, name, rebuild=id).id for name in ("counts", "sums")}
-    for each in new.values():
-        world.load(each)
+    for id_of_view in new.values():
+        world.load(id_of_view)
     world.go_live(*new.values())
     verdicts(world, id, **failing)
     batch = BatchLayer(world.database, Brokers("nowhere:0"), pytest.fail, pytest.fail, "no address")
@@ -55,17 +55,17 @@ def test_a_view_is_handed_over_anyway_with_all_that_fails_for_nothing_else(
     assert batch.hand_over(id) == held
     with world.database.begin() as connection:
         rebuilds.end(connection, id, RebuildState.HELD if held else RebuildState.DONE)
-        told = alarms.of_checks(connection)
+        raised = alarms.of_checks(connection)
     if not held:
-        assert told == []
+        assert raised == []
         return
-    assert any(f"`lamina step hand-over --anyway sums --rebuild {id}`" in each for each in told)
+    assert any(f"`lamina step hand-over --anyway sums --rebuild {id}`" in alarm for alarm in raised)
     left = batch.hand_over(id, ["sums"], anyway=True)
     assert set(new) - set(left) == released
     with world.database.begin() as connection:
         published = lookup.published(connection)
-        assert {name for name, each in new.items() if published[name] == each} == released
-        told = alarms.of_checks(connection)
+        assert {name for name, opened in new.items() if published[name] == opened} == released
+        raised = alarms.of_checks(connection)
         assert rebuilds.get(connection, id).state == ("held" if left else "done")
-    assert len(told) == len(left)
-    assert all(f"`lamina step hand-over --anyway counts --rebuild {id}`" in each for each in told)
+    assert len(raised) == len(left)
+    assert all(f"`lamina step hand-over --anyway counts --rebuild {id}`" in alarm for alarm in raised)

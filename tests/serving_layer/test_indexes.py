@@ -12,20 +12,22 @@ from tests.serving_layer.world import World, assert_invariant
 from view_algebra import compile_catalog
 
 
-def test_a_view_has_the_indexes_that_it_asks_for_before_it_is_handed_over(world: World) -> None:
+def test_a_view_has_its_declared_indexes_before_it_is_handed_over(world: World) -> None:
     indexed = world.files["sums.sql"]
 
     def there(id: int) -> set[str]:
         with world.database.begin() as connection:
             [place] = lookup.get(connection, id).places.values()
-            found = text("SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = to_regclass(:place)")
-            texts = connection.execute(found, {"place": place}).scalars()
-            return {each.partition(" USING ")[2] for each in texts}
+            definitions = text("SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = to_regclass(:place)")
+            texts = connection.execute(definitions, {"place": place}).scalars()
+            return {definition.partition(" USING ")[2] for definition in texts}
 
     def ask(properties: str) -> int:
         world.files["sums.sql"] = indexed.replace(" AS SELECT", f"{properties} AS SELECT", 1)
         with world.database.begin() as connection:
-            [change] = [each for each in registry.plan(connection, compile_catalog(world.files)) if each.name == "sums"]
+            [change] = [
+                change for change in registry.plan(connection, compile_catalog(world.files)) if change.name == "sums"
+            ]
             assert change.action == "update", change
             assert "index is" in change.effect
             world.apply(connection)
@@ -57,7 +59,7 @@ def test_a_view_has_the_indexes_that_it_asks_for_before_it_is_handed_over(world:
     assert there(first) == there(new) == {key}
 
 
-def test_an_index_that_has_to_wait_for_a_reader_is_left_to_the_next_call(
+def test_an_index_that_must_wait_for_a_reader_is_left_to_the_next_call(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.append("a", 0, ("x", 1))

@@ -91,7 +91,7 @@ def test_a_database_of_the_first_version_is_upgraded(database: str) -> None:
         heard = "SELECT query FROM lamina.heartbeat WHERE heard_at = '2026-01-01T00:00:00Z'"
         assert connection.execute(text(heard)).scalars().all() == ["a"], "its writer need not say again that it lives"
         assert connection.execute(text("SELECT sum(value_bytes), sum(size) FROM lamina.quarantine")).all() == [(2, 218)]
-        kinds = {name: each.writer_kind for name, each in progress.queries(connection).items() if name in WRITERS}
+        kinds = {name: query.writer_kind for name, query in progress.queries(connection).items() if name in WRITERS}
         assert kinds == {name: kind for name, (_, kind) in WRITERS.items()}
         for id, (_, error, purpose, stopped) in enumerate(REBUILDS, 1):
             upgraded = rebuilds.get(connection, id)
@@ -131,7 +131,7 @@ def test_a_plan_writes_nothing(settings: Settings, services: Services) -> None:
     world.database.close()
 
 
-def test_what_is_refused_is_refused_before_anything_is_installed(settings: Settings) -> None:
+def test_a_refused_install_creates_nothing(settings: Settings) -> None:
     opened = Deployment(settings)
     with pytest.raises(LaminaError):
         opened.apply({"wrong.sql": "CREATE VIEW v AS SELECT nothing FROM nowhere"})
@@ -162,7 +162,7 @@ def test_installing_never_changes_a_password_that_exists(settings: Settings, ser
     psycopg2.connect(settings.analyst).close()
 
 
-def test_a_reader_who_forgot_a_transaction_is_in_nobodys_way(
+def test_a_reader_with_a_forgotten_transaction_blocks_nobody(
     world: World, settings: Settings, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database_module, "PATIENCE_SECONDS", 1.0)
@@ -178,9 +178,9 @@ def test_a_reader_who_forgot_a_transaction_is_in_nobodys_way(
                 text("UPDATE lamina.installed SET fingerprint = '' WHERE part = 'VIEW lamina.freshness'")
             )
         other = psycopg2.connect(services.database_url(name, "analyst"), options="-c lock_timeout=1s")
-        with pytest.raises(LaminaError, match="while a reader holds") as told, reading(other, "lamina.freshness"):
+        with pytest.raises(LaminaError, match="while a reader holds") as raised, reading(other, "lamina.freshness"):
             opened.install()
-        assert "analyst" in str(told.value)
+        assert "analyst" in str(raised.value)
         forgetful.rollback()
         opened.install()
         other.close()
@@ -192,15 +192,15 @@ def test_a_reader_whose_select_runs_is_named(world: World, services: Services) -
     reader = psycopg2.connect(services.database_url(str(world.database.url.database), "analyst"))
     with ThreadPoolExecutor(1) as thread, reader.cursor() as cursor:
         runs = thread.submit(cursor.execute, "SELECT count(*), pg_sleep(60) FROM sums")
-        found: list[Holder] = []
-        while not found and not runs.done():
+        holders: list[Holder] = []
+        while not holders and not runs.done():
             with world.database.begin() as connection:
-                found = in_the_way(connection)
+                holders = in_the_way(connection)
         reader.cancel()
         with pytest.raises(psycopg2.errors.QueryCanceled):
             runs.result()
     reader.close()
-    [holder] = found
+    [holder] = holders
     assert holder.reads
     assert "has been running a SELECT for " in str(holder)
 
@@ -228,7 +228,7 @@ def test_a_view_held_by_a_reader_is_renewed_once_it_is_free_and_nobody_waits(
 
 @contextmanager
 def reading(connection: psycopg2.extensions.connection, view: str) -> Iterator[None]:
-    """Reads a view over and over; fails where one read waits for a second."""
+    """Reads a view in a loop during the block. Fails if a read waits for a second."""
     stop, failed = threading.Event(), []
 
     def run() -> None:
@@ -287,7 +287,7 @@ def test_a_database_of_another_encoding_is_refused(services: Services, serving: 
     latin.close()
 
 
-def test_a_wrong_password_is_told_with_the_way_out(serving: Database) -> None:
+def test_a_wrong_password_raises_an_error_with_the_way_out(serving: Database) -> None:
     wrong = Database(serving.url.set(password="wrong").render_as_string(hide_password=False))
     with pytest.raises(LaminaError, match="Postgres refuses the login") as caught, wrong.begin():
         pass

@@ -29,7 +29,7 @@ def test_a_deployment_shows_its_first_records_without_a_rebuild(world: World) ->
     assert shown(world, "counts") == [(4, 16)]
 
 
-def test_an_aggregate_of_nothing_is_one_row(world: World) -> None:
+def test_an_aggregate_over_no_records_is_one_row(world: World) -> None:
     assert shown(world, "counts") == [(0, None)]
     assert shown(world, "sums") == []
 
@@ -72,7 +72,7 @@ def test_a_range_of_transaction_markers_moves_progress_alone(world: World) -> No
     assert shown(world, "sums") == []
 
 
-def test_the_writer_that_was_taken_over_writes_nothing(world: World) -> None:
+def test_a_fenced_writer_writes_nothing(world: World) -> None:
     world.append("a", 0, ("x", 1))
     batch = world.micro_batch("a", world.progress("a"), world.end("a"))
     with world.database.begin() as connection:
@@ -96,7 +96,7 @@ def test_a_micro_batch_computed_for_other_views_is_computed_again(world: World) 
     world.catalog = redeployed.catalog
 
 
-def test_a_partition_that_is_added_starts_at_its_first_record(world: World) -> None:
+def test_an_added_partition_starts_at_its_first_record(world: World) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
     world.log[type(next(iter(world.log)))("a", 2)] = [("x", 7)]
@@ -114,7 +114,7 @@ def test_bad_records_are_kept_as_they_came_in_the_same_transaction(world: World)
     assert [(r.topic, r.partition, r.error, bytes(r.value)) for r in rows] == [("a", 0, "not JSON", b"\x00\xff{")]
 
 
-def test_bad_records_are_texts_to_the_login_that_the_owner_lets_read_them(world: World, services: Services) -> None:
+def test_a_login_with_the_right_reads_bad_records_as_text(world: World, services: Services) -> None:
     values = {b"\xc3\xa9{": "é{", b"\x00\xff{": r"\000\377{", b"\xc3": r"\303", b"": "", b"a\\b": r"a\b"}
     reason = "a field has the wrong type: n is no BIGINT"
     lines = [f'"a","a",0,{n},,"{reason}",,"\\x{value.hex()}",{len(value)}\n' for n, value in enumerate(values)]
@@ -131,7 +131,7 @@ def test_bad_records_are_texts_to_the_login_that_the_owner_lets_read_them(world:
     assert select(url, asked)[1] == [("a", "a", 0, n, reason, None, shown) for n, shown in enumerate(values.values())]
 
 
-def test_quarantine_keeps_the_newest_within_bounds_and_counts_all_for_ever(world: World) -> None:
+def test_quarantine_keeps_the_newest_records_within_bounds_and_counts_all(world: World) -> None:
     source = compile_catalog(
         {
             "a.sql": "CREATE TABLE a (n BIGINT) USING kafka OPTIONS (topic 'a', format 'json')"
@@ -163,7 +163,7 @@ def test_quarantine_keeps_the_newest_within_bounds_and_counts_all_for_ever(world
         assert connection.execute(text('SELECT min("offset") FROM lamina.quarantine')).scalar_one() == arrived - 200
 
 
-def test_reasons_that_senders_make_up_do_not_fill_the_counts(world: World) -> None:
+def test_invented_reasons_do_not_fill_the_counts(world: World) -> None:
     made_up = {f"reason {number}": 2 for number in range(quarantine.MOST_REASONS + 5)}
     with world.database.begin() as connection:
         for _ in range(2):
@@ -188,7 +188,7 @@ def test_sums_wrap_as_they_do_in_spark_and_never_stop_the_stream(world: World) -
     world.log[next(iter(world.log))] = [("x", 0), ("x", 0), ("x", 0)]
 
 
-def test_the_writer_that_was_taken_over_tells_nobody_that_it_fails(world: World) -> None:
+def test_a_fenced_writer_does_not_report_its_failure(world: World) -> None:
     old = world.fences["a"]
     with world.database.begin() as connection:
         world.fences["a"] = progress.take_over(connection, "a", "another")
@@ -200,7 +200,7 @@ def test_the_writer_that_was_taken_over_tells_nobody_that_it_fails(world: World)
         assert progress.queries(connection)["a"].stopped == "its own is, too"
 
 
-def test_a_commit_that_postgres_ends_its_session_for_is_no_outage(world: World) -> None:
+def test_a_commit_that_crashes_its_session_is_not_an_outage(world: World) -> None:
     def dies() -> None:
         with world.database.begin() as connection:
             connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
@@ -210,7 +210,7 @@ def test_a_commit_that_postgres_ends_its_session_for_is_no_outage(world: World) 
     assert not is_away(raised.value), "it is judged: a smaller micro-batch may pass"
 
 
-def test_a_limit_of_the_database_for_transactions_is_none_of_ours(world: World) -> None:
+def test_the_transaction_timeout_of_the_database_does_not_apply_to_us(world: World) -> None:
     with world.database.autocommit() as connection:
         name = connection.execute(text("SELECT current_database()")).scalar_one()
         connection.execute(text(f"ALTER DATABASE \"{name}\" SET transaction_timeout = '100ms'"))

@@ -27,7 +27,7 @@ def run(world: World, statement: str) -> None:
 
 
 def rebuilt(world: World, view: str, *, noted: bool) -> int:
-    """A new generation of a view, live; with `noted`, what differs is known already."""
+    """Makes a new live generation of a view. `noted`: the differing cells are noted already."""
     new = world.open(view)
     world.load(new)
     world.go_live(new)
@@ -43,7 +43,7 @@ def retire_what_is_wrong(world: World) -> None:
     with world.database.begin() as connection:
         now = lookup.published(connection)
         older = lookup.find(connection, generation.c.state == "live")
-        generations.retire(connection, [each.id for each in older if each.id != now[each.view]])
+        generations.retire(connection, [generation.id for generation in older if generation.id != now[generation.view]])
 
 
 @pytest.mark.parametrize("noted", [True, False])
@@ -91,7 +91,7 @@ def test_the_cell_of_an_aggregate_without_keys_is_overwritten(world: World, mist
     retire_what_is_wrong(world)
 
 
-def test_cells_that_are_alike_are_not_touched(world: World) -> None:
+def test_equal_cells_are_not_touched(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
     place = place_of(world, "sums")
@@ -132,7 +132,7 @@ def test_cells_remember_whether_realtime_touched_them_since_the_cut(world: World
     assert provisional() == ["x", "y"]
 
 
-def test_what_was_noted_is_forgotten_with_its_generation(world: World) -> None:
+def test_notes_are_deleted_with_their_generation(world: World) -> None:
     new = rebuilt(world, "sums", noted=True)
     with world.database.begin() as connection:
         generations.retire(connection, [new])

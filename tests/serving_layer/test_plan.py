@@ -30,13 +30,13 @@ def planned(facts: Facts | None = None, **changed: str) -> dict[str, PlannedChan
     return {change.name: change for change in changes if change.action != "nothing"}
 
 
-def test_a_view_that_another_spark_computed_goes_on_and_is_named() -> None:
+def test_a_view_computed_by_another_spark_stays_and_is_listed() -> None:
     [change] = planned(Facts(sparks={"sums": "3.5.0", "total": version("pyspark")})).values()
     assert (change.name, change.action) == ("sums", "keep")
     assert "its cells were computed by Spark 3.5.0, and this is Spark " in change.effect
 
 
-def test_a_table_that_an_older_lamina_deployed_without_reading_is_read_now() -> None:
+def test_a_table_deployed_by_a_lamina_without_tables_is_served_now() -> None:
     catalog = compile_catalog({"users.sql": USERS})
     unread = replace(catalog.sources["users"], parse="SELECT 'as streams are read' AS it")
     changes = compare(Catalog(sources={"users": unread}, views={}), catalog, Facts())
@@ -49,17 +49,17 @@ def test_a_table_that_an_older_lamina_deployed_without_reading_is_read_now() -> 
 CLICKS = "CREATE TABLE clicks (k STRING, page INT) USING kafka OPTIONS (topic 'clicks', format 'json');"
 PAGES = "CREATE VIEW pages AS SELECT page, count(*) AS c FROM clicks GROUP BY page;"
 BOTH = "CREATE VIEW both AS SELECT k, sum(n) AS n, max(page) AS page FROM events JOIN clicks USING (k) GROUP BY k;"
-FILES = {f"{i}.sql": each for i, each in enumerate((EVENTS, SUMS, TOTAL, CLICKS, PAGES, BOTH))}
+FILES = {f"{i}.sql": sql for i, sql in enumerate((EVENTS, SUMS, TOTAL, CLICKS, PAGES, BOTH))}
 
 
 def read_by_an_older_lamina(catalog: Catalog, *sources: str) -> Catalog:
     """The catalog with another parse of some sources, and other versions of the views that they feed."""
 
-    def view(each: View) -> View:
-        return each if each.fed_by.isdisjoint(sources) else replace(each, version=f"of {each.version}")
+    def view(of: View) -> View:
+        return of if of.fed_by.isdisjoint(sources) else replace(of, version=f"of {of.version}")
 
     older = {name: replace(catalog.sources[name], parse="SELECT 'otherwise' AS it") for name in sources}
-    return Catalog({**catalog.sources, **older}, {name: view(each) for name, each in catalog.views.items()})
+    return Catalog({**catalog.sources, **older}, {name: view(compiled) for name, compiled in catalog.views.items()})
 
 
 def actions(before: Catalog, after: Catalog) -> dict[str, str]:
@@ -67,7 +67,7 @@ def actions(before: Catalog, after: Catalog) -> dict[str, str]:
     return {f"{c.kind} {c.name}": c.action for c in compare(before, after, Facts(counted)) if c.action != "nothing"}
 
 
-def test_a_source_that_a_newer_lamina_parses_differently_goes_on_until_a_view_of_it_is_computed() -> None:
+def test_a_source_keeps_its_deployed_parse_until_a_view_of_it_is_computed() -> None:
     older = read_by_an_older_lamina(compile_catalog(FILES), "events")
     kept = {"source events": "keep", "view sums": "keep", "view both": "keep"}
     assert actions(older, compile_catalog(FILES)) == kept
@@ -82,16 +82,16 @@ def test_a_source_that_a_newer_lamina_parses_differently_goes_on_until_a_view_of
     [SUMS.replace("sum(n)", "max(n)"), BOTH.replace("max", "min"), "CREATE VIEW most AS SELECT max(n) FROM events;"],
     ids=["a view changes", "a view with another source changes", "a view is new"],
 )
-def test_one_parse_feeds_all_views_of_a_source_or_all_are_computed_anew(sql: str) -> None:
+def test_one_parse_feeds_all_views_of_a_source_or_all_are_recomputed(sql: str) -> None:
     older = read_by_an_older_lamina(compile_catalog(FILES), "events")
     [name] = compile_catalog({"sources.sql": EVENTS + CLICKS, "view.sql": sql}).views
     others = {file: text for file, text in FILES.items() if not text.startswith(f"CREATE VIEW {name} ")}
     changed = actions(older, compile_catalog({**others, "view.sql": sql}))
-    computed = {f"view {each}": "reprocess" for each in ("sums", "both", name)}
+    computed = {f"view {view}": "reprocess" for view in ("sums", "both", name)}
     assert changed == {"source events": "update", **computed}
 
 
-def test_sources_that_share_a_view_are_read_anew_together() -> None:
+def test_sources_that_share_a_view_are_read_again_together() -> None:
     older = read_by_an_older_lamina(compile_catalog(FILES), "events", "clicks")
     changed = actions(older, compile_catalog({**FILES, "1.sql": SUMS.replace("sum(n)", "max(n)")}))
     assert changed == {"source events": "update", "source clicks": "update"} | {
@@ -99,7 +99,7 @@ def test_sources_that_share_a_view_are_read_anew_together() -> None:
     }
 
 
-def test_new_views_read_a_stream_by_the_parse_with_which_an_older_lamina_claimed_its_ids() -> None:
+def test_new_views_read_a_stream_with_unique_by_its_deployed_parse() -> None:
     files = {"events.sql": EVENTS.replace("n BIGINT", "n BIGINT, UNIQUE (k)"), "sums.sql": SUMS}
     older = read_by_an_older_lamina(compile_catalog(files), "events")
     commented = {**files, "events.sql": files["events.sql"].replace("n BIGINT", "n BIGINT COMMENT 'so many'")}
@@ -110,7 +110,7 @@ def test_new_views_read_a_stream_by_the_parse_with_which_an_older_lamina_claimed
         assert changed.views["sums"].version != compile_catalog({**files, "sums.sql": SUMS}).views["sums"].version
 
 
-def test_a_stream_whose_ids_an_older_lamina_claimed_keeps_its_declaration() -> None:
+def test_a_stream_whose_ids_an_older_lamina_stored_keeps_its_declaration() -> None:
     """It would be read otherwise in two ways, and by one of them what was bad might be good."""
     files = {"events.sql": EVENTS.replace("n BIGINT", "n BIGINT, UNIQUE (k)"), "sums.sql": SUMS}
     older = read_by_an_older_lamina(compile_catalog(files), "events")
@@ -136,7 +136,7 @@ def test_new_groups_and_aggregates_are_named_with_the_records_and_the_time_that_
     assert "-CREATE VIEW sums AS SELECT k, count(*) AS c, sum(n) AS s FROM events GROUP BY k" in change.diff
 
 
-def test_what_is_only_read_otherwise_takes_no_new_cells() -> None:
+def test_a_change_above_the_cells_computes_no_new_cells() -> None:
     changes = planned(
         sums="CREATE VIEW sums AS SELECT k, count(*) AS c, sum(n) AS s, sum(n) + 1 AS t FROM events GROUP BY k;"
     )
@@ -159,7 +159,7 @@ def test_a_source_with_another_column_makes_new_versions_of_its_views() -> None:
     assert "total" not in changes
 
 
-def test_a_stream_goes_on_telling_the_same_events_apart() -> None:
+def test_a_stream_keeps_its_identity_of_events() -> None:
     unique = EVENTS.replace("n BIGINT", "n BIGINT, UNIQUE (k)")
     before = compile_catalog({"events.sql": unique})
     [change] = compare(before, compile_catalog({"events.sql": unique.replace("n BIGINT", "n BIGINT, d INT")}), Facts())
@@ -177,12 +177,12 @@ def test_a_stream_goes_on_telling_the_same_events_apart() -> None:
         assert "declare it under another name, and let the views read that" in change.effect
 
 
-def test_a_registry_that_is_asked_again_makes_new_versions() -> None:
+def test_another_ask_again_makes_new_versions() -> None:
     events = EVENTS.replace("'json'", "'avro'")
     files = {"events.sql": events, "sums.sql": SUMS}
     again = files | {"events.sql": events.replace("'avro'", "'avro', ask_again '1'")}
     changes = compare(compile_catalog(files), compile_catalog(again), Facts(counted={"events": 5}))
-    assert [(each.name, each.action) for each in changes] == [("events", "update"), ("sums", "reprocess")]
+    assert [(change.name, change.action) for change in changes] == [("events", "update"), ("sums", "reprocess")]
     assert changes[0].effect.startswith("ask_again is 1 and was not set: every record is read again from its value")
     unique = {name: sql.replace("n BIGINT", "n BIGINT, UNIQUE (k)") for name, sql in files.items()}
     asked = unique | {"events.sql": unique["events.sql"].replace("'avro'", "'avro', ask_again '1'")}
@@ -209,7 +209,7 @@ def test_a_setting_is_a_change() -> None:
     }
 
 
-def test_a_view_over_a_new_source_alone_reads_what_the_topic_of_that_holds() -> None:
+def test_a_view_over_only_a_new_source_reads_all_records_of_its_topic() -> None:
     once = EVENTS.replace("events (", "events_once (").replace("n BIGINT", "n BIGINT, UNIQUE (k)")
     sums = SUMS.replace("FROM events", "FROM events_once")
     change = planned(Facts(counted={"events": 600}), events=once, sums=sums)["sums"]
@@ -219,7 +219,7 @@ def test_a_view_over_a_new_source_alone_reads_what_the_topic_of_that_holds() -> 
     )
 
 
-def test_a_view_that_is_new_to_history_is_computed_before_it_is_served() -> None:
+def test_a_new_view_over_counted_records_is_computed_before_it_is_served() -> None:
     most = "CREATE VIEW most AS SELECT max(n) AS n FROM events;"
     change = planned(Facts(counted={"events": 600}, measured=MeasuredRebuild(7, 1_200, 240.0)), most=most)["most"]
     assert (change.action, change.records, change.seconds) == ("reprocess", 600, 120.0)
@@ -250,14 +250,14 @@ def test_next_to_a_rename_a_new_view_waits_for_its_history_and_no_served_view_ma
     assert planned(sums=renamed, most=most, total=read)["summed"].action == "refuse"
 
 
-def test_a_version_that_is_kept_is_returned_to_at_once() -> None:
+def test_a_return_to_a_kept_version_takes_effect_at_once() -> None:
     other = SUMS.replace("sum(n)", "max(n)")
     version = compile_catalog({"events.sql": EVENTS, "sums.sql": other}).views["sums"].version
     change = planned(Facts(counted={"events": 5}, kept={("sums", version): 7}), sums=other)["sums"]
     assert (change.action, change.effect) == ("update", "this version of its cells is kept, and live: served at once")
 
 
-def test_what_others_read_is_never_dropped() -> None:
+def test_a_view_that_other_roles_read_is_never_dropped() -> None:
     facts = Facts(others={"sums": ("public.theirs",)})
     moved = planned(facts, sums="CREATE VIEW sums AS SELECT count(*) AS c, k, sum(n) AS s FROM events GROUP BY k;")[
         "sums"
@@ -278,7 +278,7 @@ def test_plan_suggests_a_rename_for_a_view_that_returns_under_another_name() -> 
     assert changes["added"].breaks == ("the name sums would go",)
 
 
-def test_a_rename_is_refused_where_cells_would_be_others_or_the_old_view_stays() -> None:
+def test_a_rename_is_refused_if_the_cells_change_or_the_old_view_stays() -> None:
     line = "TBLPROPERTIES ('renamed_from' = 'sums')"
     added = SUMS.replace("VIEW sums", f"VIEW added {line}")
     of_new_cells = added.replace("sum(n) AS s", "max(n) AS s")
@@ -289,15 +289,15 @@ def test_a_rename_is_refused_where_cells_would_be_others_or_the_old_view_stays()
     assert both["added"].action == "update"
 
 
-def test_a_column_that_postgres_takes_for_a_function_is_said_to_need_quotes() -> None:
+def test_a_column_named_like_a_postgres_function_needs_quotes() -> None:
     by_user = "CREATE VIEW by_user AS SELECT k AS user, count(*) AS c, current_date() AS day FROM events GROUP BY k;"
     table = (
         "CREATE TABLE logins (session_user STRING PRIMARY KEY, n INT) USING kafka OPTIONS (topic 'l', format 'json');"
     )
     changes = planned(by_user=by_user, logins=table)
-    said = 'readers have to quote "{}": without quotes, Postgres gives them its own value'
-    assert said.format("user") in changes["by_user"].effect
-    assert said.format("session_user") in changes["logins"].effect
+    warning = 'readers have to quote "{}": without quotes, Postgres gives them its own value'
+    assert warning.format("user") in changes["by_user"].effect
+    assert warning.format("session_user") in changes["logins"].effect
     others = planned(sums=SUMS.replace("sum(n)", "max(n)"))
     assert not any("quote" in change.effect for change in others.values())
 
@@ -323,7 +323,7 @@ def test_a_refused_break_names_all_options_that_the_catalog_needs() -> None:
     assert "--prune" not in raised.value.way_out
 
 
-def test_a_source_whose_decoders_have_changed_is_read_anew() -> None:
+def test_a_source_whose_decoders_have_changed_is_read_again() -> None:
     files = {"events.sql": EVENTS.replace("'json'", "'avro'"), "sums.sql": SUMS}
     after = compile_catalog(files)
     old = after.sources["events"]
@@ -332,4 +332,4 @@ def test_a_source_whose_decoders_have_changed_is_read_anew() -> None:
     sums = replace(after.views["sums"], version="as it was read then")
     before = replace(after, sources={"events": was}, views={"sums": sums})
     changes = compare(before, after, Facts(counted={"events": 1_000}))
-    assert {each.name: each.action for each in changes} == {"events": "update", "sums": "reprocess"}
+    assert {change.name: change.action for change in changes} == {"events": "update", "sums": "reprocess"}

@@ -1,4 +1,4 @@
-"""A catalog is previewed beside the deployed one: its own cells where they changed, the same cells elsewhere."""
+"""A preview next to the deployed catalog: changed views have their own cells, the others share the deployed ones."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NAMED = "CREATE VIEW named AS SELECT 'analytics.counts' AS name, c FROM counts;"
 
 
 def preview(world: World, name: str, **files: str | None) -> list[str]:
-    """Makes a preview of the catalog with these files (None: without); gives the views that were computed for it."""
-    changed = {f"{each}.sql": sql for each, sql in files.items()}
+    """Previews the catalog with these files (None: without). Returns the views that were computed for it."""
+    changed = {f"{name}.sql": sql for name, sql in files.items()}
     catalog = compile_catalog({path: sql for path, sql in {**world.files, **changed}.items() if sql is not None})
     world.tables |= {table.name: table for view in catalog.views.values() for table in view.cell_tables}
     with world.database.begin() as connection:
@@ -37,7 +37,7 @@ def preview(world: World, name: str, **files: str | None) -> list[str]:
         lacking = previews.lacking(connection, after)
         rebuild = rebuilds.begin(connection, [], purpose=rebuilds.APPLY)
         registry.open_versions(connection, lacking, after, rebuild)
-        ready = {each.view: each.id for each in lookup.of_rebuild(connection, rebuild)}
+        ready = {opened.view: opened.id for opened in lookup.of_rebuild(connection, rebuild)}
     for id in ready.values():
         world.load(id)
     world.go_live(*ready.values())
@@ -61,7 +61,7 @@ def read(world: World, select: str) -> list[tuple[Any, ...]]:
 
 def cells(world: World) -> dict[tuple[str, str], str]:
     with world.database.snapshot() as connection:
-        return {(each.preview, each.view): each.cells for each in previews.listed(connection)}
+        return {(shown.preview, shown.view): shown.cells for shown in previews.listed(connection)}
 
 
 def diff(world: World, view: str, name: str, *key: str) -> Difference:
@@ -80,7 +80,7 @@ def rebuild(world: World, view: str) -> None:
     dropping.drop_unused(world.database)
 
 
-def test_a_preview_counts_every_record_beside_the_deployed_views_and_is_applied_without_computing(
+def test_a_preview_counts_every_record_and_is_applied_without_computing(
     world: World,
 ) -> None:
     world.files |= {"total.sql": TOTAL, "named.sql": NAMED}
@@ -111,7 +111,7 @@ def test_a_preview_counts_every_record_beside_the_deployed_views_and_is_applied_
 
     world.files["counts.sql"] = BY_KEY
     with world.database.begin() as connection:
-        [change] = [each for each in registry.plan(connection, compile_catalog(world.files)) if each.diff]
+        [change] = [change for change in registry.plan(connection, compile_catalog(world.files)) if change.diff]
     assert (change.name, change.action) == ("counts", "update")
     generations_before = read(world, "SELECT max(id) FROM lamina.generation")
     with world.database.begin() as connection:
@@ -133,7 +133,7 @@ def test_a_preview_counts_every_record_beside_the_deployed_views_and_is_applied_
     assert read(world, "SELECT * FROM analytics.counts") == [(1, 2, "y"), (2, 24, "z"), (2, 5, "x")]
 
 
-def test_a_preview_of_a_kept_version_changes_nothing_that_a_view_is_rolled_back_to(world: World) -> None:
+def test_a_preview_of_a_kept_version_does_not_change_rollbacks(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
     world.change(counts=BY_KEY)
@@ -145,7 +145,7 @@ def test_a_preview_of_a_kept_version_changes_nothing_that_a_view_is_rolled_back_
     assert read(world, "SELECT * FROM analytics.counts") == [(2, 3)]
 
 
-def test_a_view_that_has_cells_no_longer_keeps_none_once_no_preview_reads_them(world: World) -> None:
+def test_a_view_that_lost_its_cells_keeps_none_once_no_preview_reads_them(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
     preview(world, "dev")
@@ -156,7 +156,7 @@ def test_a_view_that_has_cells_no_longer_keeps_none_once_no_preview_reads_them(w
     assert read(world, "SELECT count(*) FROM lamina.generation WHERE view = 'counts' AND state <> 'retired'") == [(0,)]
 
 
-def test_a_preview_that_is_dropped_leaves_nothing_and_others_go_on(world: World) -> None:
+def test_a_dropped_preview_leaves_nothing_and_other_previews_stay(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
     dropping.drop_unused(world.database)
@@ -196,7 +196,7 @@ def test_a_preview_is_neither_dropped_nor_rebuilt_while_an_apply_may_move_to_its
     assert read(world, "SELECT * FROM analytics.counts") == []
 
 
-def test_a_preview_goes_on_when_the_deployed_catalog_changes_or_drops_what_it_shares(world: World) -> None:
+def test_a_preview_survives_changes_and_drops_of_the_views_it_shares(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
     dropping.drop_unused(world.database)
@@ -216,7 +216,9 @@ def test_a_preview_goes_on_when_the_deployed_catalog_changes_or_drops_what_it_sh
     assert cells(world)["dev", "sums"] == "own"
     world.files["sums.sql"] = FILES["sums.sql"]
     with world.database.begin() as connection:
-        [change] = [each for each in registry.plan(connection, compile_catalog(world.files)) if each.action == "create"]
+        [change] = [
+            change for change in registry.plan(connection, compile_catalog(world.files)) if change.action == "create"
+        ]
         assert change.effect == "its cells are live, for a preview: served at once"
         world.apply(connection)
     assert read(world, "SELECT * FROM analytics.sums") == [("x", 1, 1), ("y", 2, 6)]
@@ -225,7 +227,7 @@ def test_a_preview_goes_on_when_the_deployed_catalog_changes_or_drops_what_it_sh
     assert {name: left(world)[name] - before[name] for name in ("sides", "compiled")} == {"sides": 0, "compiled": 0}
 
 
-def test_what_a_leap_retires_raises_in_a_preview_and_what_is_shared_goes_on(world: World, database: str) -> None:
+def test_a_preview_raises_for_cells_that_a_leap_retired_and_serves_shared_ones(world: World, database: str) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     for query in PARTITIONS:
         world.advance(query)
@@ -236,10 +238,10 @@ def test_what_a_leap_retires_raises_in_a_preview_and_what_is_shared_goes_on(worl
             fences = {name: progress.take_over(connection, name, "the leap") for name in PARTITIONS}
             end = Offsets({**world.end("a"), **world.end("b")})
             new = [generations.open_building(connection, name, rebuild=None, at=end) for name in VIEWS]
-        for each in new:
-            world.load(each.id)
+        for opened in new:
+            world.load(opened.id)
         world.database.retrying(
-            lambda connection: generations.land(connection, [each.id for each in new], fences, landing(end, fences))
+            lambda connection: generations.land(connection, [opened.id for opened in new], fences, landing(end, fences))
         )
         world.fences = fences
         dropping.drop_unused(world.database)
@@ -260,7 +262,7 @@ def test_what_a_leap_retires_raises_in_a_preview_and_what_is_shared_goes_on(worl
     drop(world, "dev")
 
 
-def test_a_snapshot_that_is_older_than_a_preview_reads_none_of_it(world: World, database: str) -> None:
+def test_a_snapshot_older_than_a_preview_cannot_read_it(world: World, database: str) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
     with reading(database) as before:
@@ -284,7 +286,7 @@ def test_a_snapshot_that_is_older_than_a_preview_reads_none_of_it(world: World, 
         ("theirs", "no preview is called theirs"),
     ],
 )
-def test_a_name_that_is_not_a_previews_is_refused(world: World, name: str, why: str) -> None:
+def test_an_invalid_preview_name_is_refused(world: World, name: str, why: str) -> None:
     with world.database.begin() as connection:
         connection.execute(text("CREATE SCHEMA theirs"))
         with pytest.raises(LaminaError, match="cannot be the name of a preview") as refused:
@@ -293,7 +295,7 @@ def test_a_name_that_is_not_a_previews_is_refused(world: World, name: str, why: 
     assert "--preview" in refused.value.way_out or "another name" in refused.value.way_out
 
 
-def test_what_others_have_made_of_a_preview_is_not_dropped(world: World) -> None:
+def test_relations_of_other_roles_over_a_preview_are_not_dropped(world: World) -> None:
     preview(world, "dev", counts=BY_KEY)
     with world.database.begin() as connection:
         connection.execute(text("CREATE VIEW dev.theirs AS SELECT c FROM dev.counts"))
@@ -309,7 +311,7 @@ def test_what_others_have_made_of_a_preview_is_not_dropped(world: World) -> None
     assert read(world, "SELECT * FROM dev.counts") == []
 
 
-def test_a_source_that_is_not_deployed_is_refused(world: World) -> None:
+def test_a_preview_with_an_undeployed_source_is_refused(world: World) -> None:
     more = "CREATE TABLE more (n BIGINT) USING kafka OPTIONS (topic 'more', format 'json');"
     with pytest.raises(LaminaError, match="more cannot be previewed") as refused:
         preview(world, "dev", more=more)
@@ -324,24 +326,24 @@ def test_the_rows_that_differ_are_counted_exactly(world: World) -> None:
     world.advance("a")
     assert preview(world, "dev", sums=FEW) == [], "its cells are the same"
     assert diff(world, "counts", "dev").equal
-    found = diff(world, "sums", "dev")
-    assert (found.rows_here, found.rows_there, found.only_here, found.only_there) == (4, 3, 1, 0)
-    assert (found.same, found.differing, found.key, found.columns) == (3, 0, ["k"], [])
-    assert found.examples == [Example({"k": "w", "c": 1, "s": 4}, None)]
+    difference = diff(world, "sums", "dev")
+    assert (difference.rows_here, difference.rows_there, difference.only_here, difference.only_there) == (4, 3, 1, 0)
+    assert (difference.same, difference.differing, difference.key, difference.columns) == (3, 0, ["k"], [])
+    assert difference.examples == [Example({"k": "w", "c": 1, "s": 4}, None)]
     world.append("a", 0, ("x", 4), (None, 2), ("v", 4))
     world.advance("a")
-    found = diff(world, "sums", "dev")
-    assert (found.only_here, found.only_there, found.same, found.differing) == (2, 0, 1, 2)
-    assert found.columns == [ColumnDifference("s", "bigint", "bigint", 2)]
-    assert Example({"k": None, "c": 2, "s": 5}, {"k": None, "c": 2, "s": None}) in found.examples
-    assert found.examples[0].there is not None, "pairs come first"
+    difference = diff(world, "sums", "dev")
+    assert (difference.only_here, difference.only_there, difference.same, difference.differing) == (2, 0, 1, 2)
+    assert difference.columns == [ColumnDifference("s", "bigint", "bigint", 2)]
+    assert Example({"k": None, "c": 2, "s": 5}, {"k": None, "c": 2, "s": None}) in difference.examples
+    assert difference.examples[0].there is not None, "pairs come first"
     preview(world, "dev", counts=BY_KEY, sums=FEW.replace("count(*) AS c", "count(*) + 0.5 AS c, sum(n) + 1 AS m"))
-    found = diff(world, "sums", "dev")
-    assert found.columns[0] == ColumnDifference("c", "bigint", "numeric", 3)
-    assert found.columns[-1] == ColumnDifference("m", None, "bigint", None)
-    found = diff(world, "counts", "dev")
-    assert (found.key, found.only_here, found.only_there, found.same) == (None, 1, 5, 0)
-    assert found.columns == [ColumnDifference("k", None, "text", None)]
+    difference = diff(world, "sums", "dev")
+    assert difference.columns[0] == ColumnDifference("c", "bigint", "numeric", 3)
+    assert difference.columns[-1] == ColumnDifference("m", None, "bigint", None)
+    difference = diff(world, "counts", "dev")
+    assert (difference.key, difference.only_here, difference.only_there, difference.same) == (None, 1, 5, 0)
+    assert difference.columns == [ColumnDifference("k", None, "text", None)]
     assert diff(world, "sums", "dev", "k", "s").key == ["k", "s"]
     with pytest.raises(LaminaError, match="no column nothing"):
         diff(world, "sums", "dev", "nothing")

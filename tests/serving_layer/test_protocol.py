@@ -1,6 +1,6 @@
-"""The real transactions in any order: whatever happens, the invariant of section "generations" holds after every step.
+"""The real transactions in any order: the invariant of `generations.py` holds after every step.
 
-`protocol_model.py` explores every interleaving of a model; here hypothesis drives the code itself on a real Postgres.
+`protocol_model.py` explores every interleaving of a model. Here hypothesis runs the code itself on a real Postgres.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def machine(serving: Database) -> type[RuleBasedStateMachine]:  # noqa: C901 (a 
 
         @rule(target=in_flight, query=st.sampled_from(["a", "b"]), behind=st.booleans(), part=st.booleans())
         def compute(self, query: str, behind: bool, part: bool) -> MicroBatch:
-            """A micro-batch from progress, or one that is replayed from the beginning; of all records or of half."""
+            """A micro-batch of all new records or of half, from progress or replayed from the beginning."""
             world = self.world
             start = Offsets(dict.fromkeys(world.end(query), 0)) if behind else world.progress(query)
             end = world.end(query)

@@ -16,12 +16,12 @@ TWO_STREAMS = "a view of two streams"
 JOIN = "a join of two streams, one of which is taken over"
 TABLE = "a table whose row is deleted, and is late, rebuilt while the writer is taken over"
 JOIN_OF_A_TABLE = "a join of a stream and a table"
-LEAP_OF_A_TABLE = "a leap of a table beside a restarted writer"
+LEAP_OF_A_TABLE = "a leap of a table next to a restarted writer"
 CHANGE = "views registered and dropped"
-LEAP = "a leap beside a rebuild and a restarted writer"
+LEAP = "a leap next to a rebuild and a restarted writer"
 LEAP_OF_ONE = "a leap of one of the two streams of a view"
-VERSIONS = "a view that moves to another version and back, beside a rebuild"
-LEAP_OF_VERSIONS = "a leap beside a view that moves to another version"
+VERSIONS = "a view that moves to another version and back, next to a rebuild"
+LEAP_OF_VERSIONS = "a leap next to a view that moves to another version"
 LEAP_AND_CHANGE = "a leap while views are registered and dropped"
 
 GAP, SHORT = ("rx", "r"), ("r",)
@@ -100,16 +100,16 @@ BREAKS_IN = {
 
 
 def test_every_interleaving_keeps_a_live_generation_equal_to_the_records_below_progress() -> None:
-    """In every world; and the worlds together take every action, and end a commit in every way it can end."""
+    """This holds in every world. The worlds together take every action, and reach every outcome of a commit."""
     happened = set[tuple[str, str]]()
     for name, world in WORLDS.items():
-        found = explore(Model(world))
-        assert not found.broken, f"{name}:\n{found}"
-        assert found.states >= STATES[name], name
-        assert found.complete, (
+        explored = explore(Model(world))
+        assert not explored.broken, f"{name}:\n{explored}"
+        assert explored.states >= STATES[name], name
+        assert explored.complete, (
             f"{name}: in no state is every record counted and what the newest rebuild built published"
         )
-        happened |= found.happened
+        happened |= explored.happened
     assert {action for action, _ in happened} == {action.__name__ for action in Model(WORLDS[STREAM]).actions()}
     assert {end for action, end in happened if action == "commit"} == {
         "applied",
@@ -122,14 +122,14 @@ def test_every_interleaving_keeps_a_live_generation_equal_to_the_records_below_p
 
 @pytest.mark.parametrize("rule", [rule.name for rule in fields(Rules)])
 def test_without_the_rule_a_trace_breaks_the_promise(rule: str) -> None:
-    found = explore(Model(WORLDS[BREAKS_IN[rule]], Rules(**{rule: False})))
-    print(found)
-    assert found.broken, f"{rule} is not needed in {BREAKS_IN[rule]}"
+    violation = explore(Model(WORLDS[BREAKS_IN[rule]], Rules(**{rule: False})))
+    print(violation)
+    assert violation.broken, f"{rule} is not needed in {BREAKS_IN[rule]}"
 
 
 def test_a_trace_is_the_shortest_list_of_steps_to_the_broken_promise() -> None:
-    found = explore(Model(WORLDS[NIGHTS], Rules(go_live_holds_the_lock=False)))
-    assert str(found).splitlines()[:-1] == [
+    violation = explore(Model(WORLDS[NIGHTS], Rules(go_live_holds_the_lock=False)))
+    assert str(violation).splitlines()[:-1] == [
         "  1. A: writer 1 computes [0,0 → 0,1) for V",
         "  2. rebuild 2 seals 0,0",
         "  3. V2.A: loads 0x0, below 0,0",
@@ -137,7 +137,7 @@ def test_a_trace_is_the_shortest_list_of_steps_to_the_broken_promise() -> None:
         "  5. A: commit [0,0 → 0,1) of writer 1: applied",
         "  6. V2.A: is live",
     ]
-    assert found.broken == "V generation 2 is live and counts 0x0 of 0x10"
+    assert violation.broken == "V generation 2 is live and counts 0x0 of 0x10"
 
 
 def test_a_world_without_end_is_refused() -> None:

@@ -70,7 +70,7 @@ def test_all_that_an_analyst_may_do_is_known(world: World, services: Services) -
     with as_superuser.begin() as connection:
         savepoint = connection.begin_nested()
         connection.execute(text("REVOKE pg_monitor, pg_read_all_stats FROM lamina; SET LOCAL ROLE lamina"))
-        assert [each.partition(",")[0] for each in rights.unguarded(connection)] == [
+        assert [clause.partition(",")[0] for clause in rights.unguarded(connection)] == [
             "readers may take advisory locks and make large objects",
             "Lamina does not see the sessions of other roles",
         ]
@@ -81,9 +81,9 @@ def test_all_that_an_analyst_may_do_is_known(world: World, services: Services) -
         assert rights.unguarded(connection) == []
     with psycopg2.connect(services.database_url(name, "postgres")) as superuser, superuser.cursor() as cursor:
         cursor.execute(EVERYBODY)
-        found = "".join(f"{what}\n" for (what,) in cursor.fetchall())
+        allowed = "".join(f"{what}\n" for (what,) in cursor.fetchall())
     superuser.close()
-    assert found == GOLDEN.read_text(), "review what is new, and forbid it or take it into the list"
+    assert allowed == GOLDEN.read_text(), "review what is new, and forbid it or take it into the list"
 
 
 def test_limits_hold_for_every_login_and_not_for_the_owner(world: World, services: Services) -> None:
@@ -220,7 +220,7 @@ def test_the_login_of_a_person_reads_views_and_cannot_change_the_shared_role(wor
                 connection.execute(text("""DROP ROLE "Ann O'Neill" """))
 
 
-def test_a_reader_without_a_free_connection_is_told_so(world: World, services: Services) -> None:
+def test_a_reader_without_a_free_connection_gets_a_clear_error(world: World, services: Services) -> None:
     """It is not told to start what runs."""
     url = services.database_url(str(world.database.url.database), "analyst")
     install(world.database, limits=Limits(connections=1))
@@ -243,10 +243,10 @@ def test_a_reader_without_a_free_connection_is_told_so(world: World, services: S
     assert "`lamina password` gives" in refused.value.way_out
 
 
-def test_limits_that_are_none_are_told() -> None:
-    for given in ("statement_timeout", "statement_timeout=soon", "connections=5min", "patience=1s"):
+def test_invalid_limits_are_refused() -> None:
+    for words in ("statement_timeout", "statement_timeout=soon", "connections=5min", "patience=1s"):
         with pytest.raises(LaminaError, match="not a list of limits"):
-            Limits.read(given)
+            Limits.read(words)
 
 
 def tables(connection: psycopg2.extensions.connection, like: str) -> list[str]:
@@ -333,7 +333,7 @@ def test_an_interrupt_during_the_statement_that_takes_a_lock_leaves_no_lock(worl
             pass
 
 
-def test_a_process_that_freezes_in_a_commit_gives_its_lock_back(world: World) -> None:
+def test_a_process_that_freezes_in_a_commit_loses_its_lock(world: World) -> None:
     world.append("a", 0, ("x", 1))
     other = Database(world.database.url.render_as_string(hide_password=False))
 
@@ -345,18 +345,18 @@ def test_a_process_that_freezes_in_a_commit_gives_its_lock_back(world: World) ->
             assert world.advance("a") is Outcome.APPLIED  # waits for the lock
             frozen.execute(text("SELECT 1"))
 
-    with pytest.raises(OperationalError) as told:
+    with pytest.raises(OperationalError) as raised:
         commit()
-    assert is_away(told.value), "it begins again from progress"
+    assert is_away(raised.value), "it begins again from progress"
     other.close()
 
 
-def test_a_process_that_freezes_while_it_sends_cells_holds_no_lock(world: World) -> None:
+def test_a_process_that_freezes_while_sending_cells_holds_no_lock(world: World) -> None:
     world.append("a", 0, ("x", 1))
     batch = world.micro_batch("a", world.progress("a"), world.end("a"))
-    gated = [replace(each, ddl=f"{each.ddl}; LOCK TABLE lamina.archiving") for each in batch.staged]
-    found: list[Outcome] = []
-    thread = threading.Thread(target=lambda: found.append(world.commit(replace(batch, staged=gated))))
+    gated = [replace(staged, ddl=f"{staged.ddl}; LOCK TABLE lamina.archiving") for staged in batch.staged]
+    outcomes: list[Outcome] = []
+    thread = threading.Thread(target=lambda: outcomes.append(world.commit(replace(batch, staged=gated))))
     with world.database.begin() as gate:
         gate.execute(text("LOCK TABLE lamina.archiving"))
         thread.start()
@@ -365,10 +365,12 @@ def test_a_process_that_freezes_while_it_sends_cells_holds_no_lock(world: World)
             pass
         assert world.advance("a") is Outcome.APPLIED
     thread.join()
-    assert found == [Outcome.SKIPPED]
+    assert outcomes == [Outcome.SKIPPED]
 
 
-def test_a_snapshot_of_before_the_first_publication_never_shows_a_part(world: World, services: Services) -> None:
+def test_a_snapshot_from_before_the_first_publication_never_shows_part_of_a_view(
+    world: World, services: Services
+) -> None:
     world.append("a", 0, *((f"k{n}", n) for n in range(10)))
     world.advance("a")
     ready = world.begin_change(fresh="CREATE VIEW fresh AS SELECT k, count(*) AS c, sum(n) AS s FROM a GROUP BY k;")
@@ -417,7 +419,7 @@ FROM unnest(ARRAY[0.1 + 0.2, 2.675, 1e15 / 3, 123456789.123456789, 5e-324, 1.797
 """
 
 
-def test_what_a_view_says_does_not_depend_on_the_settings_of_its_reader(world: World, services: Services) -> None:
+def test_the_rows_of_a_view_do_not_depend_on_the_settings_of_its_reader(world: World, services: Services) -> None:
     reader = psycopg2.connect(services.database_url(str(world.database.url.database), "analyst"))
     with reader.cursor() as cursor:
         cursor.execute(EVALUATED)
@@ -430,7 +432,7 @@ def test_what_a_view_says_does_not_depend_on_the_settings_of_its_reader(world: W
 
 
 def test_a_reader_does_not_wait_behind_a_change_that_waits_for_another_reader(world: World, services: Services) -> None:
-    """The one has read a view and keeps its transaction open; `apply` renews that view; the other reads it."""
+    """One reader keeps a transaction open after reading a view, and `apply` replaces that view. Another reads it."""
     name = str(world.database.url.database)
     world.database.retrying(views.serve)
     with world.database.begin() as connection:
@@ -471,7 +473,7 @@ def test_a_reader_that_locks_the_catalog_is_named(world: World, services: Servic
 def test_a_prepared_statement_that_names_its_columns_outlives_a_change_of_the_view(
     world: World, services: Services
 ) -> None:
-    """Postgres lets no prepared statement give other columns than before; docs/reading.md says so."""
+    """In Postgres, a prepared statement cannot change its columns (docs/reading.md)."""
     world.append("a", 0, ("x", 1))
     world.advance("a")
     reader = psycopg2.connect(services.database_url(str(world.database.url.database), "analyst"))

@@ -18,19 +18,19 @@ TYPES = {
 
 def digest(world: World, values: str, **kinds: str) -> dict[str, Any]:
     """The digest of rows with columns of these types."""
-    columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
-    given = [{"name": name, "postgres": kind, "spark": TYPES.get(kind, kind)} for name, kind in kinds.items()]
+    ddl = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
+    columns = [{"name": name, "postgres": kind, "spark": TYPES.get(kind, kind)} for name, kind in kinds.items()]
     with world.database.begin() as connection:
-        connection.exec_driver_sql(f"CREATE TEMPORARY TABLE given ({columns}) ON COMMIT DROP")
+        connection.exec_driver_sql(f"CREATE TEMPORARY TABLE given ({ddl}) ON COMMIT DROP")
         if values:
             connection.exec_driver_sql(f"INSERT INTO given VALUES {values}", execution_options={"no_parameters": True})
-        asked = f"SELECT lamina.digest('pg_temp.given', '{json.dumps(given)}')"
-        found = connection.exec_driver_sql(asked, execution_options={"no_parameters": True}).scalar_one()
-    assert isinstance(found, dict)
-    return found
+        asked = f"SELECT lamina.digest('pg_temp.given', '{json.dumps(columns)}')"
+        fields = connection.exec_driver_sql(asked, execution_options={"no_parameters": True}).scalar_one()
+    assert isinstance(fields, dict)
+    return fields
 
 
-def test_the_order_of_rows_is_not_in_a_digest_and_how_often_they_come_is(world: World) -> None:
+def test_a_digest_ignores_the_order_of_rows_and_counts_their_copies(world: World) -> None:
     of = {"a": "text", "b": "bigint"}
     some = digest(world, "('x', 1), ('y', 2), ('x', 1)", **of)
     assert some == digest(world, "('y', 2), ('x', 1), ('x', 1)", **of)
@@ -42,7 +42,7 @@ def test_the_order_of_rows_is_not_in_a_digest_and_how_often_they_come_is(world: 
     assert crossed["digest"] != some["digest"], "each column holds the same values, in other rows"
 
 
-def test_equal_values_have_one_digest_however_they_are_written(world: World) -> None:
+def test_equal_values_have_one_digest_in_any_notation(world: World) -> None:
     assert digest(world, "(1.50), (0)", a="numeric") == digest(world, "(1.5), (0.000)", a="numeric")
     nested = digest(world, """('{"a": 1.50, "b": [1, null]}')""", a="jsonb")
     assert nested == digest(world, """('{"b": [1.0, null], "a": 1.5}')""", a="jsonb")
@@ -51,13 +51,13 @@ def test_equal_values_have_one_digest_however_they_are_written(world: World) -> 
         assert digest(world, one, a="text")["digest"] != digest(world, other, a="text")["digest"]
 
 
-def test_a_long_text_has_the_digest_of_what_it_was_shortened_from(world: World) -> None:
+def test_a_shortened_text_has_the_digest_of_the_whole_text(world: World) -> None:
     whole = "(repeat('long', 1000))"
     shown = "(left(repeat('long', 1000), 100) || '… sha256 ' || encode(sha256(repeat('long', 1000)::bytea), 'hex'))"
     assert digest(world, whole, a="text") == digest(world, shown, a="text")
 
 
-def test_doubles_stand_beside_the_digest_that_says_which_are_numbers(world: World) -> None:
+def test_doubles_are_summed_next_to_a_digest_of_which_are_numbers(world: World) -> None:
     of = {"a": "bigint", "x": "double precision"}
     some = digest(world, "(1, 0.1), (2, 3.0), (3, 'NaN'), (4, NULL), (5, 1e300)", **of)
     near = digest(world, "(1, 0.10000000000000002), (2, 3.0), (3, 'NaN'), (4, NULL), (5, 1e300)", **of)
@@ -72,5 +72,5 @@ def test_doubles_stand_beside_the_digest_that_says_which_are_numbers(world: Worl
 
 def test_a_view_may_have_many_columns_of_any_name(world: World) -> None:
     names = [f"c{n}" for n in range(150)]
-    found = digest(world, "(" + ", ".join("1" for _ in names) + ")", **dict.fromkeys(names, "double precision"))
-    assert len(found["columns"]) == len(found["doubles"]) == 150
+    digested = digest(world, "(" + ", ".join("1" for _ in names) + ")", **dict.fromkeys(names, "double precision"))
+    assert len(digested["columns"]) == len(digested["doubles"]) == 150

@@ -50,7 +50,7 @@ def test_records_before_during_and_after_a_rename_are_counted_once(world: World)
     world.advance("a")
     assert shown(world, "summed") == [(4, 15)]
     with world.database.begin() as connection:
-        assert {each.action for each in registry.plan(connection, world.catalog)} == {"nothing"}
+        assert {change.action for change in registry.plan(connection, world.catalog)} == {"nothing"}
 
 
 def test_a_view_that_takes_the_old_name_has_cells_of_its_own(world: World) -> None:
@@ -82,9 +82,7 @@ def test_a_new_view_under_the_old_name_finds_no_table_of_the_renamed_view(world:
     assert shown(world, "summed") == shown(world, "counts") == [(3, 7)]
 
 
-def test_an_old_snapshot_reads_the_old_cells_under_the_new_name_and_nothing_under_the_old(
-    world: World, database: str
-) -> None:
+def test_an_old_snapshot_reads_the_old_cells_under_the_new_name_only(world: World, database: str) -> None:
     world.files["total.sql"] = TOTAL
     with world.database.begin() as connection:
         world.apply(connection)
@@ -103,7 +101,7 @@ def test_an_old_snapshot_reads_the_old_cells_under_the_new_name_and_nothing_unde
     assert left(world)["sides"] == 0
 
 
-def test_a_reader_who_holds_a_view_that_has_moved_is_waited_for_as_any_other(world: World, database: str) -> None:
+def test_a_rename_waits_for_a_reader_who_holds_a_moved_view(world: World, database: str) -> None:
     world.files["total.sql"] = TOTAL
     with world.database.begin() as connection:
         world.apply(connection)
@@ -122,7 +120,7 @@ def test_a_reader_who_holds_a_view_that_has_moved_is_waited_for_as_any_other(wor
     assert left(world)["sides"] == 1, "of the rename"
 
 
-def test_generations_and_versions_that_are_kept_are_returned_to_under_the_new_name(world: World) -> None:
+def test_rollbacks_after_a_rename_reach_kept_generations_and_versions(world: World) -> None:
     begun(world)
     id = world.open("counts")
     world.load(id)
@@ -136,7 +134,7 @@ def test_generations_and_versions_that_are_kept_are_returned_to_under_the_new_na
     assert shown(world, "summed") == [(3, 7)]
 
 
-def test_a_version_that_is_kept_is_returned_to_under_the_new_name(world: World) -> None:
+def test_an_apply_after_a_rename_returns_to_a_kept_version(world: World) -> None:
     begun(world)
     world.change(counts=BY_KEY)
     dropping.drop_unused(world.database)
@@ -168,7 +166,7 @@ def test_a_version_over_a_view_that_was_renamed_is_applied_again_with_the_new_na
     assert shown(world, "amounts") == [("x", 2, 3)]
 
 
-def test_the_relations_of_others_go_on_and_the_break_is_named(world: World, database: str) -> None:
+def test_relations_of_other_roles_survive_a_rename_and_the_break_is_listed(world: World, database: str) -> None:
     begun(world)
     with psycopg2.connect(database) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE VIEW public.theirs AS SELECT c FROM analytics.counts")

@@ -34,7 +34,7 @@ def test_a_rollback_to_a_kept_version_shows_live_data_and_can_be_undone_at_once(
     world.advance("a")
     assert shown(world, "counts") == [(4, 15)]
     with world.database.begin() as connection:
-        [change] = [each for each in registry.plan(connection, world.catalog) if each.name == "counts"]
+        [change] = [change for change in registry.plan(connection, world.catalog) if change.name == "counts"]
         assert (change.action, change.records) == ("update", None)
         world.apply(connection)
     assert shown(world, "counts") == [(1, 1, "x"), (1, 8, "z"), (2, 6, "y")]
@@ -42,7 +42,7 @@ def test_a_rollback_to_a_kept_version_shows_live_data_and_can_be_undone_at_once(
     assert left(world)["sides"] == 0
 
 
-def test_as_many_old_versions_stay_live_as_the_view_says(world: World) -> None:
+def test_keep_versions_sets_how_many_old_versions_stay_live(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
     for number in range(4):
@@ -60,7 +60,7 @@ def test_as_many_old_versions_stay_live_as_the_view_says(world: World) -> None:
         rollbacks.roll_back(connection, "counts")
 
 
-def test_what_was_rolled_back_from_does_not_come_back_after_a_rebuild(world: World) -> None:
+def test_a_withdrawn_version_does_not_return_after_a_rebuild(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
     first = published(world)
@@ -73,7 +73,7 @@ def test_what_was_rolled_back_from_does_not_come_back_after_a_rebuild(world: Wor
     assert shown(world, "counts") == [(2, 3)]
 
 
-def test_the_way_back_by_apply_shows_nothing_that_was_rolled_back_from(world: World) -> None:
+def test_applying_the_previous_catalog_shows_no_withdrawn_generation(world: World) -> None:
     with world.database.begin() as connection:
         held = rebuilds.begin(connection, ["counts"])
         first = lookup.published(connection)["counts"]
@@ -122,7 +122,7 @@ def rebuilt(world: World, view: str) -> int:
     return id
 
 
-def test_a_version_comes_back_as_it_was_declared_last(world: World) -> None:
+def test_a_version_returns_as_it_was_last_declared(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
     world.change(counts=BY_KEY)
@@ -135,7 +135,7 @@ def test_a_version_comes_back_as_it_was_declared_last(world: World) -> None:
     assert shown(world, "counts") == [(1, 1, "x", 10), (1, 2, "y", 20)]
 
 
-def test_a_roll_back_that_a_view_on_top_could_not_follow_is_refused(world: World) -> None:
+def test_a_rollback_is_refused_if_a_view_above_could_not_follow(world: World) -> None:
     world.files["total.sql"] = TOTAL
     with world.database.begin() as connection:
         world.apply(connection)
@@ -152,7 +152,7 @@ def test_a_roll_back_that_a_view_on_top_could_not_follow_is_refused(world: World
     assert shown(world, "total") == [(0, None)]
 
 
-def test_a_rollback_to_another_source_is_refused_if_a_view_on_top_would_mistake_it(
+def test_a_rollback_to_another_source_is_refused_if_a_view_above_reads_the_view(
     world: World,
 ) -> None:
     world.files["total.sql"] = TOTAL
@@ -179,7 +179,7 @@ def through(least: int, newest: str = "last(n)") -> Catalog:
     )
 
 
-def test_a_view_that_another_is_computed_through_is_not_rolled_back_alone() -> None:
+def test_a_view_folded_into_another_is_not_rolled_back_alone() -> None:
     catalog = through(1)
     assert (catalog.views["newest"].reads, catalog.views["sums"].reads) == ((), ("large",))
     [(why, _, _)] = rollbacks.of_views_above(catalog.views["large"], catalog)
@@ -220,7 +220,7 @@ def test_a_rollback_to_a_version_that_joins_a_table_needs_the_same_table() -> No
     assert why == "known, people changed since"
 
 
-def test_a_view_that_is_rolled_back_comes_after_what_it_reads_again(world: World) -> None:
+def test_a_view_that_is_rolled_back_comes_after_the_views_it_reads(world: World) -> None:
     of_many(world)
     with world.database.begin() as connection:
         rollbacks.roll_back(connection, "amounts")
@@ -237,9 +237,7 @@ def test_a_view_that_is_rolled_back_comes_after_what_it_reads_again(world: World
         "CREATE VIEW many AS SELECT k, c, s FROM amounts;",
     ],
 )
-def test_a_roll_back_to_what_reads_another_view_is_refused_where_that_has_changed(
-    world: World, changed: str | None
-) -> None:
+def test_a_rollback_is_refused_if_a_view_that_the_version_reads_has_changed(world: World, changed: str | None) -> None:
     """Were `many.k` gone, the `k` of `(SELECT k FROM many)` would be the one of the query around it."""
     of_many(world)
     if changed is None:
@@ -257,7 +255,7 @@ def test_a_roll_back_to_what_reads_another_view_is_refused_where_that_has_change
     assert shown(world, "amounts") == before
 
 
-def test_a_roll_back_is_judged_again_where_another_came_before_it(world: World) -> None:
+def test_a_rollback_is_checked_again_if_another_came_first(world: World) -> None:
     world.change(many=MANY.replace("SELECT k", "SELECT k AS j").replace("FROM b", "FROM b WHERE n > 0"))
     world.change(many=MANY, allow_break=True)
     of_many(world)

@@ -44,7 +44,7 @@ def reason(id: str, schemas: Schemas) -> str:
     return str(raised.value)
 
 
-def test_an_id_that_the_registry_lacked_gets_its_schema_when_asked_again(world: World) -> None:
+def test_a_missing_schema_is_requested_again_with_another_ask_again(world: World) -> None:
     schemas = schemas_of(world.database, {"1": LONG})
     assert schemas.learn("t", 0, ["1", "2"]) == {0: {"1": LONG, "2": None}}
     now = schemas_of(world.database, {"1": TEXT, "2": TEXT})
@@ -58,14 +58,14 @@ def test_an_id_that_the_registry_lacked_gets_its_schema_when_asked_again(world: 
 def test_a_producer_of_random_ids_fills_no_table_and_hides_no_schema(world: World) -> None:
     schemas = schemas_of(world.database, {"7": LONG, "123456": TEXT, "3000000000": LONG})
     made_up = [str(2_000_000_000 + number) for number in range(20_000)]
-    known = schemas.learn("t", 0, ["7", *made_up])[0]
-    assert len(known) < MOST_LACKED + 200
-    assert len(asked(schemas)) == len(known) - 1
-    told = f"the registry lacked too many schemas to be asked for one above {MARGIN + 7}: "
+    answers = schemas.learn("t", 0, ["7", *made_up])[0]
+    assert len(answers) < MOST_LACKED + 200
+    assert len(asked(schemas)) == len(answers) - 1
+    line = f"the registry lacked too many schemas to be asked for one above {MARGIN + 7}: "
     way_out = "if it has by now, raise ask_again in OPTIONS and apply"
-    assert reason(made_up[-1], known) == told + way_out
-    assert reason("3000000000", known) == told + way_out
-    assert schemas.learn("t", 0, made_up) == {0: known}
+    assert reason(made_up[-1], answers) == line + way_out
+    assert reason("3000000000", answers) == line + way_out
+    assert schemas.learn("t", 0, made_up) == {0: answers}
     assert frames.schema_of("123456", schemas.learn("t", 0, ["123456", "3000000000"])[0], "AVRO") == TEXT
     assert schemas.learn("t", 1, ["3000000000"])[1] == {"3000000000": LONG}
 
@@ -73,7 +73,7 @@ def test_a_producer_of_random_ids_fills_no_table_and_hides_no_schema(world: Worl
 def test_a_schema_found_by_another_process_after_the_decision_changes_nothing(world: World) -> None:
     schemas = schemas_of(world.database, {})
     schemas.learn("t", 0, ["5", *map(str, range(2_000_000_000, 2_000_001_000))])
-    known = schemas.of("t")
+    answers = schemas.of("t")
     with world.database.begin() as connection:
         keep(connection, "t", 0, {"5": LONG, "3000000000": LONG})
-    assert schemas.of("t") == known
+    assert schemas.of("t") == answers

@@ -66,7 +66,7 @@ def test_a_view_with_an_older_side_is_readable_in_every_snapshot_during_a_second
     assert shown(world, "total") == [(2, 3, "y", 2)]
 
 
-def test_sides_wait_only_for_transactions_of_before_the_move(world: World, database: str) -> None:
+def test_sides_wait_only_for_transactions_from_before_the_move(world: World, database: str) -> None:
     with reading(database):
         world.change(counts=BY_KEY)
         assert not views.settle(world.database)
@@ -82,7 +82,7 @@ def test_sides_do_not_wait_for_a_process_that_only_holds_a_lock(world: World) ->
     assert "UNION ALL" not in body(world, "counts")
 
 
-def test_a_view_that_many_read_all_the_time_forgets_its_older_sides(world: World, database: str) -> None:
+def test_a_busy_view_drops_its_older_sides(world: World, database: str) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
     world.change(counts=BY_KEY)

@@ -41,7 +41,7 @@ PATIENCE = 60.0
 """Seconds."""
 
 DELAY = 1.0
-"""Seconds for which the standby lets a reader hold its replay back; the default is 30."""
+"""Seconds for which the standby lets a reader delay its replay. The default is 30."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Pair:
 
     @property
     def settings(self) -> Settings:
-        """Those of a reader of the standby; the brokers know none of the topics."""
+        """Settings of a reader of the standby. The brokers have none of the topics."""
         owner, analyst = (postgres.url(self.home, self.standby, role=role) for role in ("lamina", "analyst"))
         return Settings(owner, analyst, self.kafka, str(self.home / "warehouse"), "local[2]", self.home, False)
 
@@ -81,10 +81,10 @@ class Pair:
         )
 
     def start(self, **settings: str) -> None:
-        """Starts the standby; returns when it has replayed what the primary has committed."""
-        given = {"wal_receiver_status_interval": "1s", "max_standby_streaming_delay": f"{DELAY}s", **settings}
+        """Starts the standby. Returns once it has replayed everything the primary has committed."""
+        options = {"wal_receiver_status_interval": "1s", "max_standby_streaming_delay": f"{DELAY}s", **settings}
         command = [str(postgres._programs() / "postgres"), "-D", str(self.home / "standby")]
-        for name, value in {**postgres._SETTINGS, "port": str(self.standby), **given}.items():
+        for name, value in {**postgres._SETTINGS, "port": str(self.standby), **options}.items():
             command += ["-c", f"{name}={value}"]
         marker = str(self.home / "standby")
         self.process, _ = spawn(command, log=self.log, marker=marker, cwd=Path("/"), owner=postgres.admit(self.home))
@@ -121,15 +121,15 @@ def until(condition: Callable[[], bool]) -> None:
 def pair(services: Services) -> Iterator[Pair]:
     home = new_home("standby")
     primary = postgres.start(home, port=None)
-    made = Pair(home, services.addresses.kafka, primary.port)
+    pair = Pair(home, services.addresses.kafka, primary.port)
     try:
         database = Database(postgres.url(home, primary.port))
         install(database)
         database.close()
-        made.copy()
-        yield made
+        pair.copy()
+        yield pair
     finally:
-        made.stop()
+        pair.stop()
         postgres.stop(primary.process)
         remove_home(home)
 
@@ -141,12 +141,12 @@ def world(pair: Pair) -> Iterator[World]:
     with database.begin() as opened:
         opened.exec_driver_sql("DROP SCHEMA IF EXISTS analytics, cells, realtime, lamina, spark CASCADE")
     install(database)
-    made = World(database)
-    made.deploy()
-    made.append("a", 0, ("x", 1), ("y", 2))
-    made.advance("a")
-    yield made
-    assert_invariant(made)
+    primary_world = World(database)
+    primary_world.deploy()
+    primary_world.append("a", 0, ("x", 1), ("y", 2))
+    primary_world.advance("a")
+    yield primary_world
+    assert_invariant(primary_world)
     pair.stop()
     database.close()
 
@@ -177,10 +177,10 @@ def test_a_standby_shows_what_its_primary_showed_and_nothing_writes_there(pair: 
     assert select(settings.reader(), "SELECT sum(next_offset) FROM lamina.offsets WHERE view = 'sums'")[1] == [(42,)]
     assert len(select(settings.reader(), "SELECT * FROM lamina.freshness")[1]) == 3
     deployment = Deployment(settings)
-    found = statuses.read(deployment)
-    assert found.standby is not None
-    assert found.standby < PATIENCE
-    assert [each.view for each in found.views] == ["both", "counts", "sums"]
+    status = statuses.read(deployment)
+    assert status.standby is not None
+    assert status.standby < PATIENCE
+    assert [view.view for view in status.views] == ["both", "counts", "sums"]
     with pytest.raises(PostgresError) as refused:
         deployment.set_password()
     assert as_lamina_error(refused.value).what == "This Postgres is a standby, which accepts no writes"
@@ -216,14 +216,16 @@ def test_a_lagging_standby_and_an_unused_slot_raise_alarms_on_both_servers(pair:
         world.advance("a")
         lags = re.compile(r"this server is a standby and \d+ s behind its primary: a long SELECT here may hold it")
         until(lambda: any(map(lags.match, told_by(database))))
-        until(lambda: any(each.startswith("standby walreceiver at 127.0.0.1") for each in told_by(world.database)))
+        until(lambda: any(alarm.startswith("standby walreceiver at 127.0.0.1") for alarm in told_by(world.database)))
         pair.ask(pair.standby, "SELECT pg_wal_replay_resume()")
         pair.replayed()
         with database.snapshot() as opened:
             assert standbys.alarms(opened, 60) == []
     pair.stop()
     until(
-        lambda: any(each.startswith("replication slot readers has had no standby") for each in told_by(world.database))
+        lambda: any(
+            alarm.startswith("replication slot readers has had no standby") for alarm in told_by(world.database)
+        )
     )
 
 

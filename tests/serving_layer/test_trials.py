@@ -23,9 +23,9 @@ OF_MANY = """
 
 def begun(world: World, **files: str) -> None:
     """Records that are counted, then views that are deployed over them."""
-    for each in "ab":
-        world.append(each, 0, ("x", 1), ("x", 2), ("y", -3))
-        world.advance(each)
+    for name in "ab":
+        world.append(name, 0, ("x", 1), ("x", 2), ("y", -3))
+        world.advance(name)
     world.change(allow_break=False, **files)
 
 
@@ -34,11 +34,11 @@ def found(world: World, **files: str) -> dict[str, int]:
     catalog = compile_catalog({**world.files, **{f"{name}.sql": sql for name, sql in files.items()}})
     with world.database.begin() as connection:
         trial = trials.of_catalog(connection, registry.planned(connection, catalog), [])
-        verdicts = [each for name in trial.catalog.views for each in checks.of_trial(connection, trial, name)]
-    return {f"{each.view} {each.check}": each.failing for each in verdicts}
+        verdicts = [verdict for name in trial.catalog.views for verdict in checks.of_trial(connection, trial, name)]
+    return {f"{verdict.view} {verdict.check}": verdict.failing for verdict in verdicts}
 
 
-def test_a_view_is_checked_that_reads_a_rebuilt_one_beside_its_own_cells(world: World) -> None:
+def test_a_view_that_reads_a_rebuilt_view_next_to_its_own_cells_is_checked(world: World) -> None:
     begun(world, many=MANY, amounts=OF_MANY)
     id = world.open("many")
     world.load(id)
@@ -48,10 +48,10 @@ def test_a_view_is_checked_that_reads_a_rebuilt_one_beside_its_own_cells(world: 
         assert catalog.views["amounts"].cell_tables
         assert catalog.views["amounts"].reads == ("many",)
         trial = trials.of_handover(connection, catalog, [lookup.get(connection, id)])
-        assert [each.failing for each in checks.of_trial(connection, trial, "amounts")] == [0]
+        assert [verdict.failing for verdict in checks.of_trial(connection, trial, "amounts")] == [0]
 
 
-def test_a_check_means_its_literals_as_they_are(world: World) -> None:
+def test_a_check_keeps_its_literals(world: World) -> None:
     """Whatever relation they look like."""
     texts = "'analytics.joined', 'order.published.v1', 'published.sums'"
     checked = (
@@ -72,11 +72,11 @@ def test_a_check_that_postgres_cannot_run_fails_alone(world: World) -> None:
     ratio = "ALTER VIEW joined ADD CONSTRAINT ratio CHECK (s >= 0);"
     catalog = compile_catalog({**world.files, "joined.sql": JOINED + ratio})
     view = catalog.views["joined"]
-    [broken] = [replace(each, failing="SELECT 1 / 0 AS s") for each in view.checks if each.name == "ratio"]
-    checked = replace(view, checks=tuple(broken if each.name == "ratio" else each for each in view.checks))
+    [broken] = [replace(check, failing="SELECT 1 / 0 AS s") for check in view.checks if check.name == "ratio"]
+    checked = replace(view, checks=tuple(broken if check.name == "ratio" else check for check in view.checks))
     with world.database.snapshot() as connection:
         live = checks.of_live(connection, replace(catalog, views={"joined": checked}), ["joined"])
-    assert [each.sentence for each in live] == [
+    assert [verdict.sentence for verdict in live] == [
         'joined: its check ratio fails: {"error": "division by zero"}',
         'joined: its check some fails for 1 row, the first {"c": 3, "k": "y", "s": -3}',
     ]
@@ -89,7 +89,7 @@ def test_a_view_is_checked_over_a_table_that_has_no_records_yet(world: World) ->
     assert found(world, names=names, joined=changed) == {"joined some": 1}
 
 
-def test_a_view_is_checked_over_one_that_gets_another_name(world: World) -> None:
+def test_a_view_is_checked_over_a_view_that_is_renamed(world: World) -> None:
     begun(world, joined=JOINED.replace("sums.", "t.").replace("FROM sums", "FROM sums AS t"))
     renamed = FILES["sums.sql"].replace("VIEW sums", "VIEW totals TBLPROPERTIES ('renamed_from' = 'sums')")
     of_it = JOINED.replace("sums.", "t.").replace("FROM sums", "FROM totals AS t")
@@ -98,7 +98,7 @@ def test_a_view_is_checked_over_one_that_gets_another_name(world: World) -> None
     assert found(world, sums=renamed, joined=of_it.replace(".s,", ".s + 4 AS s,")) == {"joined some": 0}
 
 
-def test_a_view_is_checked_over_columns_that_come_back(world: World) -> None:
+def test_a_view_is_checked_over_columns_that_return(world: World) -> None:
     begun(world, joined=JOINED)
     without = JOINED.replace("sums.s,", "1 AS s,")
     fewer = FILES["sums.sql"].replace("AS s", "AS total").replace("FROM a", "FROM a WHERE n > -20")
@@ -106,14 +106,14 @@ def test_a_view_is_checked_over_columns_that_come_back(world: World) -> None:
     assert found(world, sums=FILES["sums.sql"], joined=JOINED) == {"joined some": 1}
 
 
-def test_a_version_that_was_kept_is_checked_when_it_comes_back(world: World) -> None:
+def test_a_kept_version_is_checked_when_it_returns(world: World) -> None:
     begun(world, sums=FILES["sums.sql"].replace("FROM a", "FROM a WHERE n > -10"))
     world.change(sums=FILES["sums.sql"].replace("FROM a", "FROM a WHERE n > -20"))
     back = FILES["sums.sql"].replace("FROM a", "FROM a WHERE n > -10")
     assert found(world, sums=f"{back} ALTER VIEW sums ADD CONSTRAINT some CHECK (s > 0);") == {"sums some": 1}
 
 
-def test_what_is_new_and_empty_is_not_checked_before_it_is_deployed(world: World) -> None:
+def test_a_new_empty_view_is_not_checked_before_it_is_deployed(world: World) -> None:
     begun(world)
     new = """
         CREATE TABLE c (k STRING) USING kafka OPTIONS (topic 'c', format 'json');

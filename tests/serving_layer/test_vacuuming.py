@@ -17,10 +17,10 @@ DEAD = text("SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = to_regclas
 
 @pytest.fixture
 def bloated(world: World) -> str:
-    """The cells of a view each of which was updated once; Postgres vacuums no table by itself."""
+    """A table of cells, each updated once. Postgres vacuums no table by itself."""
     records = [(f"k{number}", 1) for number in range(GROUPS)]
     with world.database.begin() as connection:
-        for place in [place for each in lookup.find(connection) for place in each.places.values()]:
+        for place in [place for opened in lookup.find(connection) for place in opened.places.values()]:
             connection.exec_driver_sql(f"ALTER TABLE {place} SET (autovacuum_enabled = off)")
         [place] = lookup.get(connection, lookup.published(connection)["sums"]).places.values()
     for _ in range(2):
@@ -44,7 +44,7 @@ def dead(world: World, table: str) -> int:
         return int(connection.execute(DEAD, {"table": table}).scalar_one())
 
 
-def test_dead_rows_go_beside_a_reader_and_the_table_stays_as_long_as_it_is(world: World, bloated: str) -> None:
+def test_dead_rows_are_removed_next_to_a_reader_and_the_file_is_not_truncated(world: World, bloated: str) -> None:
     with world.database.snapshot() as reader:
         assert reader.exec_driver_sql(f"SELECT count(*) FROM {bloated}").scalar_one() == GROUPS
         assert bloated in vacuum(world.database)
@@ -62,7 +62,7 @@ def test_dead_rows_go_beside_a_reader_and_the_table_stays_as_long_as_it_is(world
         connection.exec_driver_sql("DROP TABLE aside")
 
 
-def test_a_table_that_somebody_changes_is_left_for_the_next_time(world: World, bloated: str) -> None:
+def test_a_table_that_is_being_altered_is_left_for_the_next_run(world: World, bloated: str) -> None:
     with world.database.begin() as other:
         other.exec_driver_sql(f"LOCK TABLE {bloated} IN SHARE UPDATE EXCLUSIVE MODE")
         assert bloated not in vacuum(world.database)

@@ -41,7 +41,7 @@ def test_two_versions_take_the_same_micro_batches_and_readers_see_the_old_one_un
     assert shown(world, "counts") == [(1, 8, "z"), (2, 18, "y"), (2, 5, "x")]
 
 
-def test_a_snapshot_of_before_the_move_reads_the_old_version_and_nobody_waits(world: World, database: str) -> None:
+def test_a_snapshot_from_before_the_move_reads_the_old_version_and_nobody_waits(world: World, database: str) -> None:
     world.files["total.sql"] = TOTAL
     with world.database.begin() as connection:
         world.apply(connection)
@@ -67,7 +67,7 @@ def test_a_snapshot_of_before_the_move_reads_the_old_version_and_nobody_waits(wo
     assert "publication" not in body(world, "total")
 
 
-def test_the_side_that_is_not_published_is_not_read(world: World, database: str) -> None:
+def test_an_unpublished_side_is_not_read(world: World, database: str) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
     with reading(database) as before:
@@ -100,16 +100,16 @@ def test_a_changed_column_type_needs_consent_and_older_snapshots_get_an_error(wo
     assert shown(world, "counts") == [(1.5, 1, "x")]
 
 
-def test_a_plan_says_what_the_cells_take_that_are_read(world: World) -> None:
+def test_a_plan_shows_the_size_of_the_published_cells(world: World) -> None:
     world.files["counts.sql"] = BY_KEY
     world._compile()
     with world.database.begin() as connection:
         [place] = lookup.get(connection, lookup.published(connection)["counts"]).places.values()
         taken = connection.execute(text(f"SELECT pg_total_relation_size('{place}')")).scalar_one()
-        told = {each.name: each.bytes for each in registry.plan(connection, world.catalog)}
+        sizes = {change.name: change.bytes for change in registry.plan(connection, world.catalog)}
     assert taken > 0
-    assert told["counts"] == taken
-    assert told["sums"] is None, "it does not change"
+    assert sizes["counts"] == taken
+    assert sizes["sums"] is None, "it does not change"
 
 
 def test_twenty_changes_leave_nothing_behind(world: World) -> None:
@@ -132,7 +132,7 @@ def test_twenty_changes_leave_nothing_behind(world: World) -> None:
     assert len(shown(world, "counts")) == 2
 
 
-def test_a_change_that_is_given_up_leaves_what_was_deployed_as_it_was(world: World) -> None:
+def test_an_abandoned_change_leaves_the_deployed_catalog_unchanged(world: World) -> None:
     dropping.drop_unused(world.database)
     before = left(world), body(world, "counts")
     ready = world.begin_change(counts=BY_KEY)
@@ -184,15 +184,15 @@ def test_readers_in_a_loop_never_see_two_versions_nor_fewer_records_nor_an_error
                     cursor.execute("SELECT sum(c), sum(s) FROM analytics.sums")
                     [(records, total)] = cursor.fetchall()
                     cursor.execute("SELECT * FROM analytics.counts")
-                    found = cursor.fetchall()
+                    rows = cursor.fetchall()
             except psycopg2.Error as error:
                 wrong.append(error)
                 continue
             reads += 1
-            keys = {row[2] for row in found if len(row) > 2}
-            one_version = len(found) == 1 or None not in keys
-            if (sum(row[0] for row in found), sum(row[1] for row in found)) != (records, total) or not one_version:
-                wrong.append((found, records, total))
+            keys = {row[2] for row in rows if len(row) > 2}
+            one_version = len(rows) == 1 or None not in keys
+            if (sum(row[0] for row in rows), sum(row[1] for row in rows)) != (records, total) or not one_version:
+                wrong.append((rows, records, total))
             if records < most:
                 wrong.append((records, most))
             most = records
@@ -222,7 +222,7 @@ def test_readers_in_a_loop_never_see_two_versions_nor_fewer_records_nor_an_error
     assert reads > 20
 
 
-def test_a_change_of_final_alone_is_served_at_once_with_the_views_on_top(world: World) -> None:
+def test_a_change_of_final_alone_is_served_at_once_with_the_views_above(world: World) -> None:
     world.files["total.sql"] = TOTAL
     with world.database.begin() as connection:
         world.apply(connection)

@@ -61,7 +61,7 @@ def fold(records: Iterable[Record], *, keyed: bool) -> Cells:
 
 @dataclass
 class World:
-    """The log of each topic partition (offset by offset; None is a transaction marker), and a serving layer over it."""
+    """The log of each topic partition, offset by offset, and a serving layer over it. None is a transaction marker."""
 
     database: Database
     files: dict[str, str] = field(default_factory=lambda: dict(FILES))
@@ -91,14 +91,14 @@ class World:
         self.tables |= {table.name: table for view in self.catalog.views.values() for table in view.cell_tables}
 
     def begin_change(self, **files: str) -> dict[str, int]:
-        """Opens a generation of each new version of a changed catalog; gives them by view."""
+        """Opens a generation of each new version of a changed catalog. Returns them by view."""
         self.files |= {f"{name}.sql": sql for name, sql in files.items()}
         self._compile()
         with self.database.begin() as connection:
             changes = registry.plan(connection, self.catalog)
             id = rebuilds.begin(connection, [], purpose=rebuilds.APPLY)
             registry.prepare(connection, self.catalog, changes, {}, {}, id)
-            return {each.view: each.id for each in lookup.of_rebuild(connection, id)}
+            return {opened.view: opened.id for opened in lookup.of_rebuild(connection, id)}
 
     def end_change(self, ready: Mapping[str, int], *, allow_break: bool = False) -> None:
         """Moves the views of a changed catalog to their new versions, which are live."""
@@ -197,26 +197,26 @@ class World:
 
     def cells(self, connection: Connection, name: str, table: str) -> Cells:
         """The rows of the table of cells named `name`."""
-        found = self._table(name)
-        columns = ", ".join(f'"{column.name}"' for column in (*found.keys, *(p.column for p in found.partials)))
+        shown = self._table(name)
+        columns = ", ".join(f'"{column.name}"' for column in (*shown.keys, *(p.column for p in shown.partials)))
         rows = connection.execute(text(f"SELECT {columns} FROM {table}")).all()
-        width = len(found.keys)
+        width = len(shown.keys)
         return {tuple(row[:width]): (int(row[width]), int(row[width + 1])) for row in rows}
 
     def expected(self, name: str, below: Offsets) -> Cells:
         """The cells of all records below a vector of offsets."""
-        found = self._table(name)
-        end = Offsets({at: offset for at, offset in below.items() if at.topic == found.source})
-        records = self.records(found.source, OffsetRange(Offsets(dict.fromkeys(end, 0)), end))
-        return fold(records, keyed=bool(found.keys))
+        shown = self._table(name)
+        end = Offsets({at: offset for at, offset in below.items() if at.topic == shown.source})
+        records = self.records(shown.source, OffsetRange(Offsets(dict.fromkeys(end, 0)), end))
+        return fold(records, keyed=bool(shown.keys))
 
     def _table(self, name: str):  # type: ignore[no-untyped-def]
         return self.tables[name]
 
     def _rows(self, name: str, records: list[Record]) -> tuple[list[str], list[str]]:
-        found = self._table(name)
-        keyed = bool(found.keys)
-        columns = [column.name for column in found.keys] + [partial.column.name for partial in found.partials]
+        shown = self._table(name)
+        keyed = bool(shown.keys)
+        columns = [column.name for column in shown.keys] + [partial.column.name for partial in shown.partials]
         rows = []
         for group, (count, total) in fold(records, keyed=keyed).items():
             key = ("" if group[0] is None else f'"{group[0]}"') + "," if keyed else ""
@@ -245,7 +245,7 @@ def maintained(connection: Connection, query: str) -> set[str]:
     """The tables of cells that a query maintains now."""
     from serving_layer.promise.micro_batch import maintained as fed
 
-    return {each.cell_table for each in fed(connection, query)}
+    return {table.cell_table for table in fed(connection, query)}
 
 
 def empty(id: str, name: str, partitions: int = 1) -> Topic:
@@ -256,19 +256,19 @@ def empty(id: str, name: str, partitions: int = 1) -> Topic:
 def assert_invariant(world: World) -> None:
     """In one snapshot: cells(g) = partial(all records below progress), for every live generation g.
 
-    A building generation whose batch view is loaded holds the same in its cells and realtime tables together; the
-    generation that a view is read from is live.
+    A building generation whose batch view is loaded holds the same in its cells and realtime tables together. The
+    published generation of a view is live.
     """
     with world.database.snapshot() as connection:
         published = lookup.published(connection)
         states = {}
-        for each in lookup.find(connection, generation.c.state != "retired"):
-            states[each.id] = each.state
-            below = progress.read(connection, each.queries)
-            for name in each.tables:
-                if each.state == "live":
-                    found = world.cells(connection, name, each.places[name])
-                    assert found == world.expected(name, below), f"generation {each.id} of {each.view}"
+        for opened in lookup.find(connection, generation.c.state != "retired"):
+            states[opened.id] = opened.state
+            below = progress.read(connection, opened.queries)
+            for name in opened.tables:
+                if opened.state == "live":
+                    cells = world.cells(connection, name, opened.places[name])
+                    assert cells == world.expected(name, below), f"generation {opened.id} of {opened.view}"
         for view, id in published.items():
             assert states.get(id) == "live", f"{view} is read from generation {id}"
 
