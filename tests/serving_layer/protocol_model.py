@@ -729,7 +729,7 @@ class Model:
     def register(self, state: State) -> Successors:
         """A view version is registered while micro-batches are in flight.
 
-        The first version over queries without history is live at once, and empty. A rebuild brings others their history.
+        The first version over queries without history is live at once, and empty. A rebuild gives others their history.
         """
         for version in (*self.world.later, *self.world.dropped):
             if version in state.registered:
