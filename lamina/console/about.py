@@ -14,8 +14,8 @@ from lamina.operations.deployment import Deployment
 from lamina.reports import receipt_lines, statuses
 from serving_layer.catalog import definitions
 from serving_layer.monitoring import particulars
-from serving_layer.monitoring.alarms import Topic
 from serving_layer.monitoring.particulars import Minute
+from serving_layer.monitoring.query_alarms import TopicState
 from serving_layer.postgres.database import login_of
 from serving_layer.postgres.phases import PHASES
 from serving_layer.readers import keys
@@ -145,7 +145,7 @@ class About:
         except Forbidden:
             return {"samples": [], "refused": login_of(reader)[0]}
 
-    def _topic(self, topic: str) -> Topic | None:
+    def _topic(self, topic: str) -> TopicState | None:
         """The topic as the brokers hold it now, or None if they do not answer."""
         brokers = self._opened.brokers
         return statuses.held(brokers, [topic]).get(topic) if brokers.listening() else None

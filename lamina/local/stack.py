@@ -12,7 +12,7 @@ from lamina.operations.deployment import Deployment
 from lamina.services.background import ConsoleProcess, SpeedProcess
 from lamina.services.embedded import Addresses, Embedded
 from lamina.terminal.render import Output
-from serving_layer.monitoring import alarms
+from serving_layer.monitoring import delays
 from serving_layer.narration.waiting import waiting
 from serving_layer.postgres.database import Database
 from serving_layer.promise import progress
@@ -79,7 +79,7 @@ def _silent_for(settings: Settings) -> float | None:
     """Seconds for which a running speed layer has been silent, if that is too long (it hangs), or None."""
     database = Database(settings.postgres)
     with closing(database), database.begin() as connection:
-        silent = [alarms.silent(connection, query) for query in progress.queries(connection).values()]
+        silent = [delays.silent(connection, query) for query in progress.queries(connection).values()]
     return max((seconds for seconds in silent if seconds is not None), default=None)
 
 

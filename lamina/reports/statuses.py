@@ -20,10 +20,11 @@ from lamina.terminal.render import Output
 from master_log.offsets import Offsets, brief
 from serving_layer.catalog.deployed import JsonFields, json_fields, sources
 from serving_layer.change.previews import PreviewedView
-from serving_layer.monitoring import alarms as alarms_of
-from serving_layer.monitoring.alarms import Limits, Topic, alarms
+from serving_layer.monitoring import delays
+from serving_layer.monitoring.alarms import alarms
+from serving_layer.monitoring.query_alarms import Thresholds, TopicState
 from serving_layer.monitoring.status import QueryStatus, Status, status
-from serving_layer.narration.amounts import size
+from serving_layer.narration.amounts import age, size
 from serving_layer.promise import progress
 from serving_layer.promise.rebuilds import STEPS
 from serving_layer.readers.rights import unguarded
@@ -49,11 +50,11 @@ def read(opened: Deployment) -> Status:
     """The status. Lag and other facts from the brokers are missing if these do not answer."""
     topics = _topics(opened)
     with opened.database.snapshot() as connection:
-        current = status(connection, topics, _limits(opened))
+        current = status(connection, topics, _thresholds(opened))
     return replace(current, alarms=[*current.alarms, *full_disks(opened)])
 
 
-def _topics(opened: Deployment) -> dict[str, Topic]:
+def _topics(opened: Deployment) -> dict[str, TopicState]:
     """Each query's topic, as far as the brokers answer."""
     with opened.database.begin() as connection:
         names = {name: query.topic for name, query in progress.queries(connection).items()}
@@ -61,13 +62,13 @@ def _topics(opened: Deployment) -> dict[str, Topic]:
     return {name: by_topic[topic] for name, topic in names.items() if topic in by_topic}
 
 
-def held(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
+def held(brokers: Brokers, topics: Sequence[str]) -> dict[str, TopicState]:
     """Topics by name as the brokers hold them, in one request. If the brokers refuse it, in one request per topic."""
     from master_log.client import KafkaAway
 
     with suppress(LaminaError):
         return _described(brokers, list(brokers.topic_ids(*topics)))
-    by_name: dict[str, Topic] = {}
+    by_name: dict[str, TopicState] = {}
     for topic in topics if brokers.listening() else ():
         try:
             by_name |= _described(brokers, [topic])
@@ -79,7 +80,7 @@ def held(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
     return by_name
 
 
-def _described(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
+def _described(brokers: Brokers, topics: Sequence[str]) -> dict[str, TopicState]:
     """Existing topics. Retention and open transactions are missing if this login may not read them."""
     if not topics:
         return {}
@@ -92,7 +93,7 @@ def _described(brokers: Brokers, topics: Sequence[str]) -> dict[str, Topic]:
     for topic in topics:
         of_topic = [transaction for transaction in undecided if transaction.at.topic == topic]
         kept = retentions.get(topic)
-        topics_by_name[topic] = Topic(
+        topics_by_name[topic] = TopicState(
             Offsets.of(topic, ends.on(topic)), Offsets.of(topic, earliest.on(topic)), kept, of_topic
         )
     return topics_by_name
@@ -105,9 +106,9 @@ def _retentions(brokers: Brokers, topics: Sequence[str]) -> dict[str, Retention]
     return {}
 
 
-def _limits(opened: Deployment) -> Limits:
+def _thresholds(opened: Deployment) -> Thresholds:
     settings = opened.settings
-    return Limits(settings.alarm_after, settings.alarm_no_rebuild, settings.alarm_bad_records)
+    return Thresholds(settings.alarm_after, settings.alarm_no_rebuild, settings.alarm_bad_records)
 
 
 def behind(opened: Deployment, lags: Mapping[str, int | None]) -> list[str]:
@@ -116,7 +117,7 @@ def behind(opened: Deployment, lags: Mapping[str, int | None]) -> list[str]:
     lines = []
     with opened.database.begin() as connection:
         for name, lag in lags.items():
-            waits_for = alarms_of.waits_for(connection, name, starting=running) if lag else None
+            waits_for = delays.waits_for(connection, name, starting=running) if lag else None
             if waits_for:
                 lines.append(f"{name} is {lag:,} {'record' if lag == 1 else 'records'} behind: {waits_for}")
     return lines
@@ -127,8 +128,8 @@ def behind_of(opened: Deployment, query: str) -> list[str]:
     with opened.database.begin() as connection:
         waiting = [
             name
-            for name in alarms_of.sources_of(connection, tables_of(query))
-            if alarms_of.waits_for(connection, name, starting=False)
+            for name in delays.sources_of(connection, tables_of(query))
+            if delays.waits_for(connection, name, starting=False)
         ]
         reached = {
             name: (query.topic, progress.read(connection, [name]))
@@ -137,7 +138,7 @@ def behind_of(opened: Deployment, query: str) -> list[str]:
     lags = {}
     for name in waiting if opened.brokers.listening() else ():
         topic, below = reached[name]
-        lags[name] = alarms_of.lag(opened.brokers.latest(topic), below)
+        lags[name] = delays.lag(opened.brokers.latest(topic), below)
     return behind(opened, lags)
 
 
@@ -247,7 +248,7 @@ def read_alarms(opened: Deployment) -> list[str]:
     """All alarms. Nothing is counted, so its cost does not grow with the views."""
     topics = _topics(opened)
     with opened.database.snapshot() as connection:
-        raised = alarms(connection, topics, _limits(opened))
+        raised = alarms(connection, topics, _thresholds(opened))
     return [*raised, *full_disks(opened)]
 
 
@@ -376,7 +377,7 @@ def _freshness(behind: float | None, within: float | None) -> str:
     >>> _freshness(0.734, None), _freshness(7.0, 5.0)
     ('0.7 s', '7.0 s, wanted 5 s')
     """
-    return seconds(behind) + ("" if within is None else f", wanted {alarms_of.age(within)}")
+    return seconds(behind) + ("" if within is None else f", wanted {age(within)}")
 
 
 def _bad(query: QueryStatus) -> str:

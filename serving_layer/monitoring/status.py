@@ -13,8 +13,9 @@ from sqlalchemy import Connection, select, text
 from serving_layer.catalog import lookup
 from serving_layer.change import previews
 from serving_layer.change.previews import PreviewedView
-from serving_layer.monitoring import alarms, standbys
-from serving_layer.monitoring.alarms import Limits, Topic
+from serving_layer.monitoring import alarms, delays, standbys
+from serving_layer.monitoring.query_alarms import Thresholds, TopicState
+from serving_layer.narration.amounts import age
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import generation, rebuild, view
 from serving_layer.promise import progress, quarantine, skipping
@@ -90,9 +91,9 @@ class Status:
     standby: float | None
 
 
-def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> Status:
+def status(connection: Connection, topics: Mapping[str, TopicState], thresholds: Thresholds) -> Status:
     """The whole status in one snapshot. `topics` are those that the brokers reported, by query."""
-    problems = alarms.by_query(connection, topics, limits)
+    problems = alarms.of_queries(connection, topics, thresholds)
     published = lookup.published(connection)
     live = {opened.id: opened for opened in lookup.find(connection, generation.c.dropped_at.is_(None))}
     last = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).mappings().one_or_none()
@@ -104,7 +105,7 @@ def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) 
             for id, one in live.items()
         ],
         rebuild=dict(last) if last else None,
-        alarms=[*alarms.listed(problems), *alarms.of_everything(connection, limits)],
+        alarms=[*alarms.listed(problems), *alarms.of_the_deployment(connection, thresholds)],
         previews=previews.listed(connection),
         standby=standbys.behind(connection),
     )
@@ -157,7 +158,7 @@ def _counts(connection: Connection, among: Mapping[str, Sequence[str]]) -> dict[
 
 
 def _queries(
-    connection: Connection, topics: Mapping[str, Topic], problems: Mapping[str, list[str]]
+    connection: Connection, topics: Mapping[str, TopicState], problems: Mapping[str, list[str]]
 ) -> list[QueryStatus]:
     """The status of each deployed source's query, with its problems."""
     starts, reached = progress.starts_by_query(connection, problems), progress.read_by_query(connection, problems)
@@ -169,14 +170,14 @@ def _queries(
             topic=state.topic,
             begins=str(starts[name].positive),
             progress=str(reached[name]),
-            lag=alarms.lag(topics[name].end, reached[name]) if name in topics else None,
+            lag=delays.lag(topics[name].end, reached[name]) if name in topics else None,
             committed_at=state.committed_at,
             quarantined=bad[name] - bad_fields[name],
             bad_fields=bad_fields[name],
             skipped=skipped[state.topic],
             duplicates=state.duplicates,
             conflicts=state.conflicts,
-            writer=_writer(state, alarms.silent(connection, state)),
+            writer=_writer(state, delays.silent(connection, state)),
             problem="; ".join(problems[name]) or None,
         )
         for name, state in progress.queries(connection).items()
@@ -185,4 +186,4 @@ def _queries(
 
 
 def _writer(query: progress.Query, silent: float | None) -> str | None:
-    return query.writer if silent is None else f"{query.writer}, gone for {alarms.age(silent)}"
+    return query.writer if silent is None else f"{query.writer}, gone for {age(silent)}"

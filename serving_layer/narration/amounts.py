@@ -26,3 +26,15 @@ def size(number: float) -> str:
         if number < 999.5 or unit == "GB":
             break
     return f"{number:,.{0 if number >= 9.95 or unit == 'kB' else 1}f} {unit}"
+
+
+def age(seconds: float) -> str:
+    """A span of time, in the largest unit that it has at least two of.
+
+    >>> age(75), age(7_300), age(9 * 86_400), age(7_000)
+    ('75 s', '2 h', '9 d', '116 min')
+    """
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{seconds:.0f} s"

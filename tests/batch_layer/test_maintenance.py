@@ -15,7 +15,8 @@ from master_log import archive_runs
 from master_log.archive_runs import Maintained
 from master_log.log import MasterLog
 from serving_layer.catalog import lookup
-from serving_layer.monitoring.alarms import Limits, of_rebuilds
+from serving_layer.monitoring.deployment_alarms import overdue_rebuild
+from serving_layer.monitoring.query_alarms import Thresholds
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed, Killed, one
 from view_algebra.compiled import Source
@@ -96,7 +97,7 @@ def test_sources_without_a_view_are_never_due(deployed: Deployed) -> None:
     assert batch.due() == []
     with deployed.deployment.database.begin() as connection:
         connection.exec_driver_sql("UPDATE lamina.query SET created_at = created_at - interval '9 days'")
-        assert of_rebuilds(connection, Limits(rebuild_within=26)) == []
+        assert overdue_rebuild(connection, Thresholds(rebuild_within=26)) == []
     deployed.apply(totals=TOTALS)
     assert batch.due() == ["totals"]
     assert [each.view for each in batch.rebuild(["totals", "totals"])] == ["totals"], "named twice, rebuilt once"

@@ -31,7 +31,7 @@ from lamina.operations.deployment import Deployment
 from lamina.reports import statuses
 from lamina.reports.metrics import EVERY
 from lamina.services.background import ConsoleProcess
-from serving_layer.monitoring import alarms
+from serving_layer.monitoring import deployment_alarms
 from serving_layer.postgres.phases import PHASES
 from serving_layer.readers import analyst
 from tests.deployment.chromium import PROGRAM, chromium
@@ -483,7 +483,7 @@ def test_each_planted_fault_is_on_the_first_page_with_the_way_out(
         if statement:
             deployed.owner(statement)
     assert deployed.deployment.settings.analyst is not None
-    monkeypatch.setattr(alarms, "SNAPSHOT_SECONDS", 0.0)
+    monkeypatch.setattr(deployment_alarms, "SNAPSHOT_SECONDS", 0.0)
     monkeypatch.setattr(statuses, "LITTLE_ROOM", 10**15)
     with closing(psycopg2.connect(deployed.deployment.settings.analyst)) as reader, reader.cursor() as cursor:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM analytics.of_late")

@@ -12,10 +12,10 @@ from master_log.offsets import Offsets, TopicPartition
 from serving_layer.catalog.deployed import deployed
 from serving_layer.change import facts, registry
 from serving_layer.change.facts import MeasuredRebuild
-from serving_layer.monitoring import alarms as needing
-from serving_layer.monitoring import freshness
-from serving_layer.monitoring.alarms import Limits, alarms
+from serving_layer.monitoring import delays, freshness
+from serving_layer.monitoring.alarms import alarms, of_queries
 from serving_layer.monitoring.overview import overview
+from serving_layer.monitoring.query_alarms import Thresholds, TopicState
 from serving_layer.postgres.copying import Rows
 from serving_layer.postgres.states import RebuildKind, RebuildState, Step, Stop, WriterKind
 from serving_layer.promise import generations, progress, quarantine, rebuilds, source_queries
@@ -27,21 +27,26 @@ from view_algebra import LaminaError, compile_catalog
 WEEK = Retention(milliseconds=7 * 86_400_000, bytes=None, compacted=False, record_bytes=1_000_000)
 COMPACTED = Retention(milliseconds=None, bytes=None, compacted=True, record_bytes=1_000_000)
 
-LIMITS = Limits()
+THRESHOLDS = Thresholds()
 
 AGO = "clock_timestamp() - interval"
 LONG_AGO = f"created_at = {AGO} '1 day', committed_at = {AGO} '90 s', caught_up_at = {AGO} '80 s'"
 
 
 def told(
-    world: World, *, behind: int = 0, retention: Retention = WEEK, limits: Limits = LIMITS, earliest: int = 0
+    world: World,
+    *,
+    behind: int = 0,
+    retention: Retention = WEEK,
+    thresholds: Thresholds = THRESHOLDS,
+    earliest: int = 0,
 ) -> list[str]:
     """The alarms of query a, whose topic ends so many records after progress, and of rebuilds."""
     reached = world.progress("a")
     end = Offsets({at: offset + (behind if at.partition == 0 else 0) for at, offset in reached.items()})
-    topic = needing.Topic(end, Offsets({at: 0 if at.partition else earliest for at in end}), retention)
+    topic = TopicState(end, Offsets({at: 0 if at.partition else earliest for at in end}), retention)
     with world.database.snapshot() as connection:
-        return [alarm for alarm in alarms(connection, {"a": topic}, limits) if not alarm.startswith("b: ")]
+        return [alarm for alarm in alarms(connection, {"a": topic}, thresholds) if not alarm.startswith("b: ")]
 
 
 def sql(world: World, statement: str) -> None:
@@ -59,7 +64,7 @@ def test_an_unanswered_topic_is_reported_once_nothing_was_counted_for_a_while(wo
         long_ago = LONG_AGO.replace("80 s", ago)
         sql(world, f"UPDATE lamina.query SET {long_ago}")
         with world.database.snapshot() as connection:
-            raised = [alarm for alarm in alarms(connection, {}, LIMITS) if alarm.startswith("a: ")]
+            raised = [alarm for alarm in alarms(connection, {}, THRESHOLDS) if alarm.startswith("a: ")]
         assert len(raised) == expected, raised
     assert raised[0].startswith("a: Kafka does not answer for its topic, and no record was counted for 80 s")
 
@@ -198,9 +203,9 @@ def test_a_query_whose_history_is_still_computed_is_not_read_and_raises_no_alarm
         source_queries.create(connection, "later", "later", empty("id-later", "later"))
         connection.execute(text(f"UPDATE lamina.query SET {LONG_AGO} WHERE name = 'later'"))
         end = Offsets.of("later", {0: 7})
-        of_later = needing.Topic(end, Offsets(dict.fromkeys(end, 0)), WEEK)
-        assert needing.by_query(connection, {"later": of_later}, LIMITS).keys() == {"a", "b"}
-        assert needing.waits_for(connection, "later", starting=False) is None
+        of_later = TopicState(end, Offsets(dict.fromkeys(end, 0)), WEEK)
+        assert of_queries(connection, {"later": of_later}, THRESHOLDS).keys() == {"a", "b"}
+        assert delays.waits_for(connection, "later", starting=False) is None
 
 
 def test_an_abandoned_leap_raises_an_alarm_with_the_way_out(world: World) -> None:
@@ -221,9 +226,9 @@ def test_an_abandoned_leap_raises_an_alarm_with_the_way_out(world: World) -> Non
 
 def test_a_failed_dead_or_overdue_rebuild_raises_an_alarm(world: World) -> None:
     assert told(world) == []
-    assert told(world, limits=Limits(rebuild_within=26)) == []
+    assert told(world, thresholds=Thresholds(rebuild_within=26)) == []
     sql(world, "UPDATE lamina.query SET created_at = created_at - interval '27 hours'")
-    [overdue] = told(world, limits=Limits(rebuild_within=26))
+    [overdue] = told(world, thresholds=Thresholds(rebuild_within=26))
     assert overdue.startswith("no rebuild has ended well for 27 h")
     with rebuilds.in_one_process(world.database):
         with world.database.begin() as connection:
@@ -234,9 +239,9 @@ def test_a_failed_dead_or_overdue_rebuild_raises_an_alarm(world: World) -> None:
         sql(world, f"UPDATE lamina.rebuild SET state = 'failed', error = 'the disk is full', stopped = {stopped}")
         assert len(told(world)) == telling, stopped
     sql(world, "UPDATE lamina.rebuild SET state = 'done', error = NULL, stopped = NULL, ended_at = clock_timestamp()")
-    assert told(world, limits=Limits(rebuild_within=26)) == []
+    assert told(world, thresholds=Thresholds(rebuild_within=26)) == []
     sql(world, "UPDATE lamina.rebuild SET kind = 'apply'")
-    [overdue] = told(world, limits=Limits(rebuild_within=26))
+    [overdue] = told(world, thresholds=Thresholds(rebuild_within=26))
     assert overdue.startswith("no rebuild has ended well for 27 h"), "an apply is not a nightly rebuild"
 
 
@@ -259,7 +264,7 @@ def test_the_alarm_about_a_dead_preview_names_the_preview_and_no_apply(world: Wo
     assert f"rebuild {died} died after step `begin`: repeat the `lamina apply --preview dev` that" in told(world)[-1]
     sql(world, "UPDATE lamina.query SET created_at = created_at - interval '27 hours'")
     sql(world, "UPDATE lamina.rebuild SET state = 'done', ended_at = clock_timestamp() WHERE kind = 'preview'")
-    overdue = told(world, limits=Limits(rebuild_within=26))[-1]
+    overdue = told(world, thresholds=Thresholds(rebuild_within=26))[-1]
     assert overdue.startswith("no rebuild has ended well for 27 h"), "a preview is not a nightly rebuild"
 
 
@@ -375,18 +380,18 @@ def test_an_open_transaction_of_a_producer_raises_an_alarm(world: World) -> None
         progress.record_archived(connection, "a", reached)
     for seconds, alarms_told in ((59.0, 0), (720.0, 1)):
         undecided = [Undecided(TopicPartition("a", 0), 2, 1234, seconds)]
-        topic = needing.Topic(reached, Offsets(dict.fromkeys(reached, 0)), WEEK, undecided)
+        topic = TopicState(reached, Offsets(dict.fromkeys(reached, 0)), WEEK, undecided)
         with world.database.snapshot() as connection:
-            raised = [alarm for alarm in alarms(connection, {"a": topic}, LIMITS) if alarm.startswith("a: ")]
+            raised = [alarm for alarm in alarms(connection, {"a": topic}, THRESHOLDS) if alarm.startswith("a: ")]
         assert len(raised) == alarms_told, raised
     assert raised[0].startswith(
         "a: a producer has had a transaction open for 12 min in partition 0, and nothing from offset 2 on is counted or"
         " archived (1,234 offsets by now): "
     )
     by_record = [Undecided(TopicPartition("a", 0), 2, 1234, 81_216_000.0, by_record=True)]
-    topic = needing.Topic(reached, Offsets(dict.fromkeys(reached, 0)), WEEK, by_record)
+    topic = TopicState(reached, Offsets(dict.fromkeys(reached, 0)), WEEK, by_record)
     with world.database.snapshot() as connection:
-        [untold, *_] = [alarm for alarm in alarms(connection, {"a": topic}, LIMITS) if alarm.startswith("a: ")]
+        [untold, *_] = [alarm for alarm in alarms(connection, {"a": topic}, THRESHOLDS) if alarm.startswith("a: ")]
     assert untold.startswith(
         "a: a producer has had a transaction open in partition 0; the brokers do not report since when, and nothing"
         " from offset 2 on is counted"
@@ -439,7 +444,7 @@ def test_more_bad_records_in_an_hour_than_are_kept_raise_an_alarm(world: World) 
             quarantine.stage(connection, bad)
             quarantine.write(connection, bad)
         quarantine.trim(world.database, source)
-        raised = told(world, limits=Limits(bad_an_hour=10_000))
+        raised = told(world, thresholds=Thresholds(bad_an_hour=10_000))
         assert [alarm.partition(" within")[0] for alarm in raised] == (
             ["a: more records than it keeps went to quarantine"] if alarmed else []
         )
@@ -447,7 +452,7 @@ def test_more_bad_records_in_an_hour_than_are_kept_raise_an_alarm(world: World) 
         world,
         "UPDATE lamina.quarantine SET quarantined_at = quarantined_at - interval '2 hours' WHERE \"offset\" < 300",
     )
-    assert told(world, limits=Limits(bad_an_hour=10_000)) == []
+    assert told(world, thresholds=Thresholds(bad_an_hour=10_000)) == []
 
 
 def test_many_bad_records_in_an_hour_raise_an_alarm(world: World) -> None:
@@ -457,8 +462,8 @@ def test_many_bad_records_in_an_hour_raise_an_alarm(world: World) -> None:
     )
     sql(world, bad.format("interval '2 hours'", 1, 50))
     sql(world, bad.format("interval '1 minute'", 51, 60))
-    assert told(world, limits=Limits(bad_an_hour=10)) == []
-    [alarm] = told(world, limits=Limits(bad_an_hour=9))
+    assert told(world, thresholds=Thresholds(bad_an_hour=10)) == []
+    [alarm] = told(world, thresholds=Thresholds(bad_an_hour=9))
     assert alarm.startswith("a: more than 9 records went to quarantine within an hour")
     sql(world, "UPDATE lamina.progress SET next_offset = 201 WHERE query = 'a' AND partition = 0")
     for last, alarmed in ((150, []), (151, ["a: 51 of its newest 100 records went to quarantine"])):
@@ -557,4 +562,4 @@ def test_a_wait_for_the_speed_layer_says_if_it_is_silent_or_gone(world: World) -
         sql(world, f"UPDATE lamina.query SET {LONG_AGO} WHERE name = 'a'")
         heard(world, ago)
         with world.database.begin() as connection:
-            assert needing.waits_for(connection, "a", starting=False) == words
+            assert delays.waits_for(connection, "a", starting=False) == words

@@ -65,7 +65,7 @@ def _answer(server: socket.socket, answer: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "what", "away"),
+    ("code", "message", "what", "away"),
     [
         ("28P01", "Passwort-Authentifizierung für Benutzer »lamina« fehlgeschlagen", "refuses the login", False),
         ("3D000", "la base de données « lamina » n'existe pas", "refuses the login", False),

@@ -8,7 +8,8 @@ from sqlalchemy import insert
 from batch_layer.rebuild import BatchLayer
 from master_log.kafka import Brokers
 from serving_layer.catalog import lookup
-from serving_layer.monitoring import alarms
+from serving_layer.monitoring.deployment_alarms import failed_checks
+from serving_layer.monitoring.query_alarms import Thresholds
 from serving_layer.postgres.bookkeeping import checked
 from serving_layer.postgres.states import RebuildState
 from serving_layer.promise import generations, rebuilds
@@ -55,7 +56,7 @@ def test_an_enforced_hand_over_releases_only_the_views_that_the_named_ones_hold_
     assert batch.hand_over(id) == held
     with world.database.begin() as connection:
         rebuilds.end(connection, id, RebuildState.HELD if held else RebuildState.DONE)
-        raised = alarms.of_checks(connection)
+        raised = failed_checks(connection, Thresholds())
     if not held:
         assert raised == []
         return
@@ -65,7 +66,7 @@ def test_an_enforced_hand_over_releases_only_the_views_that_the_named_ones_hold_
     with world.database.begin() as connection:
         published = lookup.published(connection)
         assert {name for name, opened in new.items() if published[name] == opened} == released
-        raised = alarms.of_checks(connection)
+        raised = failed_checks(connection, Thresholds())
         assert rebuilds.get(connection, id).state == ("held" if left else "done")
     assert len(raised) == len(left)
     assert all(f"`lamina step hand-over --anyway counts --rebuild {id}`" in alarm for alarm in raised)

@@ -27,7 +27,7 @@ from lamina.services import postgres
 from lamina.services.processes import Running, free_port, spawn
 from lamina.terminal.failures import as_lamina_error
 from serving_layer.monitoring import alarms, standbys
-from serving_layer.monitoring.alarms import Limits
+from serving_layer.monitoring.query_alarms import Thresholds
 from serving_layer.postgres.database import Database, PostgresError
 from serving_layer.readers.analyst import select
 from serving_layer.readers.receipts import Receipt
@@ -207,7 +207,7 @@ def asked(port: int, path: str, form: str | None = None) -> http.client.HTTPResp
 def test_a_lagging_standby_and_an_unused_slot_raise_alarms_on_both_servers(pair: Pair, world: World) -> None:
     def told_by(database: Database) -> list[str]:
         with database.snapshot() as opened:
-            return alarms.alarms(opened, {}, Limits(after=0.5))
+            return alarms.alarms(opened, {}, Thresholds(after=0.5))
 
     pair.start()
     with standby_of(pair) as database:

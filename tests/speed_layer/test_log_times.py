@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from master_log.log_times import RAW_LOG_TIME, later, of_few
 from master_log.offsets import TopicPartition
-from serving_layer.monitoring.alarms import waits_for
+from serving_layer.monitoring.delays import waits_for
 from speed_layer.plans import FEW
 from speed_layer.statements import Statements
 from tests.fix_lamina import Deployed

@@ -1,0 +1,92 @@
+"""Delays: the reason why records are not counted yet, and the age of the last sign of each query's writer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from sqlalchemy import Connection, column, func, select, table, text
+
+from master_log.log_times import RAW_LOG_TIME
+from master_log.offsets import Offsets
+from serving_layer.catalog.deployed import kinds_of_sources, sources
+from serving_layer.postgres.bookkeeping import query
+from serving_layer.postgres.states import WriterKind
+from serving_layer.promise import progress
+
+GONE_AFTER = 30.0
+"""Seconds without a heartbeat after which a writer is gone. It sends one a second (`speed_layer/layer.py`)."""
+
+BEATS_MISSED = 8.0
+"""Seconds without a heartbeat after which `status` mentions it."""
+
+_AGES = table("ages", column("source"), column("heard_age"), schema="lamina")
+
+
+class Ages(NamedTuple):
+    """Seconds since events of a query, and its backlog.
+
+    heard: since the writer's last heartbeat. moved: since progress moved or was at the end.
+    waited: since the backlog shrank. waiting: the records of the backlog.
+    """
+
+    heard: float | None
+    moved: float
+    waited: float | None
+    waiting: int | None
+
+
+def ages(connection: Connection, name: str) -> Ages:
+    """The present ages of a query."""
+    heard = select(_AGES.c.heard_age).where(_AGES.c.source == name).scalar_subquery()
+    moved = func.greatest(query.c.committed_at, query.c.caught_up_at, query.c.created_at)
+    since = (func.extract("epoch", func.clock_timestamp() - time) for time in (moved, query.c.waiting_at))
+    row = select(heard, *since, query.c.waiting).where(query.c.name == name)
+    return Ages(*connection.execute(row).one())
+
+
+def silent(connection: Connection, state: progress.Query) -> float | None:
+    """Seconds since the last heartbeat of a query's writer if it is gone, else None. A leap sends no heartbeats."""
+    heard = ages(connection, state.name).heard
+    return heard if heard is not None and heard > GONE_AFTER and state.is_read else None
+
+
+def sources_of(connection: Connection, views: Collection[str]) -> list[str]:
+    """The queries that feed these views, directly or through other views."""
+    rows = connection.execute(text("SELECT DISTINCT view, source FROM lamina.offsets ORDER BY source"))
+    return list(dict.fromkeys(source for view, source in rows if view in views))
+
+
+def waits_for(connection: Connection, name: str, *, starting: bool) -> str | None:
+    """The reason why records of a topic are not counted yet. None if they are about to be, or if an alarm says why.
+
+    `starting`: a speed layer runs but may not have begun to read.
+    """
+    queries = progress.queries(connection)
+    state = queries[name]
+    if state.stopped or state.writer_kind is WriterKind.LEAP or name not in kinds_of_sources(connection):
+        return None
+    reads_on = state.is_read and silent(connection, state) is None
+    if (reads_on or starting) and _lacks_log_times(connection, name):
+        return "the speed layer reads the log once, for log times of older records"
+    if not reads_on:
+        return "the speed layer is starting" if starting else "no speed layer runs (`lamina up`, or `lamina speed`)"
+    heard = ages(connection, name).heard
+    if heard is not None and heard > BEATS_MISSED:
+        return f"the speed layer has said nothing for {heard:.0f} s (`lamina status` names its process)"
+    if state.committed_at is None:
+        has_begun = any(other.writer == state.writer and other.committed_at for other in queries.values())
+        return "the speed layer counts its first records" if has_begun else "the speed layer is starting"
+    since_caught_up = func.extract("epoch", func.clock_timestamp() - query.c.caught_up_at)
+    late = connection.execute(select(since_caught_up).where(query.c.name == name)).scalar()
+    return "the speed layer is catching up" if late is None or late > 2 * progress.WAITS_AFTER else None
+
+
+def _lacks_log_times(connection: Connection, name: str) -> bool:
+    """True if a leap counted a table's records, or a Lamina that stored no log times."""
+    return progress.lacks_log_times(connection, name) and RAW_LOG_TIME in sources(connection)[name].parse
+
+
+def lag(end: Offsets, reached: Offsets) -> int:
+    """An upper bound of the records between progress and the end: offsets, some of which are markers."""
+    return sum(max(0, end[at] - reached.get(at, 0)) for at in end)

@@ -1,0 +1,152 @@
+"""The alarms of the whole deployment: each function returns sentences about views, rebuilds, checks or sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import Connection, exists, func, select, text
+
+from serving_layer.catalog import lookup
+from serving_layer.change import checks
+from serving_layer.monitoring import standbys
+from serving_layer.monitoring.query_alarms import Thresholds
+from serving_layer.narration.amounts import age
+from serving_layer.postgres.bookkeeping import query, view
+from serving_layer.postgres.states import RebuildKind, RebuildState
+from serving_layer.promise import proof, rebuilds
+from serving_layer.promise.rebuilds import Rebuild
+
+LEFT_AFTER = 3600.0
+"""Seconds since the last step of a scheduler's rebuild. No step on any measured data takes that long."""
+
+SNAPSHOT_SECONDS = 3600.0
+"""Seconds for which another session may hold a snapshot."""
+
+_FAILED_REBUILDS = text("""
+WITH lately AS (
+    SELECT * FROM lamina.rebuild WHERE kind <> 'preview' ORDER BY id DESC LIMIT 100
+), tried AS (
+    SELECT id, state, step, kind, error, unnest(views) AS view FROM lately
+    WHERE NOT (state = 'failed' AND stopped IS NOT NULL)
+), last AS (
+    SELECT DISTINCT ON (view) * FROM tried
+    WHERE view IN (SELECT name FROM lamina.view WHERE kind <> 'derived')
+        OR id = (SELECT max(id) FROM lately)
+    ORDER BY view, id DESC
+)
+SELECT DISTINCT id, step, kind, error FROM last WHERE state = 'failed' ORDER BY id
+""")
+"""Only the last hundred rebuilds are read. Previews do not count: the person who makes one sees the failure, and no
+deployed view waits for it."""
+
+
+def missed_targets(connection: Connection, _: Thresholds) -> list[str]:
+    """The views that exceed their `fresh_within`. A source that was never counted is as far behind as it is old."""
+    late = text("""
+        SELECT f.view, coalesce(f.seconds_behind, never.seconds), f.fresh_within, never.sources
+        FROM lamina.freshness AS f
+        CROSS JOIN LATERAL (
+            SELECT string_agg(q.name, ', ' ORDER BY q.name) AS sources,
+                extract(epoch FROM clock_timestamp() - min(q.created_at))::float8 AS seconds
+            FROM (SELECT DISTINCT source FROM lamina.offsets WHERE view = f.view) AS o
+            JOIN lamina.query AS q ON q.name = o.source
+            WHERE f.seconds_behind IS NULL AND greatest(q.newest, q.caught_up_at) IS NULL
+        ) AS never
+        WHERE f.fresh_within < coalesce(f.seconds_behind, never.seconds)
+        ORDER BY f.view
+    """)
+    return [
+        f"{name}: {age(behind)} behind{f', as {never} was never counted' if never else ''}, and its fresh_within is"
+        f" {age(target)}: `lamina status` says whether its sources are read, and how far they lag (a speed layer that"
+        " runs and lags needs more cores or fewer views)"
+        for name, behind, target, never in connection.execute(late)
+    ]
+
+
+def failed_rebuilds(connection: Connection, _: Thresholds) -> list[str]:
+    """The rebuilds that failed by themselves and have a view that no later rebuild has computed."""
+    alarms = []
+    for id, step, kind, error in connection.execute(_FAILED_REBUILDS):
+        again = "the same `lamina apply`" if kind == RebuildKind.APPLY else "`lamina rebuild`"
+        alarms.append(f"rebuild {id} failed after step `{step}`: {error} ({again} begins again)")
+    return alarms
+
+
+def abandoned_rebuild(connection: Connection, _: Thresholds) -> list[str]:
+    """The alarm that a running rebuild died or was left by its scheduler."""
+    newest = rebuilds.newest(connection)
+    if newest is None or newest.state is not RebuildState.RUNNING or not (fate := _fate(connection, newest)):
+        return []
+    command = newest.purpose.command
+    resume = f"repeat the `lamina {command}` that began it" if command else "continue its steps"
+    abandon = f"`lamina step abandon --rebuild {newest.id}`, which loses nothing"
+    return [f"rebuild {newest.id} {fate} after step `{newest.step}`: {resume}, or {abandon}"]
+
+
+def overdue_rebuild(connection: Connection, thresholds: Thresholds) -> list[str]:
+    """The alarm that no rebuild of declared versions has succeeded for too long."""
+    if thresholds.rebuild_within is None:
+        return []
+    since = func.coalesce(rebuilds.last_success(), select(func.min(query.c.created_at)).scalar_subquery())
+    with_cells = exists().where(view.c.kind != "derived")
+    overdue = select(func.extract("epoch", func.clock_timestamp() - since)).where(with_cells)
+    seconds = connection.execute(overdue).scalar_one_or_none()
+    if seconds is None or seconds <= thresholds.rebuild_within * 3600:
+        return []
+    return [f"no rebuild has ended well for {age(float(seconds))}: run `lamina rebuild`, and see its schedule"]
+
+
+def failed_checks(connection: Connection, _: Thresholds) -> list[str]:
+    """The alarms about new generations held back by a proof or a check, and about live views that fail a check."""
+    alarms = []
+    for id, generations in lookup.held(connection).items():
+        alarms += [
+            f"{verdict.sentence}: rebuild {id} holds {_them(held)} back (correct what fails, and `lamina rebuild`; or"
+            f" let {_them(held)} be read, `lamina step hand-over --anyway {' '.join(held)} --rebuild {id}`)"
+            for verdict, held in checks.blocking(connection, id, [generation.view for generation in generations])
+        ]
+        alarms += [
+            f"{name}: its proof found a difference, and rebuild {id} holds it back (`lamina check {name}` says"
+            f" which is wrong; `lamina step hand-over --anyway {name} --rebuild {id}` lets the new one be read)"
+            for name in proof.held_back(connection, generations)
+        ]
+    live = [verdict for verdict in checks.results(connection, None) if verdict.blocked]
+    return alarms + [
+        f"{verdict.sentence}: readers see this now (`lamina check --live` runs it again)" for verdict in live
+    ]
+
+
+def _them(views: Collection[str]) -> str:
+    return "it" if len(views) == 1 else "them"
+
+
+def old_snapshots(connection: Connection, _: Thresholds) -> list[str]:
+    """The alarm that another session has held a snapshot for long. Our own commands may hold one, and end."""
+    rows = connection.execute(
+        text("""
+            SELECT pid, usename, extract(epoch FROM clock_timestamp() - xact_start)::float8
+            FROM pg_stat_activity
+            WHERE datname = current_database() AND backend_type = 'client backend' AND application_name <> 'lamina'
+                AND backend_xmin IS NOT NULL AND xact_start < clock_timestamp() - make_interval(secs => :seconds)
+            ORDER BY xact_start LIMIT 3
+        """),
+        {"seconds": SNAPSHOT_SECONDS},
+    )
+    return [
+        f"a session of {login} has held a snapshot for {age(seconds)}: until its transaction ends, no vacuum removes"
+        f" rows, and reading becomes slower (`SELECT pg_terminate_backend({pid})` ends it)"
+        for pid, login, seconds in rows
+    ]
+
+
+def _fate(connection: Connection, newest: Rebuild) -> str | None:
+    """The fate of a running rebuild, in words: it died or was left. None if it is alive, or a person stopped it.
+
+    A standby does not see a process' lock, so there a rebuild counts as alive.
+    """
+    if newest.lease_until is None:
+        alive = rebuilds.held_by_a_process(connection) or standbys.behind(connection) is not None
+        return None if alive or newest.stopped else "died"
+    idle = func.extract("epoch", func.clock_timestamp() - newest.lease_until) + rebuilds.LEASE.total_seconds()
+    seconds = float(connection.execute(select(idle)).scalar_one())
+    return f"was left {age(seconds)} ago" if seconds > LEFT_AFTER else None
