@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from master_log.offsets import Offsets
 from serving_layer.postgres.database import Connection, Database
 from serving_layer.promise import duplicates, quarantine, skipping
-from serving_layer.promise.duplicates import Found
+from serving_layer.promise.duplicates import IdLookup
 from serving_layer.promise.quarantine import Bad
 from view_algebra.compiled import Source
 
@@ -36,7 +36,7 @@ class Gathered:
     """Bad records, and ids by query. anew: topics whose bad records replace those already kept."""
 
     bad: Sequence[Bad]
-    ids: Mapping[str, Found]
+    ids: Mapping[str, IdLookup]
     anew: Collection[str]
 
 
@@ -54,7 +54,7 @@ def gather(
     return Gathered(bad, _ids(database, log, passed), anew)
 
 
-def _ids(database: Database, log: Callable[[], MasterLog], passed: Sequence[Passed]) -> dict[str, Found]:
+def _ids(database: Database, log: Callable[[], MasterLog], passed: Sequence[Passed]) -> dict[str, IdLookup]:
     """The ids of all records below the cut, by query: Kafka may have lost some of the records counted before."""
     ids = {}
     for part in passed:

@@ -31,7 +31,7 @@ from serving_layer.catalog import versions
 from serving_layer.postgres.database import Connection, PostgresAway, PostgresError, session_of
 from serving_layer.postgres.phases import Timer
 from serving_layer.promise import duplicates, skipping
-from serving_layer.promise.duplicates import Found
+from serving_layer.promise.duplicates import IdLookup
 from serving_layer.promise.micro_batch import MicroBatch, Outcome, commit
 from speed_layer.continuity import check_id, check_tails
 from speed_layer.jobs import Jobs
@@ -229,10 +229,10 @@ class Flow:
             batch = self._compute_again(span, raw, stopped)
         raise StartAgain(f"{batch.query}: {outcome.value}")
 
-    def look_up(self, ids: pa.Table, stopped: threading.Event) -> Found:
+    def look_up(self, ids: pa.Table, stopped: threading.Event) -> IdLookup:
         """Looks up the ids of a micro-batch in Postgres."""
         database = self._resources.database
-        find = partial(database.retrying, partial(duplicates.find, source=self.source, given=ids))
+        find = partial(database.retrying, partial(duplicates.look_up, source=self.source, ids=ids))
         return database.waiting(find, give_up=stopped.is_set, lost_at_most=LOST_AT_MOST)
 
     def waits_for_a_lock(self) -> bool:

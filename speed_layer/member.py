@@ -24,7 +24,7 @@ from master_log.kafka_reader import Unreadable, unreadable
 from master_log.offsets import OffsetRange, Offsets
 from serving_layer.postgres.database import PostgresError
 from serving_layer.promise import progress
-from serving_layer.promise.duplicates import Found
+from serving_layer.promise.duplicates import IdLookup
 from serving_layer.promise.micro_batch import MicroBatch, Outcome
 from serving_layer.promise.quarantine import TRIM_AFTER, trim
 from speed_layer.continuity import check_topic
@@ -92,7 +92,7 @@ class Member:
             began = time.monotonic()
             self.flow.look_ahead(span, raw)
 
-            def look_up(ids: pa.Table) -> Found:
+            def look_up(ids: pa.Table) -> IdLookup:
                 self._await_commit()  # its ids are to be found, too
                 return self.flow.look_up(ids, committer.stopped)
 

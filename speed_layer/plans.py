@@ -44,7 +44,7 @@ from serving_layer.catalog import versions
 from serving_layer.postgres.copying import batches
 from serving_layer.postgres.database import Connection, PostgresError
 from serving_layer.promise import duplicates
-from serving_layer.promise.duplicates import Found
+from serving_layer.promise.duplicates import IdLookup
 from serving_layer.promise.quarantine import bad_among
 from speed_layer.jobs import SETTLES_WITHIN, Jobs
 from speed_layer.resources import Resources
@@ -186,8 +186,8 @@ class Planner:
         self._jobs = jobs = Jobs(records.sparkSession)
         self._given_up_at = None
 
-        def look_up(ids: pa.Table) -> Found:
-            return database.retrying(lambda connection: duplicates.find(connection, self._source, ids))
+        def look_up(ids: pa.Table) -> IdLookup:
+            return database.retrying(lambda connection: duplicates.look_up(connection, self._source, ids))
 
         try:
             records = self._decode(records, soon)

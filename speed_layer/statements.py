@@ -17,7 +17,7 @@ from serving_layer.catalog import versions
 from serving_layer.postgres.cells import Staged
 from serving_layer.postgres.copying import Rows, batches
 from serving_layer.postgres.database import Connection
-from serving_layer.promise.duplicates import Found, come_twice, in_order
+from serving_layer.promise.duplicates import IdLookup, has_copies, in_order
 from serving_layer.promise.micro_batch import maintained
 from serving_layer.promise.quarantine import Bad, bad_among
 from view_algebra import fuse, rows
@@ -27,7 +27,7 @@ from view_algebra.formats import Decoding, decodings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LookUp = Callable[[pa.Table], Found]
+LookUp = Callable[[pa.Table], IdLookup]
 """Looks up the ids of a micro-batch among those that were counted."""
 
 
@@ -46,7 +46,7 @@ class Effect:
     bad: Bad | None
     newest: datetime | None
     by_partition: Mapping[int, int] = field(default_factory=dict)
-    ids: Found | None = None
+    ids: IdLookup | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Statements:
             with ThreadPoolExecutor(1, thread_name_prefix="find") as thread:
                 looking_up = thread.submit(look_up, ids)
                 try:
-                    effect = self._effect(raw, records, used) if likely_new and not come_twice(ids) else None
+                    effect = self._effect(raw, records, used) if likely_new and not has_copies(ids) else None
                 except Exception:
                     looking_up.result()  # if the look-up failed as well, its reason is the better one
                     raise

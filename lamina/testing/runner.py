@@ -47,7 +47,7 @@ from serving_layer.change import registry
 from serving_layer.narration.waiting import waiting
 from serving_layer.postgres.database import Connection, Database, PostgresError, first_line
 from serving_layer.promise import duplicates, generations, progress
-from serving_layer.promise.duplicates import Found
+from serving_layer.promise.duplicates import IdLookup
 from serving_layer.promise.micro_batch import MicroBatch, Outcome, commit, maintained
 from serving_layer.promise.rebuilds import Scheduler
 from serving_layer.promise.source_queries import Topic
@@ -318,9 +318,9 @@ def _stream(
         assert outcome is Outcome.APPLIED, outcome
 
 
-def _found(database: Database, source: Source, ids: pa.Table) -> Found:
+def _found(database: Database, source: Source, ids: pa.Table) -> IdLookup:
     with database.begin() as connection:
-        return duplicates.find(connection, source, ids)
+        return duplicates.look_up(connection, source, ids)
 
 
 @dataclass(frozen=True)

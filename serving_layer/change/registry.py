@@ -313,7 +313,7 @@ def _open_empty(connection: Connection, name: str) -> None:
     """Opens a generation at the first offsets and makes it live: no record below its cut needs computing."""
     new = generations.open_building(connection, name, rebuild=None)
     for table in new.tables:
-        generations.loaded(connection, new.id, table, attempt=0)
+        generations.record_loaded(connection, new.id, table, attempt=0)
     generations.go_live(connection, [new.id])
     generations.hand_over(connection, {name: new.id})
 

@@ -211,7 +211,8 @@ def compacted(_: Connection, watched: WatchedQuery) -> str | None:
         return None
     return (
         f"topic {watched.query.topic} has been compacted since it was deployed: Kafka drops a record of it when a newer"
-        " one has its key, also before it is archived (set its cleanup.policy to delete; `lamina rebuild` says what differs)"
+        " one has its key, also before it is archived (set its cleanup.policy to delete; `lamina rebuild` says what"
+        " differs)"
     )
 
 

@@ -55,9 +55,9 @@ def _now(name: str) -> Column[object]:
 installed = Table(
     "installed",
     metadata,
-    Column("part", Text, primary_key=True, comment="functions, rights, limits, or a view of operators"),
-    Column("fingerprint", Text, nullable=False, comment="of the text that was run last"),
-    comment="what was installed: a part is run again only when its text has changed",
+    Column("part", Text, primary_key=True, comment="functions, rights, limits, or an operators' view"),
+    Column("fingerprint", Text, nullable=False, comment="hash of the text that ran last"),
+    comment="the installed parts: a part runs again only if its text has changed",
 )
 
 declaration = Table(
@@ -66,7 +66,7 @@ declaration = Table(
     Column("path", Text, primary_key=True, comment="file of the catalog, relative to its folder"),
     Column("sql", Text, nullable=False),
     _now("applied_at"),
-    comment="the catalog as it was last applied",
+    comment="the catalog that was applied last",
 )
 
 compiled = Table(
@@ -75,11 +75,11 @@ compiled = Table(
     Column("kind", Text, primary_key=True),
     Column("name", Text, primary_key=True),
     Column("position", Integer, nullable=False, comment="a view comes after the views it reads"),
-    Column("texts", JSONB, nullable=False, comment="the compiled value with all of its texts"),
+    Column("texts", JSONB, nullable=False, comment="the compiled source or view with all its texts"),
     _now("compiled_at"),
-    Column("definition", Text, comment="of a view: its SELECT in lamina.definition"),
+    Column("definition", Text, comment="id of a view's SELECT in lamina.definition"),
     CheckConstraint("kind IN ('source', 'view')", name="kind"),
-    comment="what the deployed catalog was compiled to: what runs, whatever this Lamina would make of the declarations",
+    comment="the compiled texts of the deployed catalog, which run even after an upgrade of Lamina",
 )
 
 definition = Table(
@@ -87,9 +87,9 @@ definition = Table(
     metadata,
     Column("id", Text, primary_key=True, comment="the beginning of the SHA-256 of the texts"),
     Column("view", Text, nullable=False),
-    Column("texts", JSONB, nullable=False, comment="a catalog of this view, and of what it reads"),
+    Column("texts", JSONB, nullable=False, comment="a catalog of this view and everything it reads"),
     _now("first_deployed_at"),
-    comment="every SELECT that was ever deployed: receipts name it, and are verified by it",
+    comment="every SELECT that was ever deployed: receipts name it and are verified with it",
 )
 
 version = Table(
@@ -97,19 +97,19 @@ version = Table(
     metadata,
     Column("view", Text, primary_key=True),
     Column("version", Text, primary_key=True),
-    Column("texts", JSONB, nullable=False, comment="the compiled view with all of its texts"),
-    Column("sources", JSONB, nullable=False, comment="the compiled sources that its cells are fed by"),
+    Column("texts", JSONB, nullable=False, comment="the compiled view with all its texts"),
+    Column("sources", JSONB, nullable=False, comment="the compiled sources that feed its cells"),
     _now("compiled_at"),
-    comment="the versions of views beside the deployed catalog that have cells: computed now, or kept to return to",
+    comment="view versions with cells that the deployed catalog lacks: being computed, or kept for a return",
 )
 
 preview = Table(
     "preview",
     metadata,
-    Column("name", Text, primary_key=True, comment="of the schema that holds its views"),
+    Column("name", Text, primary_key=True, comment="name of the schema that holds its views"),
     Column("sources", JSONB, nullable=False, comment="the compiled sources of its catalog"),
     _now("made_at"),
-    comment="catalogs whose views are served beside the deployed ones, each in a schema of its own",
+    comment="catalogs whose views are served next to the deployed ones, each in its own schema",
 )
 
 previewed = Table(
@@ -118,9 +118,9 @@ previewed = Table(
     Column("preview", Text, ForeignKey(preview.c.name, ondelete="CASCADE"), primary_key=True),
     Column("view", Text, primary_key=True),
     Column("position", Integer, nullable=False, comment="a view comes after the views it reads"),
-    Column("texts", JSONB, nullable=False, comment="the compiled view with all of its texts"),
-    Column("places", ARRAY(Text), nullable=False, comment="the tables of cells that it is made of"),
-    comment="the views of previews; a generation whose cells one of them is made of is not retired as surplus",
+    Column("texts", JSONB, nullable=False, comment="the compiled view with all its texts"),
+    Column("places", ARRAY(Text), nullable=False, comment="the tables that hold its cells"),
+    comment="the views of previews. A generation that one of them reads is not retired",
 )
 
 query = Table(
@@ -128,18 +128,22 @@ query = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("topic", Text, nullable=False),
-    Column("topic_id", Text, nullable=False, comment="Kafka's id of the topic: a topic is its id, not its name"),
+    Column(
+        "topic_id", Text, nullable=False, comment="Kafka's id of the topic, which changes if the topic is recreated"
+    ),
     Column("fence", BigInteger, nullable=False, server_default="0", comment="token of the newest writer"),
-    Column("writer", Text, comment="who holds the fence token: host and process id"),
-    Column("writer_kind", OneOf(WriterKind), comment="what holds the fence token: a speed layer, a leap or a skip"),
-    Column("deaths", Integer, nullable=False, server_default="0", comment="writers in a row that committed nothing"),
-    Column("stopped", Text, comment="why the query refuses to go on; NULL while it may run"),
+    Column("writer", Text, comment="holder of the fence token: host and process id"),
+    Column("writer_kind", OneOf(WriterKind), comment="kind of the holder: a speed layer, a leap or a skip"),
+    Column("deaths", Integer, nullable=False, server_default="0", comment="consecutive writers that committed nothing"),
+    Column("stopped", Text, comment="reason why the query has stopped. NULL while it may run"),
     _now("created_at"),
     Column("committed_at", DateTime(timezone=True), comment="when its last micro-batch was committed"),
     Column("newest", DateTime(timezone=True), comment="greatest Kafka timestamp below progress"),
-    Column("caught_up_at", DateTime(timezone=True), comment="since when, at the latest, it lacks no record of before"),
-    Column("waiting", BigInteger, comment="the fewest records seen waiting for some seconds since none did"),
-    Column("waiting_at", DateTime(timezone=True), comment="when there were last so few"),
+    Column(
+        "caught_up_at", DateTime(timezone=True), comment="latest moment at which it had counted every earlier record"
+    ),
+    Column("waiting", BigInteger, comment="smallest backlog since the query last had none"),
+    Column("waiting_at", DateTime(timezone=True), comment="when the backlog last shrank"),
     Column(
         "duplicates",
         BigInteger,
@@ -152,18 +156,18 @@ query = Table(
         BigInteger,
         nullable=False,
         server_default="0",
-        comment="of them, those that differ from the counted one and should have been counted in its place",
+        comment="copies that differ from the counted record and should have been counted instead",
     ),
     only("writer_kind", WriterKind),
-    comment="one row per streaming query; the row is the lock of everything that moves its progress",
+    comment="one row per streaming query. The row is the lock for everything that moves its progress",
 )
 
 heartbeat = Table(
     "heartbeat",
     metadata,
     Column("query", Text, ForeignKey(query.c.name, ondelete="CASCADE"), primary_key=True),
-    Column("heard_at", DateTime(timezone=True), nullable=False, comment="when its writer last said that it lives"),
-    comment="the newest sign of life of each query's writer; it does not wait for the lock of the query",
+    Column("heard_at", DateTime(timezone=True), nullable=False, comment="when its writer sent the last heartbeat"),
+    comment="the last heartbeat of each query's writer. It does not wait for the lock of the query",
     # Half of each page stays free, so an update stays in its page and touches no index.
     postgresql_with={"fillfactor": 50},
 )
@@ -174,11 +178,13 @@ progress = Table(
     Column("query", Text, ForeignKey(query.c.name, ondelete="CASCADE"), primary_key=True),
     Column("topic", Text, primary_key=True),
     Column("partition", Integer, primary_key=True),
-    Column("start_offset", BigInteger, nullable=False, comment="the first offset that Lamina answers for"),
+    Column("start_offset", BigInteger, nullable=False, comment="the first offset that counts"),
     Column("next_offset", BigInteger, nullable=False, comment="every record below it is in Postgres"),
-    Column("tail", Text, comment="Kafka's last batch below it: by this a log that lost its end is known"),
-    Column("newest", BigInteger, comment="microseconds since 1970 of the newest event with an id"),
-    Column("log_time", BigInteger, comment="microseconds since 1970: a table's greatest Kafka timestamp below it"),
+    Column("tail", Text, comment="Kafka's last batch below it, which shows if a topic has lost its end"),
+    Column("newest", BigInteger, comment="Kafka's time of the newest event with an id, in microseconds since 1970"),
+    Column(
+        "log_time", BigInteger, comment="greatest Kafka time of a table's records below it, in microseconds since 1970"
+    ),
     comment="per query, topic and partition, the offset below which every record is in Postgres",
 )
 
@@ -187,9 +193,9 @@ ids = Table(
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True, comment="the ids are in realtime.ids_<id>"),
     Column("query", Text, ForeignKey(query.c.name, ondelete="CASCADE"), nullable=False),
-    Column("begins", BigInteger, comment="from this time of Kafka's on (microseconds since 1970); NULL for all"),
-    Column("ends", BigInteger, comment="and below this one"),
-    comment="tables of the ids of counted events, by Kafka's time; one for all where they are kept for ever",
+    Column("begins", BigInteger, comment="first Kafka time of the ids, in microseconds since 1970. NULL for all times"),
+    Column("ends", BigInteger, comment="end of these Kafka times. NULL for all times"),
+    comment="tables of the ids of counted events, by Kafka's time. Ids that are never forgotten have one table",
 )
 
 view = Table(
@@ -197,23 +203,29 @@ view = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("kind", Text, nullable=False),
-    Column("version", Text, nullable=False, comment="fingerprint of the texts its cells are computed by"),
+    Column("version", Text, nullable=False, comment="fingerprint of the texts that compute its cells"),
     Column("position", Integer, nullable=False, comment="a view comes after the views it reads"),
     Column("final", Text, nullable=False, comment="the body of the analyst's view"),
     Column("columns", JSONB, nullable=False),
     Column("comment", Text),
-    Column("served", Text, comment="the body that the analyst's view has now; NULL while there is none"),
+    Column("served", Text, comment="the present body of the analyst's view. NULL while there is none"),
     Column("reads", ARRAY(Text), nullable=False, comment="the views it reads"),
     Column("keep_generations", Integer, nullable=False, server_default="1"),
     Column("keep_versions", Integer, nullable=False, server_default="1"),
     Column("on_difference", Text, nullable=False, server_default="publish"),
-    Column("retain", Text, comment="how long ago a group may be that is kept; NULL for all"),
-    Column("fresh_within", Text, comment="how far it may be behind; NULL without a target"),
+    Column("retain", Text, comment="age up to which groups are kept. NULL for all"),
+    Column("fresh_within", Text, comment="how far it may be behind. NULL without a target"),
     _now("applied_at"),
-    Column("before", JSONB, nullable=False, server_default="[]", comment="what it was, for snapshots of before a move"),
+    Column(
+        "before",
+        JSONB,
+        nullable=False,
+        server_default="[]",
+        comment="its older forms, for snapshots from before a move",
+    ),
     CheckConstraint("kind IN ('aggregate', 'row', 'derived')", name="kind"),
     CheckConstraint("on_difference IN ('publish', 'hold')", name="on_difference"),
-    comment="the views that are declared now",
+    comment="the declared views",
 )
 
 cell_table = Table(
@@ -227,21 +239,21 @@ cell_table = Table(
     Column("merge", Text, nullable=False),
     Column("keys", ARRAY(Text), nullable=False),
     Column("partials", ARRAY(Text), nullable=False),
-    Column("noise", ARRAY(Text), nullable=False, comment="per partial: the size of numbers whose rounding it may be"),
-    Column("retained", Text, comment="the column that says how long ago a cell was, where `retain` goes by it"),
+    Column("noise", ARRAY(Text), nullable=False, comment="for each partial, the column whose rounding it may hold"),
+    Column("retained", Text, comment="the column that dates a cell for `retain`"),
     Column(
         "longer",
         BigInteger,
         nullable=False,
         server_default="0",
-        comment="microseconds for which its cells are kept beyond what the view retains",
+        comment="microseconds for which its cells are kept beyond the view's `retain`",
     ),
     Column(
         "prepared_at",
         DateTime(timezone=True),
-        comment="when its writer had prepared for it, or tried to",
+        comment="when its writer prepared for it, or tried to",
     ),
-    comment="one row per table of cells of a view version: what feeds it and how cells merge into it",
+    comment="one row per table of cells of a view version: its query and its merge",
 )
 
 rebuild = Table(
@@ -250,11 +262,11 @@ rebuild = Table(
     Column("id", BigInteger, Identity(), primary_key=True),
     Column("views", ARRAY(Text), nullable=False),
     Column("leap", Boolean, nullable=False, server_default="false"),
-    Column("key", Text, comment="who began it: a scheduler that repeats its request finds it again"),
-    Column("step", Text, nullable=False, comment="the last step that was finished"),
-    Column("seconds", JSONB, nullable=False, server_default="{}", comment="by finished step"),
+    Column("key", Text, comment="the scheduler's key, by which a repeated request finds its rebuild"),
+    Column("step", Text, nullable=False, comment="the last finished step"),
+    Column("seconds", JSONB, nullable=False, server_default="{}", comment="seconds of each finished step"),
     Column("state", OneOf(RebuildState), nullable=False, server_default="running"),
-    Column("lease_until", DateTime(timezone=True), comment="a scheduled rebuild lives until then between its steps"),
+    Column("lease_until", DateTime(timezone=True), comment="until then a scheduled rebuild is alive between two steps"),
     _now("started_at"),
     Column("ended_at", DateTime(timezone=True)),
     Column("error", Text),
@@ -263,10 +275,10 @@ rebuild = Table(
         OneOf(RebuildKind),
         nullable=False,
         server_default="rebuild",
-        comment="what it computes: the declared versions, or new ones of an apply or a preview",
+        comment="its purpose: to recompute declared versions, or to compute new ones for an apply or a preview",
     ),
-    Column("preview", Text, comment="of the kind `preview`: its name"),
-    Column("stopped", OneOf(Stop), comment="how a person stopped it; NULL if nobody did"),
+    Column("preview", Text, comment="name of the preview, if that is its kind"),
+    Column("stopped", OneOf(Stop), comment="how a person stopped it. NULL if nobody did"),
     only("state", RebuildState),
     only("kind", RebuildKind),
     only("stopped", Stop),
@@ -281,16 +293,16 @@ generation = Table(
     Column("version", Text, nullable=False),
     Column("state", OneOf(GenerationState), nullable=False),
     Column("rebuild", BigInteger, ForeignKey(rebuild.c.id)),
-    Column("since", DateTime(timezone=True), comment="groups of before are not kept; NULL for all"),
+    Column("since", DateTime(timezone=True), comment="beginning of the oldest groups that it keeps. NULL for all"),
     _now("opened_at"),
     Column("live_at", DateTime(timezone=True)),
-    Column("shown_until", DateTime(timezone=True), comment="when another was handed over in its place"),
+    Column("shown_until", DateTime(timezone=True), comment="when another generation replaced it"),
     Column("retired_at", DateTime(timezone=True)),
     Column("dropped_at", DateTime(timezone=True)),
-    Column("shown_at", DateTime(timezone=True), comment="when it was handed over, other than by a rollback"),
-    Column("spark", Text, comment="the version of Spark that computed it; NULL if it is not known"),
+    Column("shown_at", DateTime(timezone=True), comment="when it was handed over, except by a rollback"),
+    Column("spark", Text, comment="the version of Spark that computed it. NULL if unknown"),
     only("state", GenerationState),
-    comment="a generation of a view is its cells, opened at a cut: building, then live, then retired",
+    comment="a generation holds the cells of a view, opened at a cut. It is building, then live, then retired",
 )
 
 cut = Table(
@@ -302,7 +314,7 @@ cut = Table(
     Column("partition", Integer, primary_key=True),
     Column("offset", BigInteger, nullable=False),
     Column("tail", Text, comment="Kafka's last batch below it"),
-    comment="the progress of each query that feeds a generation, at the moment the generation was opened",
+    comment="the progress of each query that feeds a generation, at the moment of its opening",
 )
 
 generation_cells = Table(
@@ -310,14 +322,30 @@ generation_cells = Table(
     metadata,
     Column("generation", BigInteger, ForeignKey(generation.c.id, ondelete="CASCADE"), primary_key=True),
     Column("cell_table", Text, ForeignKey(cell_table.c.name), primary_key=True),
-    Column("place", Text, nullable=False, comment="the table that holds the cells now"),
-    Column("attempt", Integer, nullable=False, server_default="0", comment="tasks of an older attempt load nothing"),
+    Column("place", Text, nullable=False, comment="the table that now holds the cells"),
+    Column(
+        "attempt",
+        Integer,
+        nullable=False,
+        server_default="0",
+        comment="number of the attempt to load it. Tasks of an older attempt load nothing",
+    ),
     Column("loaded_at", DateTime(timezone=True), comment="when the cells below the cut were complete"),
     Column(
-        "absorbed", Integer, nullable=False, server_default="0", comment="realtime tables below it are in the cells"
+        "absorbed",
+        Integer,
+        nullable=False,
+        server_default="0",
+        comment="realtime tables with a lower number are merged into the cells",
     ),
-    Column("realtime", Integer, nullable=False, server_default="0", comment="the one that micro-batches merge into"),
-    comment="one row per table of cells of a generation: whether its batch view is loaded, and its realtime tables",
+    Column(
+        "realtime",
+        Integer,
+        nullable=False,
+        server_default="0",
+        comment="number of the realtime table that micro-batches merge into",
+    ),
+    comment="one row per table of cells of a generation: its place, its load, and its realtime tables",
 )
 
 archived = Table(
@@ -328,7 +356,7 @@ archived = Table(
     Column("partition", Integer, primary_key=True),
     Column("held", BigInteger, nullable=False),
     _now("archived_at"),
-    comment="what the master log said it held after the last archive run; the log itself is the truth",
+    comment="the offsets in the master log after the last archive run. The log itself is the truth",
 )
 
 load = Table(
@@ -343,7 +371,7 @@ load = Table(
         ondelete="CASCADE",
         name="load_generation_fkey",
     ),
-    comment="the parts of a batch view that are loaded: a part that is computed twice is loaded once",
+    comment="the loaded parts of batch views. A part that is computed twice is loaded once",
 )
 
 publication = Table(
@@ -352,7 +380,7 @@ publication = Table(
     Column("view", Text, primary_key=True),
     Column("generation", BigInteger, ForeignKey(generation.c.id), nullable=False),
     _now("handed_over_at"),
-    comment="the one live generation that each view shows: its cells are where readers read",
+    comment="the live generation that each view shows",
 )
 
 history = Table(
@@ -360,15 +388,15 @@ history = Table(
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
     _now("at"),
-    Column("query", Text, comment="whose progress moved: by a micro-batch, or by a leap"),
-    Column("partitions", ARRAY(Integer), comment="in which it moved"),
-    Column("first", ARRAY(BigInteger), comment="of each, the first offset"),
-    Column("next", ARRAY(BigInteger), comment="of each, the offset after the last"),
-    Column("view", Text, comment="which shows another generation or definition from now on"),
-    Column("generation", BigInteger, comment="the one it shows; of a query, the one that leapt"),
-    Column("definition", Text, comment="its SELECT in lamina.definition"),
+    Column("query", Text, comment="query whose progress moved, by a micro-batch or a leap"),
+    Column("partitions", ARRAY(Integer), comment="partitions in which it moved"),
+    Column("first", ARRAY(BigInteger), comment="first counted offset of each partition"),
+    Column("next", ARRAY(BigInteger), comment="offset after the last counted one of each partition"),
+    Column("view", Text, comment="view that shows another generation or definition from now on"),
+    Column("generation", BigInteger, comment="generation that the view shows, or that leapt"),
+    Column("definition", Text, comment="id of the view's SELECT in lamina.definition"),
     CheckConstraint("(query IS NULL) <> (view IS NULL)", name="of"),
-    comment="what moved the numbers of views, in order: each micro-batch, and each change of what a view shows",
+    comment="everything that moved the numbers of views, in order: micro-batches, leaps, hand-overs and changes",
 )
 Index("history_shown", history.c.view, history.c.id, postgresql_where=history.c.view.is_not(None))
 
@@ -376,18 +404,23 @@ freshness_history = Table(
     "freshness_history",
     metadata,
     Column("minute", DateTime(timezone=True), primary_key=True),
-    Column("behind", JSONB, nullable=False, comment="seconds, by query"),
-    comment="how far each query was behind, a row a minute, for a week",
+    Column("behind", JSONB, nullable=False, comment="seconds behind, by query"),
+    comment="how far each query was behind: a row a minute, for a week",
 )
 
 freshness_target = Table(
     "freshness_target",
     metadata,
     Column("view", Text, primary_key=True),  # a foreign key would wait for an apply
-    Column("since", DateTime(timezone=True), nullable=False, comment="the first minute that was noted"),
-    Column("minute", DateTime(timezone=True), nullable=False, comment="the newest minute that was noted"),
-    Column("met", BIT(1440), nullable=False, comment="of each minute of a day, up to the newest: was it within"),
-    comment="in which minutes each view was within its fresh_within of then",
+    Column("since", DateTime(timezone=True), nullable=False, comment="the first minute"),
+    Column("minute", DateTime(timezone=True), nullable=False, comment="the newest minute"),
+    Column(
+        "met",
+        BIT(1440),
+        nullable=False,
+        comment="one bit for each minute of a day up to the newest: 1 if the view met its target",
+    ),
+    comment="the minutes in which each view met its fresh_within",
 )
 
 micro_batch_seconds = Table(
@@ -421,7 +454,7 @@ noted = Table(
     Column("cell_table", Text, nullable=False),
     Column("new", BigInteger, nullable=False),
     Column("old", BigInteger, nullable=False),
-    comment="the cells in which two live generations differ, for their exchange; without a row, the table is dropped",
+    comment="notes of the cells that differ between two live generations. A table of keys without a row is dropped",
 )
 
 proof = Table(
@@ -444,22 +477,32 @@ checked = Table(
     "checked",
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
-    Column("rebuild", BigInteger, ForeignKey(rebuild.c.id), comment="whose generations it is about; NULL: live views"),
+    Column(
+        "rebuild",
+        BigInteger,
+        ForeignKey(rebuild.c.id),
+        comment="the rebuild whose generations were checked. NULL for live views",
+    ),
     Column("view", Text, nullable=False),
     Column("name", Text, nullable=False),
-    Column("counts", Text, nullable=False, comment="what failing counts: rows, keys, or the view as a whole"),
-    Column("blocks", Boolean, nullable=False, comment="is a generation that fails it kept from readers?"),
+    Column("counts", Text, nullable=False, comment="the unit of `failing`: rows, keys, or the whole view"),
+    Column("blocks", Boolean, nullable=False, comment="true if a failure keeps the generation from readers"),
     Column("failing", BigInteger, nullable=False),
     Column("examples", JSONB, nullable=False),
     _now("checked_at"),
     CheckConstraint("counts IN ('row', 'key', 'whole')", name="counts"),
-    comment="the last result of each check of a view: in a rebuild, and of the live view",
+    comment="the last result of each check of a view, in a rebuild and on the live view",
 )
 
 quarantine = Table(
     "quarantine",
     metadata,
-    Column("source", Text, nullable=False, comment="the one for which it is bad: a topic may have several"),
+    Column(
+        "source",
+        Text,
+        nullable=False,
+        comment="the source for which it is bad. Other sources of the topic may count it",
+    ),
     Column("topic", Text, nullable=False),
     Column("partition", Integer, nullable=False),
     Column("offset", BigInteger, nullable=False),
@@ -467,15 +510,15 @@ quarantine = Table(
     Column("timestamp", DateTime(timezone=True)),
     Column("key", LargeBinary),
     Column("value", LargeBinary),
-    Column("value_bytes", Integer, comment="how long the whole value is, of which the first are kept"),
+    Column("value_bytes", Integer, comment="bytes of the whole value, whose beginning is stored"),
     _now("quarantined_at"),
     Column(
         "size",
         Integer,
         Computed(SIZE, persisted=True),
-        comment="bytes that the row counts for against the bound of its source",
+        comment="bytes that count towards the bound of the source",
     ),
-    comment="records that could not be parsed, within bounds; they are in the master log, too",
+    comment="records that could not be parsed, within bounds. The master log holds them too",
 )
 Index("quarantine_place", quarantine.c.topic, quarantine.c.partition, quarantine.c.offset)
 Index("quarantine_oldest", quarantine.c.source, quarantine.c.quarantined_at, postgresql_include=["size"])
@@ -489,26 +532,24 @@ bad_count = Table(
     Column("records", BigInteger, nullable=False),
     _now("first"),
     _now("last"),
-    comment="how many records went to quarantine, by reason; exact, also of those that are no longer kept",
+    comment="number of records that went to quarantine, by reason, including those that are no longer stored",
 )
 
 schema = Table(
     "schema",
     metadata,
     Column("topic", Text, primary_key=True),
-    Column(
-        "ask_again", Integer, primary_key=True, comment="the number in OPTIONS of the sources that count the answer"
-    ),
-    Column("id", Text, primary_key=True, comment="the number, or the UUID, that the registry has for it"),
+    Column("ask_again", Integer, primary_key=True, comment="the number in OPTIONS of the sources that use the answer"),
+    Column("id", Text, primary_key=True, comment="its number or UUID in the registry"),
     Column(
         "kind",
         Text,
-        comment="AVRO, PROTOBUF or JSON; NULL if the registry had none with the id; ABOVE for all ids above `text`",
+        comment="AVRO, PROTOBUF or JSON. NULL if the registry had none with this id. ABOVE for all ids above `text`",
     ),
     Column("text", Text),
-    Column("references", JSONB, comment="names and texts of the schemas that it names, in order"),
+    Column("references", JSONB, comment="names and texts of the schemas that it references, in order"),
     _now("kept_at"),
-    comment="schemas of a registry, each kept before the first record is counted that was written with it",
+    comment="schemas of a registry, each kept before the first record written with it is counted",
 )
 
 skipped = Table(
@@ -520,6 +561,6 @@ skipped = Table(
     Column("topic", Text, nullable=False),
     Column("reason", Text, nullable=False),
     _now("skipped_at"),
-    Column("tail", Text, comment="the record batch that holds it, as the broker describes it"),
-    comment="records that an operator skipped by name: no view counts them, and the master log does not read them",
+    Column("tail", Text, comment="the record batch that holds it, as described by the broker"),
+    comment="records that an operator skipped by name. No view counts them",
 )

@@ -1,6 +1,6 @@
 """The ids of counted events, for streams with UNIQUE: a copy of a counted event is not counted again.
 
-An aggregate cannot take a record back, so copies are left out before cells are computed (`find`). The new ids are
+An aggregate cannot take a record back, so copies are left out before cells are computed (`look_up`). The new ids are
 written in the transaction that moves progress (`write`). So the stored ids always belong to the good records below
 progress, whichever views exist. A crash, a replay or a lost checkpoint changes nothing.
 
@@ -52,7 +52,7 @@ _TEMPORARY = "CREATE TEMPORARY TABLE IF NOT EXISTS {name} ({columns}) ON COMMIT 
 
 _LOOK_UP = """
 SELECT number, counted.at, counted.partition, counted."offset", counted.content
-FROM given_ids JOIN ({counted}) AS counted USING (id)"""
+FROM looked_up_ids JOIN ({counted}) AS counted USING (id)"""
 """The counted ids among those of a micro-batch, by number, with the record that counts."""
 
 _NEWEST = "SELECT kafka_partition AS partition, max(at) AS at FROM (\n{ids}\n) GROUP BY kafka_partition"
@@ -67,8 +67,8 @@ FROM (
 )"""
 """Spark SQL: the record that counts of each event, and the number of its other copies."""
 
-_PLACE = ["partition", "offset"]
-_PLACE_IN_TIME = ["at", *_PLACE]
+_RECORD = ["partition", "offset"]
+_ORDER_OF_COPIES = ["at", *_RECORD]
 """The copy with the least values in these columns counts."""
 
 Period = tuple[int, int] | tuple[None, None]
@@ -78,7 +78,7 @@ _FOREVER: Period = (None, None)
 
 
 @dataclass(frozen=True)
-class Found:
+class IdLookup:
     """The result of looking up the ids of a micro-batch.
 
     copies: `partition` and `offset` of the records that do not count.
@@ -102,40 +102,40 @@ class Found:
 
 
 def in_order(ids: pa.Table) -> pa.Table:
-    """The result of `Source.ids` in the order that `find` needs: by id, and by record within an id."""
+    """The result of `Source.ids` in the order that `look_up` needs: by id, and by record within an id."""
     sorted_ids = _as_bytes(ids.rename_columns(["id", "at", "partition", "offset", "content"]))
     last, first = _halves(sorted_ids["id"])
     by_first = np.argsort(first)
     if len(first) < 2 or np.diff(first[by_first]).all():  # usually all ids differ
         return sorted_ids.take(by_first)
-    places = [sorted_ids[name].to_numpy() for name in ("offset", "partition", "at")]
-    return sorted_ids.take(np.lexsort([*places, last, first]))
+    columns = [sorted_ids[name].to_numpy() for name in ("offset", "partition", "at")]
+    return sorted_ids.take(np.lexsort([*columns, last, first]))
 
 
-def come_twice(ids: pa.Table) -> bool:
+def has_copies(ids: pa.Table) -> bool:
     """True if two of these records, which are `in_order`, belong to one event."""
     return bool(_same_as_before(ids["id"]).any())
 
 
-def find(connection: Connection, source: Source, given: pa.Table) -> Found:
+def look_up(connection: Connection, source: Source, ids: pa.Table) -> IdLookup:
     """Looks up the ids of a micro-batch. They must be `in_order`."""
-    again = _same_as_before(given["id"])
+    repeats = _same_as_before(ids["id"])
     tables = _tables(connection, source.name)
-    counted = _look_up(connection, tables.values(), given["id"], np.flatnonzero(~again))
-    copies = again.copy()
+    counted = _counted(connection, tables.values(), ids["id"], np.flatnonzero(~repeats))
+    copies = repeats.copy()
     copies[counted["number"].to_numpy()] = True
-    counting = given.take(counted["number"])
+    counting = ids.take(counted["number"])
     lesser = _before(counting, counted)
-    newest = dict(zip(*given.group_by("partition").aggregate([("at", "max")]).to_pydict().values(), strict=True))
+    newest = dict(zip(*ids.group_by("partition").aggregate([("at", "max")]).to_pydict().values(), strict=True))
     clock, within = now(connection), dedupe_within(source)
     horizon = None if within is None else _horizon(connection, source.name, newest, clock, within)
-    fresh = given.filter(pa.array(~copies))
+    fresh = ids.filter(pa.array(~copies))
     fresh = fresh if horizon is None else fresh.filter(pc.greater_equal(fresh["at"], horizon))
     span = pc.min_max(fresh["at"]).as_py() if fresh.num_rows else {"min": 0, "max": 0}
     length = None if within is None else _length(within, len(tables), min(span["max"], clock) - span["min"])
     begins = _begins(fresh["at"], length, clock)
-    return Found(
-        copies=given.filter(pa.array(copies)).select(_PLACE),
+    return IdLookup(
+        copies=ids.filter(pa.array(copies)).select(_RECORD),
         duplicates=int(copies.sum()),
         fresh=_rows(fresh.append_column("begins", begins)),
         periods=[_period(begin, length) for begin in begins.unique().to_pylist()],
@@ -146,7 +146,7 @@ def find(connection: Connection, source: Source, given: pa.Table) -> Found:
     )
 
 
-def below(source: Source, records: DataFrame, now: int) -> Found:
+def below(source: Source, records: DataFrame, now: int) -> IdLookup:
     """The ids of all records below a cut, for a leap. They replace all ids of the source."""
     records.createOrReplaceTempView("records")
     spark, within = records.sparkSession, dedupe_within(source)
@@ -167,10 +167,10 @@ def below(source: Source, records: DataFrame, now: int) -> Found:
         fresh.add(recent.drop_columns("more").append_column("begins", begins))
     periods = [_period(begin, length) for begin in beginnings]
     none = pa.table({"partition": pa.array([], pa.int32()), "offset": pa.array([], pa.int64())})
-    return Found(none, duplicates, fresh, periods, Rows(format="binary"), 0, newest, horizon)
+    return IdLookup(none, duplicates, fresh, periods, Rows(format="binary"), 0, newest, horizon)
 
 
-def stage(connection: Connection, lookup: Found | None) -> None:
+def stage(connection: Connection, lookup: IdLookup | None) -> None:
     """Sends ids to temporary tables. It takes no lock, so a process that freezes here blocks nobody."""
     if lookup is not None:
         run(connection, _TEMPORARY.format(name="fresh_ids", columns=f"{_COLUMNS}, begins bigint"))
@@ -180,7 +180,7 @@ def stage(connection: Connection, lookup: Found | None) -> None:
         copy(connection, f"lesser_ids ({_NAMES})", lookup.lesser)
 
 
-def write(connection: Connection, name: str, lookup: Found | None) -> None:
+def write(connection: Connection, name: str, lookup: IdLookup | None) -> None:
     """Stores staged ids, in the transaction that moves the query's progress past their records."""
     if lookup is None:
         return
@@ -191,8 +191,9 @@ def write(connection: Connection, name: str, lookup: Found | None) -> None:
         # In the order of the index, so its pages are touched one after the other.
         run(connection, f"INSERT INTO {table} ({_NAMES}) SELECT {_NAMES} FROM fresh_ids{of_table} ORDER BY id")
     for table in tables.values() if lookup.lesser.size else ():
-        place = 'at = lesser.at, partition = lesser.partition, "offset" = lesser."offset", content = lesser.content'
-        run(connection, f"UPDATE {table} AS counted SET {place} FROM lesser_ids AS lesser WHERE counted.id = lesser.id")
+        columns = ", ".join(f"{column} = lesser.{column}" for column in ("at", "partition", '"offset"', "content"))
+        condition = "FROM lesser_ids AS lesser WHERE counted.id = lesser.id"
+        run(connection, f"UPDATE {table} AS counted SET {columns} {condition}")
     counts = {"duplicates": query.c.duplicates + lookup.duplicates, "conflicts": query.c.conflicts + lookup.conflicts}
     connection.execute(update(query).where(query.c.name == name).values(counts))
     for partition, at in lookup.newest.items():
@@ -317,22 +318,22 @@ def _halves(ids: pa.ChunkedArray) -> tuple[np.ndarray[tuple[int], np.dtype[np.ui
     return halves[:, 1].astype(np.uint64), halves[:, 0].astype(np.uint64)
 
 
-def _look_up(connection: Connection, tables: Iterable[str], ids: pa.ChunkedArray, numbers: np.ndarray) -> pa.Table:
+def _counted(connection: Connection, tables: Iterable[str], ids: pa.ChunkedArray, numbers: np.ndarray) -> pa.Table:
     """The counted ones among the ids with these numbers: the number, and the record that counts."""
     counted = " UNION ALL ".join(f"SELECT {_NAMES} FROM {table}" for table in tables)
     rows: Sequence[Row[Any]] = []
     if counted:
-        run(connection, _TEMPORARY.format(name="given_ids", columns="id uuid, number bigint"))
-        copy(connection, "given_ids (id, number)", _rows(pa.table({"id": ids.take(numbers), "number": numbers})))
+        run(connection, _TEMPORARY.format(name="looked_up_ids", columns="id uuid, number bigint"))
+        copy(connection, "looked_up_ids (id, number)", _rows(pa.table({"id": ids.take(numbers), "number": numbers})))
         rows = run(connection, _LOOK_UP.format(counted=counted)).all()
     columns = zip(*rows, strict=True) if rows else ((),) * 5
-    return pa.table([pa.array(column, pa.int64()) for column in columns], ["number", *_PLACE_IN_TIME, "content"])
+    return pa.table([pa.array(column, pa.int64()) for column in columns], ["number", *_ORDER_OF_COPIES, "content"])
 
 
 def _before(some: pa.Table, others: pa.Table) -> np.ndarray:
     """True where a record comes before the other one in the same row."""
     before = np.zeros(some.num_rows, bool)
-    for name in reversed(_PLACE_IN_TIME):
+    for name in reversed(_ORDER_OF_COPIES):
         mine, theirs = some[name].to_numpy(), others[name].to_numpy()
         before = (mine < theirs) | ((mine == theirs) & before)
     return before

@@ -86,10 +86,10 @@ def open_building(
     values |= {"spark": version_of_package("pyspark")}
     new = connection.execute(insert(generation).values(values).returning(generation.c.id)).scalar_one()
     for name in feeding:
-        reached, known = progress.read_with_tails(connection, name)
+        reached, tails_below = progress.read_with_tails(connection, name)
         if at is not None:
-            reached, known = reached.updated(_on(reached.topics(), at)), tails or {}
-        _record_cut(connection, new, name, reached, known)
+            reached, tails_below = reached.updated(_on(reached.topics(), at)), tails or {}
+        _record_cut(connection, new, name, reached, tails_below)
     for name, row in tables.items():
         place = cells.cells_of(name, new)
         cells.create(connection, row.ddl, place)
@@ -106,8 +106,8 @@ def _since(connection: Connection, feeding: Sequence[str], retain: str) -> datet
     """
     newest = select(func.max(query.c.newest)).where(query.c.name.in_(feeding)).scalar_subquery()
     begins = func.date_trunc("day", func.least(func.now(), newest) - cast(retain, INTERVAL), "UTC")
-    found: datetime | None = connection.execute(select(begins)).scalar_one()
-    return found
+    since: datetime | None = connection.execute(select(begins)).scalar_one()
+    return since
 
 
 def keep_all(connection: Connection) -> None:
@@ -132,21 +132,18 @@ def go_live(connection: Connection, ids: Sequence[int]) -> None:
     After this commit micro-batches merge into the cells in place.
     """
     opened = [get(connection, id) for id in sorted(ids)]
-    progress.lock(connection, {name for each in opened for name in each.queries})
-    for each in opened:
-        state = _state(connection, each.id)
-        if state is GenerationState.LIVE or _withdrawn(connection, each.view, state):
+    progress.lock(connection, {name for new in opened for name in new.queries})
+    for new in opened:
+        state = _lock_state(connection, new.id)
+        if state is GenerationState.LIVE or _is_withdrawn(connection, new.view, state):
             continue
         if state is not GenerationState.BUILDING:
             raise LaminaError(
-                f"Generation {each.id} of {each.view} was retired", way_out="Start again with `lamina rebuild`."
+                f"Generation {new.id} of {new.view} was retired", way_out="Start again with `lamina rebuild`."
             )
-        _fold(connection, each.id, sealed_only=False)
-        connection.execute(
-            update(generation)
-            .where(generation.c.id == each.id)
-            .values(state=GenerationState.LIVE, live_at=func.clock_timestamp())
-        )
+        _fold(connection, new.id, sealed_only=False)
+        live = {"state": GenerationState.LIVE, "live_at": func.clock_timestamp()}
+        connection.execute(update(generation).where(generation.c.id == new.id).values(live))
 
 
 def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
@@ -157,8 +154,8 @@ def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
     """
     progress.lock(connection, {query for id in to.values() for query in get(connection, id).queries})
     for name, id in sorted(to.items()):
-        state = _state(connection, id)
-        if _withdrawn(connection, name, state):
+        state = _lock_state(connection, id)
+        if _is_withdrawn(connection, name, state):
             continue
         if state is not GenerationState.LIVE:
             raise LaminaError(
@@ -169,9 +166,9 @@ def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
         declared = connection.execute(select(view.c.version).where(view.c.name == name)).scalar_one()
         if new.version != declared:
             raise LaminaError(
-                f"Generation {id} of {name} is of another version than the one that is declared",
-                evidence=f"it is of version {new.version}, declared is {declared}",
-                way_out="`lamina apply` moves a view to another version, with all that is read of it.",
+                f"Generation {id} of {name} does not have the declared version",
+                evidence=f"its version is {new.version}, and version {declared} is declared",
+                way_out="`lamina apply` moves a view and its readers to another version.",
             )
         if now is not None and now != id and (old := get(connection, now)).version == new.version:
             _exchange(connection, new, old)
@@ -193,26 +190,23 @@ def _exchange(connection: Connection, new: Generation, old: Generation) -> None:
     """Exchanges the tables of two live generations of one version: readers now read the new generation."""
     for name in new.tables:
         overwriting.exchange(connection, name, new, old)
-        for each, place in ((new, old.places[name]), (old, new.places[name])):
-            connection.execute(_of(each.id, name).values(place=place))
+        for id, place in ((new.id, old.places[name]), (old.id, new.places[name])):
+            connection.execute(_update_cells(id, name).values(place=place))
 
 
 def retire(connection: Connection, ids: Sequence[int]) -> None:
     """Ends the maintenance of unpublished generations. Their tables are dropped later (`dropping.py`)."""
-    found = [get(connection, id) for id in sorted(ids)]
-    progress.lock(connection, {name for each in found for name in each.queries})
-    for each in found:
-        _state(connection, each.id)
+    surplus = [get(connection, id) for id in sorted(ids)]
+    progress.lock(connection, {name for old in surplus for name in old.queries})
+    for old in surplus:
+        _lock_state(connection, old.id)
     # Read only after their rows are locked: every earlier hand-over or rollback has ended by now.
     still = {id for id in published(connection).values() if id in ids}
     if still:
         raise LaminaError(f"Generation {min(still)} is published", way_out="Hand its view over first.")
-    for each in found:
-        connection.execute(
-            update(generation)
-            .where(generation.c.id == each.id, generation.c.state != GenerationState.RETIRED)
-            .values(state=GenerationState.RETIRED, retired_at=func.clock_timestamp())
-        )
+    retired = {"state": GenerationState.RETIRED, "retired_at": func.clock_timestamp()}
+    maintained = (generation.c.id.in_([old.id for old in surplus]), generation.c.state != GenerationState.RETIRED)
+    connection.execute(update(generation).where(*maintained).values(retired))
 
 
 def retire_superseded(connection: Connection, names: Iterable[str]) -> None:
@@ -231,22 +225,22 @@ def superseded(connection: Connection, view_name: str) -> list[int]:
     """
     now = published(connection).get(view_name)
     row = connection.execute(select(view).where(view.c.name == view_name)).one_or_none()
-    generations_, versions_ = (
-        (0, 0) if row is None or row.kind == "derived" else (row.keep_generations, row.keep_versions)
-    )
+    has_cells = row is not None and row.kind != "derived"
+    keep_generations, keep_versions = (row.keep_generations, row.keep_versions) if row and has_cells else (0, 0)
     declared = None if row is None else row.version
     live = find(
         connection, generation.c.view == view_name, generation.c.state == GenerationState.LIVE, generation.c.id != now
     )
     for_previews = of_previews(connection)
-    others = [each for each in live if each.id not in for_previews]
+    others = [old for old in live if old.id not in for_previews]
     shown_until = select(generation.c.id, generation.c.shown_until).where(generation.c.view == view_name)
     shown = {row.id: row.shown_until for row in connection.execute(shown_until)}
-    others.sort(key=lambda each: (shown[each.id] is not None, shown[each.id], each.id), reverse=True)
-    same = [each.id for each in others if each.version == declared]
-    newest_of = {each.version: each.id for each in reversed(others) if each.version != declared}
-    kept = {*same[:generations_], *sorted(newest_of.values(), key=[each.id for each in others].index)[:versions_]}
-    return [each.id for each in reversed(others) if each.id not in kept]
+    others.sort(key=lambda old: (shown[old.id] is not None, shown[old.id], old.id), reverse=True)
+    same_version = [old.id for old in others if old.version == declared]
+    by_version = {old.version: old.id for old in reversed(others) if old.version != declared}
+    last_shown = [old.id for old in others if old.id in by_version.values()]
+    kept = {*same_version[:keep_generations], *last_shown[:keep_versions]}
+    return [old.id for old in reversed(others) if old.id not in kept]
 
 
 def land(
@@ -273,16 +267,16 @@ def land(
                 way_out="Records were counted meanwhile: run the leap again.",
             )
     go_live(connection, ids)
-    leapt = {each.view: each.id for each in (get(connection, id) for id in ids)}
+    leapt = {new.view: new.id for new in (get(connection, id) for id in ids)}
     hand_over(connection, leapt)
-    older = [each for each in _fed_by(connection, fences) if each.id not in ids]
-    left = {each.view for each in older if each.id in published(connection).values()}
+    older = [old for old in _fed_by(connection, fences) if old.id not in ids]
+    left = {old.view for old in older if old.id in published(connection).values()}
     if left:
         raise LaminaError(
             f"{min(left)} was deployed while the leap ran, and would miss the records leapt over",
             way_out="Run the leap again: it takes the view with it.",
         )
-    retire(connection, [each.id for each in older])
+    retire(connection, [old.id for old in older])
     for name in fences:
         reached = progress.read(connection, [name])
         end, tails = to[name]
@@ -290,18 +284,10 @@ def land(
         history.record_leap(connection, name, reached, end, leapt_to=max(ids, default=None), lost=lost)
 
 
-def loaded(connection: Connection, id: int, cell_table_name: str, attempt: int) -> None:
+def record_loaded(connection: Connection, id: int, cell_table_name: str, attempt: int) -> None:
     """Records that the cells below the cut are complete. Raises if a later attempt has begun."""
-    noted = connection.execute(
-        update(generation_cells)
-        .where(
-            generation_cells.c.generation == id,
-            generation_cells.c.cell_table == cell_table_name,
-            generation_cells.c.attempt == attempt,
-        )
-        .values(loaded_at=func.clock_timestamp())
-    )
-    if noted.rowcount == 0:
+    this = _update_cells(id, cell_table_name).where(generation_cells.c.attempt == attempt)
+    if connection.execute(this.values(loaded_at=func.clock_timestamp())).rowcount == 0:
         raise LaminaError(
             f"The cells of generation {id} are being loaded by another process",
             evidence=f"attempt {attempt} at {cell_table_name} was followed by a newer one",
@@ -310,9 +296,9 @@ def loaded(connection: Connection, id: int, cell_table_name: str, attempt: int) 
 
 
 def _record_cut(connection: Connection, id: int, query: str, at: Offsets, tails: Tails) -> None:
-    for place, offset in at.items():
-        where = {"topic": place.topic, "partition": place.partition, "offset": offset, "tail": tails.get(place)}
-        connection.execute(insert(cut).values(generation=id, query=query, **where))
+    for partition, offset in at.items():
+        where = {"topic": partition.topic, "partition": partition.partition, "offset": offset}
+        connection.execute(insert(cut).values(generation=id, query=query, tail=tails.get(partition), **where))
 
 
 def _fed_by(connection: Connection, queries: Iterable[str]) -> list[Generation]:
@@ -322,17 +308,17 @@ def _fed_by(connection: Connection, queries: Iterable[str]) -> list[Generation]:
 
 
 def _on(topics: Sequence[str], at: Offsets) -> Offsets:
-    return Offsets({place: offset for place, offset in at.items() if place.topic in topics})
+    return Offsets({partition: offset for partition, offset in at.items() if partition.topic in topics})
 
 
-def _state(connection: Connection, id: int) -> GenerationState:
+def _lock_state(connection: Connection, id: int) -> GenerationState:
     """The state of a generation, locked until the transaction ends."""
     locked = select(generation.c.state).where(generation.c.id == id).with_for_update(key_share=True)
     state: GenerationState = connection.execute(locked).scalar_one()
     return state
 
 
-def _withdrawn(connection: Connection, view_name: str, state: GenerationState) -> bool:
+def _is_withdrawn(connection: Connection, view_name: str, state: GenerationState) -> bool:
     """True if a generation was retired because its view was dropped or no longer has cells."""
     if state is not GenerationState.RETIRED:
         return False
@@ -344,7 +330,7 @@ def _swap(connection: Connection, id: int) -> bool:
     """Replaces large realtime tables of a building generation by empty ones. True if there is a table to fold."""
     opened = get(connection, id)
     progress.lock(connection, opened.queries)
-    if _state(connection, id) is not GenerationState.BUILDING:
+    if _lock_state(connection, id) is not GenerationState.BUILDING:
         return False
     swapped = False
     for name in opened.tables:
@@ -355,7 +341,7 @@ def _swap(connection: Connection, id: int) -> bool:
         elif _has_more_than(connection, present, ABSORB_ABOVE):
             ddl = connection.execute(select(cell_table.c.ddl).where(cell_table.c.name == name)).scalar_one()
             cells.create(connection, ddl, cells.realtime_of(name, id, row.realtime + 1))
-            connection.execute(_of(id, name).values(realtime=row.realtime + 1))
+            connection.execute(_update_cells(id, name).values(realtime=row.realtime + 1))
             swapped = True
     return swapped
 
@@ -387,14 +373,14 @@ def _fold(connection: Connection, id: int, *, sealed_only: bool) -> None:
             realtime = cells.realtime_of(name, id, number)
             cells.merge(connection, statement, into=row.place, newest=id, cells=realtime, since=opened.since)
         # The tables are dropped later (`dropping.py`): here a DROP could wait for pg_dump, and micro-batches for it.
-        connection.execute(_of(id, name).values(absorbed=end))
+        connection.execute(_update_cells(id, name).values(absorbed=end))
 
 
 def _cells_row(id: int, name: str) -> Select[Any]:
     return select(generation_cells).where(generation_cells.c.generation == id, generation_cells.c.cell_table == name)
 
 
-def _of(id: int, name: str) -> Update:
+def _update_cells(id: int, name: str) -> Update:
     return update(generation_cells).where(generation_cells.c.generation == id, generation_cells.c.cell_table == name)
 
 

@@ -197,7 +197,7 @@ def proofs(connection: Connection, ids: Collection[int]) -> dict[tuple[int, int]
 
 
 def _step(row: Any, reached: Mapping[TopicPartition, int]) -> Moved:
-    """The move in a row about a query. The row's partitions belong to the topic of `known`, the query's progress."""
+    """The move in a row about a query. The row's partitions belong to the topic of `reached`, the query's progress."""
     [topic] = {at.topic for at in reached}
     starts, ends = (Offsets.of(topic, dict(zip(row.partitions, side, strict=True))) for side in (row.first, row.next))
     return Moved(row.at, row.query, OffsetRange(starts, ends), row.generation)
@@ -212,15 +212,15 @@ def _before(connection: Connection, views: Collection[str], id: int | None) -> d
 
 
 def _record_move(connection: Connection, query: str, start: Offsets, end: Offsets, **values: object) -> None:
-    places = [at for at in end if end[at] > start.get(at, 0)]
-    if not places:
+    advanced = [at for at in end if end[at] > start.get(at, 0)]
+    if not advanced:
         return
     connection.execute(
         insert(history).values(
             query=query,
-            partitions=[at.partition for at in places],
-            first=[start.get(at, 0) for at in places],
-            next=[end[at] for at in places],
+            partitions=[at.partition for at in advanced],
+            first=[start.get(at, 0) for at in advanced],
+            next=[end[at] for at in advanced],
             **values,
         )
     )

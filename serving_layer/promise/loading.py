@@ -108,7 +108,7 @@ def complete(connection: Connection, generation: int, name: str, attempt: int, c
 
     `computed` are the parts that have cells, as the tasks reported them. Raises if other parts are loaded.
     """
-    generations.loaded(connection, generation, name, attempt)
+    generations.record_loaded(connection, generation, name, attempt)
     parts = select(load.c.part).where(load.c.generation == generation, load.c.cell_table == name)
     there = set(connection.execute(parts).scalars())
     if there != computed:

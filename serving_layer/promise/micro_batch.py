@@ -22,7 +22,7 @@ from serving_layer.postgres.bookkeeping import cell_table, generation, generatio
 from serving_layer.postgres.phases import Timer
 from serving_layer.postgres.states import GenerationState
 from serving_layer.promise import duplicates, history, progress, quarantine
-from serving_layer.promise.duplicates import Found
+from serving_layer.promise.duplicates import IdLookup
 from serving_layer.promise.quarantine import Bad
 
 
@@ -46,7 +46,7 @@ class MicroBatch:
     bad: Bad | None
     newest: datetime | None
     tails: Tails = field(default_factory=dict)
-    ids: Found | None = None
+    ids: IdLookup | None = None
     log_times: LogTimes = field(default_factory=dict)
     timer: Timer = field(default_factory=Timer, compare=False)
 
@@ -103,9 +103,9 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
     fed = maintained(connection, batch.query)
     if {table.cell_table for table in fed} != batch.cell_tables:
         return Outcome.OTHER_VERSIONS
-    place = contiguity(progress.read(connection, [batch.query]), batch.range)
-    if place is not Outcome.APPLIED:
-        return place
+    outcome = contiguity(progress.read(connection, [batch.query]), batch.range)
+    if outcome is not Outcome.APPLIED:
+        return outcome
 
     with batch.timer.phase("merge"):
         for table in fed:

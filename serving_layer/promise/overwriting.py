@@ -50,7 +50,7 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
     """
     if new.places[name] == old.places[name]:
         raise AssertionError(f"generations {new.id} and {old.id} of {name} have one place")
-    noted = _noted(connection, name, new, old) or _note_now(connection, name, new, old)
+    noted = _note_of(connection, name, new, old) or _note_now(connection, name, new, old)
     table = cells.columns_of(connection, name)
     keys, since = ", ".join(_keys(table)), both_keep(new, old, table)
     if since is not None:  # older groups take merges in one generation only, so the note lacks some of them
@@ -111,12 +111,12 @@ def comparison(
     )
     doubles = _doubles(connection, new)
     noise = dict(zip(table.partials, table.noise, strict=True))
-    each_differs = [differs(column, noise[name], tolerant=name in doubles) for name, column in partials.items()]
+    conditions = [differs(column, noise[name], tolerant=name in doubles) for name, column in partials.items()]
     more = f", {also}" if also else ""
     return f"""unequal AS (
             SELECT {columns}, min("Side") AS "Side" FROM ({both}) AS both_sides GROUP BY {columns} HAVING count(*) = 1
         ), groups AS (
-            SELECT {", ".join(keys)}, {" OR ".join(["count(*) <> 2", *each_differs])} AS "Differs"{more}
+            SELECT {", ".join(keys)}, {" OR ".join(["count(*) <> 2", *conditions])} AS "Differs"{more}
             FROM unequal GROUP BY {", ".join(keys)}
         )"""
 
@@ -125,7 +125,7 @@ def _keys(table: CellColumns) -> list[str]:
     return [postgres_name(key) for key in table.keys] or [ONLY]
 
 
-def _noted(connection: Connection, name: str, new: Generation, old: Generation) -> str | None:
+def _note_of(connection: Connection, name: str, new: Generation, old: Generation) -> str | None:
     newest = select(noted_table.c.id).order_by(noted_table.c.id.desc()).limit(1)
     pair = (noted_table.c.new == new.id, noted_table.c.old == old.id)
     id = connection.execute(newest.where(noted_table.c.cell_table == name, *pair)).scalar()
@@ -134,7 +134,7 @@ def _noted(connection: Connection, name: str, new: Generation, old: Generation) 
 
 def _note_now(connection: Connection, name: str, new: Generation, old: Generation) -> str:
     note(connection, new, old)
-    noted = _noted(connection, name, new, old)
+    noted = _note_of(connection, name, new, old)
     assert noted is not None
     return noted
 

@@ -172,7 +172,7 @@ def read_with_tails(connection: Connection, name: str) -> tuple[Offsets, Tails]:
 
 
 def log_times(connection: Connection, name: str) -> dict[TopicPartition, int]:
-    """The known log times of a table's records below progress, in milliseconds, by partition."""
+    """The known log times of a table's records below progress, in microseconds since 1970, by partition."""
     times = select(progress.c.topic, progress.c.partition, progress.c.log_time).where(
         progress.c.query == name, progress.c.log_time.is_not(None)
     )
@@ -201,7 +201,7 @@ def write(
 
     `newest` is capped at the clock. Otherwise a producer with a fast clock would make the view look fresh until then.
     """
-    now_at_the_latest = None if newest is None else func.least(newest, func.clock_timestamp())
+    no_later_than_now = None if newest is None else func.least(newest, func.clock_timestamp())
     statement = insert(progress).values(
         [
             {
@@ -226,7 +226,7 @@ def write(
     connection.execute(
         update(query)
         .where(query.c.name == name)
-        .values(committed_at=func.clock_timestamp(), newest=func.greatest(query.c.newest, now_at_the_latest), deaths=0)
+        .values(committed_at=func.clock_timestamp(), newest=func.greatest(query.c.newest, no_later_than_now), deaths=0)
     )
 
 

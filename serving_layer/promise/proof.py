@@ -54,16 +54,16 @@ def prove(connection: Connection, generation: int) -> Proof | None:
         return None
     old = lookup.get(connection, published)
     if new.version != old.version:
-        alike = versions.shared(*(versions.get(connection, each.view, each.version) for each in (new, old)))
+        alike = versions.shared(*(versions.get(connection, side.view, side.version) for side in (new, old)))
         if not alike:
             return None
         shared = tuple(name for table in alike.values() for name in table.columns.partials)
-        return replace(_compared(connection, new, old, alike), shared=shared)
+        return replace(_compare(connection, new, old, alike), shared=shared)
     whole = {name: Shared(name, cells.columns_of(connection, name)) for name in new.tables}
-    return _compared(connection, new, old, whole)
+    return _compare(connection, new, old, whole)
 
 
-def _compared(connection: Connection, new: Generation, old: Generation, tables: Mapping[str, Shared]) -> Proof:
+def _compare(connection: Connection, new: Generation, old: Generation, tables: Mapping[str, Shared]) -> Proof:
     """Compares the shared columns of two generations. `tables` has them for each table of the new one."""
     compared, differing = 0, 0
     examples: list[dict[str, Any]] = []

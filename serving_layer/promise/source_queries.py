@@ -72,10 +72,10 @@ def create(connection: Connection, name: str, topic: str, at: Topic, end: End | 
     )
     quarantine.forget(connection, name)  # those of a dropped source of this name: its records are read again
     _forget_ids(connection, name)
-    for place, offset in at.earliest.items():
-        start = max(min(offset, logged.get(place, offset)), at.start.get(place, 0))
-        reached, tail = (start, None) if end is None else (end.offsets[place], end.tails.get(place))
-        row = {"topic": topic, "partition": place.partition, "start_offset": start, "next_offset": reached}
+    for partition, offset in at.earliest.items():
+        start = max(min(offset, logged.get(partition, offset)), at.start.get(partition, 0))
+        reached, tail = (start, None) if end is None else (end.offsets[partition], end.tails.get(partition))
+        row = {"topic": topic, "partition": partition.partition, "start_offset": start, "next_offset": reached}
         connection.execute(insert(progress_table).values(query=name, tail=tail, **row))
 
 

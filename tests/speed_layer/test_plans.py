@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from serving_layer.postgres.copying import Rows
-from serving_layer.promise.duplicates import Found
+from serving_layer.promise.duplicates import IdLookup
 from speed_layer.plans import STATELESS, Plans, few_of, operators
 from speed_layer.statements import Effect, Statements
 from tests.fix_catalogs import EVENTS, TOTALS, event
@@ -89,7 +89,7 @@ class Known:
     def __init__(self) -> None:
         self.ids: set[bytes] = set()
 
-    def __call__(self, ids: pa.Table) -> Found:
+    def __call__(self, ids: pa.Table) -> IdLookup:
         ids = ids.rename_columns(["id", "at", "partition", "offset", "content"])
         copies: list[dict[str, int]] = []
         fresh: set[bytes] = set()
@@ -99,7 +99,7 @@ class Known:
             fresh.add(row["id"])
         self.ids |= fresh
         places = pa.Table.from_pylist(copies, pa.schema([("partition", pa.int32()), ("offset", pa.int64())]))
-        return Found(places, len(copies), Rows(), [], Rows(), 0, {}, None)
+        return IdLookup(places, len(copies), Rows(), [], Rows(), 0, {}, None)
 
 
 def contents(effect: Effect | None) -> object:

@@ -11,7 +11,7 @@ from pyspark.sql.functions import udf
 from batch_layer.compute import counting
 from master_log.kafka_reader import parsed, selected
 from serving_layer.postgres.copying import Rows
-from serving_layer.promise.duplicates import Found
+from serving_layer.promise.duplicates import IdLookup
 from speed_layer.statements import Statements
 from view_algebra import compile_catalog
 
@@ -36,10 +36,10 @@ def raw_records(spark: SparkSession) -> DataFrame:
     )
 
 
-def no_copies(ids: pa.Table) -> Found:
+def no_copies(ids: pa.Table) -> IdLookup:
     assert ids.num_rows == RECORDS
     places = pa.table({"partition": pa.array([], pa.int32()), "offset": pa.array([], pa.int64())})
-    return Found(places, 0, Rows(), [], Rows(), 0, {}, None)
+    return IdLookup(places, 0, Rows(), [], Rows(), 0, {}, None)
 
 
 def test_records_whose_ids_are_asked_for_are_read_once(spark: SparkSession) -> None:
@@ -61,7 +61,7 @@ def test_records_whose_ids_are_asked_for_are_read_once(spark: SparkSession) -> N
 def test_a_duplicate_found_while_cells_are_computed_is_counted_in_none_of_them(
     spark: SparkSession,
 ) -> None:
-    def find(ids: pa.Table) -> Found:
+    def find(ids: pa.Table) -> IdLookup:
         copies = pa.table({"partition": pa.array([0], pa.int32()), "offset": pa.array([RECORDS - 1], pa.int64())})
         return replace(no_copies(ids), copies=copies, duplicates=1)
 

@@ -23,6 +23,6 @@ def upgrade() -> None:
         "query", "caught_up_at", schema="lamina", comment="since when, at the latest, it lacks no record of before"
     )
     tail = "Kafka's last batch below it"
-    known = f"{tail}: by this a log that lost its end is known"
-    op.add_column("progress", sa.Column("tail", sa.Text(), comment=known), schema="lamina")
+    comment = f"{tail}: by this a log that lost its end is known"
+    op.add_column("progress", sa.Column("tail", sa.Text(), comment=comment), schema="lamina")
     op.add_column("cut", sa.Column("tail", sa.Text(), comment=tail), schema="lamina")

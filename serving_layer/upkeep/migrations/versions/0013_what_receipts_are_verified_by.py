@@ -22,5 +22,5 @@ def upgrade() -> None:
         schema="lamina",
         comment="every SELECT that was ever deployed: receipts name it, and are verified by it",
     )
-    said = sa.Column("definition", sa.Text(), comment="of a view: its SELECT in lamina.definition")
-    op.add_column("compiled", said, schema="lamina")
+    column = sa.Column("definition", sa.Text(), comment="of a view: its SELECT in lamina.definition")
+    op.add_column("compiled", column, schema="lamina")

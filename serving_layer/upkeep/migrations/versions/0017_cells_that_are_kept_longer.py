@@ -11,9 +11,9 @@ depends_on = None
 
 def upgrade() -> None:
     """Applies the change."""
-    said = "the column that says how long ago a cell was, where `retain` goes by it"
+    comment = "the column that says how long ago a cell was, where `retain` goes by it"
     before = "the key that says how long ago a group was, where `retain` goes by it"
-    op.alter_column("cell_table", "retained", comment=said, existing_comment=before, schema="lamina")
+    op.alter_column("cell_table", "retained", comment=comment, existing_comment=before, schema="lamina")
     longer = sa.Column(
         "longer",
         sa.BigInteger(),

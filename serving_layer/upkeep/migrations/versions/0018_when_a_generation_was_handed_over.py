@@ -10,5 +10,5 @@ depends_on = None
 
 def upgrade() -> None:
     """Applies the change."""
-    said, before = "when it was handed over, other than by a rollback", "when it was first handed over"
-    op.alter_column("generation", "shown_at", comment=said, existing_comment=before, schema="lamina")
+    comment, before = "when it was handed over, other than by a rollback", "when it was first handed over"
+    op.alter_column("generation", "shown_at", comment=comment, existing_comment=before, schema="lamina")

@@ -10,6 +10,6 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Applies the change. Of generations that are there, the version is not known."""
+    """Applies the change. The version is not known for existing generations."""
     meaning = "the version of Spark that computed it; NULL if it is not known"
     op.add_column("generation", sa.Column("spark", sa.Text(), comment=meaning), schema="lamina")
