@@ -25,8 +25,8 @@ from serving_layer.catalog.deployed import deployed
 from serving_layer.postgres.database import Connection, Database
 from serving_layer.promise import history, progress
 from serving_layer.promise.history import Compared, History, Moved, Origin, Shown
-from serving_layer.readers import keys, views
-from serving_layer.readers.keys import Key
+from serving_layer.readers import row_keys, views
+from serving_layer.readers.row_keys import Key
 from view_algebra.compiled import Catalog, View
 from view_algebra.errors import LaminaError, Unknown
 
@@ -136,8 +136,8 @@ def blame(
         catalog = deployed(connection)
     if name not in catalog.views:
         raise Unknown("view", name, catalog.views, way_out="`lamina status` lists the views.")
-    key = keys.read(database, catalog.views[name], words)
-    began = keys.time(database, since)
+    key = row_keys.read(database, catalog.views[name], words)
+    began = row_keys.time(database, since)
     with database.snapshot() as connection:
         snapshot = _read(connection, name, key, began)
     states, steps = _states(snapshot, name)
@@ -157,7 +157,7 @@ def blame(
 
 
 def _read(connection: Connection, name: str, key: Key, since: datetime) -> _Snapshot:
-    keys.in_utc(connection)
+    row_keys.in_utc(connection)
     catalog = deployed(connection)
     view = catalog.views[name]
     if name not in views.served(connection):
@@ -317,7 +317,7 @@ def _blame(
     for a, b in pairwise(sorted(rows)):
         between = steps[a:b]
         turns = [turn for step in between for turn in step.turns]
-        changes = _changes(oracle.view_at(a), rows[a], oracle.view_at(b), rows[b], keys.group_columns(view))
+        changes = _changes(oracle.view_at(a), rows[a], oracle.view_at(b), rows[b], row_keys.group_columns(view))
         if changes or turns or changes is None:
             moved = [each for step in between for each in step.moved]
             count = sum(step.micro_batch for step in between)

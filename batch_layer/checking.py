@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from serving_layer.catalog import lookup
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
-from serving_layer.change import checks
-from serving_layer.change.checks import Verdict
+from serving_layer.change import view_checks
 from serving_layer.change.trials import Trial
+from serving_layer.change.view_checks import Verdict
 from serving_layer.postgres import courtesy
 from serving_layer.postgres.database import Connection, Database
 from serving_layer.promise import proof, rebuilds
@@ -22,7 +22,7 @@ def checked(database: Database, trial: Trial) -> list[Verdict]:
     for name in (name for name, view in trial.catalog.views.items() if view.checks):
         with database.begin(isolation="REPEATABLE READ") as connection:
             courtesy.stand_back(connection)
-            verdicts += checks.of_trial(connection, trial, name)
+            verdicts += view_checks.of_trial(connection, trial, name)
     return verdicts
 
 
@@ -34,12 +34,12 @@ def held_back(
     The `released` views are handed over whatever fails for them. A leap hands over all views, or raises Blocked.
     """
     catalog = deployed(connection)
-    by_checks = checks.held_back(connection, catalog, run.id, new)
+    by_checks = view_checks.held_back(connection, catalog, run.id, new)
     if not run.leap:
         failing = by_checks.union(proof.held_back(connection, new)).difference(released)
-        return sorted(checks.held_together(catalog, new, failing).difference(released))
+        return sorted(view_checks.held_together(catalog, new, failing).difference(released))
     if by_checks:
-        blocked = [verdict.sentence for verdict in checks.results(connection, run.id) if verdict.blocked]
+        blocked = [verdict.sentence for verdict in view_checks.results(connection, run.id) if verdict.blocked]
         raise Blocked(
             f"The leap is not handed over: {', '.join(sorted(by_checks))} fails a check",
             evidence="\n".join(blocked) or "its checks were not run: `lamina step check` runs them",
@@ -54,22 +54,22 @@ def handed_over(database: Database, id: int) -> list[str]:
         catalog = deployed(connection)
         published = lookup.published(connection)
         moved = [each.view for each in lookup.of_rebuild(connection, id) if published.get(each.view) == each.id]
-    return [name for name, changed in checks.affected(catalog, moved).items() if changed]
+    return [name for name, changed in view_checks.affected(catalog, moved).items() if changed]
 
 
 def blocking(database: Database, id: int, held: Sequence[str]) -> list[Verdict]:
     """The failed checks of a rebuild that hold these views back."""
     with database.begin() as connection:
-        return [verdict for verdict, _ in checks.blocking(connection, id, held)]
+        return [verdict for verdict, _ in view_checks.blocking(connection, id, held)]
 
 
 def without_result(database: Database, id: int, held: Sequence[str]) -> list[str]:
     """The blocking checks of held views that a rebuild did not run."""
     with database.begin() as connection:
-        return checks.without_result(connection, id, held)
+        return view_checks.without_result(connection, id, held)
 
 
 def verdicts(database: Database, id: int) -> list[Verdict]:
     """The results of a rebuild's checks."""
     with database.begin() as connection:
-        return checks.results(connection, id)
+        return view_checks.results(connection, id)

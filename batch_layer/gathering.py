@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from master_log.offsets import Offsets
 from serving_layer.postgres.database import Connection, Database
-from serving_layer.promise import duplicates, quarantine, skipping
-from serving_layer.promise.duplicates import IdLookup
+from serving_layer.promise import event_ids, quarantine, skipping
+from serving_layer.promise.event_ids import IdLookup
 from serving_layer.promise.quarantine import Bad
 from view_algebra.compiled import Source
 
@@ -61,8 +61,8 @@ def _ids(database: Database, log: Callable[[], MasterLog], passed: Sequence[Pass
         if part.source.ids:
             records = log().records_below(part.source, part.cut, since=part.start)
             with database.begin() as connection:
-                now = duplicates.now(connection)
-            ids[part.source.name] = duplicates.below(part.source, records, now)
+                now = event_ids.now(connection)
+            ids[part.source.name] = event_ids.below(part.source, records, now)
     return ids
 
 
@@ -74,6 +74,6 @@ def write(connection: Connection, gathered: Gathered) -> None:
         quarantine.stage(connection, bad)
         quarantine.write(connection, bad)
     for name, ids in gathered.ids.items():
-        duplicates.forget(connection, name)
-        duplicates.stage(connection, ids)
-        duplicates.write(connection, name, ids)
+        event_ids.forget(connection, name)
+        event_ids.stage(connection, ids)
+        event_ids.write(connection, name, ids)

@@ -17,7 +17,7 @@ from serving_layer.catalog import definitions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.postgres.database import Database
 from serving_layer.promise import progress
-from serving_layer.readers.keys import Key
+from serving_layer.readers.row_keys import Key
 from view_algebra.compiled import Source, View
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import spark_name

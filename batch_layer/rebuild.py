@@ -26,9 +26,9 @@ from master_log.tails import Tails
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
-from serving_layer.change import checks, registry, trials
-from serving_layer.change.checks import Verdict
+from serving_layer.change import registry, trials, view_checks
 from serving_layer.change.trials import Trial
+from serving_layer.change.view_checks import Verdict
 from serving_layer.narration.waiting import waited_for, waiting
 from serving_layer.postgres import courtesy
 from serving_layer.postgres.database import Connection, Database, PostgresAway, PostgresError, is_lock_timeout
@@ -340,7 +340,7 @@ class BatchLayer:
                 trial = trials.of_handover(connection, deployed(connection), lookup.of_rebuild(connection, id))
         verdicts = checking.checked(self.database, trial)
         with self.database.begin() as connection:
-            checks.record(connection, verdicts, id)
+            view_checks.record(connection, verdicts, id)
         self._done(id, Step.CHECK)
         self.on_checked(verdicts)
         return verdicts
@@ -392,8 +392,8 @@ class BatchLayer:
                         way_out="`lamina rebuild` computes them again; `lamina rollback VIEW` returns to earlier ones.",
                     )
                 generations.hand_over(connection, handed)
-                verdicts = checks.results(connection, id)
-                checks.replace_live(connection, [each for each in verdicts if not held or each.view in handed])
+                verdicts = view_checks.results(connection, id)
+                view_checks.replace_live(connection, [each for each in verdicts if not held or each.view in handed])
             views.serve(connection)
             rebuilds.record_finished(connection, id, Step.HAND_OVER)
             if run.state is RebuildState.HELD and not held:

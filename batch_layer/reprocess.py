@@ -20,9 +20,9 @@ from batch_layer.rebuild import BatchLayer
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.change import registry, renames, trials
-from serving_layer.change.changes import check_allowed
-from serving_layer.change.checks import Verdict
+from serving_layer.change.catalog_changes import check_allowed
 from serving_layer.change.planned_change import PlannedChange
+from serving_layer.change.view_checks import Verdict
 from serving_layer.postgres.database import Connection
 from serving_layer.postgres.states import Step
 from serving_layer.promise import generations, progress, rebuilds

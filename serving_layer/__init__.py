@@ -7,6 +7,5 @@ Four schemas: `lamina` (bookkeeping), `cells` (a table per generation of a view 
 of building generations), `analytics` (the analysts' views). The rooms, from the top down: `monitoring`, `upkeep`,
 `change`, `promise` and `readers`, `catalog`, `postgres`, `narration`. Imports point down.
 
-A new alarm is a row of `monitoring/alarms.py`, a new metric a row of `monitoring/metric_table.py`, and a new check
-before a hand-over a function that `change/checks.py` runs.
+A new alarm is a row of `monitoring/alarms.py`, and a new metric a row of `monitoring/metric_table.py`.
 """

@@ -30,8 +30,8 @@ from master_log.tails import Tails
 from serving_layer.catalog import versions
 from serving_layer.postgres.database import Connection, PostgresAway, PostgresError, session_of
 from serving_layer.postgres.phases import Timer
-from serving_layer.promise import duplicates, skipping
-from serving_layer.promise.duplicates import IdLookup
+from serving_layer.promise import event_ids, skipping
+from serving_layer.promise.event_ids import IdLookup
 from serving_layer.promise.micro_batch import MicroBatch, Outcome, commit
 from speed_layer.continuity import check_id, check_tails
 from speed_layer.jobs import Jobs
@@ -232,7 +232,7 @@ class Flow:
     def look_up(self, ids: pa.Table, stopped: threading.Event) -> IdLookup:
         """Looks up the ids of a micro-batch in Postgres."""
         database = self._resources.database
-        find = partial(database.retrying, partial(duplicates.look_up, source=self.source, ids=ids))
+        find = partial(database.retrying, partial(event_ids.look_up, source=self.source, ids=ids))
         return database.waiting(find, give_up=stopped.is_set, lost_at_most=LOST_AT_MOST)
 
     def waits_for_a_lock(self) -> bool:

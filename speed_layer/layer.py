@@ -25,7 +25,7 @@ from master_log.groups import Groups
 from master_log.offsets import Offsets
 from serving_layer.catalog import versions
 from serving_layer.catalog.deployed import state
-from serving_layer.monitoring import freshness
+from serving_layer.monitoring import freshness_history
 from serving_layer.postgres import phases
 from serving_layer.postgres.database import PostgresError, first_line, is_away
 from serving_layer.promise import progress, rebuilds
@@ -260,7 +260,7 @@ class SpeedLayer:
             if self.clock() >= self._noted_at + NOTE_EVERY:
                 with self.resources.database.begin() as connection:
                     progress.wait_shortly(connection)
-                    freshness.note(connection)
+                    freshness_history.note(connection)
                     phases.note(connection, self.resources.phases.take())
                 self._noted_at = self.clock()
 

@@ -24,7 +24,7 @@ from master_log.kafka_reader import Unreadable, unreadable
 from master_log.offsets import OffsetRange, Offsets
 from serving_layer.postgres.database import PostgresError
 from serving_layer.promise import progress
-from serving_layer.promise.duplicates import IdLookup
+from serving_layer.promise.event_ids import IdLookup
 from serving_layer.promise.micro_batch import MicroBatch, Outcome
 from serving_layer.promise.quarantine import TRIM_AFTER, trim
 from speed_layer.continuity import check_topic

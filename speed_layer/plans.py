@@ -43,8 +43,8 @@ from master_log.record_decoding import decoded_fields
 from serving_layer.catalog import versions
 from serving_layer.postgres.copying import batches
 from serving_layer.postgres.database import Connection, PostgresError
-from serving_layer.promise import duplicates
-from serving_layer.promise.duplicates import IdLookup
+from serving_layer.promise import event_ids
+from serving_layer.promise.event_ids import IdLookup
 from serving_layer.promise.quarantine import bad_among
 from speed_layer.jobs import SETTLES_WITHIN, Jobs
 from speed_layer.resources import Resources
@@ -187,7 +187,7 @@ class Planner:
         self._given_up_at = None
 
         def look_up(ids: pa.Table) -> IdLookup:
-            return database.retrying(lambda connection: duplicates.look_up(connection, self._source, ids))
+            return database.retrying(lambda connection: event_ids.look_up(connection, self._source, ids))
 
         try:
             records = self._decode(records, soon)

@@ -17,7 +17,7 @@ from serving_layer.catalog import versions
 from serving_layer.postgres.cells import Staged
 from serving_layer.postgres.copying import Rows, batches
 from serving_layer.postgres.database import Connection
-from serving_layer.promise.duplicates import IdLookup, has_copies, in_order
+from serving_layer.promise.event_ids import IdLookup, has_copies, in_order
 from serving_layer.promise.micro_batch import maintained
 from serving_layer.promise.quarantine import Bad, bad_among
 from view_algebra import fuse, rows

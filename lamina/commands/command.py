@@ -21,7 +21,7 @@ from view_algebra.errors import Blocked, LaminaError, Unknown
 
 if TYPE_CHECKING:
     from lamina.operations.deployment import Deployment
-    from serving_layer.change.checks import Verdict
+    from serving_layer.change.view_checks import Verdict
     from view_algebra.compiled import Catalog
 
 DIFFERENT = 3

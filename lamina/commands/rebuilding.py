@@ -12,7 +12,7 @@ from lamina.terminal.render import Output
 
 if TYPE_CHECKING:
     from lamina.operations.deployment import Deployment
-    from serving_layer.change.checks import Verdict
+    from serving_layer.change.view_checks import Verdict
 
 
 def with_rebuild(function: Callable[..., None]) -> Callable[..., None]:

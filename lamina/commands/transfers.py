@@ -187,7 +187,7 @@ def schemas(output: Output, sources: Sequence[str]) -> None:
     first record with it came. Such records are bad. Once the registry has the schema, raise ask_again in OPTIONS of the
     source. Then `lamina apply` counts them.
     """
-    from serving_layer.promise.schemas import listed
+    from serving_layer.promise.kept_schemas import listed
 
     with deployment(output) as opened:
         opened.require_installed()

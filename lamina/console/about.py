@@ -18,7 +18,7 @@ from serving_layer.monitoring.particulars import Minute
 from serving_layer.monitoring.query_alarms import TopicState
 from serving_layer.postgres.database import login_of
 from serving_layer.postgres.phases import PHASES
-from serving_layer.readers import keys
+from serving_layer.readers import row_keys
 from serving_layer.readers.analyst import Forbidden, Statement, answer, cost, select
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError, Unknown
@@ -77,7 +77,7 @@ class About:
         """Rows of a view by the values of its group columns, and the newest steps that may have moved them."""
         catalog = self._opened.deployed()
         view = _look_up(catalog.views, name, "view")
-        groups = keys.group_columns(view)
+        groups = row_keys.group_columns(view)
         words = [f"{column}={values_of_groups[column]}" for column in groups if values_of_groups.get(column)]
         with self._opened.database.snapshot() as connection:
             steps = particulars.steps(connection, view.sources, list(definitions.of(catalog, name).views), STEPS)
@@ -85,7 +85,7 @@ class About:
         if words or not groups:
             values["command"] = shlex.join(["lamina", "blame", name, *words])
             try:
-                key = keys.read(self._opened.database, view, words)
+                key = row_keys.read(self._opened.database, view, words)
                 query = f"SELECT * FROM {quoted(name)} WHERE {key.postgres(view)}"
                 values |= {**self.sql(query, statement, NEWEST), "chart": None}
             except LaminaError as error:
@@ -162,10 +162,12 @@ def _unknown(name: str, what: str, declared: Mapping[str, Any]) -> NoReturn:
 
 def _link(view: View, columns: Sequence[str], row: Sequence[Any]) -> str | None:
     """The address of the page about a row, or None if the values of its group columns cannot be part of an address."""
-    values = {column: value for column, value in zip(columns, row, strict=True) if column in keys.group_columns(view)}
+    values = {
+        column: value for column, value in zip(columns, row, strict=True) if column in row_keys.group_columns(view)
+    }
     if any(isinstance(value, dict | list | bytes | memoryview | timedelta) for value in values.values()):
         return None
-    query = urlencode({column: keys.NULL if value is None else str(value) for column, value in values.items()})
+    query = urlencode({column: row_keys.NULL if value is None else str(value) for column, value in values.items()})
     return f"/view/{quote(view.name, safe='')}/row?{query}" if len(query) <= LONGEST_LINK else None
 
 

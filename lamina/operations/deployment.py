@@ -17,11 +17,11 @@ from lamina.operations import lineage_events, schema_warnings, source_topics
 from lamina.services import folders
 from master_log.offsets import Offsets, Skipped, TopicPartition
 from serving_layer.catalog.deployed import deployed, is_anything_deployed, sources
-from serving_layer.change import checks, previews, registry
-from serving_layer.change.changes import check_allowed
-from serving_layer.change.checks import Verdict
+from serving_layer.change import previews, registry, view_checks
+from serving_layer.change.catalog_changes import check_allowed
 from serving_layer.change.planned_change import PlannedChange
 from serving_layer.change.previews import PreviewedView
+from serving_layer.change.view_checks import Verdict
 from serving_layer.narration.waiting import waiting
 from serving_layer.postgres.database import Database, login_of, with_login
 from serving_layer.promise import progress, rebuilds, skipping
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from batch_layer.stalls import Watching
     from master_log.kafka import Brokers
     from master_log.log import MasterLog
-    from serving_layer.promise.schemas import KeptSchemas
+    from serving_layer.promise.kept_schemas import KeptSchemas
     from speed_layer.endless import Patience
     from speed_layer.layer import SpeedLayer
 
@@ -95,7 +95,7 @@ class Deployment:
     def schemas(self) -> KeptSchemas:
         """The registry of the schemas that records are written with."""
         from master_log.schema_registry import Registry
-        from serving_layer.promise.schemas import KeptSchemas
+        from serving_layer.promise.kept_schemas import KeptSchemas
 
         addresses = self.settings.schema_registry
         return KeptSchemas(self.database, Registry(addresses) if addresses else None)
@@ -452,10 +452,10 @@ class Deployment:
                         way_out="`lamina status` lists the views.",
                     )
             wanted = names or [name for name in catalog.views if name in served]
-            verdicts = checks.of_live(connection, catalog, wanted)
+            verdicts = view_checks.of_live(connection, catalog, wanted)
         with self.database.begin() as connection:
-            checks.record(connection, verdicts, None)
-            checks.forget(connection, deployed(connection))  # meanwhile, an apply may have removed some of them
+            view_checks.record(connection, verdicts, None)
+            view_checks.forget(connection, deployed(connection))  # meanwhile, an apply may have removed some of them
         return verdicts
 
     def skip(self, source: Source, partition: int, offset: int, reason: str) -> bool:

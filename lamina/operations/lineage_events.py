@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from lamina import __version__
 from lamina.configuration.settings import LineageReceiver, Settings
-from serving_layer.change.checks import Verdict
+from serving_layer.change.view_checks import Verdict
 from serving_layer.promise.proof import Proof
 from view_algebra.compiled import Catalog, View
 

@@ -46,8 +46,8 @@ from serving_layer.catalog.deployed import deployed
 from serving_layer.change import registry
 from serving_layer.narration.waiting import waiting
 from serving_layer.postgres.database import Connection, Database, PostgresError, first_line
-from serving_layer.promise import duplicates, generations, progress
-from serving_layer.promise.duplicates import IdLookup
+from serving_layer.promise import event_ids, generations, progress
+from serving_layer.promise.event_ids import IdLookup
 from serving_layer.promise.micro_batch import MicroBatch, Outcome, commit, maintained
 from serving_layer.promise.rebuilds import Scheduler
 from serving_layer.promise.source_queries import Topic
@@ -320,7 +320,7 @@ def _stream(
 
 def _found(database: Database, source: Source, ids: pa.Table) -> IdLookup:
     with database.begin() as connection:
-        return duplicates.look_up(connection, source, ids)
+        return event_ids.look_up(connection, source, ids)
 
 
 @dataclass(frozen=True)

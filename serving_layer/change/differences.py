@@ -18,7 +18,7 @@ from serving_layer.change import previews
 from serving_layer.postgres.cells import run
 from serving_layer.promise.overwriting import differs
 from serving_layer.readers import views
-from serving_layer.readers.keys import group_columns
+from serving_layer.readers.row_keys import group_columns
 from view_algebra.compiled import Catalog
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import quoted

@@ -21,7 +21,7 @@ from serving_layer.catalog.compiled_json import dumped, loaded
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
 from serving_layer.change import facts, registry, renames
-from serving_layer.change.changes import check_allowed, compare
+from serving_layer.change.catalog_changes import check_allowed, compare
 from serving_layer.postgres.bookkeeping import generation, preview, previewed
 from serving_layer.postgres.cells import run
 from serving_layer.postgres.database import has_readers, wait_shortly_for_readers

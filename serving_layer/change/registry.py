@@ -9,8 +9,8 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed, keep
-from serving_layer.change import checks, facts, renames
-from serving_layer.change.changes import NOTHING, check_allowed, compare, deployable
+from serving_layer.change import facts, renames, view_checks
+from serving_layer.change.catalog_changes import NOTHING, check_allowed, compare, deployable
 from serving_layer.change.facts import Facts
 from serving_layer.change.planned_change import PlannedChange
 from serving_layer.postgres.bookkeeping import (
@@ -212,7 +212,7 @@ def apply(
     connection.execute(delete(declaration))
     if files:
         connection.execute(insert(declaration), [{"path": path, "sql": sql} for path, sql in sorted(files.items())])
-    checks.forget(connection, catalog)
+    view_checks.forget(connection, catalog)
     return changes
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from sqlalchemy import Connection, exists, func, select, text
 
 from serving_layer.catalog import lookup
-from serving_layer.change import checks
+from serving_layer.change import view_checks
 from serving_layer.monitoring import standbys
 from serving_layer.monitoring.query_alarms import Thresholds
 from serving_layer.narration.amounts import age
@@ -103,14 +103,14 @@ def failed_checks(connection: Connection, _: Thresholds) -> list[str]:
         alarms += [
             f"{verdict.sentence}: rebuild {id} holds {_them(held)} back (correct what fails, and `lamina rebuild`; or"
             f" let {_them(held)} be read, `lamina step hand-over --anyway {' '.join(held)} --rebuild {id}`)"
-            for verdict, held in checks.blocking(connection, id, [generation.view for generation in generations])
+            for verdict, held in view_checks.blocking(connection, id, [generation.view for generation in generations])
         ]
         alarms += [
             f"{name}: its proof found a difference, and rebuild {id} holds it back (`lamina check {name}` says"
             f" which is wrong; `lamina step hand-over --anyway {name} --rebuild {id}` lets the new one be read)"
             for name in proof.held_back(connection, generations)
         ]
-    live = [verdict for verdict in checks.results(connection, None) if verdict.blocked]
+    live = [verdict for verdict in view_checks.results(connection, None) if verdict.blocked]
     return alarms + [
         f"{verdict.sentence}: readers see this now (`lamina check --live` runs it again)" for verdict in live
     ]

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from serving_layer.monitoring.freshness import is_late
+from serving_layer.monitoring.freshness_history import is_late
 from serving_layer.postgres.states import WriterKind
 
 MOST_BAD = 10_001

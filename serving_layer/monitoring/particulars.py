@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
-from serving_layer.monitoring.freshness import is_late
+from serving_layer.monitoring.freshness_history import is_late
 from serving_layer.postgres.phases import PHASES
 
 REASONS = 20

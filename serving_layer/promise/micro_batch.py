@@ -21,8 +21,8 @@ from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import cell_table, generation, generation_cells
 from serving_layer.postgres.phases import Timer
 from serving_layer.postgres.states import GenerationState
-from serving_layer.promise import duplicates, history, progress, quarantine
-from serving_layer.promise.duplicates import IdLookup
+from serving_layer.promise import event_ids, history, progress, quarantine
+from serving_layer.promise.event_ids import IdLookup
 from serving_layer.promise.quarantine import Bad
 
 
@@ -97,7 +97,7 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
             cells.stage(connection, staged)
             read |= staged.read
         quarantine.stage(connection, batch.bad)
-        duplicates.stage(connection, batch.ids)
+        event_ids.stage(connection, batch.ids)
     progress.lock(connection, [batch.query])
     progress.check_fence(connection, batch.query, batch.fence)
     fed = maintained(connection, batch.query)
@@ -114,7 +114,7 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
         quarantine.write(connection, batch.bad)
         progress.write(connection, batch.query, batch.range.end, batch.newest, batch.tails, batch.log_times)
         history.record_micro_batch(connection, batch.query, batch.range)
-        duplicates.write(connection, batch.query, batch.ids)
+        event_ids.write(connection, batch.query, batch.ids)
     return Outcome.APPLIED
 
 

@@ -94,9 +94,9 @@ def forget(connection: Connection, name: str) -> None:
 
 
 def _forget_ids(connection: Connection, name: str) -> None:
-    from serving_layer.promise import duplicates  # which takes NumPy along
+    from serving_layer.promise import event_ids  # which takes NumPy along
 
-    duplicates.forget(connection, name)
+    event_ids.forget(connection, name)
 
 
 def forget_undeployed(connection: Connection) -> None:

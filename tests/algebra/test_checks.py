@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
-from serving_layer.change.changes import compare
+from serving_layer.change.catalog_changes import compare
 from serving_layer.change.facts import Facts
 from tests.algebra.refused import BASE
 from view_algebra import Refused, View, compile_catalog

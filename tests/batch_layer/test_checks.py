@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from serving_layer.catalog import lookup
-from serving_layer.change.checks import Verdict
+from serving_layer.change.view_checks import Verdict
 from serving_layer.promise.rebuilds import Scheduler
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one

@@ -12,7 +12,7 @@ from master_log.offsets import Offsets, TopicPartition
 from serving_layer.catalog.deployed import deployed
 from serving_layer.change import facts, registry
 from serving_layer.change.facts import MeasuredRebuild
-from serving_layer.monitoring import delays, freshness
+from serving_layer.monitoring import delays, freshness_history
 from serving_layer.monitoring.alarms import alarms, of_queries
 from serving_layer.monitoring.overview import overview
 from serving_layer.monitoring.query_alarms import Thresholds, TopicState
@@ -162,8 +162,8 @@ def test_an_alarm_about_a_missed_freshness_target_says_how_often_it_was_met(worl
             for name, seconds in zip("ab", behind, strict=True):
                 at = "NULL" if seconds is None else f"{AGO} '{seconds} s'"
                 connection.exec_driver_sql(f"UPDATE lamina.query SET caught_up_at = {at} WHERE name = '{name}'")
-            freshness.note(connection)
-            freshness.note(connection)
+            freshness_history.note(connection)
+            freshness_history.note(connection)
             connection.exec_driver_sql(
                 f"UPDATE lamina.freshness_target SET minute = minute - {minutes} * interval '1 min',"
                 f" since = since - {minutes} * interval '1 min'; DELETE FROM lamina.freshness_history"

@@ -8,7 +8,7 @@ from importlib.metadata import version
 import pytest
 
 from serving_layer.catalog import definitions
-from serving_layer.change.changes import NOTHING, check_allowed, compare
+from serving_layer.change.catalog_changes import NOTHING, check_allowed, compare
 from serving_layer.change.facts import Facts, MeasuredRebuild
 from serving_layer.change.planned_change import PlannedChange
 from view_algebra import Catalog, compile_catalog

@@ -9,7 +9,7 @@ import pytest
 
 from master_log.schema_registry import Registry
 from serving_layer.postgres.database import Database
-from serving_layer.promise.schemas import MARGIN, MOST_LACKED, KeptSchemas, keep
+from serving_layer.promise.kept_schemas import MARGIN, MOST_LACKED, KeptSchemas, keep
 from tests.serving_layer.world import World
 from view_algebra.formats import frames
 from view_algebra.formats.interface import NoText, Schema, Schemas

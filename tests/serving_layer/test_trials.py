@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from serving_layer.catalog import lookup
 from serving_layer.catalog.deployed import deployed
-from serving_layer.change import checks, registry, trials
+from serving_layer.change import registry, trials, view_checks
 from tests.serving_layer.world import FILES, World
 from view_algebra import compile_catalog
 
@@ -34,7 +34,9 @@ def found(world: World, **files: str) -> dict[str, int]:
     catalog = compile_catalog({**world.files, **{f"{name}.sql": sql for name, sql in files.items()}})
     with world.database.begin() as connection:
         trial = trials.of_catalog(connection, registry.planned(connection, catalog), [])
-        verdicts = [verdict for name in trial.catalog.views for verdict in checks.of_trial(connection, trial, name)]
+        verdicts = [
+            verdict for name in trial.catalog.views for verdict in view_checks.of_trial(connection, trial, name)
+        ]
     return {f"{verdict.view} {verdict.check}": verdict.failing for verdict in verdicts}
 
 
@@ -48,7 +50,7 @@ def test_a_view_that_reads_a_rebuilt_view_next_to_its_own_cells_is_checked(world
         assert catalog.views["amounts"].cell_tables
         assert catalog.views["amounts"].reads == ("many",)
         trial = trials.of_handover(connection, catalog, [lookup.get(connection, id)])
-        assert [verdict.failing for verdict in checks.of_trial(connection, trial, "amounts")] == [0]
+        assert [verdict.failing for verdict in view_checks.of_trial(connection, trial, "amounts")] == [0]
 
 
 def test_a_check_keeps_its_literals(world: World) -> None:
@@ -75,7 +77,7 @@ def test_a_check_that_postgres_cannot_run_fails_alone(world: World) -> None:
     [broken] = [replace(check, failing="SELECT 1 / 0 AS s") for check in view.checks if check.name == "ratio"]
     checked = replace(view, checks=tuple(broken if check.name == "ratio" else check for check in view.checks))
     with world.database.snapshot() as connection:
-        live = checks.of_live(connection, replace(catalog, views={"joined": checked}), ["joined"])
+        live = view_checks.of_live(connection, replace(catalog, views={"joined": checked}), ["joined"])
     assert [verdict.sentence for verdict in live] == [
         'joined: its check ratio fails: {"error": "division by zero"}',
         'joined: its check some fails for 1 row, the first {"c": 3, "k": "y", "s": -3}',

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from serving_layer.postgres.copying import Rows
-from serving_layer.promise.duplicates import IdLookup
+from serving_layer.promise.event_ids import IdLookup
 from speed_layer.plans import STATELESS, Plans, few_of, operators
 from speed_layer.statements import Effect, Statements
 from tests.fix_catalogs import EVENTS, TOTALS, event

@@ -11,7 +11,7 @@ from pyspark.sql.functions import udf
 from batch_layer.compute import counting
 from master_log.kafka_reader import parsed, selected
 from serving_layer.postgres.copying import Rows
-from serving_layer.promise.duplicates import IdLookup
+from serving_layer.promise.event_ids import IdLookup
 from speed_layer.statements import Statements
 from view_algebra import compile_catalog
 
