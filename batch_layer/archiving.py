@@ -11,7 +11,7 @@ from master_log import durable, log_refusals
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.tails import Tails
-from serving_layer.narration.waiting import waiting
+from serving_layer.narration import waiting
 from serving_layer.postgres import log_catalog, work_locks
 from serving_layer.postgres.database import Database
 from serving_layer.promise import progress, skipping

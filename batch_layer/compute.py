@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """The place that a batch view is loaded into. dsn: libpq's. attempt: as `loading.prepare` gave it."""
+    """The place that a batch view is loaded into. dsn: libpq's. attempt: as `loading.begin_attempt` gave it."""
 
     dsn: str
     generation: int

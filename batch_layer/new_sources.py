@@ -17,7 +17,7 @@ from batch_layer.gathering import gather as gathered_of
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
-from serving_layer.narration.waiting import waiting
+from serving_layer.narration import waiting
 from serving_layer.postgres.database import Connection
 from serving_layer.promise import progress, rebuilds
 from serving_layer.promise.rebuilds import Postponed

@@ -29,7 +29,7 @@ from serving_layer.catalog.lookup import Generation
 from serving_layer.change import registry, trials, view_checks
 from serving_layer.change.trials import Trial
 from serving_layer.change.view_checks import Verdict
-from serving_layer.narration.waiting import waited_for, waiting
+from serving_layer.narration import waited_for, waiting
 from serving_layer.postgres import courtesy
 from serving_layer.postgres.database import Connection, Database, PostgresAway, PostgresError, is_lock_timeout
 from serving_layer.postgres.states import GenerationState, RebuildState, Step, Stop
@@ -247,7 +247,7 @@ class BatchLayer:
             if table.name not in todo:
                 continue
             with self.database.begin() as connection:
-                attempt = loading.prepare(connection, new.id, table.name)
+                attempt = loading.begin_attempt(connection, new.id, table.name)
                 cut = lookup.cut_of(connection, new.id, table.source)
                 start = progress.starts(connection, [table.source])
             source = version.sources[table.source]

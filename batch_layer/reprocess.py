@@ -87,7 +87,7 @@ class _Reprocess:
         ends = {name: _end(self.batch, after.sources[name]) for name in unread}
         change = (self.target.catalog, changes, self.target.topics, ends)
         return begun(
-            connection, self.batch, APPLY, wanted, after, lambda new: registry.prepare(connection, *change, new)
+            connection, self.batch, APPLY, wanted, after, lambda new: registry.open_changed(connection, *change, new)
         )
 
     def check(self, id: int, proofs: Sequence[Proof]) -> None:
@@ -302,6 +302,6 @@ def end_what_a_dead_apply_left(batch: BatchLayer) -> None:
     with batch.database.begin() as connection:
         left = rebuilds.left_by_apply(connection)
         moved = left is not None and rebuilds.get(connection, left).is_handed_over
-        alive = rebuilds.held_by_a_process(connection)
+        alive = rebuilds.is_run_by_a_process(connection)
     if left is not None and moved and not alive:
         batch.retire(left)

@@ -151,7 +151,7 @@ class Planner:
         """
         if self._thread is not None and self._thread.is_alive():
             return
-        new = versions.to_prepare(connection, self._source.name)
+        new = versions.unprepared_tables(connection, self._source.name)
         if not new:
             return
         soon = Statements.of_all(versions.readings(connection, self._source, now.names | new))

@@ -14,7 +14,7 @@ from lamina.configuration.settings import Settings
 from lamina.terminal.failures import as_lamina_error
 from lamina.terminal.render import Output
 from master_log.offsets import brief
-from serving_layer.narration.waiting import waiting
+from serving_layer.narration import waiting
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import click
 from lamina.commands.command import command, deployment, with_catalog, with_format
 from lamina.configuration.settings import catalog_folder
 from lamina.terminal.render import Output
-from serving_layer.narration.waiting import waiting
+from serving_layer.narration import waiting
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import click
 
 from lamina.commands.command import Different, command, deployment
 from lamina.terminal.render import Output, cell
-from serving_layer.narration.waiting import waiting
+from serving_layer.narration import waiting
 
 if TYPE_CHECKING:
     from serving_layer.change.differences import Difference

@@ -14,7 +14,7 @@ import click
 from lamina.commands.command import command, deployment, look_up, with_format
 from lamina.terminal.failures import as_lamina_error
 from lamina.terminal.render import Output
-from serving_layer.narration.waiting import waiting
+from serving_layer.narration import waiting
 
 if TYPE_CHECKING:
     from interchange.ingest import Ingested
@@ -70,7 +70,10 @@ def ingest(
     with deployment(output) as opened:
         declared = look_up(opened.deployed().sources, source, "source")
         try:
-            with output.progress(file) as on_progress, waiting(output.tell, _waited_for(file), said=output.has_bar):
+            with (
+                output.progress(file) as on_progress,
+                waiting(output.tell, _waited_for(file), shown=output.has_bar),
+            ):
                 done = send(
                     declared,
                     file,

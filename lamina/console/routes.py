@@ -33,7 +33,7 @@ from lamina.reports.statuses import seconds
 from lamina.terminal.failures import as_lamina_error
 from lamina.terminal.render import cell
 from serving_layer.monitoring.overview import MOST_BAD
-from serving_layer.narration.amounts import age, size
+from serving_layer.narration import age, size
 from serving_layer.readers.analyst import Statement
 from view_algebra.errors import LaminaError, Unknown
 

@@ -25,7 +25,7 @@ from lamina.terminal.failures import in_our_words
 from master_log.client import KafkaAway
 from master_log.offsets import Offsets
 from serving_layer.monitoring.overview import Overview, Source, View, overview
-from serving_layer.narration.amounts import age
+from serving_layer.narration import age
 from serving_layer.postgres.database import PostgresError, is_away
 from view_algebra.errors import LaminaError
 

@@ -42,7 +42,7 @@ from lamina.reports.statuses import read, seconds
 from lamina.services.background import ConsoleProcess, SpeedProcess
 from lamina.services.embedded import Embedded
 from lamina.terminal.render import Output, cell
-from serving_layer.narration.waiting import waiting
+from serving_layer.narration import waiting
 from serving_layer.promise import progress
 from serving_layer.readers.analyst import select
 from view_algebra.errors import LaminaError

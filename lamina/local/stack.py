@@ -13,7 +13,7 @@ from lamina.services.background import ConsoleProcess, SpeedProcess
 from lamina.services.embedded import Addresses, Embedded
 from lamina.terminal.render import Output
 from serving_layer.monitoring import delays
-from serving_layer.narration.waiting import waiting
+from serving_layer.narration import waiting
 from serving_layer.postgres.database import Database
 from serving_layer.promise import progress
 from view_algebra.errors import LaminaError

@@ -22,7 +22,7 @@ from serving_layer.change.catalog_changes import check_allowed
 from serving_layer.change.planned_change import PlannedChange
 from serving_layer.change.previews import PreviewedView
 from serving_layer.change.view_checks import Verdict
-from serving_layer.narration.waiting import waiting
+from serving_layer.narration import waiting
 from serving_layer.postgres.database import Database, login_of, with_login
 from serving_layer.promise import progress, rebuilds, skipping
 from serving_layer.promise.proof import Proof
@@ -123,7 +123,7 @@ class Deployment:
             from lamina.spark.spark_session import session
 
             self.tell("starting Spark")
-            with waiting(self.tell, "starting Spark", said=True):
+            with waiting(self.tell, "starting Spark", shown=True):
                 self._started = session(self.settings, "lamina", nice=nice, short_lived=short_lived)
         return self._started
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from master_log.offsets import Offsets, brief
-from serving_layer.narration.amounts import age, size
+from serving_layer.narration import age, size
 from serving_layer.promise.source_queries import Topic
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError

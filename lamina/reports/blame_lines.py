@@ -10,7 +10,7 @@ from batch_layer.blame import Blame, Change, Event, Turn, blame
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output, cell
 from master_log.offsets import OffsetRange, Offsets
-from serving_layer.narration.waiting import waiting
+from serving_layer.narration import waiting
 
 
 def show(output: Output, opened: Deployment, view: str, key: Sequence[str], *, since: str, limit: int) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 from lamina.terminal.failures import of_view
 from lamina.terminal.render import Output
 from master_log.offsets import brief
-from serving_layer.narration.waiting import waiting
+from serving_layer.narration import waiting
 from serving_layer.readers.analyst import Statement, select
 from serving_layer.readers.receipts import Receipt
 from view_algebra.errors import LaminaError

@@ -24,7 +24,7 @@ from serving_layer.monitoring import delays
 from serving_layer.monitoring.alarms import alarms
 from serving_layer.monitoring.query_alarms import Thresholds, TopicState
 from serving_layer.monitoring.status import QueryStatus, Status, status
-from serving_layer.narration.amounts import age, size
+from serving_layer.narration import age, size
 from serving_layer.promise import progress
 from serving_layer.promise.rebuilds import STEPS
 from serving_layer.readers.rights import unguarded

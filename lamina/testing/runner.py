@@ -44,7 +44,7 @@ from master_log.offsets import OffsetRange, Offsets
 from master_log.record_decoding import given_as_json
 from serving_layer.catalog.deployed import deployed
 from serving_layer.change import registry
-from serving_layer.narration.waiting import waiting
+from serving_layer.narration import waiting
 from serving_layer.postgres.database import Connection, Database, PostgresError, first_line
 from serving_layer.promise import event_ids, generations, progress
 from serving_layer.promise.event_ids import IdLookup

@@ -203,7 +203,7 @@ def of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> lis
     return find(connection, generation.c.rebuild == id, *still)
 
 
-def held(connection: Connection) -> dict[int, list[Generation]]:
+def held_back(connection: Connection) -> dict[int, list[Generation]]:
     """The generations that rebuilds hold back, by rebuild.
 
     They have the declared version, are newer than the published generation, and were never shown.

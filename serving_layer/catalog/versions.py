@@ -68,7 +68,7 @@ def announced(connection: Connection, query: str) -> set[str]:
     return set(connection.execute(_announced(query)).scalars())
 
 
-def to_prepare(connection: Connection, query: str) -> set[str]:
+def unprepared_tables(connection: Connection, query: str) -> set[str]:
     """The announced tables of cells that the query's writer has not prepared for."""
     return set(connection.execute(_announced(query).where(cell_table.c.prepared_at.is_(None))).scalars())
 
@@ -78,7 +78,7 @@ def _announced(query: str) -> Select[str]:
     return select(cell_table.c.name).where(cell_table.c.query == query, cell_table.c.name.not_in(opened))
 
 
-def unprepared(connection: Connection, names: Collection[str]) -> set[str]:
+def unprepared_queries(connection: Connection, names: Collection[str]) -> set[str]:
     """The queries of these tables of cells whose writers have not prepared."""
     lacking = select(cell_table.c.query).where(cell_table.c.name.in_(names), cell_table.c.prepared_at.is_(None))
     return set(connection.execute(lacking).scalars())
@@ -90,10 +90,10 @@ def note_prepared(connection: Connection, name: str, *, prepared: bool = True) -
     connection.execute(update(cell_table).where(cell_table.c.name == name).values(prepared_at=at))
 
 
-def keep(connection: Connection, views: Iterable[View], catalog: Catalog, *, anew: bool = True) -> None:
-    """Stores the compiled texts of versions of a catalog, besides the deployed catalog.
+def keep(connection: Connection, views: Iterable[View], catalog: Catalog, *, renew: bool = True) -> None:
+    """Stores the compiled texts of versions of a catalog, in addition to the deployed catalog.
 
-    anew: replaces the stored texts of a version, whose text above the cells may have changed.
+    renew: replaces the stored texts of a version, because its text above the cells may have changed.
     """
     lock(connection)
     for view in (view for view in views if view.cell_tables):
@@ -103,14 +103,14 @@ def keep(connection: Connection, views: Iterable[View], catalog: Catalog, *, ane
         key = [version.c.view, version.c.version]
         statement = (
             statement.on_conflict_do_update(index_elements=key, set_=texts)
-            if anew
+            if renew
             else statement.on_conflict_do_nothing(index_elements=key)
         )
         connection.execute(statement)
 
 
 def stored(connection: Connection) -> list[Version]:
-    """The versions stored besides the deployed catalog. The deployed ones may be among them."""
+    """The versions stored in addition to the deployed catalog. The deployed ones may be among them."""
     rows = connection.execute(select(version).order_by(version.c.view, version.c.version))
     return [
         Version(loaded(View, row.texts), {name: loaded(Source, texts) for name, texts in row.sources.items()})

@@ -131,7 +131,7 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
             )
     declared = deployed(connection).views
     others = (view for view in catalog.views.values() if declared.get(view.name) != view)
-    versions.keep(connection, others, catalog, anew=False)
+    versions.keep(connection, others, catalog, renew=False)
     before = _places(connection, name)
     _withdraw(connection, name)
     _record(connection, name, catalog, made_of)

@@ -83,10 +83,10 @@ def announce(connection: Connection, versions_soon: Sequence[View], catalog: Cat
 
 def are_awaited(connection: Connection, names: Collection[str]) -> bool:
     """True if a busy writer is still preparing for at least one of these tables of cells."""
-    return progress.are_busy(connection, versions.unprepared(connection, names))
+    return progress.are_busy(connection, versions.unprepared_queries(connection, names))
 
 
-def prepare(
+def open_changed(
     connection: Connection,
     catalog: Catalog,
     changes: Sequence[PlannedChange],

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from serving_layer.change import renames
 from serving_layer.change.facts import Facts
 from serving_layer.change.planned_change import PlannedChange, other_settings, sql_diff
-from serving_layer.narration.amounts import duration, size
+from serving_layer.narration import duration, size
 from view_algebra.compiled import Catalog, Column, View
 
 _OTHER_CHECKS = "its checks changed: they are run before the next hand-over"

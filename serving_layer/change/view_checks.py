@@ -143,7 +143,7 @@ def record(connection: Connection, verdicts: Sequence[Verdict], rebuild: int | N
 
     The results for which a rebuild is held stay until it is released.
     """
-    others = lookup.held(connection).keys() - {rebuild}
+    others = lookup.held_back(connection).keys() - {rebuild}
     of_rebuilds = checked.c.rebuild.is_not(None) & checked.c.rebuild.not_in(others)
     for verdict in verdicts:
         same_kind = checked.c.rebuild.is_(None) if rebuild is None else of_rebuilds

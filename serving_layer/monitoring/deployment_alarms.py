@@ -10,7 +10,7 @@ from serving_layer.catalog import lookup
 from serving_layer.change import view_checks
 from serving_layer.monitoring import standbys
 from serving_layer.monitoring.query_alarms import Thresholds
-from serving_layer.narration.amounts import age
+from serving_layer.narration import age
 from serving_layer.postgres.bookkeeping import query, view
 from serving_layer.postgres.states import RebuildKind, RebuildState
 from serving_layer.promise import proof, rebuilds
@@ -99,7 +99,7 @@ def overdue_rebuild(connection: Connection, thresholds: Thresholds) -> list[str]
 def failed_checks(connection: Connection, _: Thresholds) -> list[str]:
     """The alarms about new generations held back by a proof or a check, and about live views that fail a check."""
     alarms = []
-    for id, generations in lookup.held(connection).items():
+    for id, generations in lookup.held_back(connection).items():
         alarms += [
             f"{verdict.sentence}: rebuild {id} holds {_them(held)} back (correct what fails, and `lamina rebuild`; or"
             f" let {_them(held)} be read, `lamina step hand-over --anyway {' '.join(held)} --rebuild {id}`)"
@@ -145,7 +145,7 @@ def _fate(connection: Connection, newest: Rebuild) -> str | None:
     A standby does not see a process' lock, so there a rebuild counts as alive.
     """
     if newest.lease_until is None:
-        alive = rebuilds.held_by_a_process(connection) or standbys.behind(connection) is not None
+        alive = rebuilds.is_run_by_a_process(connection) or standbys.behind(connection) is not None
         return None if alive or newest.stopped else "died"
     idle = func.extract("epoch", func.clock_timestamp() - newest.lease_until) + rebuilds.LEASE.total_seconds()
     seconds = float(connection.execute(select(idle)).scalar_one())

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select, text
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer.catalog.deployed import kinds_of_sources
 from serving_layer.monitoring import delays, standbys
-from serving_layer.narration.amounts import age, size
+from serving_layer.narration import age, size
 from serving_layer.postgres.bookkeeping import archived, query
 from serving_layer.postgres.states import WriterKind
 from serving_layer.promise import progress, quarantine, rebuilds
@@ -60,7 +60,7 @@ class Thresholds:
 class WatchedQuery:
     """The query of a deployed source, as alarms see it.
 
-    held: the offsets that the master log holds.
+    archived: the offset up to which each partition is archived.
     archived_ago: seconds since the partition that waits longest was archived.
     topic: None if the brokers gave no answer.
     is_stale: this server is a standby that lags too far to know the present state.
@@ -69,7 +69,7 @@ class WatchedQuery:
     query: progress.Query
     is_table: bool
     reached: Offsets
-    held: Offsets
+    archived: Offsets
     archived_ago: float
     topic: TopicState | None
     thresholds: Thresholds
@@ -84,9 +84,9 @@ def watched_queries(
     is_stale = (standbys.behind(connection) or 0) > thresholds.after
     for name, state in progress.queries(connection).items():
         if name in kinds and (reached := progress.read(connection, [name])):
-            held, seconds = _held(connection, name)
+            archived_to, seconds = _archived(connection, name)
             topic, is_table = topics.get(name), kinds[name] == "table"
-            yield WatchedQuery(state, is_table, reached, held, seconds, topic, thresholds, is_stale)
+            yield WatchedQuery(state, is_table, reached, archived_to, seconds, topic, thresholds, is_stale)
 
 
 def stands_still(connection: Connection, watched: WatchedQuery) -> str | None:
@@ -133,10 +133,11 @@ def open_transaction(_: Connection, watched: WatchedQuery) -> str | None:
 
 def lost_records(_: Connection, watched: WatchedQuery) -> str | None:
     """The alarm that records left Kafka before they were archived. A rebuild would lack those that were counted."""
-    held, topic = watched.held, watched.topic
+    topic = watched.topic
     if topic is None:
         return None
-    gone = [(at, held[at], topic.earliest[at]) for at in held if topic.earliest.get(at, 0) > held[at]]
+    earliest = topic.earliest
+    gone = [(at, end, earliest[at]) for at, end in watched.archived.items() if earliest.get(at, 0) > end]
     if not gone:
         return None
     at, archived_to, present = gone[0]
@@ -162,7 +163,7 @@ def _nearly_expired(watched: WatchedQuery) -> str | None:
     """The alarm that the oldest unarchived records may be half as old as Kafka's retention."""
     topic = watched.topic
     keeps = topic.retention.milliseconds if topic and topic.retention else None
-    if topic is None or keeps is None or watched.held.reaches(topic.end) or watched.archived_ago < keeps / 2000:
+    if topic is None or keeps is None or watched.archived.reaches(topic.end) or watched.archived_ago < keeps / 2000:
         return None
     return (
         f"nothing was archived for {age(watched.archived_ago)}, and Kafka keeps records for {age(keeps / 1000)}:"
@@ -181,7 +182,7 @@ def _crowded_out(watched: WatchedQuery) -> str | None:
         return None
     for at, end in topic.end.items():
         earliest = topic.earliest.get(at, 0)
-        if earliest and end - watched.held.get(at, 0) > (end - earliest) / 2:
+        if earliest and end - watched.archived.get(at, 0) > (end - earliest) / 2:
             return (
                 f"nothing was archived for {age(watched.archived_ago)}, and of the records that Kafka keeps of"
                 f" partition {at.partition} ({size(keeps)} at most) more than half are not archived:"
@@ -196,7 +197,7 @@ def unarchived_deletions(_: Connection, watched: WatchedQuery) -> str | None:
     retention = topic.retention if topic else None
     if not watched.is_table or topic is None or retention is None or not retention.compacted:
         return None
-    if watched.held.reaches(topic.end) or seconds < retention.deletions / 2000:
+    if watched.archived.reaches(topic.end) or seconds < retention.deletions / 2000:
         return None
     return (
         f"nothing was archived for {age(seconds)}, and Kafka drops deletions from a compacted topic"
@@ -272,10 +273,8 @@ def _why(connection: Connection, state: progress.Query) -> str:
     return f": the log of its speed layer ({state.writer}) says why"
 
 
-def _held(connection: Connection, name: str) -> tuple[Offsets, float]:
-    """The offsets that the log holds of a query, and the seconds since the partition that waits longest was
-    archived.
-    """
+def _archived(connection: Connection, name: str) -> tuple[Offsets, float]:
+    """The offsets up to which a query is archived, and the seconds since the partition that waits longest was."""
     rows = connection.execute(
         select(archived.c.topic, archived.c.partition, archived.c.held).where(archived.c.query == name)
     ).all()

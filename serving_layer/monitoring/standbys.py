@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, text
 
-from serving_layer.narration.amounts import duration, size
+from serving_layer.narration import duration, size
 
 _BEHIND = text("""
 SELECT CASE

@@ -15,7 +15,7 @@ from serving_layer.change import previews
 from serving_layer.change.previews import PreviewedView
 from serving_layer.monitoring import alarms, delays, standbys
 from serving_layer.monitoring.query_alarms import Thresholds, TopicState
-from serving_layer.narration.amounts import age
+from serving_layer.narration import age
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import generation, rebuild, view
 from serving_layer.promise import progress, quarantine, skipping

@@ -39,7 +39,7 @@ class _Chunks(io.RawIOBase):
         return part
 
 
-def prepare(connection: Connection, generation: int, name: str) -> int:
+def begin_attempt(connection: Connection, generation: int, name: str) -> int:
     """Empties a generation's cells before they are loaded (again). Returns the number of this attempt."""
     row = connection.execute(
         select(generation_cells)

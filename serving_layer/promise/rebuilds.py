@@ -179,7 +179,7 @@ def begin(
     )
     for id, its_key, leased in running.all():
         repeated = key is not None and its_key == key
-        if (leased and not repeated) or (leased is None and by and held_by_a_process(connection)):
+        if (leased and not repeated) or (leased is None and by and is_run_by_a_process(connection)):
             raise _another_running(connection)
         _end_dead(connection, id, "the next rebuild")
     until = func.clock_timestamp() + LEASE if by else None
@@ -230,7 +230,7 @@ def _computes_versions() -> ColumnElement[bool]:
 def refuse_beside_apply(connection: Connection) -> None:
     """Raises while another process applies a catalog and computes its new versions."""
     id = left_by_apply(connection)
-    if id is not None and held_by_a_process(connection):
+    if id is not None and is_run_by_a_process(connection):
         raise _applying(connection, id)
 
 
@@ -257,10 +257,10 @@ def leaping(connection: Connection) -> bool:
     """True if a leap is running. It has taken queries over, and releases them when it lands or dies."""
     leased = select(rebuild.c.lease_until > func.clock_timestamp()).where(_is_running(), rebuild.c.leap)
     leases: Sequence[bool | None] = connection.execute(leased).scalars().all()
-    return any(lease or (lease is None and held_by_a_process(connection)) for lease in leases)
+    return any(lease or (lease is None and is_run_by_a_process(connection)) for lease in leases)
 
 
-def held_by_a_process(connection: Connection) -> bool:
+def is_run_by_a_process(connection: Connection) -> bool:
     """True if a process is running a whole rebuild."""
     return work_locks.is_held(connection, rebuilding)
 

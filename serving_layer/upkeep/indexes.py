@@ -24,7 +24,7 @@ log = logging.getLogger("lamina.serving")
 PREFIX = "asked_"
 """Prefix of the names of declared indexes."""
 
-PATIENCE = "1min"
+LONGEST_WAIT = "1min"
 """Longest wait of an index for transactions that began before it. The next `renew` builds the rest."""
 
 _PLACES = """
@@ -60,7 +60,7 @@ _CREATE = "CREATE INDEX CONCURRENTLY IF NOT EXISTS "
 def renew(database: Database) -> None:
     """Builds the declared indexes of every loaded table of cells, and drops those that are no longer declared.
 
-    If a transaction stays open for longer than `PATIENCE`, the rest is logged and left to the next call. Until then
+    If a transaction stays open for longer than `LONGEST_WAIT`, the rest is logged and left to the next call. Until then
     `alarms` reports it.
     """
     with database.begin() as connection:
@@ -69,7 +69,7 @@ def renew(database: Database) -> None:
         return
     with database.autocommit() as connection:
         courtesy.stand_back(connection)
-        connection.exec_driver_sql(f"SET lock_timeout = '{PATIENCE}'")
+        connection.exec_driver_sql(f"SET lock_timeout = '{LONGEST_WAIT}'")
         for statement in todo:
             try:
                 connection.exec_driver_sql(statement)

@@ -19,11 +19,11 @@ import pytest
 from click.testing import CliRunner
 from click.testing import Result as Ran
 
-import serving_layer.narration.waiting
+import serving_layer.narration
 from lamina.cli import lamina as program
 from lamina.configuration.settings import Settings
 from lamina.operations.deployment import Deployment
-from serving_layer.narration.waiting import waiting
+from serving_layer.narration import waiting
 from serving_layer.promise import progress
 from tests.fix_catalogs import EVENTS, PLACES, TOTALS
 from tests.fix_lamina import CommandLine
@@ -140,8 +140,8 @@ def test_an_answer_comes_with_the_number_of_records_not_yet_counted(here: Here, 
 
 
 def test_a_wait_that_is_long_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving_layer.narration.waiting, "PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(serving_layer.narration.waiting, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(serving_layer.narration, "SILENT_SECONDS", 0.0)
+    monkeypatch.setattr(serving_layer.narration, "AGAIN_SECONDS", 0.01)
     said: list[str] = []
     again = threading.Event()
 
@@ -153,15 +153,15 @@ def test_a_wait_that_is_long_says_what_it_waits_for(monkeypatch: pytest.MonkeyPa
     with waiting(tell, "starting Kafka"):
         assert again.wait(60)
     assert said[0] == "starting Kafka …"
-    assert said[2] == "starting Kafka … (0 s by now)"
+    assert said[2] == "starting Kafka … (0 s so far)"
     again.clear()
     said.clear()
     with waiting(tell, "comparing", so_far=lambda: "views compared: 2"):
         assert again.wait(60)
-    assert said[2] == "comparing … (0 s by now, views compared: 2)"
+    assert said[2] == "comparing … (0 s so far, views compared: 2)"
     quick = len(said)
     with monkeypatch.context() as patient:
-        patient.setattr(serving_layer.narration.waiting, "PATIENCE_SECONDS", 60.0)
+        patient.setattr(serving_layer.narration, "SILENT_SECONDS", 60.0)
         with waiting(tell, "nothing"):
             pass
     assert len(said) == quick, "who does not wait is told nothing"

@@ -77,7 +77,7 @@ def test_a_stalled_apply_names_view_and_record_and_delays_no_micro_batch(
 def announced(deployed: Deployed) -> bool:
     """True if a version is announced, and the speed layer is to prepare for it."""
     with deployed.deployment.database.begin() as connection:
-        return bool(versions.to_prepare(connection, "a"))
+        return bool(versions.unprepared_tables(connection, "a"))
 
 
 def test_a_stalled_check_still_answers_for_every_other_view(deployed: Deployed, impatient: CommandLine) -> None:

@@ -83,7 +83,7 @@ def test_an_announced_version_is_not_forgotten_while_it_is_opened(world: World) 
 
     with world.database.begin() as connection:
         id = rebuilds.begin(connection, ["counts"], purpose=rebuilds.APPLY)
-        registry.prepare(connection, catalog, changes, {}, {}, id)
+        registry.open_changed(connection, catalog, changes, {}, {}, id)
         dropper = threading.Thread(target=drop)
         dropper.start()
         dropper.join(1.0)
@@ -123,7 +123,7 @@ def left_by_a_dead_apply(world: World, topic: str) -> tuple[int, Catalog]:
     with world.database.begin() as connection:
         id = rebuilds.begin(connection, ["sums"], purpose=rebuilds.APPLY)
         arguments = (catalog, registry.plan(connection, catalog), {"c": empty("id-c", topic)})
-        registry.prepare(connection, *arguments, {"c": End(at, {TopicPartition(topic, 0): "a tail"})}, id)
+        registry.open_changed(connection, *arguments, {"c": End(at, {TopicPartition(topic, 0): "a tail"})}, id)
         assert progress.read_with_tails(connection, "c") == (at, {TopicPartition(topic, 0): "a tail"})
     return id, catalog
 

@@ -375,8 +375,8 @@ def test_a_superseded_attempt_completes_nothing(world: World) -> None:
     new = world.open("sums")
     with world.database.begin() as connection:
         [name] = lookup.get(connection, new).tables
-        older = loading.prepare(connection, new, name)
-        loading.prepare(connection, new, name)
+        older = loading.begin_attempt(connection, new, name)
+        loading.begin_attempt(connection, new, name)
     with pytest.raises(LaminaError, match="loaded by another process"), world.database.begin() as connection:
         loading.complete(connection, new, name, older, set())
 
@@ -388,7 +388,7 @@ def test_a_batch_view_with_a_missing_part_is_not_complete(world: World) -> None:
     world.load(new)
     with world.database.begin() as connection:
         [name] = lookup.get(connection, new).tables
-        attempt = loading.prepare(connection, new, name)
+        attempt = loading.begin_attempt(connection, new, name)
     with pytest.raises(LaminaError, match="not complete") as raised, world.database.begin() as connection:
         loading.complete(connection, new, name, attempt, {0, 1})
     assert "2 parts were computed, 0 are loaded; unmatched: 0, 1" in raised.value.evidence

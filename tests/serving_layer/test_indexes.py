@@ -71,7 +71,7 @@ def test_an_index_that_must_wait_for_a_reader_is_left_to_the_next_call(
     with world.database.snapshot() as reader:
         reader.execute(text("SELECT * FROM analytics.sums"))
         with monkeypatch.context() as patched:
-            patched.setattr(indexes, "PATIENCE", "50ms")
+            patched.setattr(indexes, "LONGEST_WAIT", "50ms")
             indexes.renew(world.database)
         with world.database.begin() as connection:
             assert connection.execute(valid).scalars().all() == [False]

@@ -305,7 +305,7 @@ def test_a_reader_cannot_take_the_locks_of_a_rebuild_and_of_the_archive(world: W
     reader.close()
     with rebuilds.in_one_process(world.database), work_locks.archiving(world.database):
         with world.database.begin() as connection:
-            assert rebuilds.held_by_a_process(connection)
+            assert rebuilds.is_run_by_a_process(connection)
             kept = text(
                 "SELECT count(*), count(backend_xid), count(backend_xmin) FROM pg_stat_activity"
                 " WHERE state = 'idle in transaction' AND datname = current_database()"
@@ -314,7 +314,7 @@ def test_a_reader_cannot_take_the_locks_of_a_rebuild_and_of_the_archive(world: W
         with pytest.raises(LaminaError, match="Another rebuild"), rebuilds.in_one_process(world.database):
             pass
     with world.database.begin() as connection:
-        assert not rebuilds.held_by_a_process(connection)
+        assert not rebuilds.is_run_by_a_process(connection)
         assert not connection.execute(text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")).scalar_one()
 
 

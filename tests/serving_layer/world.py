@@ -97,7 +97,7 @@ class World:
         with self.database.begin() as connection:
             changes = registry.plan(connection, self.catalog)
             id = rebuilds.begin(connection, [], purpose=rebuilds.APPLY)
-            registry.prepare(connection, self.catalog, changes, {}, {}, id)
+            registry.open_changed(connection, self.catalog, changes, {}, {}, id)
             return {opened.view: opened.id for opened in lookup.of_rebuild(connection, id)}
 
     def end_change(self, ready: Mapping[str, int], *, allow_break: bool = False) -> None:
@@ -168,7 +168,7 @@ class World:
             opened = lookup.get(connection, id)
         for name, query in opened.tables.items():
             with self.database.begin() as connection:
-                attempt = loading.prepare(connection, id, name)
+                attempt = loading.begin_attempt(connection, id, name)
                 cut = lookup.cut_of(connection, id, query)
             records = self.records(query, OffsetRange(Offsets(dict.fromkeys(cut, 0)), cut))
             columns, rows = self._rows(name, records)
