@@ -92,7 +92,7 @@ class Logs:
         the lost commit: what the log holds is recorded only after the files of a commit are on the disk.
         """
         with self.database.begin() as connection:
-            present, before = log_catalog.named(connection, source.topic) or ("", None)
+            present, before = log_catalog.metadata_files(connection, source.topic) or ("", None)
             if not present or durable.whole(present, self._fetched):
                 return self.log()
             if before is None or not durable.whole(before, self._fetched):

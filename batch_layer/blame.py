@@ -160,7 +160,7 @@ def _read(connection: Connection, name: str, key: Key, since: datetime) -> _Snap
     row_keys.in_utc(connection)
     catalog = deployed(connection)
     view = catalog.views[name]
-    if name not in views.served(connection):
+    if name not in views.served_views(connection):
         raise LaminaError(
             f"{name} is not served",
             evidence="no generation of it is live",

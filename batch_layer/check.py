@@ -176,7 +176,7 @@ def _read(database: Database, names: Iterable[str], preview: str | None, shown: 
     """Reads views and progress in one snapshot, and keeps what the views show."""
     with database.snapshot() as connection:
         catalog = deployed(connection) if preview is None else previews.get(connection, preview)
-        served = views.served(connection) if preview is None else set(catalog.views)
+        served = views.served_views(connection) if preview is None else set(catalog.views)
         wanted = list(names) or [name for name in catalog.views if name in served]
         for name in wanted:
             if name not in catalog.views:
@@ -253,7 +253,7 @@ def _compared(
 def _begins(connection: Connection, preview: str | None) -> dict[str, datetime | None]:
     """The time from which each view keeps groups."""
     if preview is not None:
-        return {name: each.since for name, each in previews.made_of(connection, preview).items()}
+        return {name: each.since for name, each in previews.generations_read(connection, preview).items()}
     return {name: lookup.get(connection, id).since for name, id in lookup.published(connection).items()}
 
 

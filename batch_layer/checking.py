@@ -54,7 +54,7 @@ def handed_over(database: Database, id: int) -> list[str]:
         catalog = deployed(connection)
         published = lookup.published(connection)
         moved = [each.view for each in lookup.of_rebuild(connection, id) if published.get(each.view) == each.id]
-    return [name for name, changed in view_checks.affected(catalog, moved).items() if changed]
+    return [name for name, changed in view_checks.changes_below(catalog, moved).items() if changed]
 
 
 def blocking(database: Database, id: int, held: Sequence[str]) -> list[Verdict]:

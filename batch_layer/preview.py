@@ -31,7 +31,7 @@ def preview(batch: BatchLayer, name: str, catalog: Catalog) -> None:
     """
     with batch.database.begin() as connection:
         previews.check_name(connection, name)
-        lacking = previews.lacking(connection, previews.compiled(connection, catalog))
+        lacking = previews.uncomputed_views(connection, previews.previewed_catalog(connection, catalog))
     if lacking:
         batch.run(_Preview(batch, name, catalog))
     else:
@@ -50,19 +50,19 @@ class _Preview:
         return announce_and_open(self.batch, self._announce, self._open)
 
     def _announce(self, connection: Connection) -> set[str]:
-        after = previews.compiled(connection, self.catalog)
-        return registry.announce(connection, previews.lacking(connection, after), after)
+        after = previews.previewed_catalog(connection, self.catalog)
+        return registry.announce(connection, previews.uncomputed_views(connection, after), after)
 
     def _open(self, connection: Connection) -> int:
-        after = previews.compiled(connection, self.catalog)
-        lacking = previews.lacking(connection, after)
+        after = previews.previewed_catalog(connection, self.catalog)
+        lacking = previews.uncomputed_views(connection, after)
         purpose = Purpose(RebuildKind.PREVIEW, self.name)
         open = partial(registry.open_versions, connection, lacking, after)
         return begun(connection, self.batch, purpose, lacking, after, open)
 
     def check(self, id: int, proofs: Sequence[Proof]) -> None:  # noqa: ARG002 (a preview may differ)
         with self.batch.database.begin() as connection:
-            compiled = previews.compiled(connection, self.catalog)
+            compiled = previews.previewed_catalog(connection, self.catalog)
             trial = trials.of_catalog(connection, compiled, lookup.of_rebuild(connection, id))
         for verdict in checked(self.batch.database, trial):
             if verdict.failing:

@@ -83,7 +83,7 @@ class _Reprocess:
     def _open(self, connection: Connection) -> int:
         changes = _allowed(connection, self.target)
         after, wanted = registry.to_compute(connection, self.target.catalog, changes)
-        unread = registry.unread(deployed(connection), wanted)
+        unread = registry.unread_sources(deployed(connection), wanted)
         ends = {name: _end(self.batch, after.sources[name]) for name in unread}
         change = (self.target.catalog, changes, self.target.topics, ends)
         return begun(
@@ -94,7 +94,7 @@ class _Reprocess:
         new_sources.catch_up(self.batch, id)
         _refuse_unequal(self.batch, self.target, proofs)
         with self.batch.database.begin() as connection:
-            planned = registry.planned(connection, self.target.catalog)
+            planned = registry.catalog_after_apply(connection, self.target.catalog)
             trial = trials.of_catalog(connection, planned, lookup.of_rebuild(connection, id))
         _refuse_blocked(self.batch, self.batch.check(id, trial))
 
@@ -174,7 +174,7 @@ def _refuse_unequal(batch: BatchLayer, target: Target, proofs: Sequence[Proof] =
     against a generation that is no longer published.
     """
     with batch.database.begin() as connection:
-        planned, now = registry.planned(connection, target.catalog), lookup.published(connection)
+        planned, now = registry.catalog_after_apply(connection, target.catalog), lookup.published(connection)
         kept = versions.readable(connection, planned)
     proved = {proof.view: proof for proof in proofs}
     for name in (name for name, view in planned.views.items() if view.properties.get("on_difference") == "hold"):
@@ -264,7 +264,7 @@ def deploy(batch: BatchLayer, target: Target) -> list[PlannedChange]:
     """
     _refuse_unequal(batch, target)
     with batch.database.begin() as connection:
-        trial = trials.of_catalog(connection, registry.planned(connection, target.catalog), [])
+        trial = trials.of_catalog(connection, registry.catalog_after_apply(connection, target.catalog), [])
     _refuse_blocked(batch, checked(batch.database, trial))
 
     def step(connection: Connection) -> tuple[list[PlannedChange], list[str]]:
@@ -286,7 +286,7 @@ def await_older_snapshots(batch: BatchLayer, target: Target) -> None:
     deadline, is_first = time.monotonic() + SNAPSHOTS_SECONDS, True
     while time.monotonic() < deadline:
         with batch.database.begin() as connection:
-            named = renames.wanted(deployed(connection), target.catalog).values()
+            named = renames.declared_renames(deployed(connection), target.catalog).values()
             if renames.unsettled(connection, named) is None:
                 return
         views.settle(batch.database)

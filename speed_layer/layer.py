@@ -181,7 +181,7 @@ class SpeedLayer:
             if query.fence is None:
                 with self.resources.database.begin() as connection:
                     progress.lock(connection, [query.source.name])
-                    if rebuilds.leaping(connection):
+                    if rebuilds.is_leaping(connection):
                         query.not_before = self.clock() + LEAP_EVERY
                         return
                     query.fence = progress.take_over(connection, query.source.name, writer())

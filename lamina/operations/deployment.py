@@ -220,7 +220,9 @@ class Deployment:
         """Makes the database a serving layer, or upgrades it to this version. Narrates the steps that only a superuser
         may do.
         """
-        with rights.named(self.database, "Lamina cannot be installed while a reader holds a view that it replaces"):
+        with rights.naming_readers(
+            self.database, "Lamina cannot be installed while a reader holds a view that it replaces"
+        ):
             done = install.install(
                 self.database,
                 analyst_password=login_of(self.settings.analyst)[1],
@@ -358,7 +360,7 @@ class Deployment:
             }
             self._tell_of_topics(catalog, planned, "update")
             target = Target(files, catalog, topics, prune=prune, allow_break=allow_break)
-            with rights.named(self.database, "A reader holds a view that this change replaces"):
+            with rights.naming_readers(self.database, "A reader holds a view that this change replaces"):
                 changes = self._deploy(target, planned)
         dropping.drop_unused(self.database)
         with waiting(self.tell, "building the indexes of views"):
@@ -408,7 +410,7 @@ class Deployment:
         """Hands a view back to the generation before its published one. Returns (from, to)."""
         from batch_layer import rollback
 
-        with rights.named(self.database, "A reader holds a view that the rollback replaces"):
+        with rights.naming_readers(self.database, "A reader holds a view that the rollback replaces"):
             return rollback.roll_back(self.database, view, self.tell)
 
     def run_ids(self, id: int) -> dict[str, str]:
@@ -425,7 +427,7 @@ class Deployment:
         self.require_installed()
         catalog = self._compiled(files)
         reprocess.end_what_a_dead_apply_left(self.batch)
-        with rights.named(self.database, f"A reader holds a view of the preview {name}"):
+        with rights.naming_readers(self.database, f"A reader holds a view of the preview {name}"):
             preview(self.batch, name, catalog)
         dropping.drop_unused(self.database)
         with self.database.begin() as connection:
@@ -434,7 +436,7 @@ class Deployment:
     def drop_preview(self, name: str) -> None:
         """Ends a preview, and drops the cells that were computed for it alone."""
         self.require_installed()
-        with rights.named(self.database, f"A reader holds a view of the preview {name}"):
+        with rights.naming_readers(self.database, f"A reader holds a view of the preview {name}"):
             self.database.retrying(lambda connection: previews.drop(connection, name))
         dropping.drop_unused(self.database)
 
@@ -443,7 +445,7 @@ class Deployment:
         all views.
         """
         with self.database.snapshot() as connection:
-            catalog, served = deployed(connection), views.served(connection)
+            catalog, served = deployed(connection), views.served_views(connection)
             for name in names:
                 if name not in served:
                     raise LaminaError(

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def dumped(compiled: object) -> Any:
+def to_json(compiled: object) -> Any:
     """A source, a view or a catalog as JSON."""
     return _adapter(type(compiled)).dump_python(compiled, mode="json")
 
 
-def loaded(kind: type[T], json: object) -> T:
+def from_json(kind: type[T], json: object) -> T:
     """The source, view or catalog that `dumped` turned into this JSON."""
     validated: T = _adapter(kind).validate_python(json)
     return validated

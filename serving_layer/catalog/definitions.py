@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert
 
-from serving_layer.catalog.compiled_json import dumped, loaded
+from serving_layer.catalog.compiled_json import from_json, to_json
 from serving_layer.postgres.bookkeeping import definition
 from view_algebra.compiled import ON_BAD_FIELD, Catalog, Source, View
 from view_algebra.errors import LaminaError
@@ -35,7 +35,7 @@ def keep(connection: Connection, catalog: Catalog) -> dict[str, str]:
     """Stores the definition of every view of a catalog. Returns their ids by view."""
     ids = {}
     for name in catalog.views:
-        texts = dumped(of(catalog, name))
+        texts = to_json(of(catalog, name))
         ids[name] = _fingerprint(texts)
         values = insert(definition).values(id=ids[name], view=name, texts=texts)
         connection.execute(values.on_conflict_do_nothing())
@@ -54,7 +54,7 @@ def get(connection: Connection, id: str, name: str) -> Catalog:
             evidence=f"wanted definition {id}, stored for this view: {', '.join(ids) or 'none'}",
             way_out="Verify it where it was made: in its own deployment, or in one restored from a backup of it.",
         )
-    return loaded(Catalog, texts)
+    return from_json(Catalog, texts)
 
 
 def _bare_source(source: Source) -> Source:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 import view_algebra
 from serving_layer.catalog import definitions
-from serving_layer.catalog.compiled_json import dumped, loaded
+from serving_layer.catalog.compiled_json import from_json, to_json
 from serving_layer.postgres.bookkeeping import compiled, declaration, view
 from view_algebra.compiled import Catalog, Source, View, fields_of
 from view_algebra.errors import LaminaError
@@ -20,13 +20,13 @@ from view_algebra.errors import LaminaError
 def deployed(connection: Connection) -> Catalog:
     """The catalog that was applied last, as compiled then."""
     if not _has_texts(connection):
-        return _of_before(connection)
+        return _recompile(connection)
     rows = connection.execute(select(compiled).order_by(compiled.c.position, compiled.c.name)).all()
     if not rows:
-        return _of_before(connection)
+        return _recompile(connection)
     return Catalog(
-        sources={row.name: loaded(Source, row.texts) for row in rows if row.kind == "source"},
-        views={row.name: loaded(View, row.texts) for row in rows if row.kind == "view"},
+        sources={row.name: from_json(Source, row.texts) for row in rows if row.kind == "source"},
+        views={row.name: from_json(View, row.texts) for row in rows if row.kind == "view"},
     )
 
 
@@ -35,7 +35,7 @@ def sources(connection: Connection) -> dict[str, Source]:
     if not _has_texts(connection):
         return {}
     texts = select(compiled.c.name, compiled.c.texts).where(compiled.c.kind == "source")
-    return {row.name: loaded(Source, row.texts) for row in connection.execute(texts)}
+    return {row.name: from_json(Source, row.texts) for row in connection.execute(texts)}
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ def state(connection: Connection) -> tuple[object, ...]:
 
 def keep(connection: Connection, catalog: Catalog) -> None:
     """Stores `catalog` as the deployed one."""
-    of_sources = [("source", name, dumped(value)) for name, value in catalog.sources.items()]
-    of_views = [("view", name, dumped(value)) for name, value in catalog.views.items()]
+    of_sources = [("source", name, to_json(value)) for name, value in catalog.sources.items()]
+    of_views = [("view", name, to_json(value)) for name, value in catalog.views.items()]
     definition_ids = definitions.keep(connection, catalog)
     connection.execute(delete(compiled))
     rows = [
@@ -106,7 +106,7 @@ def keep(connection: Connection, catalog: Catalog) -> None:
         connection.execute(insert(compiled), rows)
 
 
-def _of_before(connection: Connection) -> Catalog:
+def _recompile(connection: Connection) -> Catalog:
     """The catalog of a Lamina that stored no texts, recompiled. Raises if a version differs from the registered one."""
     files = {row.path: row.sql for row in connection.execute(select(declaration.c.path, declaration.c.sql))}
     catalog = view_algebra.compile_catalog(files)

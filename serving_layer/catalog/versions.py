@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, delete, func, insert, select, tuple_,
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from serving_layer.catalog import lookup
-from serving_layer.catalog.compiled_json import dumped, loaded
+from serving_layer.catalog.compiled_json import from_json, to_json
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
 from serving_layer.postgres import cells
@@ -97,8 +97,8 @@ def keep(connection: Connection, views: Iterable[View], catalog: Catalog, *, ren
     """
     lock(connection)
     for view in (view for view in views if view.cell_tables):
-        sources = {table.source: dumped(catalog.sources[table.source]) for table in view.cell_tables}
-        texts = {"texts": dumped(view), "sources": sources}
+        sources = {table.source: to_json(catalog.sources[table.source]) for table in view.cell_tables}
+        texts = {"texts": to_json(view), "sources": sources}
         statement = upsert(version).values(view=view.name, version=view.version, **texts)
         key = [version.c.view, version.c.version]
         statement = (
@@ -113,7 +113,7 @@ def stored(connection: Connection) -> list[Version]:
     """The versions stored in addition to the deployed catalog. The deployed ones may be among them."""
     rows = connection.execute(select(version).order_by(version.c.view, version.c.version))
     return [
-        Version(loaded(View, row.texts), {name: loaded(Source, texts) for name, texts in row.sources.items()})
+        Version(from_json(View, row.texts), {name: from_json(Source, texts) for name, texts in row.sources.items()})
         for row in rows
     ]
 
@@ -186,7 +186,7 @@ def shared(new: Version, old: Version) -> dict[str, Shared]:
     by_table = {}
     for table in (table for table in new.view.cell_tables if table.kind == "aggregate"):
         for other in old.view.cell_tables:
-            alike = _computed_alike(table, other) if _of_the_same(table, other, new, old) else ()
+            alike = _alike_partials(table, other) if _count_the_same(table, other, new, old) else ()
             if alike:
                 keys = tuple(key.name for key in table.keys)
                 retained = table.retained or other.retained or None
@@ -196,7 +196,7 @@ def shared(new: Version, old: Version) -> dict[str, Shared]:
     return by_table
 
 
-def _of_the_same(table: CellTable, other: CellTable, new: Version, old: Version) -> bool:
+def _count_the_same(table: CellTable, other: CellTable, new: Version, old: Version) -> bool:
     """True if both tables count the same records by the same keys, and drop no old groups by different columns."""
     retained = {table.retained, other.retained} - {""}
     records = ((side.sources[t.source].parse, t.where, t.generators) for t, side in ((table, new), (other, old)))
@@ -204,7 +204,7 @@ def _of_the_same(table: CellTable, other: CellTable, new: Version, old: Version)
     return len(set(records)) == len(set(groups)) == 1 and len(retained) <= 1
 
 
-def _computed_alike(table: CellTable, other: CellTable) -> tuple[str, ...]:
+def _alike_partials(table: CellTable, other: CellTable) -> tuple[str, ...]:
     theirs = dict(zip(other.partials, other.partial_inputs, strict=True))
     inputs = zip(table.partials, table.partial_inputs, strict=True)
     return tuple(partial.column.name for partial, input in inputs if not partial.noise and theirs.get(partial) == input)

@@ -21,7 +21,7 @@ NOTHING = Catalog(sources={}, views={})
 
 def compare(before: Catalog, after: Catalog, facts: Facts) -> list[PlannedChange]:
     """A change for each declaration of the two catalogs: sources first, then views, each after those it reads."""
-    if renamed := renames.wanted(before, after):
+    if renamed := renames.declared_renames(before, after):
         return _with_renames(renamed, before, after, facts)
     anew = read_anew(before, after)
     changes = [source_change(name, before, after, anew, facts) for name in sorted({*before.sources, *after.sources})]
@@ -39,7 +39,7 @@ def _with_renames(renamed: Mapping[str, str], before: Catalog, after: Catalog, f
         others={names.get(view, view): readers for view, readers in facts.others.items()},
         giving_way={names.get(view, view): readers for view, readers in facts.giving_way.items()},
     )
-    served = renames.renamed(before, names)
+    served = renames.renamed_catalog(before, names)
     changes = [_after_the_rename(change, served, after) for change in compare(served, after, as_now)]
     computes = any(change.action == "reprocess" for change in changes)
     alone = "the same apply computes new cells: apply the rename alone, then the rest" if computes else None

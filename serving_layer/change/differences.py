@@ -92,8 +92,8 @@ def between(connection: Connection, name: str, preview: str, key: Sequence[str] 
             way_out="Name some of these with --key, or none.",
         )
     sides = _sides(name, preview, common, *types)
-    by = None if keyed is None else [_numbered(common.index(column)) for column in keyed]
-    if by is not None and _repeated(connection, sides, by):
+    by = None if keyed is None else [_column_name(common.index(column)) for column in keyed]
+    if by is not None and _has_repeats(connection, sides, by):
         if key:
             raise LaminaError(
                 f"Several rows of {name} have the same {', '.join(key)}",
@@ -114,7 +114,7 @@ _COUNTED = ("rows_here", "rows_there", "only_here", "only_there", "same", "diffe
 
 
 def _check_served(connection: Connection, name: str, preview: str, after: Catalog) -> None:
-    served = views.served(connection)
+    served = views.served_views(connection)
     if name not in after.views or name not in served:
         both = [view for view in after.views if view in served]
         where = "analytics" if name in after.views else f"the preview {preview}" if name in served else "either"
@@ -154,7 +154,7 @@ def _sides(name: str, preview: str, common: Sequence[str], here: Mapping[str, st
     """Both views as one relation: the shared columns by number, and each row as JSON."""
     selects = []
     for schema, side in (("analytics", "old"), (preview, "new")):
-        listed = [f"{_compared(c, here[c], there[c])} AS {_numbered(n)}" for n, c in enumerate(common)]
+        listed = [f"{_comparable(c, here[c], there[c])} AS {_column_name(n)}" for n, c in enumerate(common)]
         columns = ", ".join([*listed, 'to_jsonb(shown) AS "Row"', f"'{side}' AS {_SIDE}"])
         selects.append(f"SELECT {columns} FROM {quoted(schema)}.{quoted(name)} AS shown")
     return " UNION ALL ".join(selects)
@@ -163,18 +163,18 @@ def _sides(name: str, preview: str, common: Sequence[str], here: Mapping[str, st
 _SIDE = '"Side"'
 
 
-def _numbered(number: int) -> str:
+def _column_name(number: int) -> str:
     return f'"Column_{number}"'
 
 
-def _compared(column: str, here: str, there: str) -> str:
+def _comparable(column: str, here: str, there: str) -> str:
     """A shared column as it is compared. If its types differ, as a number if both are numeric, else as text."""
     if here == there or (here in _DOUBLES and there in _DOUBLES):
         return quoted(column)
     return f"{quoted(column)}::{'numeric' if here in _NUMBERS and there in _NUMBERS else 'text'}"
 
 
-def _repeated(connection: Connection, sides: str, by: Sequence[str]) -> bool:
+def _has_repeats(connection: Connection, sides: str, by: Sequence[str]) -> bool:
     twice = f"SELECT FROM ({sides}) AS sides GROUP BY {', '.join([*by, _SIDE])} HAVING count(*) > 1"
     return bool(run(connection, f"SELECT EXISTS ({twice})").scalar_one())
 
@@ -184,7 +184,7 @@ def _by_key(sides: str, by: Sequence[str], tolerant: Sequence[bool]) -> str:
 
     tolerant: for each column, True if it holds doubles, whose last digits depend on the order of sums.
     """
-    flags = [f"{differs(_numbered(n), '', tolerant=ok)} AS {_flag(n)}" for n, ok in enumerate(tolerant)]
+    flags = [f"{differs(_column_name(n), '', tolerant=ok)} AS {_flag(n)}" for n, ok in enumerate(tolerant)]
     either = " OR ".join(_flag(number) for number in range(len(flags))) or "false"
     columns = ", ".join([*_COUNTS, *_ROWS, *flags])
     grouped = f"SELECT {columns} FROM sides GROUP BY {', '.join(by) or '()'} HAVING count(*) > 0"
@@ -194,7 +194,7 @@ def _by_key(sides: str, by: Sequence[str], tolerant: Sequence[bool]) -> str:
 
 def _by_row(sides: str, columns: int) -> str:
     """A group per distinct row, with its number on each side."""
-    by = ", ".join(_numbered(number) for number in range(columns)) or _SIDE
+    by = ", ".join(_column_name(number) for number in range(columns)) or _SIDE
     grouped = f'SELECT {", ".join([*_COUNTS, *_ROWS])}, false AS "Differs" FROM sides GROUP BY {by}'
     return f"WITH sides AS ({sides}), groups AS ({grouped})"
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, delete, insert, select, text
 from sqlalchemy.exc import DBAPIError
 
 from serving_layer.catalog import lookup, versions
-from serving_layer.catalog.compiled_json import dumped, loaded
+from serving_layer.catalog.compiled_json import from_json, to_json
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
 from serving_layer.change import facts, registry, renames
@@ -28,7 +28,7 @@ from serving_layer.postgres.database import has_readers, wait_shortly_for_reader
 from serving_layer.postgres.states import GenerationState
 from serving_layer.promise import generations, progress, rebuilds
 from serving_layer.readers import views
-from serving_layer.readers.sides import moved, placed
+from serving_layer.readers.sides import in_schema, with_places
 from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import LaminaError, Unknown
 from view_algebra.language.quoting import postgres_name, postgres_text, quoted
@@ -72,7 +72,7 @@ def check_name(connection: Connection, name: str) -> None:
         )
 
 
-def compiled(connection: Connection, catalog: Catalog) -> Catalog:
+def previewed_catalog(connection: Connection, catalog: Catalog) -> Catalog:
     """The catalog that a preview serves, as an apply would deploy it. Raises if it has a new source."""
     before = deployed(connection)
     if new := sorted(catalog.sources.keys() - before.sources.keys()):
@@ -82,7 +82,7 @@ def compiled(connection: Connection, catalog: Catalog) -> Catalog:
             " applied.",
             way_out="Add the source to the deployed catalog and `lamina apply` it, then preview.",
         )
-    if renaming := renames.wanted(before, catalog):
+    if renaming := renames.declared_renames(before, catalog):
         new_name, old = next(iter(renaming.items()))
         raise LaminaError(
             f"{new_name} cannot be previewed as another name of {old}",
@@ -91,7 +91,7 @@ def compiled(connection: Connection, catalog: Catalog) -> Catalog:
         )
     present = replace(facts.read(connection), others={})  # deployed views stay, so their readers do not matter
     check_allowed(compare(before, catalog, present), prune=True, allow_break=True)
-    planned = registry.planned(connection, catalog)
+    planned = registry.catalog_after_apply(connection, catalog)
     for name, source in planned.sources.items():
         if source.ids and source.parse != before.sources[name].parse:
             raise LaminaError(
@@ -103,7 +103,7 @@ def compiled(connection: Connection, catalog: Catalog) -> Catalog:
     return planned
 
 
-def lacking(connection: Connection, catalog: Catalog) -> list[View]:
+def uncomputed_views(connection: Connection, catalog: Catalog) -> list[View]:
     """The views of a compiled catalog whose versions have no live generation and must be computed."""
     there = versions.readable(connection, catalog)
     return [view for name, view in catalog.views.items() if view.cell_tables and name not in there]
@@ -118,7 +118,7 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
     if ready is None and name in lookup.previews(connection):
         rebuilds.refuse_beside_apply(connection)  # it may move a view to a generation of the earlier preview
     check_name(connection, name)
-    catalog = compiled(connection, catalog)
+    catalog = previewed_catalog(connection, catalog)
     computed = {view: lookup.get(connection, id) for view, id in (ready or {}).items()}
     made_of = versions.readable(connection, catalog) | computed
     for view in (view for view in catalog.views.values() if view.cell_tables):
@@ -163,11 +163,11 @@ def get(connection: Connection, name: str) -> Catalog:
         way_out = f"`lamina apply --preview {name}` makes it of a catalog."
         raise Unknown("preview", name, lookup.previews(connection), state="previews", way_out=way_out)
     rows = connection.execute(select(previewed).where(previewed.c.preview == name).order_by(previewed.c.position))
-    shown = {row.view: loaded(View, row.texts) for row in rows}
-    return Catalog(sources={source: loaded(Source, texts) for source, texts in sources.items()}, views=shown)
+    shown = {row.view: from_json(View, row.texts) for row in rows}
+    return Catalog(sources={source: from_json(Source, texts) for source, texts in sources.items()}, views=shown)
 
 
-def made_of(connection: Connection, name: str) -> dict[str, Generation]:
+def generations_read(connection: Connection, name: str) -> dict[str, Generation]:
     """The live generation of each view with cells in a preview."""
     read = {place for places in _places(connection, name).values() for place in places}
     return {opened.view: opened for opened in _read(connection) if read.issuperset(opened.places.values())}
@@ -198,19 +198,19 @@ def _read(connection: Connection) -> list[Generation]:
 
 
 def _record(connection: Connection, name: str, catalog: Catalog, made_of: Mapping[str, Generation]) -> None:
-    sources = {source: dumped(compiled) for source, compiled in catalog.sources.items()}
+    sources = {source: to_json(compiled) for source, compiled in catalog.sources.items()}
     connection.execute(delete(preview).where(preview.c.name == name))
     connection.execute(insert(preview).values(name=name, sources=sources))
     for position, (view, compiled) in enumerate(catalog.views.items()):
         places = sorted(made_of[view].places.values()) if view in made_of else []
-        values = {"position": position, "texts": dumped(compiled), "places": places}
+        values = {"position": position, "texts": to_json(compiled), "places": places}
         connection.execute(insert(previewed).values(preview=name, view=view, **values))
 
 
 def _create(connection: Connection, name: str, shown: View, catalog: Catalog, made_of: Generation | None) -> None:
     """Creates a view of a preview. It raises in a snapshot in which its cells are not maintained."""
     at = {} if made_of is None else {(shown.name, table): place for table, place in made_of.places.items()}
-    body = moved(placed(shown.final, at), catalog.views.keys(), name)
+    body = in_schema(with_places(shown.final, at), catalog.views.keys(), name)
     columns = views.shown_columns(shown)
     listed = ", ".join(quoted(column["name"]) for column in columns)
     if at:

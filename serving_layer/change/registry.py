@@ -101,7 +101,7 @@ def open_changed(
     """
     before = deployed(connection)
     after, opened = _ahead(connection, before, catalog, changes)
-    for name in unread(before, opened):
+    for name in unread_sources(before, opened):
         source_queries.create(connection, name, after.sources[name].topic, _topic(topics, name), ends[name])
     open_versions(connection, opened, after, rebuild)
 
@@ -112,7 +112,7 @@ def _topic(topics: Mapping[str, Topic], name: str) -> Topic:
     return topics[name]
 
 
-def unread(before: Catalog, opened: Iterable[View]) -> set[str]:
+def unread_sources(before: Catalog, opened: Iterable[View]) -> set[str]:
     """The new sources of these versions: none of them is deployed, so no speed layer reads them yet."""
     return {source for new in opened for source in new.fed_by} - before.sources.keys()
 
@@ -136,16 +136,18 @@ def to_compute(
 def _ahead(
     connection: Connection, before: Catalog, catalog: Catalog, changes: Sequence[PlannedChange]
 ) -> tuple[Catalog, list[View]]:
-    after = deployable(before, catalog, changes, _kept(connection))
-    return after, computed(after, changes, versions.live(connection))
+    after = deployable(before, catalog, changes, _stored_views(connection))
+    return after, views_to_compute(after, changes, versions.live(connection))
 
 
-def planned(connection: Connection, catalog: Catalog) -> Catalog:
+def catalog_after_apply(connection: Connection, catalog: Catalog) -> Catalog:
     """The catalog as deployed after an apply."""
-    return deployable(deployed(connection), catalog, plan(connection, catalog), _kept(connection))
+    return deployable(deployed(connection), catalog, plan(connection, catalog), _stored_views(connection))
 
 
-def computed(catalog: Catalog, changes: Iterable[PlannedChange], live: Container[tuple[str, str]]) -> list[View]:
+def views_to_compute(
+    catalog: Catalog, changes: Iterable[PlannedChange], live: Container[tuple[str, str]]
+) -> list[View]:
     """The views to compute: those with new cells and, so that all are served together, the new views.
 
     `live` are the versions that a preview has computed or that are kept.
@@ -195,8 +197,10 @@ def apply(
     if lacking := [new.name for new in changes if new.action == "reprocess" and new.name not in (ready or {})]:
         raise _not_computed(lacking[0], catalog.views[lacking[0]].version)
     before = deployed(connection)
-    before = renames.apply(connection, before, {old: new for new, old in renames.wanted(before, catalog).items()})
-    catalog = deployable(before, catalog, changes, _kept(connection))
+    before = renames.apply(
+        connection, before, {old: new for new, old in renames.declared_renames(before, catalog).items()}
+    )
+    catalog = deployable(before, catalog, changes, _stored_views(connection))
     todo = {(change.kind, change.name): change.action for change in changes}
     gone = [name for kind, name in todo if kind == "source" and todo[kind, name] == "drop"]
     for name in gone:
@@ -286,7 +290,7 @@ def retire_the_dead(connection: Connection, *, beside: Iterable[str] = ()) -> No
     source_queries.forget_undeployed(connection)
 
 
-def _kept(connection: Connection) -> list[View]:
+def _stored_views(connection: Connection) -> list[View]:
     return [stored.view for stored in versions.stored(connection)]
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from sqlalchemy import Connection, delete, func, insert, literal, select, text, update
 
 from serving_layer.catalog import versions
-from serving_layer.catalog.compiled_json import dumped, loaded
+from serving_layer.catalog.compiled_json import from_json, to_json
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import (
     cell_table,
@@ -32,7 +32,7 @@ from serving_layer.postgres.bookkeeping import (
 )
 from serving_layer.postgres.database import wait_shortly_for_readers
 from serving_layer.postgres.states import RebuildState
-from serving_layer.readers.sides import Side, needed, place_of, placed, places
+from serving_layer.readers.sides import Side, needed_sides, place_of, places, with_places
 from view_algebra.compiled import Catalog, Check, View, stem
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_name, quoted
@@ -40,13 +40,13 @@ from view_algebra.language.quoting import postgres_name, quoted
 _LITERAL = r"'(?:[^']|'')*'"
 
 
-def wanted(before: Catalog, after: Catalog) -> dict[str, str]:
+def declared_renames(before: Catalog, after: Catalog) -> dict[str, str]:
     """The old name of each view to be renamed, except renames that were applied or whose old view does not exist."""
     declared = {name: compiled.properties.get("renamed_from", "") for name, compiled in after.views.items()}
     return {new: old for new, old in declared.items() if new not in before.views and old in before.views}
 
 
-def renamed(catalog: Catalog, names: Mapping[str, str]) -> Catalog:
+def renamed_catalog(catalog: Catalog, names: Mapping[str, str]) -> Catalog:
     """A catalog as if its views had always had their new names. `names` maps old names to new ones."""
     views = (renamed_view(compiled, names) for compiled in catalog.views.values())
     return replace(catalog, views={compiled.name: compiled for compiled in views})
@@ -73,13 +73,13 @@ def why_not(old: str, new: str, renaming: Mapping[str, str], before: Catalog, af
     if old in before.sources or new in after.sources:
         return "a table has the name of its source"
     if list(renaming.values()).count(old) > 1:
-        return "another view says that, too"
+        return "another view declares the same rename"
     if old in after.views and after.views[old].properties.get("renamed_from") in before.views:
-        return f"{old} is renamed in the same apply: take one step after the other"
+        return f"{old} is renamed in the same apply: rename one, apply, then rename the other"
     if before.views[old].version != after.views[new].version:
-        return "its cells would be others: rename it with the SELECT it has, apply, and change it then"
+        return "its cells would change: rename it with its present SELECT, apply, and change it then"
     if old in after.views and after.views[old].select == before.views[old].select:
-        return f"{old} is declared as it was: leave one of the two out, or the property"
+        return f"{old} is declared as it was: leave out one of the two, or the property"
     return None
 
 
@@ -117,7 +117,7 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
     for name, sides in _older(connection).items():  # drop unneeded sides: they may use a renamed name
         connection.execute(update(view).where(view.c.name == name).values(before=[vars(side) for side in sides]))
     wait_shortly_for_readers(connection)
-    now = renamed(before, names)
+    now = renamed_catalog(before, names)
     for old, new in names.items():
         _move_cells(connection, before.views[old], new)
         _move_view(connection, before.views[old], new)
@@ -139,7 +139,7 @@ def unsettled(connection: Connection, names: Collection[str]) -> str | None:
 def _older(connection: Connection) -> dict[str, list[Side]]:
     """By view, the older sides that a snapshot may still need."""
     rows = connection.execute(select(view.c.name, view.c.before).where(func.jsonb_array_length(view.c.before) > 0))
-    return {row.name: needed(connection, row.before) for row in rows.all()}
+    return {row.name: needed_sides(connection, row.before) for row in rows.all()}
 
 
 def _move_view(connection: Connection, compiled: View, new: str) -> None:
@@ -152,7 +152,7 @@ def _move_view(connection: Connection, compiled: View, new: str) -> None:
     if place is not None and row.served:
         # The tables of cells already have their new names, so `final` must use them too.
         tables = {t.name: _table(t.name, old, new, compiled.version) for t in compiled.cell_tables}
-        before = [vars(Side({old: place}, placed(_spelled(row.final, "cells", tables), where), row.columns))]
+        before = [vars(Side({old: place}, with_places(_spelled(row.final, "cells", tables), where), row.columns))]
     if row.served:
         cells.run(connection, f"ALTER VIEW analytics.{quoted(old)} RENAME TO {quoted(new)}")
     connection.execute(update(view).where(view.c.name == old).values(name=new, before=before))
@@ -193,9 +193,9 @@ def _rename_realtime(connection: Connection, old: str, new: str) -> None:
 def _move_versions(connection: Connection, names: Mapping[str, str]) -> None:
     """Renames the stored versions of these views and of the views that read them."""
     for row in connection.execute(select(version)).all():
-        compiled = renamed_view(loaded(View, row.texts), names)
+        compiled = renamed_view(from_json(View, row.texts), names)
         same = (version.c.view == row.view) & (version.c.version == row.version)
-        values = {"view": compiled.name, "texts": dumped(compiled)}
+        values = {"view": compiled.name, "texts": to_json(compiled)}
         connection.execute(update(version).where(same).values(values))
 
 

@@ -35,13 +35,13 @@ def roll_back(connection: Connection, name: str) -> tuple[int, int]:
     or if views above it could not continue. In that case, applying the previous catalog brings everything back.
     """
 
-    def seen() -> tuple[object, Generation, Generation]:
+    def look() -> tuple[object, Generation, Generation]:
         return state(connection), *lookup.before_published(connection, name)
 
-    judged = seen()
+    judged = look()
     _refuse(connection, *judged[1:])  # before the lock: it may compile, and micro-batches wait for the lock
     progress.lock(connection, progress.queries(connection))
-    _, now, before = present = seen()
+    _, now, before = present = look()
     if present != judged:
         _refuse(connection, now, before)
     with _in_its_place(connection, before.id):

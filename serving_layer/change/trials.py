@@ -35,15 +35,15 @@ def of_handover(connection: Connection, catalog: Catalog, new: Sequence[Generati
     declared = {(view.name, view.version) for view in catalog.views.values()}
     new = [opened for opened in new if (opened.view, opened.version) in declared]
     read = versions.readable(connection, catalog) | {opened.view: opened for opened in new}
-    unread = catalog.views.keys() - views.served(connection)
+    unread = catalog.views.keys() - views.served_views(connection)
     return Trial(catalog, _places(read.values()), frozenset(opened.view for opened in new), frozenset(unread))
 
 
 def of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[Generation]) -> Trial:
     """A planned catalog after it is deployed. `ready` are the generations that were computed for it."""
     before = deployed(connection)
-    named = renames.wanted(before, catalog)
-    old = renames.renamed(before, {was: name for name, was in named.items()}).views
+    named = renames.declared_renames(before, catalog)
+    old = renames.renamed_catalog(before, {was: name for name, was in named.items()}).views
     published = lookup.published(connection)
     read = versions.readable(connection, catalog) | {opened.view: opened for opened in ready}
     places = _places(read.values())
@@ -59,7 +59,7 @@ def of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[Generat
         if name in old
         and (old[name].final != view.final or (name not in named and now.get(name) != published.get(name)))
     }
-    unread = catalog.views.keys() - views.served(connection)
+    unread = catalog.views.keys() - views.served_views(connection)
     first = {name for name in new - named.keys() if _has_cells(catalog, name, places)}
     return Trial(catalog, places, frozenset(changed | first), frozenset(new | unread))
 

@@ -23,8 +23,8 @@ from serving_layer.postgres.bookkeeping import checked
 from serving_layer.postgres.cells import create, run
 from serving_layer.postgres.database import first_line
 from serving_layer.readers import views
-from serving_layer.readers.sides import placed, relations
-from serving_layer.readers.views import reached
+from serving_layer.readers.sides import relations, with_places
+from serving_layer.readers.views import reachable
 from view_algebra.compiled import Catalog, CellTable, Check, View
 from view_algebra.language.quoting import quoted
 
@@ -74,7 +74,7 @@ def of_trial(connection: Connection, trial: Trial, name: str) -> list[Verdict]:
 
     The caller's transaction is one snapshot (REPEATABLE READ).
     """
-    view, affects = trial.catalog.views[name], affected(trial.catalog, trial.changed)
+    view, affects = trial.catalog.views[name], changes_below(trial.catalog, trial.changed)
     todo = [check for check in view.checks if concerns(check, affects)]
     if not todo:
         return []
@@ -95,7 +95,7 @@ def of_live(connection: Connection, catalog: Catalog, names: Iterable[str]) -> l
     ]
 
 
-def affected(catalog: Catalog, changed: Iterable[str]) -> dict[str, frozenset[str]]:
+def changes_below(catalog: Catalog, changed: Iterable[str]) -> dict[str, frozenset[str]]:
     """For each view, the changed views that its rows depend on: itself, and those that it reads."""
     below: dict[str, frozenset[str]] = {}
     changed = frozenset(changed)
@@ -111,7 +111,7 @@ def concerns(check: Check, affects: Mapping[str, frozenset[str]]) -> frozenset[s
 
 def held_back(connection: Connection, catalog: Catalog, rebuild: int, new: Sequence[Generation]) -> set[str]:
     """The views of a rebuild that have not passed all blocking checks. A check without a result has not passed."""
-    affects = affected(catalog, [generation.view for generation in new])
+    affects = changes_below(catalog, [generation.view for generation in new])
     passed = {(verdict.view, verdict.check) for verdict in results(connection, rebuild) if not verdict.failing}
     failed = [check for view, check in _blocking(catalog) if (view, check.name) not in passed]
     return set[str]().union(*(concerns(check, affects) for check in failed))
@@ -122,7 +122,7 @@ def held_together(catalog: Catalog, new: Sequence[Generation], held: Iterable[st
 
     A check of several new generations proves nothing about one of them next to an old generation of another.
     """
-    affects, together = affected(catalog, [generation.view for generation in new]), set(held)
+    affects, together = changes_below(catalog, [generation.view for generation in new]), set(held)
     while True:
         wider = together.union(*(about for about in _about(catalog, affects) if about & together))
         if wider == together:
@@ -170,7 +170,7 @@ def replace_live(connection: Connection, verdicts: Sequence[Verdict]) -> None:
 def blocking(connection: Connection, rebuild: int, held: Sequence[str]) -> Iterator[tuple[Verdict, list[str]]]:
     """The failed blocking checks of a rebuild that hold back some of these views, each with those views."""
     catalog = deployed(connection)
-    affects = affected(catalog, held)
+    affects = changes_below(catalog, held)
     failed = {(verdict.view, verdict.check): verdict for verdict in results(connection, rebuild) if verdict.blocked}
     for view, check in _blocking(catalog):
         if (view, check.name) in failed and (about := concerns(check, affects)):
@@ -180,7 +180,10 @@ def blocking(connection: Connection, rebuild: int, held: Sequence[str]) -> Itera
 def without_result(connection: Connection, rebuild: int, held: Sequence[str]) -> list[str]:
     """The blocking checks that hold back some of these views because the rebuild did not run them."""
     catalog = deployed(connection)
-    affects, ran = affected(catalog, held), {(verdict.view, verdict.check) for verdict in results(connection, rebuild)}
+    affects, ran = (
+        changes_below(catalog, held),
+        {(verdict.view, verdict.check) for verdict in results(connection, rebuild)},
+    )
     return [
         f"{check.name} of {view}"
         for view, check in _blocking(catalog)
@@ -201,12 +204,12 @@ def _make_temporary_views(connection: Connection, trial: Trial, wanted: Iterable
     """Creates temporary views of the `wanted` views that a trial changes, and of those they read. Returns the names."""
     views, temporary = trial.catalog.views, set[str]()
     reads = {name: view.reads for name, view in views.items()}
-    needed = {read for name in wanted for read in reached(name, reads)}
-    affects = affected(trial.catalog, trial.changed | trial.new)
+    needed = {read for name in wanted for read in reachable(name, reads)}
+    affects = changes_below(trial.catalog, trial.changed | trial.new)
     for name in (name for name in views if name in needed and affects[name]):
         view = views[name]
         where = {(name, t.name): trial.places.get(t.name) or _empty(connection, t) for t in view.cell_tables}
-        body = _over(placed(view.final, where), temporary)
+        body = _with_temporary_views(with_places(view.final, where), temporary)
         columns = ", ".join(quoted(column.name) for column in view.columns)
         run(connection, f"CREATE TEMPORARY VIEW {quoted(name)} ({columns}) AS\n{body}")
         temporary.add(name)
@@ -221,7 +224,7 @@ def _empty(connection: Connection, table: CellTable) -> str:
 
 
 def _verdict(connection: Connection, view: View, check: Check, temporary: Iterable[str]) -> Verdict:
-    failing = _published(connection, _over(check.failing, temporary))
+    failing = _with_served_views(connection, _with_temporary_views(check.failing, temporary))
     examples: list[dict[str, Any]] = []
     try:
         with connection.begin_nested():
@@ -236,23 +239,23 @@ def _verdict(connection: Connection, view: View, check: Check, temporary: Iterab
     return Verdict(view.name, check.name, check.counts, check.blocks, count, examples)
 
 
-def _over(text: str, temporary: Iterable[str]) -> str:
+def _with_temporary_views(text: str, temporary: Iterable[str]) -> str:
     """The text, reading the temporary views instead of the served ones."""
-    return _replaced(text, "analytics", {name: f"pg_temp.{quoted(name)}" for name in temporary}.get)
+    return _replace_relations(text, "analytics", {name: f"pg_temp.{quoted(name)}" for name in temporary}.get)
 
 
-def _published(connection: Connection, text: str) -> str:
+def _with_served_views(connection: Connection, text: str) -> str:
     """The text over the served views. A view that nobody can read yet counts as empty."""
-    served = views.served(connection)
+    served = views.served_views(connection)
 
     def read(name: str) -> str:
         called = quoted(name)
         return f"analytics.{called}" if name in served else f"(SELECT * FROM pg_temp.{called} WHERE false)"
 
-    return _replaced(text, "published", read)
+    return _replace_relations(text, "published", read)
 
 
-def _replaced(text: str, schema: str, by: Callable[[str], str | None]) -> str:
+def _replace_relations(text: str, schema: str, by: Callable[[str], str | None]) -> str:
     """The text with the relations of a schema replaced by `by(name)`, except where that is None."""
     for start, end, name in relations(text, schema):
         if (other := by(name)) is not None:

@@ -41,7 +41,7 @@ OF_THE_DEPLOYMENT: tuple[Callable[[Connection, Thresholds], list[str]], ...] = (
 
 def alarms(connection: Connection, topics: Mapping[str, TopicState], thresholds: Thresholds) -> list[str]:
     """All alarms. `topics` by query, without those that the brokers gave no answer about."""
-    return [*listed(of_queries(connection, topics, thresholds)), *of_the_deployment(connection, thresholds)]
+    return [*with_names(of_queries(connection, topics, thresholds)), *of_the_deployment(connection, thresholds)]
 
 
 def of_queries(
@@ -59,6 +59,6 @@ def of_the_deployment(connection: Connection, thresholds: Thresholds) -> list[st
     return [alarm for rule in OF_THE_DEPLOYMENT for alarm in rule(connection, thresholds)]
 
 
-def listed(by_query: Mapping[str, list[str]]) -> list[str]:
+def with_names(by_query: Mapping[str, list[str]]) -> list[str]:
     """The alarms of queries, each with the query's name in front."""
     return [f"{name}: {alarm}" for name, alarms in by_query.items() for alarm in alarms]

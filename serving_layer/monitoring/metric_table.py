@@ -93,7 +93,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "lamina_view_fresh_ratio",
-        "Share of the minutes of the last hour and day in which a view was within its `fresh_within`. A minute without "
+        "Share of the minutes of the last hour and day in which a view met its `fresh_within`. A minute without "
         "a speed layer is a miss.",
         ("view", "span"),
         "SELECT view, span, met FROM lamina.freshness_met",
@@ -166,8 +166,8 @@ FROM lamina.view AS v WHERE v.kind <> 'derived'""",
     ),
     Metric(
         "lamina_source_records_total",
-        "Records of a source below its progress, by outcome. `counted` is an upper bound: markers of transactions take "
-        "offsets, too. `bad_field`: counted, with NULL for a field that could not be read.",
+        "Records of a source below its progress, by outcome. `counted` is an upper bound: markers of transactions also "
+        "take offsets. `bad_field`: counted, with NULL for a field that could not be read.",
         ("source", "outcome"),
         f"""
 SELECT q.name, o.outcome, o.records
@@ -186,7 +186,7 @@ CROSS JOIN LATERAL (VALUES ('counted', greatest(0, coalesce(p.offsets, 0) - b.ba
             'increase(lamina_source_records_total{outcome="bad"}[1h]) > 1000',
             "0m",
             "`SELECT * FROM lamina.bad_records` says why. Correct the producer; or correct the declaration, and "
-            "`lamina apply` counts them, too.",
+            "`lamina apply` counts them too.",
         ),
     ),
     Metric(
@@ -220,7 +220,7 @@ CROSS JOIN LATERAL (VALUES {", ".join(f"('{phase}', m.{phase})" for phase in PHA
     ),
     Metric(
         "lamina_source_heard_age_seconds",
-        "Seconds since the speed layer of a source last said that it lives.",
+        "Seconds since the last heartbeat of a source's speed layer.",
         ("source",),
         """
 SELECT source, heard_age FROM lamina.ages WHERE heard_age IS NOT NULL""",
@@ -233,7 +233,7 @@ SELECT source, heard_age FROM lamina.ages WHERE heard_age IS NOT NULL""",
     ),
     Metric(
         "lamina_source_stopped",
-        "1 if a source refuses to go on, for a reason that `lamina status` prints.",
+        "1 if a source has stopped. `lamina status` prints the reason.",
         ("source",),
         "SELECT name, (stopped IS NOT NULL)::int FROM lamina.query",
         alert=Alert(
@@ -278,8 +278,8 @@ WHERE state = 'done' ORDER BY id DESC LIMIT 1""",
     ),
     Metric(
         "lamina_rebuild_step_seconds",
-        "Seconds that each step of the newest finished rebuild took, since the step before had ended. `view`: of "
-        "`compute`, and of `prove` if a scheduler proves views one by one.",
+        "Seconds that each step of the newest finished rebuild took, since the previous step ended. `view`: for "
+        "`compute`, and for `prove` if a scheduler proves views one by one.",
         ("step", "view"),
         """
 SELECT split_part(s.key, ' ', 1), substr(s.key, strpos(s.key || ' ', ' ') + 1), s.value::float8

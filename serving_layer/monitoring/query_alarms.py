@@ -126,7 +126,7 @@ def open_transaction(_: Connection, watched: WatchedQuery) -> str | None:
     untold = "; the brokers do not report since when" if longest.by_record else ""
     return (
         f"a producer has had a transaction open{since} in partition {longest.at.partition}{untold}, and"
-        f" nothing from offset {longest.first} on is counted or archived ({longest.offsets:,} offsets by now): see why"
+        f" nothing from offset {longest.first} on is counted or archived ({longest.offsets:,} offsets so far): see why"
         " it does not end, or abort it (Kafka's `kafka-transactions.sh`)"
     )
 
@@ -262,7 +262,7 @@ def _most_of_the_newest(connection: Connection, name: str) -> str | None:
 
 
 def _why(connection: Connection, state: progress.Query) -> str:
-    if state.writer_kind is WriterKind.LEAP and rebuilds.leaping(connection):
+    if state.writer_kind is WriterKind.LEAP and rebuilds.is_leaping(connection):
         leap = rebuilds.get(connection)
         return (
             f": rebuild {leap.id}, a leap, holds its progress, and its last step was `{leap.step}` (continue its"

@@ -105,7 +105,7 @@ def status(connection: Connection, topics: Mapping[str, TopicState], thresholds:
             for id, one in live.items()
         ],
         rebuild=dict(last) if last else None,
-        alarms=[*alarms.listed(problems), *alarms.of_the_deployment(connection, thresholds)],
+        alarms=[*alarms.with_names(problems), *alarms.of_the_deployment(connection, thresholds)],
         previews=previews.listed(connection),
         standby=standbys.behind(connection),
     )
@@ -162,7 +162,7 @@ def _queries(
 ) -> list[QueryStatus]:
     """The status of each deployed source's query, with its problems."""
     starts, reached = progress.starts_by_query(connection, problems), progress.read_by_query(connection, problems)
-    bad, bad_fields = quarantine.counted_by_source(connection)
+    bad, bad_fields = quarantine.counts_by_source(connection)
     skipped = Counter(at.topic for at, _ in skipping.read(connection))
     return [
         QueryStatus(

@@ -30,7 +30,7 @@ _ONLY_CODES = 3
 
 
 def refusal(url: URL | str, **options: Any) -> str:
-    """The SQLSTATE with which a server refuses a connection; empty if it accepts it, or if none answers.
+    """The SQLSTATE of a refused connection. Empty if the server accepts it, or does not answer.
 
     `NO_LOGIN` if libpq gives up before the server refuses, because it has no password, or the server has no TLS. A
     failed attempt costs a second one. It takes at most `ANSWERS_WITHIN` seconds, after names are resolved.

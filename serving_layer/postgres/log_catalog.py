@@ -21,7 +21,7 @@ _BACK = """
 """
 
 
-def named(connection: Connection, topic: str) -> tuple[str, str | None] | None:
+def metadata_files(connection: Connection, topic: str) -> tuple[str, str | None] | None:
     """The metadata files that the catalog names for a topic's log: the present one and the previous one."""
     if connection.execute(text("SELECT to_regclass('iceberg.iceberg_tables')")).scalar_one() is None:
         return None

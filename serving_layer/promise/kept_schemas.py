@@ -33,7 +33,7 @@ MARGIN = 1_000_000
 """Ids above the greatest known one that are still requested: registries count up."""
 
 
-def kept(connection: Connection, topic: str) -> Answers:
+def read(connection: Connection, topic: str) -> Answers:
     """The kept schemas of a topic, by ASK_AGAIN and id."""
     answers: dict[int, dict[str, Schema | None]] = {}
     for row in connection.execute(select(schema).where(schema.c.topic == topic)):
@@ -48,7 +48,7 @@ def keep(connection: Connection, topic: str, ask_again: int, fetched: Schemas) -
     If too many ids have none, all ids above the known ones count as missing.
     """
     cells.run(connection, "LOCK TABLE lamina.schema IN SHARE ROW EXCLUSIVE MODE")
-    answers = kept(connection, topic)
+    answers = read(connection, topic)
     mine = dict(answers.get(ask_again, NO_SCHEMAS))
     new: dict[str, Schema | None] = {id: fetched[id] for id in frames.missing(fetched, mine)}
     mine |= new
@@ -109,7 +109,7 @@ class KeptSchemas:
     def of(self, topic: str) -> Answers:
         """The topic's kept schemas."""
         with self.database.begin() as connection:
-            return kept(connection, topic)
+            return read(connection, topic)
 
     def learn(self, topic: str, ask_again: int, ids: Collection[str], *, patient: bool = True) -> Answers:
         """Requests those of the ids that are not kept, keeps the answers, and returns all kept schemas of the topic.

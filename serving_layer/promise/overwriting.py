@@ -36,7 +36,7 @@ def note(connection: Connection, new: Generation, old: Generation) -> None:
         table = cells.columns_of(connection, name)
         values = {"cell_table": name, "new": new.id, "old": old.id}
         id = connection.execute(insert(noted_table).values(values).returning(noted_table.c.id)).scalar_one()
-        noted, keys = noted_of(id), ", ".join(_keys(table))
+        noted, keys = note_table(id), ", ".join(_keys(table))
         compared = comparison(connection, table, new.places[name], old.places[name])
         cells.run(connection, f'CREATE TABLE {noted} AS WITH {compared} SELECT {keys} FROM groups WHERE "Differs"')
         cells.run(connection, f"ANALYZE {noted}")
@@ -84,7 +84,7 @@ def forget(connection: Connection, id: int) -> None:
     connection.execute(delete(noted_table).where(or_(noted_table.c.new == id, noted_table.c.old == id)))
 
 
-def noted_of(id: int | str) -> str:
+def note_table(id: int | str) -> str:
     """The qualified name of the table that holds a note's keys."""
     return f'realtime."differing_{id}"'
 
@@ -129,7 +129,7 @@ def _note_of(connection: Connection, name: str, new: Generation, old: Generation
     newest = select(noted_table.c.id).order_by(noted_table.c.id.desc()).limit(1)
     pair = (noted_table.c.new == new.id, noted_table.c.old == old.id)
     id = connection.execute(newest.where(noted_table.c.cell_table == name, *pair)).scalar()
-    return None if id is None else noted_of(id)
+    return None if id is None else note_table(id)
 
 
 def _note_now(connection: Connection, name: str, new: Generation, old: Generation) -> str:

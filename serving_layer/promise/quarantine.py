@@ -164,13 +164,13 @@ def forget_undeclared(connection: Connection) -> None:
         connection.execute(delete(table).where(table.c.source.not_in(select(progress.c.query))))
 
 
-def counted(connection: Connection, source: str) -> int:
+def count(connection: Connection, source: str) -> int:
     """Number of a source's records that have gone to quarantine, including removed ones."""
     total = select(func.coalesce(func.sum(bad_count.c.records), 0))
     return int(connection.execute(total.where(bad_count.c.source == source)).scalar_one())
 
 
-def counted_by_source(connection: Connection) -> tuple[Counter[str], Counter[str]]:
+def counts_by_source(connection: Connection) -> tuple[Counter[str], Counter[str]]:
     """By source, the number of quarantined records, and the number of those that count without a field."""
     sums = func.sum(bad_count.c.records), func.sum(bad_count.c.records).filter(bad_count.c.error.startswith(NULLED))
     rows = connection.execute(select(bad_count.c.source, *sums).group_by(bad_count.c.source)).all()
@@ -194,7 +194,7 @@ def overflows(connection: Connection, source: str) -> bool:
         return False
     stored = select(func.count(), func.sum(quarantine.c.size)).where(mine)
     records, size = connection.execute(stored).one()
-    return bool(counted(connection, source) > records and size >= _bytes_kept(sources(connection)[source]) / 2)
+    return bool(count(connection, source) > records and size >= _bytes_kept(sources(connection)[source]) / 2)
 
 
 def trim(database: Database, source: Source) -> None:

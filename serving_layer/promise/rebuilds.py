@@ -143,13 +143,13 @@ def due(connection: Connection, catalog: Catalog, names: Sequence[str]) -> list[
     )
     read = {row.view: row.opened_at for row in connection.execute(opened)}
 
-    def over(name: str) -> bool:
+    def is_due(name: str) -> bool:
         every = catalog.views[name].properties.get("rebuild_every")
         if every is None or name not in read:
             return True
         return connection.execute(select(read[name] + cast(every, INTERVAL) - EARLY <= func.now())).scalar_one() is True
 
-    return [name for name in names if over(name)]
+    return [name for name in names if is_due(name)]
 
 
 def sealed_by(connection: Connection, by: Scheduler | None) -> int | None:
@@ -253,7 +253,7 @@ def leap_writer(id: int) -> str:
     return f"rebuild {id} (leap)"
 
 
-def leaping(connection: Connection) -> bool:
+def is_leaping(connection: Connection) -> bool:
     """True if a leap is running. It has taken queries over, and releases them when it lands or dies."""
     leased = select(rebuild.c.lease_until > func.clock_timestamp()).where(_is_running(), rebuild.c.leap)
     leases: Sequence[bool | None] = connection.execute(leased).scalars().all()

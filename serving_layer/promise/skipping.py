@@ -83,7 +83,7 @@ def skip(connection: Connection, name: str, bad: BadRecord, tail: str | None, re
                 if source == name
                 else f"A skip applies to every source of the topic: drop {source} first (`lamina apply --prune`).",
             )
-    if rebuilds.leaping(connection):
+    if rebuilds.is_leaping(connection):
         raise LaminaError(f"{named} cannot be skipped while a leap runs", way_out="Skip it when the leap has ended.")
     topic_id = progress.queries(connection)[name].topic_id
     connection.execute(

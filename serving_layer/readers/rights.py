@@ -229,7 +229,7 @@ def set_password(connection: Connection, role: str, password: str) -> None:
 
 
 @contextmanager
-def named(database: Database, what: str) -> Iterator[None]:
+def naming_readers(database: Database, what: str) -> Iterator[None]:
     """Names the readers in the way if one holds a view that the block wants to replace."""
     try:
         yield

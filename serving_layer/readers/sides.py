@@ -53,7 +53,7 @@ def body(name: str, now: Side, before: Sequence[Side] = ()) -> str:
     conditions = ", ".join([*questions, f"lamina.not_published_yet({postgres_text(name)})"])
     whole = [f"SELECT * FROM (\n{now.final}\n) AS served ({_names(now)})\nWHERE (SELECT coalesce({conditions}))"]
     for side in older:
-        mapped = ", ".join(_mapped(column, side) for column in now.columns)
+        mapped = ", ".join(_column_of(column, side) for column in now.columns)
         whole.append(
             f"SELECT {mapped} FROM (\n{side.final}\n) AS before ({_names(side)})\n"
             f"WHERE (SELECT EXISTS (\n  SELECT {_holds(side)}))"
@@ -85,14 +85,14 @@ def places(connection: Connection) -> dict[tuple[str, str], str]:
     return {(row.view, row.cell_table): row.place for row in rows}
 
 
-def placed(final: str, where: Mapping[tuple[str, str], str]) -> str:
+def with_places(final: str, where: Mapping[tuple[str, str], str]) -> str:
     """A final text with its tables of cells replaced by their places."""
     for (_, name), place in where.items():
         final = re.sub(rf"\bcells\.{re.escape(postgres_name(name))}(?!\w)", place, final)
     return final
 
 
-def moved(text: str, names: Collection[str], schema: str) -> str:
+def in_schema(text: str, names: Collection[str], schema: str) -> str:
     """A text that reads these views from another schema than `analytics`. Literals stay.
 
     >>> print(moved("SELECT 'analytics.v' FROM analytics.v JOIN analytics.w", ["v"], "dev"))
@@ -130,7 +130,7 @@ def place_of(view: str, where: Mapping[tuple[str, str], str]) -> str | None:
     return next((place for (of, _), place in where.items() if of == view), None)
 
 
-def needed(connection: Connection, before: Sequence[Mapping[str, Any]]) -> list[Side]:
+def needed_sides(connection: Connection, before: Sequence[Mapping[str, Any]]) -> list[Side]:
     """The stored older sides of a view that a snapshot may still need."""
     sides = [Side(**side) for side in before]
     open_now = set(transactions(connection)) if sides else set[str]()
@@ -171,6 +171,6 @@ def _names(side: Side) -> str:
     return ", ".join(quoted(column["name"]) for column in side.columns)
 
 
-def _mapped(column: Mapping[str, Any], side: Side) -> str:
+def _column_of(column: Mapping[str, Any], side: Side) -> str:
     there = any(shown["name"] == column["name"] for shown in side.columns)
     return quoted(column["name"]) if there else f"NULL::{column['type']}"

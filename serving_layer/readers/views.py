@@ -22,7 +22,7 @@ from serving_layer.postgres.database import (
     wait_shortly_for_readers,
 )
 from serving_layer.readers import dependents
-from serving_layer.readers.sides import Side, body, needed, place_of, placed, places, transactions
+from serving_layer.readers.sides import Side, body, needed_sides, place_of, places, transactions, with_places
 from view_algebra.compiled import Catalog, View
 from view_algebra.language.quoting import quoted
 
@@ -126,7 +126,7 @@ def set_aside(connection: Connection, moving: Collection[str], catalog: Catalog)
     """
     where = places(connection)
     rows = {row.name: ViewRow(*row) for row in connection.execute(_ROWS)}
-    changing = {name for name, row in rows.items() if not _goes_on(row, catalog.views.get(name))}
+    changing = {name for name, row in rows.items() if not _is_unchanged(row, catalog.views.get(name))}
     broken = {name for name in changing if _breaks(rows[name], catalog.views.get(name))}
     kept: dict[str, list[Side]] = {}
     for name, row in rows.items():
@@ -138,7 +138,7 @@ def set_aside(connection: Connection, moving: Collection[str], catalog: Catalog)
             and not broken & set(row.reads)
         ):
             at = _at(name, {*below, *({name} & set(moving))}, kept[name], where)
-            kept[name] = [Side(at, placed(row.final, where), row.columns, list(row.reads)), *kept[name]]
+            kept[name] = [Side(at, with_places(row.final, where), row.columns, list(row.reads)), *kept[name]]
     for name, sides in _without_circles(kept, catalog).items():
         before = [vars(side) for side in sides]
         if before != rows[name].before:
@@ -151,7 +151,7 @@ def _without_circles(kept: Mapping[str, Sequence[Side]], catalog: Catalog) -> di
     for name, sides in kept.items():
         reads.setdefault(name, set()).update(read for side in sides for read in side.reads)
     return {
-        name: [side for side in sides if not any(name in reached(read, reads) for read in side.reads)]
+        name: [side for side in sides if not any(name in reachable(read, reads) for read in side.reads)]
         for name, sides in kept.items()
     }
 
@@ -168,7 +168,7 @@ def settle(database: Database, *, patience_ms: int = READER_PATIENCE_MS) -> bool
 
 def _note_readers(connection: Connection) -> list[str]:
     """Records the transactions that may need the older sides of moved views. Returns the views with older sides."""
-    rows = _locked(connection)
+    rows = _lock_moving(connection)
     open_now = transactions(connection)
     for row in rows:
         sides = [side if side.readers is not None else replace(side, readers=open_now) for side in _sides(row)]
@@ -181,7 +181,9 @@ def _settle_one(database: Database, name: str, patience_ms: int) -> bool:
     try:
         with database.begin() as connection:
             connection.execution_options(reader_patience_ms=patience_ms)
-            sides = next((needed(connection, row.before) for row in _locked(connection) if row.name == name), [])
+            sides = next(
+                (needed_sides(connection, row.before) for row in _lock_moving(connection) if row.name == name), []
+            )
             connection.execute(update(view).where(view.c.name == name).values(before=[vars(side) for side in sides]))
             serve(connection)
     except DBAPIError as error:
@@ -196,13 +198,13 @@ def shown_columns(compiled: View) -> list[dict[str, Any]]:
     return [{"name": column.name, "type": column.postgres, "comment": column.comment} for column in compiled.columns]
 
 
-def _locked(connection: Connection) -> list[ViewRow]:
+def _lock_moving(connection: Connection) -> list[ViewRow]:
     """The views that have an older side. No view moves until this transaction ends."""
     rows = connection.execute(_ROWS.order_by(view.c.name).with_for_update())
     return [ViewRow(*row) for row in rows if row.before]
 
 
-def served(connection: Connection) -> set[str]:
+def served_views(connection: Connection) -> set[str]:
     """The declared views that can be read."""
     return set(connection.execute(select(view.c.name).where(view.c.served.is_not(None))).scalars())
 
@@ -228,7 +230,7 @@ def _body(row: ViewRow, where: Mapping[tuple[str, str], str]) -> str:
     """The body of an analyst's view, with a side for each version that a snapshot may need."""
     before = _sides(row)
     at = _at(row.name, (), before, where)
-    final = placed(row.final, where)
+    final = with_places(row.final, where)
     return body(row.name, Side(at, final, row.columns), before) if at else final
 
 
@@ -247,7 +249,7 @@ def _sides(row: ViewRow) -> list[Side]:
     return [Side(**side) for side in row.before]
 
 
-def _goes_on(row: ViewRow, compiled: View | None) -> bool:
+def _is_unchanged(row: ViewRow, compiled: View | None) -> bool:
     """True if the text of a view stays the same."""
     return compiled is not None and (row.final, row.columns) == (compiled.final, shown_columns(compiled))
 
@@ -260,10 +262,10 @@ def _breaks(row: ViewRow, compiled: View | None) -> bool:
 
 def _below(name: str, rows: Mapping[str, ViewRow]) -> set[str]:
     """The views that a view reads, directly or through other views."""
-    return reached(name, {view: row.reads for view, row in rows.items()}) - {name}
+    return reachable(name, {view: row.reads for view, row in rows.items()}) - {name}
 
 
-def reached(name: str, reads: Mapping[str, Iterable[str]]) -> set[str]:
+def reachable(name: str, reads: Mapping[str, Iterable[str]]) -> set[str]:
     """A view and all views that it reads, directly or through other views."""
     views, todo = {name}, [name]
     while todo:

@@ -42,7 +42,7 @@ def drop_unused(database: Database) -> list[int]:
         )
     dropped = [candidate.id for candidate in retired if _drop_generation(database, candidate)]
     with database.begin() as connection:
-        unused = [*_folded(connection), *_exchanged(connection), *_forgotten(connection)]
+        unused = [*_folded_tables(connection), *_exchanged_notes(connection), *_forgotten_ids(connection)]
     for name in unused:
         _drop(database, [name])
     database.retrying(_forget)
@@ -94,7 +94,7 @@ def forget_dropped(connection: Connection) -> None:
     connection.execute(delete(proof).where(proof.c.generation.not_in(select(generation.c.id))))
 
 
-def _folded(connection: Connection) -> list[str]:
+def _folded_tables(connection: Connection) -> list[str]:
     """The realtime tables that were merged into the cells of their generation."""
     rows = connection.execute(select(generation_cells).join(generation).where(generation.c.dropped_at.is_(None))).all()
     names = [cells.realtime_of(row.cell_table, row.generation, n) for row in rows for n in range(row.absorbed)]
@@ -102,19 +102,19 @@ def _folded(connection: Connection) -> list[str]:
     return list(connection.execute(there, {"names": names}).scalars())
 
 
-def _exchanged(connection: Connection) -> list[str]:
+def _exchanged_notes(connection: Connection) -> list[str]:
     """The tables of notes for exchanges that are done or will not happen."""
-    return _unknown(
+    return _unknown_tables(
         connection, r"^differing_[0-9]+(_[0-9]+_[0-9a-f]{8})?$", "SELECT 'differing_' || id FROM lamina.noted"
     )
 
 
-def _forgotten(connection: Connection) -> list[str]:
+def _forgotten_ids(connection: Connection) -> list[str]:
     """The tables of ids of forgotten periods and dropped sources."""
-    return _unknown(connection, "^ids_[0-9]+$", "SELECT 'ids_' || id FROM lamina.ids")
+    return _unknown_tables(connection, "^ids_[0-9]+$", "SELECT 'ids_' || id FROM lamina.ids")
 
 
-def _unknown(connection: Connection, pattern: str, names: str) -> list[str]:
+def _unknown_tables(connection: Connection, pattern: str, names: str) -> list[str]:
     """The tables in schema `realtime` whose names match a pattern and are not in the result of the SELECT `names`."""
     there = text(
         "SELECT format('realtime.%I', relname) FROM pg_class"

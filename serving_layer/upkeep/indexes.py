@@ -94,8 +94,8 @@ def _note(connection: Connection, statement: str, reason: str) -> None:
 def alarms(connection: Connection) -> list[str]:
     """The alarms about declared indexes that are not built and that no session is building or dropping."""
     return [
-        f"{view}: an index that it asks for ('index') is not built ({reason or 'its build was interrupted'}): readers"
-        " go on without it (`lamina maintain` builds it, or leave its column out of 'index' and apply)"
+        f"{view}: a declared index ('index') is not built ({reason or 'its build was interrupted'}): readers"
+        " continue without it (`lamina maintain` builds it, or leave its column out of 'index' and apply)"
         for view, reason in connection.execute(text(_UNBUILT), {"prefix": PREFIX})
     ]
 

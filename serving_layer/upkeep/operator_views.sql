@@ -42,7 +42,7 @@ LEFT JOIN lamina.ages AS a ON a.source = o.source
 GROUP BY v.name, p.generation, v.fresh_within;
 
 -- Freshness targets: per view with `fresh_within`, the share of the minutes of the last hour and day in which the view met
--- it, from the first recorded minute on (`serving_layer/monitoring/freshness.py`). A later minute without a record is a miss.
+-- it, from the first recorded minute on (`serving_layer/monitoring/freshness_history.py`). A later minute without a record is a miss.
 CREATE OR REPLACE VIEW lamina.freshness_met AS
 WITH noted AS (
   SELECT t.view, greatest(t.minute, now.minute - interval '1 minute') AS until, t.minute, t.since, t.met

@@ -637,7 +637,7 @@ def test_a_leap_that_cannot_be_sealed_gives_its_queries_back(deployed: Deployed,
     with pytest.raises(LaminaError, match="removed by retention before they were archived"):
         deployed.deployment.batch.leap_seal(by=Scheduler())
     with deployed.deployment.database.begin() as connection:
-        assert not rebuilds.leaping(connection)
+        assert not rebuilds.is_leaping(connection)
         assert connection.exec_driver_sql("SELECT state FROM lamina.rebuild").scalar() == "failed"
     deployed.send("events", event(10))
     deployed.catch_up()

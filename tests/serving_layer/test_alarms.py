@@ -386,7 +386,7 @@ def test_an_open_transaction_of_a_producer_raises_an_alarm(world: World) -> None
         assert len(raised) == alarms_told, raised
     assert raised[0].startswith(
         "a: a producer has had a transaction open for 12 min in partition 0, and nothing from offset 2 on is counted or"
-        " archived (1,234 offsets by now): "
+        " archived (1,234 offsets so far): "
     )
     by_record = [Undecided(TopicPartition("a", 0), 2, 1234, 81_216_000.0, by_record=True)]
     topic = TopicState(reached, Offsets(dict.fromkeys(reached, 0)), WEEK, by_record)

@@ -77,7 +77,7 @@ def test_an_index_that_must_wait_for_a_reader_is_left_to_the_next_call(
             assert connection.execute(valid).scalars().all() == [False]
             [alarm] = indexes.alarms(connection)
             assert alarm.startswith(
-                "sums: an index that it asks for ('index') is not built (canceling statement due to lock timeout"
+                "sums: a declared index ('index') is not built (canceling statement due to lock timeout"
             )
     world.advance("a")
     indexes.renew(world.database)

@@ -154,7 +154,7 @@ def test_quarantine_keeps_the_newest_records_within_bounds_and_counts_all(world:
     quarantine.trim(world.database, source)
     with world.database.begin() as connection:
         kept = connection.execute(text('SELECT min("offset"), max("offset"), sum(size) FROM lamina.quarantine')).one()
-        assert quarantine.counted(connection, "a") == arrived
+        assert quarantine.count(connection, "a") == arrived
     assert (kept.min, kept.max) == (arrived - 307, arrived - 1)
     assert kept.sum == 307_000
     older = replace(source, properties={"quarantine_age": "1 day"})
@@ -170,7 +170,7 @@ def test_invented_reasons_do_not_fill_the_counts(world: World) -> None:
             bad = Bad("a", "a", Rows(), made_up)
             quarantine.stage(connection, bad)
             quarantine.write(connection, bad)
-        assert quarantine.counted(connection, "a") == 2 * sum(made_up.values())
+        assert quarantine.count(connection, "a") == 2 * sum(made_up.values())
         reasons = "SELECT count(*), max(records) FROM lamina.bad_records"
         assert tuple(connection.execute(text(reasons)).one()) == (quarantine.MOST_REASONS + 1, 20)
 

@@ -33,8 +33,8 @@ def preview(world: World, name: str, **files: str | None) -> list[str]:
     catalog = compile_catalog({path: sql for path, sql in {**world.files, **changed}.items() if sql is not None})
     world.tables |= {table.name: table for view in catalog.views.values() for table in view.cell_tables}
     with world.database.begin() as connection:
-        after = previews.compiled(connection, catalog)
-        lacking = previews.lacking(connection, after)
+        after = previews.previewed_catalog(connection, catalog)
+        lacking = previews.uncomputed_views(connection, after)
         rebuild = rebuilds.begin(connection, [], purpose=rebuilds.APPLY)
         registry.open_versions(connection, lacking, after, rebuild)
         ready = {opened.view: opened.id for opened in lookup.of_rebuild(connection, rebuild)}

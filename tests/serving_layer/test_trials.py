@@ -33,7 +33,7 @@ def found(world: World, **files: str) -> dict[str, int]:
     """The number of rows that fail each check that runs before these files are deployed."""
     catalog = compile_catalog({**world.files, **{f"{name}.sql": sql for name, sql in files.items()}})
     with world.database.begin() as connection:
-        trial = trials.of_catalog(connection, registry.planned(connection, catalog), [])
+        trial = trials.of_catalog(connection, registry.catalog_after_apply(connection, catalog), [])
         verdicts = [
             verdict for name in trial.catalog.views for verdict in view_checks.of_trial(connection, trial, name)
         ]
