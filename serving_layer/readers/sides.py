@@ -95,7 +95,7 @@ def with_places(final: str, where: Mapping[tuple[str, str], str]) -> str:
 def in_schema(text: str, names: Collection[str], schema: str) -> str:
     """A text that reads these views from another schema than `analytics`. Literals stay.
 
-    >>> print(moved("SELECT 'analytics.v' FROM analytics.v JOIN analytics.w", ["v"], "dev"))
+    >>> print(in_schema("SELECT 'analytics.v' FROM analytics.v JOIN analytics.w", ["v"], "dev"))
     SELECT 'analytics.v' FROM "dev".v JOIN analytics.w
     """
     for start, _, name in relations(text, "analytics"):
