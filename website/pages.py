@@ -20,7 +20,10 @@ INDEX = f"{DECISIONS}/index.md"
 
 
 def gather(folder: Path) -> Path:
-    """Writes pages and pictures into `pages` in a folder, and the configuration next to it. Returns the path of the configuration."""
+    """Writes pages and pictures into `pages` in a folder, and the configuration next to it.
+
+    Returns the path of the configuration.
+    """
     pages = folder / "pages"
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(REPOSITORY / "docs", pages / "docs")

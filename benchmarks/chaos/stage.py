@@ -24,10 +24,10 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import KafkaError
 
 from benchmarks import common
-from benchmarks.chaos.world import SentRecord, World
-from lamina.configuration.settings import Settings
 from benchmarks.chaos.chaos_oracle import ChaosOracle
 from benchmarks.chaos.parcels import RegistryServer
+from benchmarks.chaos.world import SentRecord, World
+from lamina.configuration.settings import Settings
 from lamina.services.embedded import Embedded
 from lamina.services.java import QUICK_COMPILER
 from master_log.kafka import Brokers

@@ -72,8 +72,8 @@ def init(
     Records come from a FILE of JSON lines, CSV or Parquet (also .gz and .zst), or from a topic. Types are guessed from
     the first records, and each of these can be counted under the guessed types. The files are yours to edit.
     """
-    from lamina.authoring.first_catalog import name_of, proposal
     from interchange.csv_forms import CsvForms
+    from lamina.authoring.first_catalog import name_of, proposal
 
     forms = CsvForms(null, timestamp_format)
     if not files and not topics:
