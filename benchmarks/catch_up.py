@@ -28,6 +28,7 @@ from benchmarks.common import (
     median_ratio,
     nowhere,
 )
+from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output
 from master_log.kafka_reader import stream
@@ -89,14 +90,14 @@ def main(output: Output, records: int, turns: int) -> list[Figure]:
     """Catching up: records per second, against plain Spark that writes nowhere."""
     records -= records % events.PARTITIONS
     with deployment(output) as opened:
-        opened.apply(events.catalog(**events.VIEWS))
+        applying.apply(opened, events.catalog(**events.VIEWS))
         opened.speed(threading.Event(), max_records=MAX_RECORDS)  # Spark starts as it does for the speed layer
         events.send_a_day(opened, records)
         output.tell(f"{records:,} records are in Kafka")
 
         def lamina(turn: int) -> float:
             with another_database(opened, f"turn_{turn}") as fresh:
-                fresh.apply(events.catalog(**events.VIEWS))
+                applying.apply(fresh, events.catalog(**events.VIEWS))
                 return catch_up(fresh)
 
         sides: dict[str, Callable[[int], float]] = {

@@ -34,6 +34,7 @@ from benchmarks.common import (
 from benchmarks.rebuild import Reader, Steps
 from benchmarks.rebuild_rate import archive
 from benchmarks.traffic import Watcher, traffic
+from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output
 
@@ -79,10 +80,10 @@ def other_final(sql: str, turn: int) -> str:
 
 def at_once(opened: Deployment, files: Mapping[str, str]) -> float:
     """Applies a change that needs no new cells. Returns the seconds it took."""
-    actions = {change.action for change in opened.plan(files)} - {"nothing"}
+    actions = {change.action for change in applying.plan(opened, files)} - {"nothing"}
     assert actions == {"update"}, f"this change should be an update, and is {actions}"
     began = time.monotonic()
-    opened.apply(files, allow_break=True)
+    applying.apply(opened, files, allow_break=True)
     return time.monotonic() - began
 
 
@@ -104,7 +105,7 @@ def plan(output: Output, views: int) -> list[Figure]:
     declared = {f"{names[n % len(names)]}_{n}": events.VIEWS[names[n % len(names)]] for n in range(views)}
     changed = {name: more_cells(sql) for name, sql in declared.items()}
     with deployment(output) as opened:
-        opened.apply(events.catalog(**declared))
+        applying.apply(opened, events.catalog(**declared))
         output.tell(f"{views} views are deployed")
         took = commanded(opened, "plan", files=events.catalog(**changed), code=3)
     return [Figure(f"plan of {views} views, the command", took, "s", at_most=PLANNED)]
@@ -119,7 +120,7 @@ def under_traffic(output: Output, held: int, warm_up: int, calm: int, turns: int
     after = events.catalog(user_days=more_cells(events.USER_DAYS), lanes=events.LANES)
     reader, steps = Reader(), Steps()
     with deployment(output) as opened:
-        opened.apply(before)
+        applying.apply(opened, before)
         events.send_user_days(opened, held, days=days, users=events.USERS)
         catch_up(opened)
         with opened.database.autocommit() as connection:
@@ -138,7 +139,7 @@ def under_traffic(output: Output, held: int, warm_up: int, calm: int, turns: int
             quiet = time.monotonic()
             time.sleep(calm)
             steps.began = time.monotonic()
-            opened.apply(after)
+            applying.apply(opened, after)
             moved = time.monotonic()
             time.sleep(5)
             figures = turned(output, opened, after, turns)
@@ -172,7 +173,7 @@ def turned(output: Output, opened: Deployment, files: Mapping[str, str], turns: 
     back, forth, final = [], [], []
     for turn in range(turns):
         began = time.monotonic()
-        opened.roll_back("user_days")
+        applying.roll_back(opened, "user_days")
         back.append(time.monotonic() - began)
         forth.append(at_once(opened, files))
         output.tell(f"turn {turn}: back {back[-1]:.2f} s, forth {forth[-1]:.2f} s")
@@ -230,14 +231,14 @@ def reprocess(output: Output, records: int) -> list[Figure]:
     """
     steps = Steps()
     with deployment(output) as opened:
-        opened.apply(events.catalog(**events.VIEWS))
+        applying.apply(opened, events.catalog(**events.VIEWS))
         events.send_a_day(opened, records)
         catch_up(opened)
         archived = archive(opened)
         output.tell(f"{records:,} records are counted and archived")
         opened.at = steps.note
         steps.began = time.monotonic()
-        opened.apply(events.catalog(**{name: more_cells(sql) for name, sql in events.VIEWS.items()}))
+        applying.apply(opened, events.catalog(**{name: more_cells(sql) for name, sql in events.VIEWS.items()}))
         took = time.monotonic() - steps.began
         for name, _ in steps.at:
             begin, end = steps.span(name)
@@ -278,11 +279,11 @@ def finer(output: Output, opened: Deployment, records: int) -> list[Figure]:
         connection.close()
 
     declared = {name: more_cells(sql) for name, sql in events.VIEWS.items()}
-    opened.apply(events.catalog(**declared, ctr=CTR[0]))
+    applying.apply(opened, events.catalog(**declared, ctr=CTR[0]))
     with threads(stopping, look):
         for sql in CTR[1:]:
             began = time.monotonic()
-            opened.apply(events.catalog(**declared, ctr=sql), allow_break=True)
+            applying.apply(opened, events.catalog(**declared, ctr=sql), allow_break=True)
             took.append(time.monotonic() - began)
     for problem in wrong[:10]:
         output.tell(problem)

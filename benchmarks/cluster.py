@@ -26,6 +26,7 @@ import pyspark
 
 from benchmarks import events
 from benchmarks.common import Figure, analyst, benchmark, deployment, environment_for, folder_of
+from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.services.embedded import Embedded
 from lamina.services.java import java_home
@@ -246,7 +247,7 @@ def main(output: Output, records: int) -> list[Figure]:
     half = records // 2 // events.PARTITIONS * events.PARTITIONS
     with deployment(output, store=True) as opened, cluster(opened) as running:
         steps = ClusterSteps(opened, running, output)
-        opened.apply(events.catalog(**events.VIEWS))
+        applying.apply(opened, events.catalog(**events.VIEWS))
         missing = []
         for run, held in ((steps.calm, half), (steps.disturbed, 2 * half)):
             events.send_a_day(opened, half)

@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame
 from sqlalchemy import make_url
 
 from lamina.configuration.settings import Settings
+from lamina.operations import installation
 from lamina.operations.deployment import Deployment
 from lamina.services.background import SpeedProcess
 from lamina.services.embedded import Embedded
@@ -114,7 +115,7 @@ def deployment(output: Output, *, store: bool = False) -> Iterator[Deployment]:
     try:
         Embedded(home).start(store=store)
         opened = Deployment(Settings.read(home, {"LAMINA_HOME": str(home)}), tell=output.tell)
-        opened.install()
+        installation.install(opened)
         yield opened
     finally:
         try:

@@ -15,6 +15,7 @@ import click
 from benchmarks import events
 from benchmarks.common import Figure, benchmark, catch_up, deployment, percentile, speed_layer
 from benchmarks.traffic import Watcher, traffic
+from lamina.operations import applying
 from lamina.terminal.render import Output
 
 RATE = 2_000
@@ -29,7 +30,7 @@ P50, P99 = 0.8, 2.0
 def main(output: Output, seconds: int, warm_up: int, records: int) -> list[Figure]:
     """Freshness at 2,000 events a second, as the analyst's view shows it."""
     with deployment(output) as opened:
-        opened.apply(events.catalog(**events.VIEWS, lanes=events.LANES))
+        applying.apply(opened, events.catalog(**events.VIEWS, lanes=events.LANES))
         events.send_a_day(opened, records)
         output.tell(f"{records:,} records are in Kafka")
         catch_up(opened)

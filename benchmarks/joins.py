@@ -13,6 +13,7 @@ from time import monotonic, perf_counter
 import click
 
 from benchmarks.common import Figure, analyst, benchmark, catch_up, deployment
+from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output
 from serving_layer.postgres.cells import copy
@@ -149,7 +150,7 @@ def measure(opened: Deployment, turns: int) -> list[Figure]:
 def main(output: Output, orders: int, users: int, moves: int, turns: int) -> list[Figure]:
     """Reading joins by hour and country, against the same SELECT over raw rows, and their rebuild."""
     with deployment(output) as opened:
-        opened.apply(CATALOG)
+        applying.apply(opened, CATALOG)
         send(opened, orders, users, moves)
         output.tell(f"{orders:,} orders and {users * moves:,} versions of users are in Kafka")
         caught_up = catch_up(opened)

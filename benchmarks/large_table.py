@@ -17,6 +17,7 @@ import click
 from benchmarks import events
 from benchmarks.common import Figure, benchmark, catch_up, deployment, percentile, speed_layer
 from benchmarks.traffic import Watcher, traffic
+from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output
 
@@ -82,7 +83,7 @@ def send(opened: Deployment, first: int, records: int, id: str, format: str) -> 
 def main(output: Output, keys: int, updates: int, warm_up: int, seconds: int, format: str) -> list[Figure]:
     """A table of five million keys: rates, bytes per key, freshness under updates."""
     with deployment(output) as opened:
-        opened.apply({"users.sql": CATALOG.format(options=OPTIONS[format])})
+        applying.apply(opened, {"users.sql": CATALOG.format(options=OPTIONS[format])})
         catch_up(opened)  # Spark has started, and has run the statements once
         send(opened, 0, keys, f"if(seq < {events.PARTITIONS}, -1 - seq, seq)", format)
         output.tell(f"{keys:,} keys are in Kafka")

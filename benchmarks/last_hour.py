@@ -18,6 +18,7 @@ import psycopg2.extensions
 from benchmarks import events
 from benchmarks.common import Figure, analyst, benchmark, catch_up, deployment, percentile, speed_layer
 from benchmarks.traffic import traffic
+from lamina.operations import applying
 from lamina.terminal.render import Output
 
 RATE = 2_000
@@ -47,7 +48,7 @@ WHERE n.nspname = 'cells' AND c.relkind = 'r'"""
 def main(output: Output, seconds: int, records: int, warm_up: int) -> list[Figure]:
     """Reading the last hour, every five seconds, for now."""
     with deployment(output) as opened:
-        opened.apply(events.catalog(last_hour=LAST_HOUR))
+        applying.apply(opened, events.catalog(last_hour=LAST_HOUR))
         events.send_an_hour(opened, records, until=datetime.now(UTC))
         output.tell(f"{records:,} records are in Kafka")
         caught_up = catch_up(opened)

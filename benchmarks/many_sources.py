@@ -19,6 +19,7 @@ import click
 import psutil
 
 from benchmarks.common import Figure, analyst, benchmark, deployment, percentile, speed_layer, threads
+from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.services.background import SpeedProcess
 from lamina.terminal.render import Output
@@ -124,7 +125,7 @@ def wait_until_counted(opened: Deployment, sources: int, records: int) -> float:
 def main(output: Output, sources: int, held: int, every: float, warm_up: int, seconds: int) -> list[Figure]:
     """Many small sources: catching up, freshness, and cores in use."""
     with deployment(output) as opened:
-        opened.apply({f"s{n}.sql": SOURCE.format(n=n) for n in range(sources)})
+        applying.apply(opened, {f"s{n}.sql": SOURCE.format(n=n) for n in range(sources)})
         with opened.brokers.producer() as producer:
             for number in range(held * sources):
                 producer.send(f"s{number % sources}", record(number), partition=number // sources % 2)

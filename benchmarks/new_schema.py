@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from benchmarks.common import Figure, analyst, benchmark, deployment, percentile, speed_layer, threads
+from lamina.operations import applying
 from lamina.terminal.render import Output
 from tests.fix_registry import SchemaRegistry, framed, started
 
@@ -49,7 +50,7 @@ def _measured(output: Output, registry: SchemaRegistry, schemas: int) -> list[Fi
     seen: list[tuple[float, int]] = []
     stopping = threading.Event()
     with deployment(output) as opened:
-        opened.apply({"catalog.sql": SQL})
+        applying.apply(opened, {"catalog.sql": SQL})
 
         def send(number: int, id: int, schema: dict[str, Any]) -> None:
             sent.append(time.monotonic())

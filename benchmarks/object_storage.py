@@ -14,6 +14,7 @@ import click
 from benchmarks import events
 from benchmarks.common import Figure, benchmark, catch_up, deployment, median_ratio, spread
 from benchmarks.rebuild_rate import archive, rebuild
+from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.spark.spark_session import sibling
 from lamina.terminal.render import Output
@@ -30,7 +31,7 @@ def main(output: Output, records: int, turns: int) -> list[Figure]:
     """Archive runs and rebuilds from object storage, against a folder."""
     took: dict[str, list[float]] = {f"{act}, {side}": [] for act in ("archive", "rebuild") for side in ("folder", "S3")}
     with deployment(output, store=True) as opened:
-        opened.apply(events.catalog(**events.VIEWS))
+        applying.apply(opened, events.catalog(**events.VIEWS))
         events.send_a_day(opened, records)
         catch_up(opened)
         folder = replace(opened.settings, warehouse=str(opened.settings.home / "warehouse"))

@@ -13,6 +13,7 @@ import click
 
 from benchmarks import events
 from benchmarks.common import MAX_RECORDS, Figure, benchmark, deployment
+from lamina.operations import applying
 from lamina.terminal.render import Output
 
 GOOD = 10
@@ -26,7 +27,7 @@ GOOD = 10
 def main(output: Output, bad: int, megabytes: int) -> list[Figure]:
     """A poisoned backlog: the time that the speed layer takes to get past it, and the exactness of its counts."""
     with deployment(output) as opened:
-        opened.apply(events.catalog(totals="SELECT count(*) AS records FROM events"))
+        applying.apply(opened, events.catalog(totals="SELECT count(*) AS records FROM events"))
         topic = opened.deployed().sources["events"].topic
         long = b"{" + b"x" * (megabytes * 1024 * 1024 - 100)
         with opened.brokers.producer() as producer:

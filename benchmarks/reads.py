@@ -16,6 +16,7 @@ import click
 
 from benchmarks import events
 from benchmarks.common import Figure, analyst, benchmark, catch_up, deployment
+from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output
 
@@ -33,7 +34,7 @@ QUERIES = {"a point": (POINT, 2000), "the last day": (LAST_DAY, 200), "a roll-up
 
 def prepare(opened: Deployment, records: int, days: int) -> None:
     """Fills the view, rebuilds it, and copies its rows into a table."""
-    opened.apply(events.catalog(user_days=events.USER_DAYS))
+    applying.apply(opened, events.catalog(user_days=events.USER_DAYS))
     events.send_user_days(opened, records, days=days, users=events.USERS)
     opened.tell(f"{records:,} records are in Kafka")
     catch_up(opened)

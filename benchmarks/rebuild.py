@@ -27,6 +27,7 @@ import psycopg2
 from benchmarks import events
 from benchmarks.common import Figure, benchmark, catch_up, deployment, percentile, speed_layer
 from benchmarks.traffic import Watcher, traffic
+from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output
 from view_algebra.errors import LaminaError
@@ -134,7 +135,7 @@ def main(output: Output, records: int, days: int, calm: int) -> list[Figure]:
     """A rebuild under traffic: the longest pauses of a reader and of the speed layer."""
     steps = Steps()
     with deployment(output) as opened:
-        opened.apply(events.catalog(user_days=events.USER_DAYS, lanes=events.LANES))
+        applying.apply(opened, events.catalog(user_days=events.USER_DAYS, lanes=events.LANES))
         events.send_user_days(opened, records, days=days, users=events.USERS)
         output.tell(f"{records:,} records are in Kafka")
         catch_up(opened)

@@ -14,6 +14,7 @@ import click
 from benchmarks import events
 from benchmarks.common import Figure, benchmark, catch_up, deployment, median_ratio, nowhere, spread
 from benchmarks.rebuild import Steps
+from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output
 
@@ -56,7 +57,7 @@ def main(output: Output, records: int, turns: int) -> list[Figure]:
     """The rate of a rebuild of three views, against plain Spark SQL on the same files."""
     took: dict[str, list[float]] = {LAMINA: [], COMPUTE: [], PLAIN: []}
     with deployment(output) as opened:
-        opened.apply(events.catalog(**events.VIEWS))
+        applying.apply(opened, events.catalog(**events.VIEWS))
         events.send_a_day(opened, records)
         catch_up(opened)
         archived = archive(opened)

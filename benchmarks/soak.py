@@ -20,6 +20,7 @@ import psycopg2
 
 from benchmarks import events
 from benchmarks.common import Figure, benchmark, deployment, percentile, speed_layer
+from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output
 from serving_layer.promise import progress
@@ -43,7 +44,7 @@ def main(output: Output, minutes: int, cells: int, owner: bool) -> list[Figure]:
     """Two micro-batches a second over the same cells under an idle snapshot: the slowdown of the last ones."""
     views = {name: sql for name, sql in events.VIEWS.items() if name in ("places", "products")}
     with deployment(output) as opened:
-        opened.apply(events.catalog(**views))
+        applying.apply(opened, events.catalog(**views))
         with speed_layer(opened), opened.brokers.producer() as producer:
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             wanted = range(max(6, minutes * 120))

@@ -23,6 +23,7 @@ import click
 
 from benchmarks.common import REPOSITORY, Figure, benchmark, deployment, environment, environment_for, speed_layer
 from lamina.authoring.catalog_files import catalog_files
+from lamina.operations import applying
 from lamina.reports.statuses import behind_of
 from lamina.terminal.render import Output
 
@@ -82,7 +83,7 @@ def main(output: Output, turns: int, commands: Sequence[str]) -> list[Figure]:
     if set(asked) == {DEMO}:
         return figures
     with deployment(output) as opened:
-        opened.apply(catalog_files(SHOP))
+        applying.apply(opened, catalog_files(SHOP))
         environment_of_ours = environment_for(opened) | {
             "PYTHONDONTWRITEBYTECODE": ""
         }  # an installed Lamina is compiled once

@@ -37,6 +37,7 @@ from benchmarks.common import (
     threads,
 )
 from benchmarks.traffic import SPAWN, sender
+from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.services import folders
 from lamina.terminal.render import Output
@@ -409,7 +410,7 @@ def main(output: Output, rate: int, rest: int, skip: int) -> list[Figure]:
         catalog = catalog if change.code else change.files(catalog)
     with deployment(output) as opened:
         assert opened.settings.analyst is not None
-        opened.apply(files(catalog))
+        applying.apply(opened, files(catalog))
         settle(opened)
         catch_up(opened)
         opened.spark.stop()  # frees its memory and its threads for the speed layer and the commands

@@ -22,6 +22,7 @@ from benchmarks.common import (
     in_turns,
     median_ratio,
 )
+from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output
 
@@ -42,7 +43,7 @@ def main(output: Output, records: int, turns: int) -> list[Figure]:
     """Catching up with UNIQUE: records per second, against the same without."""
     records -= records % events.PARTITIONS
     with deployment(output) as opened:
-        opened.apply(events.catalog(**events.VIEWS))
+        applying.apply(opened, events.catalog(**events.VIEWS))
         opened.speed(threading.Event(), max_records=MAX_RECORDS)  # Spark starts as it does for the speed layer
         events.send_a_day(opened, records)
         output.tell(f"{records:,} records are in Kafka")
@@ -51,7 +52,7 @@ def main(output: Output, records: int, turns: int) -> list[Figure]:
         def side(number: int, source: str, turn: int) -> float:
             nonlocal bytes_per_id
             with another_database(opened, f"turn_{turn}_{number}") as fresh:
-                fresh.apply({**events.catalog(**events.VIEWS), "events.sql": source})
+                applying.apply(fresh, {**events.catalog(**events.VIEWS), "events.sql": source})
                 seconds = catch_up(fresh)
                 bytes_per_id = max(bytes_per_id, _bytes_of_ids(fresh) / records)
             return seconds

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from batch_layer.check import Checked, check
 from lamina.authoring.catalog_files import catalog_files
 from lamina.configuration.settings import Settings
+from lamina.operations import applying, installation
 from lamina.operations.deployment import Deployment
 from lamina.services.java import QUICK_COMPILER
 from master_log.offsets import Offsets
@@ -55,7 +56,7 @@ class Deployed:
 
     def _apply(self, files: Mapping[str, str], *, allow_break: bool) -> None:
         self.files |= {f"{name}.sql": sql.replace("{topics}", self.prefix) for name, sql in files.items()}
-        self.deployment.apply(self.files, prune=True, allow_break=allow_break)
+        applying.apply(self.deployment, self.files, prune=True, allow_break=allow_break)
 
     @property
     def prefix(self) -> str:
@@ -185,7 +186,7 @@ class Deployed:
 def deployed(settings: Settings, spark: SparkSession, producer: KafkaProducer) -> Iterator[Deployed]:
     """A deployment with nothing in its catalog yet."""
     deployment = Deployment(settings, lent=spark)
-    deployment.install()
+    installation.install(deployment)
     yield Deployed(deployment, producer)
     deployment.close()
 

@@ -32,8 +32,10 @@ def plan(output: Output, catalog: Path) -> None:
     from lamina.authoring.catalog_files import catalog_files
 
     files = catalog_files(catalog)
+    from lamina.operations import applying
+
     with deployment(output) as opened:
-        changes = opened.plan(files)
+        changes = applying.plan(opened, files)
         _changes(output, changes)
     if any(change.action == "drop" for change in changes):
         output.tell("A deployment holds one catalog: `lamina apply` drops what is not in it only with --prune.")
@@ -78,21 +80,23 @@ def apply(
             )
         apply_preview(output, preview, catalog, drop=drop)
         return
+    from lamina.operations import applying, installation
+
     with deployment(output) as opened:
         if first and opened.is_deployed():
-            opened.install()
+            installation.install(opened)
             output.tell("The deployed catalog stays. `lamina plan` compares it with the catalog's files.")
             return
         files = catalog_files(catalog)
         try:
-            changes = opened.apply(files, prune=prune, allow_break=allow_break)
+            changes = applying.apply(opened, files, prune=prune, allow_break=allow_break)
         except WouldDrop as error:
             if output.as_json or not (sys.stdin.isatty() and output.err.is_terminal):
                 raise
             output.tell(f"{error.what}:\n{error.evidence}")
             if not click.confirm("Drop these?", err=True):
                 raise
-            changes = opened.apply(files, prune=True, allow_break=allow_break)
+            changes = applying.apply(opened, files, prune=True, allow_break=allow_break)
         _changes(output, changes)
 
 

@@ -19,6 +19,8 @@ from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
     from batch_layer.check import Checked
+    from lamina.operations.deployment import Deployment
+    from serving_layer.change.view_checks import Verdict
 
 
 @command()
@@ -73,7 +75,7 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
         opened.require_installed()
         if live:
             with waiting(output.tell, "running the checks of views"):
-                verdicts = opened.check_live(views)
+                verdicts = _check_live(opened, views)
             show_verdicts(output, verdicts)
             if tell_failing(output, verdicts):
                 raise Different
@@ -168,3 +170,26 @@ def verify(output: Output, receipt: TextIO) -> None:
         opened.require_installed()
         if not show(output, opened, receipt_read):
             raise Different
+
+
+def _check_live(opened: Deployment, names: Sequence[str]) -> list[Verdict]:
+    """Runs the checks of these views, or of all, as readers see them now. Stores the results."""
+    from serving_layer.catalog.deployed import deployed
+    from serving_layer.change import view_checks
+    from serving_layer.readers import views
+
+    with opened.database.snapshot() as connection:
+        catalog, served = deployed(connection), views.served_views(connection)
+        for name in names:
+            if name not in served:
+                raise LaminaError(
+                    f"{name} is not served",
+                    evidence="served: " + (", ".join(sorted(served)) or "none"),
+                    way_out="`lamina status` lists the views.",
+                )
+        wanted = names or [name for name in catalog.views if name in served]
+        verdicts = view_checks.of_live(connection, catalog, wanted)
+    with opened.database.begin() as connection:
+        view_checks.record(connection, verdicts, None)
+        view_checks.forget(connection, deployed(connection))  # meanwhile, an apply may have removed some of them
+    return verdicts

@@ -30,12 +30,14 @@ def apply_preview(output: Output, name: str | None, catalog: Path, *, drop: bool
     if name is None:
         raise click.UsageError("--drop ends a preview: name it with --preview.")
     files = {} if drop else catalog_files(catalog)
+    from lamina.operations import applying
+
     with deployment(output) as opened:
         if drop:
-            opened.drop_preview(name)
+            applying.drop_preview(opened, name)
             output.text(f"preview {name} dropped", preview=name, dropped=True)
             return
-        previewed = opened.preview(name, files)
+        previewed = applying.preview(opened, name, files)
     if output.as_json:
         for view in previewed:
             output.record(asdict(view))

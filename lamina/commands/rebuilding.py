@@ -29,10 +29,12 @@ def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
     Without VIEWS, all are recomputed. A rebuild covers the records counted when it starts. The new rows are proven and
     checked, and then handed over to readers. With `--leap`, VIEWS may be sources.
     """
+    from lamina.operations import rebuild_steps
+
     with deployment(output) as opened:
         opened.require_installed()
         verdicts: list[Verdict] = []
-        proofs = opened.rebuild(views, leap=leap, on_checked=verdicts.extend)
+        proofs = rebuild_steps.rebuild(opened, views, leap=leap, on_checked=verdicts.extend)
         _proofs(output, proofs)
         show_verdicts(output, verdicts)
         if tell_failing(output, verdicts) or any(proof.differing for proof in proofs):
@@ -180,10 +182,12 @@ def rollback(output: Output, view: str) -> None:
 
     The previous one was kept current, so readers lose no records.
     """
+    from lamina.operations import applying
+
     with deployment(output) as opened:
         views = opened.deployed().views
         look_up(views, view, "view")
-        before, after = opened.roll_back(view)
+        before, after = applying.roll_back(opened, view)
         if opened.deployed().views[view].version != views[view].version:
             output.tell(
                 f"The catalog's files still declare the newer version of {view}, which the next `lamina apply` would"

@@ -160,8 +160,10 @@ def console(output: Output, listen: str, names: tuple[str, ...], open_to_all: bo
 @command()
 def password(output: Output) -> None:
     """Set the analyst's password to the one in LAMINA_ANALYST."""
+    from lamina.operations import installation
+
     with deployment(output) as opened:
-        role = opened.set_password()
+        role = installation.set_password(opened)
         output.text(f"{role} has the password of LAMINA_ANALYST", role=role)
 
 
@@ -187,8 +189,10 @@ def login(output: Output, name: str | None, connections: int | None, owner: bool
         url = without_password(settings.postgres, settings.home / "owner.pgpass")
         output.text(url, url=url)
         return
+    from lamina.operations import installation
+
     with deployment(output) as opened:
-        url, new = opened.make_login(name, connections)
+        url, new = installation.make_login(opened, name, connections)
     output.text(url, login=name, url=url, new=new)
     output.tell(f"{name} is a new login" if new else f"{name} has a new password")
     pause = opened.settings.limits.idle_in_transaction_session_timeout

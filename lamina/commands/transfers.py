@@ -114,7 +114,7 @@ def ingest(
 
 def _waited(output: Output, opened: Deployment, source: Source) -> float:
     """Waits until the views show the records. Returns the seconds that it took."""
-    from lamina.operations.arrival import wait_until_counted
+    from lamina.operations.topic_records import wait_until_counted
 
     began = time.monotonic()
     with waiting(output.tell, "waiting for the speed layer to count the records"):
@@ -166,9 +166,11 @@ def skip(output: Output, source: str, partition: int, offset: int, reason: str) 
 
     From now on, views, the master log, rebuilds and checks leave it out.
     """
+    from lamina.operations import topic_records
+
     with deployment(output) as opened:
         declared = look_up(opened.deployed().sources, source, "source")
-        new = opened.skip(declared, partition, offset, reason)
+        new = topic_records.skip(opened, declared, partition, offset, reason)
     named = f"{source}: partition {partition}, offset {offset} of {declared.topic}"
     output.text(
         f"{named} is skipped" if new else f"{named} was skipped before",

@@ -37,6 +37,7 @@ from rich.text import Text
 from lamina.authoring.catalog_files import catalog_files
 from lamina.configuration.settings import Settings
 from lamina.local import stack
+from lamina.operations import applying, installation
 from lamina.operations.deployment import Deployment
 from lamina.reports.statuses import read, seconds
 from lamina.services.background import ConsoleProcess, SpeedProcess
@@ -164,9 +165,9 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
     traffic = Traffic(deployment, total)
     try:
         output.tell(f"Kafka and Postgres run in {home}.")
-        deployment.install()
+        installation.install(deployment)
         running = speed.start(alone=True)  # Spark starts while the catalog is deployed
-        deployment.apply(catalog_files(EXAMPLE))
+        applying.apply(deployment, catalog_files(EXAMPLE))
         console = ConsoleProcess(home).start(alone=True)
         output.tell("The catalog examples/online_retail is deployed. The speed layer is starting.")
         output.tell(f"See the views fill: {console}\n")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lamina.configuration.settings import Settings
 from lamina.operations.deployment import Deployment
+from lamina.operations.installation import install
 from lamina.services.background import ConsoleProcess, SpeedProcess
 from lamina.services.embedded import Addresses, Embedded
 from lamina.terminal.render import Output
@@ -32,7 +33,7 @@ def start(output: Output, *, store: bool = False) -> tuple[Settings, Addresses]:
     settings = Settings.read()
     deployment = Deployment(settings, tell=output.tell)
     with waiting(output.tell, "making the database a serving layer"):
-        deployment.install()
+        install(deployment)
     deployment.close()
     output.tell(f"Kafka and Postgres are up ({time.monotonic() - began:.1f} s)")
     return settings, addresses

@@ -1,4 +1,4 @@
-"""Single steps of a rebuild with their lineage events, for a scheduler that runs them one by one.
+"""Rebuilds with their lineage events: all steps at once, or single steps for a scheduler that runs them one by one.
 
 The process that seals begins the runs of the views, and the process that hands over or abandons ends them. The runs'
 ids follow from the rebuild's.
@@ -6,15 +6,41 @@ ids follow from the rebuild's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from batch_layer.checking import verdicts
 from lamina.operations import lineage_events
 from lamina.operations.deployment import Deployment
+from serving_layer.change.view_checks import Verdict
 from serving_layer.postgres.states import Stop
-from serving_layer.promise import proof
+from serving_layer.promise import proof, rebuilds
+from serving_layer.promise.proof import Proof
 from serving_layer.promise.rebuilds import Scheduler
 from view_algebra.errors import LaminaError
+
+
+def rebuild(
+    opened: Deployment,
+    names: Sequence[str] = (),
+    *,
+    leap: bool = False,
+    on_checked: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
+) -> list[Proof]:
+    """Runs all steps of a rebuild (`BatchLayer.rebuild`), with a run of lineage for each of its views."""
+    with lineage_events.runs(opened.settings, opened.tell) as runs:
+
+        def sealed(id: int) -> None:
+            runs.start(opened.deployed, lambda: _run_ids(opened, id))
+
+        def checked(verdicts: Sequence[Verdict]) -> None:
+            runs.checked(verdicts)
+            on_checked(verdicts)
+
+        batch = replace(opened.batch, on_sealed=sealed, on_checked=checked, on_held=runs.held)
+        proofs = batch.rebuild(names, leap=leap)
+        runs.proved(proofs)
+    return proofs
 
 
 def seal(opened: Deployment, views: Sequence[str], *, leap: bool, by: Scheduler) -> int:
@@ -22,7 +48,7 @@ def seal(opened: Deployment, views: Sequence[str], *, leap: bool, by: Scheduler)
     batch = opened.batch
     id = batch.leap_seal(views, by=by) if leap else batch.seal(views, by=by)
     runs = lineage_events.Runs(opened.settings, opened.tell)
-    runs.start(opened.deployed, lambda: opened.run_ids(id))
+    runs.start(opened.deployed, lambda: _run_ids(opened, id))
     runs.close()
     return id
 
@@ -49,5 +75,12 @@ def abandon(opened: Deployment, id: int) -> None:
 def _begun(opened: Deployment, id: int) -> lineage_events.Runs:
     """The runs that `seal` has begun in any process."""
     runs = lineage_events.Runs(opened.settings, opened.tell)
-    runs.go_on(opened.deployed, lambda: opened.run_ids(id))
+    runs.go_on(opened.deployed, lambda: _run_ids(opened, id))
     return runs
+
+
+def _run_ids(opened: Deployment, id: int) -> dict[str, str]:
+    """The lineage run id of each view of a rebuild."""
+    with opened.database.begin() as connection:
+        run = rebuilds.get(connection, id)
+    return lineage_events.ids_of(opened.settings.postgres, run.id, run.views)

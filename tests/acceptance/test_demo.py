@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from lamina.authoring.catalog_files import catalog_files
+from lamina.operations import applying
 from tests.fix_lamina import CommandLine, Deployed, one
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -35,7 +36,9 @@ def _arguments(process: psutil.Process) -> list[str]:
 
 
 def test_the_demo_sells_an_article_under_its_newest_name(deployed: Deployed, tmp_path: Path) -> None:
-    deployed.deployment.apply(catalog_files(deployed.copied(EXAMPLES / "online_retail", tmp_path / "catalog")))
+    applying.apply(
+        deployed.deployment, catalog_files(deployed.copied(EXAMPLES / "online_retail", tmp_path / "catalog"))
+    )
 
     def line(day: int, code: str, description: str | None, quantity: int) -> dict[str, object]:
         article = {"stock_code": code, "description": description, "unit_price": "1.500"}

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lamina.cli import lamina as program
-from lamina.operations.arrival import wait_until_counted
+from lamina.operations.topic_records import wait_until_counted
 from serving_layer.promise import progress
 from tests.fix_lamina import CommandLine, Deployed
 from tests.interchange.test_guessing import AFTER, SCHEMAS, SECONDS, change

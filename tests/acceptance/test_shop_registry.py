@@ -16,6 +16,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from batch_layer.verify import verify
 from lamina.authoring.catalog_files import catalog_files
+from lamina.operations import applying
 from master_log.login import RegistryAddress
 from serving_layer.readers.receipts import Receipt
 from tests import fix_shop as shop
@@ -96,7 +97,7 @@ def test_a_shop_in_avro_and_protobuf_shows_the_rows_of_the_shop_also_when_the_re
     folder = deployed.copied(EXAMPLE, tmp_path / "catalog")
     (folder / "suppliers.sql").write_text(SUPPLIERS.format(topics=deployed.prefix))
     catalog = catalog_files(folder)
-    deployed.deployment.apply(catalog)
+    applying.apply(deployed.deployment, catalog)
     with deployed.speed():
         for source in ("orders", "payments", "rates", "goods"):
             lamina("ingest", source, str(shop.EXAMPLE / "data" / f"{source}.jsonl"))
@@ -139,7 +140,7 @@ def test_a_shop_in_avro_and_protobuf_shows_the_rows_of_the_shop_also_when_the_re
     receipts = [one(deployed.rows(f"SELECT lamina.receipt('{view}')"))[0] for view in ("in_euro", "means")]
     # Read again from the raw values of the log: the declaration is another.
     streams = catalog["sources/streams.sql"].replace("  parts ", "  reference STRING,\n  parts ")
-    deployed.deployment.apply(catalog | {"sources/streams.sql": streams})
+    applying.apply(deployed.deployment, catalog | {"sources/streams.sql": streams})
     deployed.catch_up()
     assert all(proof.differing == 0 for proof in deployed.deployment.batch.rebuild())
     assert told(deployed) == shop.AFTER_CHANGES | NESTED_AFTER

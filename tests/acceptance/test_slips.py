@@ -22,6 +22,7 @@ from click.testing import Result as Ran
 import serving_layer.narration
 from lamina.cli import lamina as program
 from lamina.configuration.settings import Settings
+from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from serving_layer.narration import waiting
 from serving_layer.promise import progress
@@ -98,7 +99,7 @@ def test_a_start_of_the_whole_stack_deploys_only_where_nothing_is_deployed(
     started = here("apply", "--first", "--catalog", broken)
     assert "The deployed catalog stays" in started.stderr
     assert set(here.deployment.deployed().views) == {"hourly", "places"}
-    here.deployment.apply({}, prune=True, allow_break=True)
+    applying.apply(here.deployment, {}, prune=True, allow_break=True)
     here("apply", "--first", "--catalog", broken, code=1)
     here("apply", "--first", "--catalog", str(here.folder / "catalog"))
     assert set(here.deployment.deployed().views) == {"hourly", "places"}

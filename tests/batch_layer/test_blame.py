@@ -12,6 +12,7 @@ import pytest
 from batch_layer.blame import Blame, Event, blame
 from batch_layer.oracle import Oracle
 from batch_layer.stalls import Watching, Work, unwatched
+from lamina.operations import applying
 from lamina.reports.blame_lines import show
 from lamina.terminal.render import Output
 from master_log.offsets import OffsetRange, Offsets
@@ -152,7 +153,7 @@ def test_blame_tells_hand_overs_apart_and_what_is_wrong_now(deployed: Deployed) 
     assert moved(before, "events") == [(1, 2)]
     assert again.turns[0].compared is not None
     assert again.turns[0].compared.differing == 0
-    deployed.deployment.roll_back("hourly")
+    applying.roll_back(deployed.deployment, "hourly")
     deployed.apply(hourly=HOURLY.replace("max(n)", "max(n + 1)"))
     [*_, back, changed] = blamed(deployed, "hourly", *key).events
     assert back.turns[0].after.generation == before_of(back)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from lamina.operations import applying
 from serving_layer.catalog import lookup
 from serving_layer.change.view_checks import Verdict
 from serving_layer.promise.rebuilds import Scheduler
@@ -97,7 +98,7 @@ def test_a_rollback_shows_no_generation_that_was_held_back(deployed: Deployed) -
     assert published(deployed)["hourly"] == first
     deployed.apply(checks="")
     batch.rebuild()
-    assert deployed.deployment.roll_back("hourly") == (first + 2, first)
+    assert applying.roll_back(deployed.deployment, "hourly") == (first + 2, first)
     assert deployed.rows("SELECT * FROM hourly WHERE country IS NULL") == []
 
 

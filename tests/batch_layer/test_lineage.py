@@ -104,7 +104,7 @@ def test_a_receiver_gets_an_event_of_every_view_that_an_apply_or_a_rebuild_compu
 
         deployed.send("events", *(event(n) for n in range(20)))
         deployed.catch_up()
-        deployed.deployment.rebuild(["totals"])
+        rebuild_steps.rebuild(deployed.deployment, ["totals"])
         rebuilt = receiver.taken()
         assert kinds(rebuilt) == [("totals", "COMPLETE"), ("totals", "START")]
         [proof] = next(each for each in rebuilt if each["eventType"] == "COMPLETE")["run"]["facets"]["test"]["tests"]
@@ -130,7 +130,7 @@ def test_a_receiver_gets_an_event_of_every_view_that_an_apply_or_a_rebuild_compu
 
         deployed.apply(totals=TOTALS + FAILING)
         receiver.taken()
-        deployed.deployment.rebuild(["totals"])
+        rebuild_steps.rebuild(deployed.deployment, ["totals"])
         held = receiver.taken()[-1]
         assert (held["eventType"], held["run"]["facets"]["errorMessage"]["message"]) == ("FAIL", "it is held back")
         tests = {each["name"]: each["status"] for each in held["run"]["facets"]["test"]["tests"]}
@@ -192,7 +192,7 @@ def test_a_receiver_that_is_away_or_silent_costs_one_line(deployed: Deployed) ->
     told = send_to(deployed, f"http://somebody:secret@127.0.0.1:{port}")
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
-    [proof] = deployed.deployment.rebuild()
+    [proof] = rebuild_steps.rebuild(deployed.deployment)
     assert (proof.view, proof.differing) == ("totals", 0)
     [line] = [line for line in told if "lineage" in line]
     assert "Connection refused" in line

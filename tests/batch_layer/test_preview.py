@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from batch_layer.check import check
+from lamina.operations import applying
 from tests.fix_catalogs import CATALOG, event
 from tests.fix_lamina import CommandLine, Deployed, one
 from view_algebra.errors import Blocked
@@ -41,7 +42,7 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
 
     deployed.deployment.at = traffic
     files = {**deployed.files, "totals.sql": CLICKED}
-    made = {each.view: each.cells for each in deployed.deployment.preview("dev", files)}
+    made = {each.view: each.cells for each in applying.preview(deployed.deployment, "dev", files)}
     deployed.deployment.at = lambda _: None
     assert made == {"hourly": "shared", "totals": "own", "users": "shared", "clicks": "shared", "places": "none"}
     deployed.deployment.batch.rebuild(["totals", "hourly"])
@@ -69,7 +70,7 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
     assert deployed.rows(offsets.format("lamina.preview_offsets")) == deployed.rows(offsets.format("lamina.offsets"))
 
     with pytest.raises(Blocked, match="fails a check"):
-        deployed.deployment.apply({**files, "totals.sql": BAD})
+        applying.apply(deployed.deployment, {**files, "totals.sql": BAD})
     rebuilds = deployed.owner("SELECT count(*) FROM lamina.rebuild")
     quick_lamina("apply", "--catalog", str(with_files))
     assert deployed.owner("SELECT count(*) FROM lamina.rebuild") == rebuilds, "nothing was computed"
@@ -78,8 +79,8 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
     for changed in (
         CATALOG["totals"].replace("FROM events", f", {each}(n) AS some FROM events") for each in ("min", "max")
     ):
-        deployed.deployment.preview("dev", {**files, "totals.sql": changed})
-        deployed.deployment.apply({**files, "totals.sql": changed}, allow_break=True)
+        applying.preview(deployed.deployment, "dev", {**files, "totals.sql": changed})
+        applying.apply(deployed.deployment, {**files, "totals.sql": changed}, allow_break=True)
     live = "SELECT count(DISTINCT version) FROM lamina.generation WHERE view = 'totals' AND state = 'live'"
     assert deployed.owner(live) == [(2,)], "one version is kept beside the one that is read"
     quick_lamina("apply", "--catalog", str(with_files), "--allow-break")
@@ -112,17 +113,17 @@ def test_a_new_column_can_be_previewed_and_a_failed_preview_leaves_nothing(deplo
 
     deployed.deployment.at = die
     with pytest.raises(KeyError):
-        deployed.deployment.preview("dev", files)
+        applying.preview(deployed.deployment, "dev", files)
     deployed.deployment.at = lambda _: None
     assert deployed.owner("SELECT count(*) FROM lamina.generation WHERE state <> 'retired'") == [(1,)]
     with deployed.speed():
-        deployed.deployment.preview("dev", files)
+        applying.preview(deployed.deployment, "dev", files)
         deployed.send("events", {**event(20), "device": "z"}, {**event(21), "device": 7})
         deployed.wait_for("events")
     assert deployed.rows("SELECT events, device FROM dev.totals") == [(22, "z")]
     deployed.check()
     equal(deployed, "dev")
-    deployed.deployment.drop_preview("dev")
+    applying.drop_preview(deployed.deployment, "dev")
     deployed.deployment.batch.tidy()
     assert deployed.owner(
         "SELECT count(*) FROM pg_class WHERE relnamespace = 'cells'::regnamespace AND relkind = 'r'"

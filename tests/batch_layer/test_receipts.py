@@ -11,6 +11,7 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from batch_layer.check import check
 from batch_layer.verify import Verified, verify
+from lamina.operations import applying
 from lamina.reports.receipt_lines import show
 from lamina.terminal.render import Output
 from serving_layer.readers.receipts import Receipt
@@ -70,7 +71,7 @@ def test_a_receipt_is_verified_after_records_rebuilds_and_a_rollback(deployed: D
     deployed.send("events", *(event(n) for n in range(200, 210)))
     deployed.catch_up()
     second = receipt(deployed, "hourly")
-    deployed.deployment.roll_back("hourly")
+    applying.roll_back(deployed.deployment, "hourly")
     third = receipt(deployed, "hourly")
     for line in (*first.values(), second, third):
         found = verified(deployed, line)
@@ -178,7 +179,7 @@ def test_a_receipt_outlives_the_version_the_name_and_the_view(deployed: Deployed
     assert json.loads(second)["columns"].keys() == {"events", "n", "price", "largest"}
     when = {"read_at": None, "clock": None}
     assert {**json.loads(held), **when} == {**json.loads(first), **when}, "a snapshot of before"
-    deployed.deployment.roll_back("totals")
+    applying.roll_back(deployed.deployment, "totals")
     third = receipt(deployed, "totals")
     named = TOTALS.replace("totals", "sums TBLPROPERTIES ('renamed_from' = 'totals')")
     deployed.apply_break(totals=named)

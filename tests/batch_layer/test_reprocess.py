@@ -13,6 +13,7 @@ from kafka.admin import KafkaAdminClient
 from pyspark.sql import SparkSession
 
 from batch_layer import new_sources
+from lamina.operations import applying
 from master_log.offsets import Offsets
 from serving_layer.catalog import lookup
 from serving_layer.postgres.bookkeeping import generation
@@ -78,7 +79,7 @@ def test_a_view_that_changes_under_traffic_counts_every_record_in_both_versions(
     deployed.deployment.at = traffic
     files = {"hourly.sql": BY_KIND, "totals.sql": LARGEST}
     deployed.files |= files
-    planned = {change.name: change for change in deployed.deployment.plan(deployed.files)}
+    planned = {change.name: change for change in applying.plan(deployed.deployment, deployed.files)}
     assert {name: change.action for name, change in planned.items() if change.action != "nothing"} == {
         "hourly": "reprocess",
         "totals": "reprocess",
@@ -87,23 +88,25 @@ def test_a_view_that_changes_under_traffic_counts_every_record_in_both_versions(
     assert planned["totals"].records == 300
     assert planned["hourly"].dependents == ("places",)
     assert "+" in planned["totals"].diff
-    deployed.deployment.apply(deployed.files)
+    applying.apply(deployed.deployment, deployed.files)
     deployed.deployment.at = lambda _: None
     assert sent == 500
     compared = deployed.owner("SELECT view, cells, differing FROM lamina.proof")
     assert compared == [("totals", 1, 0)], "what both versions compute, while records come"
     deployed.check()
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (500, 499)
-    assert [change.name for change in deployed.deployment.plan(deployed.files) if change.action != "nothing"] == []
+    assert [
+        change.name for change in applying.plan(deployed.deployment, deployed.files) if change.action != "nothing"
+    ] == []
 
     deployed.send("events", event(500))
     deployed.catch_up()
-    deployed.deployment.roll_back("totals")
+    applying.roll_back(deployed.deployment, "totals")
     assert deployed.rows("SELECT * FROM totals")[0][0] == 501
     deployed.check()
-    [change] = [change for change in deployed.deployment.plan(deployed.files) if change.action != "nothing"]
+    [change] = [change for change in applying.plan(deployed.deployment, deployed.files) if change.action != "nothing"]
     assert (change.name, change.action) == ("totals", "update")
-    deployed.deployment.apply(deployed.files)
+    applying.apply(deployed.deployment, deployed.files)
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (501, 500)
     proofs = deployed.deployment.batch.rebuild()
     assert {proof.view: proof.differing for proof in proofs} == {"hourly": 0, "totals": 0, "users": 0, "clicks": 0}
@@ -135,19 +138,19 @@ def test_a_view_is_renamed_under_traffic_and_goes_on_with_its_cells(deployed: De
             f"{by_hour} TBLPROPERTIES ('renamed_from' = 'hourly')",
         )
         deployed.files["places.sql"] = PLACES.replace("FROM hourly", "FROM by_hour")
-        [change] = [each for each in deployed.deployment.plan(deployed.files) if each.name == "by_hour"]
+        [change] = [each for each in applying.plan(deployed.deployment, deployed.files) if each.name == "by_hour"]
         assert "its cells stay" in change.effect
         with pytest.raises(LaminaError, match="break"):
-            deployed.deployment.apply(deployed.files, prune=True)
+            applying.apply(deployed.deployment, deployed.files, prune=True)
         deployed.send("events", *(event(n) for n in range(100, 150)))
-        deployed.deployment.apply(deployed.files, prune=True, allow_break=True)
+        applying.apply(deployed.deployment, deployed.files, prune=True, allow_break=True)
         deployed.send("events", *(event(n) for n in range(150, 200)))
         deployed.wait_for("events")
         assert one(deployed.rows("SELECT sum(events) FROM by_hour")) == (200,)
         assert one(deployed.rows("SELECT sum(events) FROM places")) == (200,)
     deployed.check()
     assert {proof.view: proof.differing for proof in deployed.deployment.batch.rebuild()}["by_hour"] == 0
-    deployed.deployment.roll_back("by_hour")
+    applying.roll_back(deployed.deployment, "by_hour")
     assert one(deployed.rows("SELECT sum(events) FROM by_hour")) == (200,)
     deployed.check()
 
@@ -244,7 +247,7 @@ def test_an_apply_may_be_interrupted_at_every_step_and_the_next_one_succeeds(dep
         deployed.catch_up()
         [row] = deployed.rows("SELECT * FROM totals")
         assert (row[0], len(row)) == (sent, 3), step
-    deployed.deployment.apply(deployed.files)
+    applying.apply(deployed.deployment, deployed.files)
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (sent, sent)
     deployed.check()
     assert unfinished(deployed) == 0
@@ -293,7 +296,11 @@ def test_beside_an_apply_another_one_and_a_rebuild_are_refused(deployed: Deploye
         if place == "after archive":
             opened = deployed.deployment
             at_once = {**deployed.files, "totals.sql": TOTALS, "more.sql": CLICKS}
-            for what in (lambda: opened.apply(at_once), lambda: opened.apply(deployed.files), opened.batch.rebuild):
+            for what in (
+                lambda: applying.apply(opened, at_once),
+                lambda: applying.apply(opened, deployed.files),
+                opened.batch.rebuild,
+            ):
                 with pytest.raises(LaminaError) as raised:
                     what()
                 refused.append(raised.value.what)
@@ -314,7 +321,7 @@ def test_an_apply_undoes_no_rollback_and_goes_on_with_what_it_has_computed(deplo
     def roll_back(place: str) -> None:
         if place == "after check":
             opened.at = lambda _: None
-            opened.roll_back("hourly")
+            applying.roll_back(opened, "hourly")
 
     opened.at = roll_back
     with pytest.raises(LaminaError, match="hourly was given another version while the catalog was computed"):
@@ -377,11 +384,11 @@ def test_a_source_gains_a_column_while_its_producer_sends_it_already(deployed: D
     assert one(deployed.rows("SELECT events, device FROM totals")) == (21, "z")
     deployed.check()
     with pytest.raises(LaminaError, match="its source was declared differently"):
-        deployed.deployment.roll_back("totals")
+        applying.roll_back(deployed.deployment, "totals")
     proofs = deployed.deployment.batch.rebuild()
     assert [proof.differing for proof in proofs] == [0, 0]
     deployed.files |= {"events.sql": EVENTS.replace("{topics}", deployed.prefix), "totals.sql": TOTALS}
-    deployed.deployment.apply(deployed.files, allow_break=True)
+    applying.apply(deployed.deployment, deployed.files, allow_break=True)
     assert one(deployed.rows("SELECT events FROM totals")) == (21,)
     deployed.check()
 
@@ -476,10 +483,10 @@ def test_a_version_that_finds_other_numbers_is_held_where_the_view_says_so(deplo
     with pytest.raises(Blocked, match="totals computes other numbers than it shows") as refused:
         deployed.apply(totals=holding)
     assert "'old': {'count': 21" in refused.value.evidence
-    deployed.deployment.preview("dev", deployed.files)
+    applying.preview(deployed.deployment, "dev", deployed.files)
     with pytest.raises(Blocked, match="totals computes other numbers than it shows"):
         deployed.apply(totals=holding)  # which has nothing to compute: the preview has its cells
-    deployed.deployment.drop_preview("dev")
+    applying.drop_preview(deployed.deployment, "dev")
     assert deployed.rows("SELECT * FROM totals")[0][0] == 21
     deployed.apply(totals=LARGEST)
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (20, 19)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from lamina.operations import applying
 from tests.fix_catalogs import EVENTS
 from tests.fix_lamina import Deployed, one
 
@@ -55,7 +56,7 @@ def test_groups_of_long_ago_leave_at_the_hand_over(deployed: Deployed) -> None:
     deployed.check()
 
     batch = deployed.deployment.batch
-    deployed.deployment.roll_back("daily")
+    applying.roll_back(deployed.deployment, "daily")
     assert days() == {12: 4, 11: 1, 2: 3, 0: 3}
     deployed.check()
     send((12, 12), (0, 13))
@@ -132,8 +133,8 @@ def test_a_join_within_a_time_keeps_every_record_that_a_kept_record_may_meet(dep
     payment(1, -16)
     assert paid() == [(2, 12), (2, 12), (3, 13)]
     assert oldest_payments() == {-15}
-    deployed.deployment.roll_back("paid")
-    deployed.deployment.roll_back("by_day")
+    applying.roll_back(deployed.deployment, "paid")
+    applying.roll_back(deployed.deployment, "by_day")
     assert paid() == [(1, 11), (1, 11), (2, 12), (2, 12), (3, 13), (5, None)]
     assert {proof.differing for proof in deployed.deployment.batch.rebuild()} == {0}
     assert paid() == [(2, 12), (2, 12), (3, 13)]

@@ -6,6 +6,7 @@ import pytest
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
+from lamina.operations import applying, topic_records
 from master_log.offsets import Offsets
 from tests.batch_layer.test_receipts import receipt, verified
 from tests.fix_lamina import Deployed
@@ -127,7 +128,7 @@ def test_a_record_is_skipped_for_all_sources_of_its_topic_or_for_none(deployed: 
     deployed.catch_up()
     send(deployed, ("Jack", 100), ("Jack", 3))
     sources = deployed.deployment.deployed().sources
-    assert deployed.deployment.skip(sources["newest"], 0, 5, "a slip of the finger")
+    assert topic_records.skip(deployed.deployment, sources["newest"], 0, 5, "a slip of the finger")
     deployed.catch_up()
     for step in ("live", "rebuilt"):
         assert seen(deployed) == ([("Jack", 7), *SUMS[1:]], NEWEST), step
@@ -137,7 +138,7 @@ def test_a_record_is_skipped_for_all_sources_of_its_topic_or_for_none(deployed: 
     send(deployed, ("Lily", 1))
     deployed.owner("UPDATE lamina.progress SET next_offset = 8 WHERE query = 'amounts'")
     with pytest.raises(LaminaError, match="was read by amounts already") as raised:
-        deployed.deployment.skip(sources["newest"], 0, 7, "too late")
+        topic_records.skip(deployed.deployment, sources["newest"], 0, 7, "too late")
     assert "drop amounts first" in raised.value.way_out
 
 
@@ -179,7 +180,7 @@ def test_sources_begin_where_they_say_and_the_log_where_the_lowest_does(deployed
         with pytest.raises(LaminaError, match=why):
             deployed.apply(**begun("wrong", start))
         with pytest.raises(LaminaError, match=why):
-            deployed.deployment.plan(deployed.files)
+            applying.plan(deployed.deployment, deployed.files)
     deployed.files.clear()
     deployed.apply(**begun("newest", "latest"))
     sent(0, 10_000, at=new_year + 9)
@@ -226,8 +227,9 @@ def test_sources_begin_where_they_say_and_the_log_where_the_lowest_does(deployed
     assert verified(deployed, first).equal
     [change] = [
         each
-        for each in deployed.deployment.plan(
-            {**deployed.files, "some.sql": deployed.files["some.sql"].replace('{"0": 2}', '{"0": 4}')}
+        for each in applying.plan(
+            deployed.deployment,
+            {**deployed.files, "some.sql": deployed.files["some.sql"].replace('{"0": 2}', '{"0": 4}')},
         )
         if each.name == "some"
     ]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import psycopg2
 from pyspark.sql import SparkSession
 
+from lamina.operations import applying
 from tests.fix_lamina import CommandLine, Deployed, short_lived
 
 ACCOUNTS, OPENING, TRANSFERS = 40, 1_000, 400
@@ -104,7 +105,7 @@ def test_the_sum_over_all_accounts_is_one_number_whatever_happens(
             batch.rebuild()
             transfer(deployed, dice)
             for view in ("wired", "accounts", "branches"):
-                deployed.deployment.roll_back(view)
+                applying.roll_back(deployed.deployment, view)
             batch.rebuild()
         transfer(deployed, dice)
         batch.rebuild(leap=True)

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 import lamina.spark.spark_session
 from lamina.configuration.settings import Settings
+from lamina.operations import installation, topic_records
 from lamina.operations.deployment import Deployment
 from lamina.reports.statuses import read
 from lamina.services import kafka_broker
@@ -87,7 +88,7 @@ def fragile(broker: OwnBroker, settings: Settings, spark_of_run: SparkSession) -
     """A deployment over a broker that loses records."""
     settings = dataclasses.replace(settings, kafka=broker.start())
     deployment = Deployment(settings, lent=lamina.spark.spark_session.sibling(spark_of_run, settings))
-    deployment.install()
+    installation.install(deployment)
     deployed = Deployed(deployment, None)
     deployment.brokers.create(f"{deployed.prefix}_events", 1)
     deployed.apply(events=EVENTS, totals=TOTALS, numbers=ROWS)
@@ -186,7 +187,7 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     source = deployment.deployed().sources["events"]
     bad = "SELECT error, records FROM lamina.bad_records"
     send(fragile, range(2100, 2110))
-    assert deployment.skip(source, 0, 120, "no view can count it")
+    assert topic_records.skip(deployment, source, 0, 120, "no view can count it")
     assert fragile.rows(bad) == [(SKIPPED, 1)]
     broker.lose(topic, 115)
     send(fragile, range(3000, 3010))
@@ -199,8 +200,8 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     send(fragile, range(4000, 4010))
     send(fragile, range(4010, 4020))
     batch.logs.archive(source, deployment.brokers.latest(topic))
-    assert deployment.skip(source, 0, 127, "before the loss")
-    assert deployment.skip(source, 0, 137, "lost")
+    assert topic_records.skip(deployment, source, 0, 127, "before the loss")
+    assert topic_records.skip(deployment, source, 0, 137, "lost")
     broker.lose(topic, 135)
     send(fragile, range(5000, 5020))
     batch.logs.archive(source, deployment.brokers.latest(topic), accept_loss=True)

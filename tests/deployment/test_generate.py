@@ -21,6 +21,7 @@ from lamina.cli import lamina
 from lamina.generating import dbt, dictionary, grafana, superset
 from lamina.generating.shown import Address, chart
 from lamina.generating.yaml_text import yaml as as_yaml
+from lamina.operations import applying
 from tests.fix_lamina import Deployed
 from tests.fix_services import REPOSITORY
 from tests.fix_shop import WITH_CUSTOMERS, told
@@ -178,7 +179,7 @@ def test_no_text_of_a_catalog_is_read_as_markup() -> None:
 def test_every_statement_runs_as_a_reader(deployed: Deployed, tmp_path: Path) -> None:
     for folder in EXAMPLES:
         files = catalog_files(deployed.copied(folder, tmp_path / folder.name))
-        deployed.deployment.apply(files, prune=True, allow_break=True)
+        applying.apply(deployed.deployment, files, prune=True, allow_break=True)
         if folder.name == "shop":
             _send_the_shop(deployed)
         _run_all(deployed)

@@ -17,6 +17,7 @@ from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
 from lamina.configuration.settings import Settings
+from lamina.operations import installation
 from lamina.operations.deployment import Deployment
 from lamina.services import kafka_broker
 from lamina.services.jars import jars
@@ -137,7 +138,7 @@ def test_brokers_that_ask_for_a_login_are_read_from_by_all_of_lamina(
     assert "refuse the login" in str(refused.value) or "how to log in" in str(refused.value)
     assert "wrong" not in str(refused.value)
     deployment = Deployment(replace(settings, kafka=broker.password, login=login), lent=spark)
-    deployment.install()
+    installation.install(deployment)
     with (
         closing(deployment),
         closing(KafkaProducer(bootstrap_servers=broker.password, **login.for_client())) as producer,
@@ -163,7 +164,7 @@ def test_certificates_and_tokens_are_renewed_without_a_restart(
 ) -> None:
     password = Login("SASL_PLAINTEXT", "PLAIN", USER, PASSWORD)
     by_password = Deployment(replace(settings, kafka=broker.password, login=password), lent=spark)
-    by_password.install()
+    installation.install(by_password)
     files = authority.issue("client")
     certificate = Login("SSL", ca_file=authority.file, certificate=ClientCertificate(*files))
     tokens = TokenEndpoint(issuer.url, "client", "sec/ret", "kafka")

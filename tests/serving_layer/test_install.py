@@ -16,6 +16,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from lamina.configuration.settings import Settings
+from lamina.operations import applying, installation
 from lamina.operations.deployment import Deployment
 from serving_layer.postgres import database as database_module
 from serving_layer.postgres.database import Database
@@ -116,7 +117,7 @@ def read_only(settings: Settings, services: Services) -> Iterator[Deployment]:
 
 def test_a_plan_writes_nothing(settings: Settings, services: Services) -> None:
     with read_only(settings, services) as nothing_there:
-        changes = nothing_there.plan(FILES)
+        changes = applying.plan(nothing_there, FILES)
         assert {change.action for change in changes} == {"create"}
         assert [change.kind for change in changes[:2]] == ["database", "source"]
     world = World(Database(settings.postgres))
@@ -124,7 +125,7 @@ def test_a_plan_writes_nothing(settings: Settings, services: Services) -> None:
     world.deploy()
     other = replace(settings, limits=Limits(connections=7))
     with read_only(other, services) as deployed:
-        [first, *rest] = deployed.plan(FILES)
+        [first, *rest] = applying.plan(deployed, FILES)
         assert (first.kind, first.action) == ("database", "update")
         assert "limits" in first.effect
         assert {change.action for change in rest} == {"nothing"}
@@ -134,13 +135,13 @@ def test_a_plan_writes_nothing(settings: Settings, services: Services) -> None:
 def test_a_refused_install_creates_nothing(settings: Settings) -> None:
     opened = Deployment(settings)
     with pytest.raises(LaminaError):
-        opened.apply({"wrong.sql": "CREATE VIEW v AS SELECT nothing FROM nowhere"})
+        applying.apply(opened, {"wrong.sql": "CREATE VIEW v AS SELECT nothing FROM nowhere"})
     assert not installed(opened.database)
-    opened.install()
+    installation.install(opened)
     with opened.database.begin() as connection:
         connection.execute(text("UPDATE lamina.alembic_version SET version_num = '9999'"))
     with pytest.raises(LaminaError, match="newer Lamina"):
-        opened.install()
+        installation.install(opened)
     opened.close()
 
 
@@ -148,7 +149,7 @@ def test_installing_never_changes_a_password_that_exists(settings: Settings, ser
     assert settings.analyst is not None
     wrong = replace(settings, analyst=settings.analyst.replace("analyst:", "analyst:not"))
     opened = Deployment(wrong)
-    opened.install()
+    installation.install(opened)
     psycopg2.connect(settings.analyst).close()
     opened.close()
     superuser = psycopg2.connect(services.database_url("postgres", "postgres"))
@@ -157,7 +158,7 @@ def test_installing_never_changes_a_password_that_exists(settings: Settings, ser
         cursor.execute("ALTER ROLE analyst PASSWORD 'changed by somebody who has it'")
     superuser.close()
     opened = Deployment(settings)
-    assert opened.set_password() == "analyst"
+    assert installation.set_password(opened) == "analyst"
     opened.close()
     psycopg2.connect(settings.analyst).close()
 
@@ -171,18 +172,18 @@ def test_a_reader_with_a_forgotten_transaction_blocks_nobody(
     opened = Deployment(settings)
     with forgetful.cursor() as cursor:
         cursor.execute("SELECT * FROM lamina.freshness, lamina.offsets, sums")
-        opened.install()  # nothing has changed
-        assert opened.plan(FILES)
+        installation.install(opened)  # nothing has changed
+        assert applying.plan(opened, FILES)
         with world.database.begin() as connection:  # as if another version had installed the view
             connection.execute(
                 text("UPDATE lamina.installed SET fingerprint = '' WHERE part = 'VIEW lamina.freshness'")
             )
         other = psycopg2.connect(services.database_url(name, "analyst"), options="-c lock_timeout=1s")
         with pytest.raises(LaminaError, match="while a reader holds") as raised, reading(other, "lamina.freshness"):
-            opened.install()
+            installation.install(opened)
         assert "analyst" in str(raised.value)
         forgetful.rollback()
-        opened.install()
+        installation.install(opened)
         other.close()
     opened.close()
     forgetful.close()

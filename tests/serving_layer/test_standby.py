@@ -20,6 +20,7 @@ from psycopg2.extensions import connection
 
 from lamina.configuration.settings import Settings
 from lamina.console.server import Console
+from lamina.operations import installation
 from lamina.operations.deployment import Deployment
 from lamina.reports import statuses
 from lamina.reports.receipt_lines import line_of
@@ -182,7 +183,7 @@ def test_a_standby_shows_what_its_primary_showed_and_nothing_writes_there(pair: 
     assert status.standby < PATIENCE
     assert [view.view for view in status.views] == ["both", "counts", "sums"]
     with pytest.raises(PostgresError) as refused:
-        deployment.set_password()
+        installation.set_password(deployment)
     assert as_lamina_error(refused.value).what == "This Postgres is a standby, which accepts no writes"
     console = Console(deployment, "127.0.0.1", 0)
     thread = threading.Thread(target=console.run)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from lamina.operations import source_topics
+from lamina.operations import applying, source_topics
 from lamina.operations.deployment import Deployment
 from serving_layer.catalog.deployed import deployed as deployed_catalog
 from serving_layer.change import registry
@@ -65,7 +65,7 @@ def deploy_by_an_older_lamina(
 
 
 def actions(opened: Deployment, files: dict[str, str]) -> dict[str, str]:
-    return {change.name: change.action for change in opened.plan(files)}
+    return {change.name: change.action for change in applying.plan(opened, files)}
 
 
 def test_what_an_older_lamina_deployed_is_streamed_rebuilt_and_checked(deployed: Deployed) -> None:
@@ -80,12 +80,12 @@ def test_what_an_older_lamina_deployed_is_streamed_rebuilt_and_checked(deployed:
 
 def upgraded(deployed: Deployed) -> None:
     """Plans, applies, sends and rebuilds with this Lamina what an older one has deployed."""
-    planned = deployed.deployment.plan(deployed.files)
+    planned = applying.plan(deployed.deployment, deployed.files)
     kept = {change.name: change.effect for change in planned if change.action == "keep"}
     assert kept == {"totals": "this Lamina would compile it differently (partial, cells, merge); it stays as deployed"}
     assert actions(deployed.deployment, deployed.files)["largest"] == "nothing"
 
-    deployed.deployment.apply(deployed.files)
+    applying.apply(deployed.deployment, deployed.files)
     with deployed.deployment.database.begin() as connection:
         assert deployed_catalog(connection).views["totals"].version == "0ldc0de1"
     deployed.send("sales", {"country": "NL", "amount": 5})
@@ -109,12 +109,14 @@ def test_a_view_of_an_older_lamina_goes_on_if_only_texts_outside_its_cells_diffe
         return Catalog(catalog.sources, views)
 
     deploy_by_an_older_lamina(deployed, older, sales=SALES, totals=TOTALS, largest=LARGEST)
-    planned = {change.name: (change.action, change.effect) for change in deployed.deployment.plan(deployed.files)}
+    planned = {
+        change.name: (change.action, change.effect) for change in applying.plan(deployed.deployment, deployed.files)
+    }
     kept = "this Lamina would compile it differently ({}); it stays as deployed"
     assert planned["totals"] == ("keep", kept.format("how records are read"))
     assert planned["largest"] == ("keep", kept.format("final"))
     more = TOTALS.replace("AS amount FROM", "AS amount, count(*) + 1 AS more FROM")
-    deployed.deployment.apply({**deployed.files, "totals.sql": more})
+    applying.apply(deployed.deployment, {**deployed.files, "totals.sql": more})
     with deployed.deployment.database.begin() as connection:
         (table,) = deployed_catalog(connection).views["totals"].cell_tables
     assert table.partial_inputs[0].spark.startswith("("), "one version is computed in one way"
@@ -127,11 +129,11 @@ def test_a_changed_declaration_is_not_mistaken_for_a_changed_compilation(deploye
     deployed.send("sales", {"country": "NL", "amount": 3}, {"country": "NL", "amount": 4})
     deployed.catch_up()
     assert actions(deployed.deployment, files)["totals"] == "reprocess"
-    deployed.deployment.apply(files)
+    applying.apply(deployed.deployment, files)
     deployed.send("sales", {"country": "NL", "amount": 2})
     deployed.catch_up()
     assert deployed.rows("SELECT * FROM totals") == [("NL", 3, 4)]
-    deployed.deployment.roll_back("totals")
+    applying.roll_back(deployed.deployment, "totals")
     assert deployed.rows("SELECT * FROM totals") == [("NL", 3, 9)], "the version of the older Lamina, by its own texts"
 
 
@@ -144,14 +146,14 @@ def test_a_view_is_fed_by_the_parse_that_its_version_is_named_by(deployed: Deplo
     deploy_by_an_older_lamina(deployed, older, sales=SALES, totals=TOTALS)
     deployed.send("sales", {"country": "nl", "amount": 3})
     deployed.catch_up()
-    deployed.deployment.apply(deployed.files)
+    applying.apply(deployed.deployment, deployed.files)
     assert deployed.rows("SELECT * FROM totals") == [("NL", 1, 3)], "as deployed, while no view of it is computed"
 
     files = {
         **deployed.files,
         "most.sql": "CREATE VIEW most AS SELECT country, max(amount) AS n FROM sales GROUP BY 1;",
     }
-    deployed.deployment.apply(files)
+    applying.apply(deployed.deployment, files)
     deployed.send("sales", {"country": "nl", "amount": 4})
     deployed.catch_up()
     assert deployed.rows("SELECT * FROM most") == [("nl", 4)]
@@ -159,7 +161,7 @@ def test_a_view_is_fed_by_the_parse_that_its_version_is_named_by(deployed: Deplo
     commented = SALES.replace("country STRING", "country STRING COMMENT 'where'").replace("{topics}", deployed.prefix)
     assert set(actions(deployed.deployment, {**files, "sales.sql": commented}).values()) <= {"nothing", "update"}
     with pytest.raises(LaminaError, match="cannot be rolled back alone: its source was declared differently"):
-        deployed.deployment.roll_back("totals")
+        applying.roll_back(deployed.deployment, "totals")
     deployed.check()
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from lamina.operations import applying
 from serving_layer.upkeep import dropping
 from tests.fix_lamina import CommandLine, Deployed, one
 from view_algebra.errors import LaminaError
@@ -228,12 +229,12 @@ def test_a_stream_that_gains_a_column_knows_its_ids_all_the_same(deployed: Deplo
     wider = PAYMENTS.replace("amount BIGINT,", "amount BIGINT, note STRING,")
     opened = deployed.deployment
     with pytest.raises(LaminaError, match="cannot be previewed with other columns"):
-        opened.preview("dev", {**deployed.files, "payments.sql": wider.replace("{topics}", deployed.prefix)})
-    opened.preview("dev", deployed.files)
+        applying.preview(opened, "dev", {**deployed.files, "payments.sql": wider.replace("{topics}", deployed.prefix)})
+    applying.preview(opened, "dev", deployed.files)
     with pytest.raises(LaminaError) as refused:
         deployed.apply(payments=wider)
     assert "the preview dev reads it as it is deployed" in str(refused.value)
-    opened.drop_preview("dev")
+    applying.drop_preview(opened, "dev")
     notes = "CREATE VIEW notes AS SELECT note, count(*) AS n FROM payments GROUP BY note;"
     deployed.apply(payments=wider, tills=VIEWS["tills"].replace("max(amount)", "min(amount)"), notes=notes)
     assert deployed.rows(ALL) == [(2, 2)]

@@ -11,6 +11,7 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import InvalidTimestampError
 
+from lamina.operations import topic_records
 from master_log.kafka_reader import Unreadable
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
 from serving_layer.promise.skipping import SKIPPED
@@ -53,9 +54,9 @@ def test_a_record_that_spark_cannot_read_is_named_and_its_query_resumes_after_a_
     with pytest.raises(Unreadable, match="partition 1, offset 10"):
         deployment.batch.logs.archive(source, deployment.brokers.latest(topic))
     with pytest.raises(LaminaError, match="has no record at partition 1, offset 21"):
-        deployment.skip(source, 1, 21, "it is not there")
-    assert deployment.skip(source, 1, 10, "a clock in microseconds")
-    assert not deployment.skip(source, 1, 10, "again")
+        topic_records.skip(deployment, source, 1, 21, "it is not there")
+    assert topic_records.skip(deployment, source, 1, 10, "a clock in microseconds")
+    assert not topic_records.skip(deployment, source, 1, 10, "again")
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM totals")) == (30,)
     deployment.batch.rebuild()
@@ -64,7 +65,7 @@ def test_a_record_that_spark_cannot_read_is_named_and_its_query_resumes_after_a_
     reason = 'SELECT partition, "offset", reason FROM lamina.skipped'
     assert deployed.rows(reason) == [(1, 10, "a clock in microseconds")]
     with pytest.raises(LaminaError, match="offset 5 of"):
-        deployment.skip(source, 1, 5, "too late")
+        topic_records.skip(deployment, source, 1, 5, "too late")
 
 
 def test_a_query_stuck_on_an_unreadable_record_resumes_when_kafka_drops_it(
@@ -101,7 +102,7 @@ def test_a_record_that_no_micro_batch_can_hold_is_found_by_halving_and_the_bound
         deployed.until(lambda: deployed.owner(named) != [], "it is down to the one record")
         assert deployed.rows("SELECT count(*), max(n) FROM clicks") == [(20, 19)]
         source = deployed.deployment.deployed().sources["events"]
-        deployed.deployment.skip(source, 0, 20, "n = 20")
+        topic_records.skip(deployed.deployment, source, 0, 20, "n = 20")
         deployed.wait_for("events")
         deployed.send("events", *({"kind": "click", "n": n} for n in range(100, 400)), partition=0)
         deployed.wait_for("events")

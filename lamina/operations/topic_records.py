@@ -1,12 +1,13 @@
-"""Waiting until the speed layer has counted the records that were sent."""
+"""Records of a source's topic: waiting until they are counted, and skipping one."""
 
 from __future__ import annotations
 
 import time
 
 from lamina.operations.deployment import Deployment
-from master_log.offsets import Offsets
-from serving_layer.promise import progress
+from master_log.offsets import Offsets, TopicPartition
+from serving_layer.promise import progress, skipping
+from serving_layer.promise.quarantine import BadRecord
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
@@ -43,3 +44,21 @@ def wait_until_counted(opened: Deployment, source: Source, end: Offsets, patienc
                 way_out="Start one with `lamina up` or `lamina speed`. It counts them. Do not send them again.",
             )
         time.sleep(AGAIN_SECONDS)
+
+
+def skip(opened: Deployment, source: Source, partition: int, offset: int, reason: str) -> bool:
+    """Quarantines a record by name. After that, nothing reads it. Returns False if it was skipped already."""
+    at = TopicPartition(source.topic, partition)
+    first, end = (ends.get(at) for ends in (opened.brokers.earliest(source.topic), opened.brokers.latest(source.topic)))
+    if first is None or end is None or not first <= offset < end:
+        raise LaminaError(
+            f"{source.topic} has no record at partition {partition}, offset {offset}",
+            evidence=f"partition {partition} holds offsets from {first} up to {end} (not including it)"
+            if first is not None
+            else f"its partitions are {', '.join(map(str, opened.brokers.partitions(source.topic)))}",
+            way_out="`lamina status` names the record that stops a query.",
+        )
+    key, value = opened.brokers.record(source.topic, partition, offset) or (None, None)
+    tail = opened.brokers.tails(Offsets({at: offset + 1})).get(at)
+    bad = BadRecord(source.topic, partition, offset, None, skipping.SKIPPED, key, value)
+    return opened.database.retrying(lambda connection: skipping.skip(connection, source.name, bad, tail, reason))

@@ -1,0 +1,157 @@
+"""Plan, apply, preview and rollback: the operations that change which rows readers see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import view_algebra
+from lamina.operations import lineage_events, schema_warnings, source_topics
+from lamina.operations.deployment import FEW, Deployment
+from lamina.operations.installation import install
+from serving_layer.catalog.deployed import sources
+from serving_layer.change import previews, registry
+from serving_layer.change.catalog_changes import check_allowed
+from serving_layer.change.planned_change import PlannedChange
+from serving_layer.change.previews import PreviewedView
+from serving_layer.narration import waiting
+from serving_layer.readers import rights
+from serving_layer.upkeep import dropping, indexes
+from serving_layer.upkeep import install as installing
+from view_algebra.compiled import Catalog
+
+if TYPE_CHECKING:
+    from batch_layer.reprocess import Target
+
+COMPUTED = ("create", "update", "reprocess")
+"""Changes of a view that send lineage events."""
+
+
+def plan(opened: Deployment, files: Mapping[str, str]) -> list[PlannedChange]:
+    """The changes that applying these files would make."""
+    catalog = _compiled(opened, files)
+    changes = _changes(opened, catalog)
+    _tell_of_sources(opened, catalog, changes, "create", "update")
+    new = [catalog.sources[change.name] for change in changes if change.kind == "source" and change.action == "create"]
+    for line in source_topics.notes_on_new(opened.brokers, new) if new else ():
+        opened.tell(line)
+    return changes
+
+
+def apply(
+    opened: Deployment, files: Mapping[str, str], *, prune: bool = False, allow_break: bool = False
+) -> list[PlannedChange]:
+    """Deploys these files. Creates the missing topics of new sources, and computes new versions of views.
+
+    Views and sources that are deployed but not in these files are dropped if `prune`. Columns that readers may use
+    are dropped if `allow_break`. Without these, the change is refused.
+    """
+    from batch_layer.reprocess import Target
+
+    catalog = _compiled(opened, files)
+    planned = _changes(opened, catalog)
+    # Before anything is installed, and before topics are created.
+    check_allowed(planned, prune=prune, allow_break=allow_break)
+    install(opened)
+    changed = [change.name for change in planned if change.kind == "view" and change.action in COMPUTED]
+    with lineage_events.runs(opened.settings, opened.tell) as runs:
+        runs.start(lambda: catalog, lambda: lineage_events.new_ids(changed))
+        new = [change.name for change in planned if change.kind == "source" and change.action == "create"]
+        topics = {
+            name: source_topics.opened(opened.brokers, catalog.sources[name], catalog, opened.tell) for name in new
+        }
+        _tell_of_sources(opened, catalog, planned, "update")
+        target = Target(files, catalog, topics, prune=prune, allow_break=allow_break)
+        with rights.naming_readers(opened.database, "A reader holds a view that this change replaces"):
+            changes = _deploy(opened, target, planned)
+    dropping.drop_unused(opened.database)
+    with waiting(opened.tell, "building the indexes of views"):
+        indexes.renew(opened.database)
+    return [change for change in planned if change.kind == "database"] + changes
+
+
+def preview(opened: Deployment, name: str, files: Mapping[str, str]) -> list[PreviewedView]:
+    """Serves the views of these files in the schema `name`, next to the deployed ones, with live cells."""
+    from batch_layer import reprocess
+    from batch_layer.preview import preview as build
+
+    opened.require_installed()
+    catalog = _compiled(opened, files)
+    reprocess.end_what_a_dead_apply_left(opened.batch)
+    with rights.naming_readers(opened.database, f"A reader holds a view of the preview {name}"):
+        build(opened.batch, name, catalog)
+    dropping.drop_unused(opened.database)
+    with opened.database.begin() as connection:
+        return [view for view in previews.listed(connection) if view.preview == name]
+
+
+def drop_preview(opened: Deployment, name: str) -> None:
+    """Ends a preview, and drops the cells that were computed for it alone."""
+    opened.require_installed()
+    with rights.naming_readers(opened.database, f"A reader holds a view of the preview {name}"):
+        opened.database.retrying(lambda connection: previews.drop(connection, name))
+    dropping.drop_unused(opened.database)
+
+
+def roll_back(opened: Deployment, view: str) -> tuple[int, int]:
+    """Hands a view back to the generation before its published one. Returns (from, to)."""
+    from batch_layer.rollback import roll_back as hand_back
+
+    with rights.naming_readers(opened.database, "A reader holds a view that the rollback replaces"):
+        return hand_back(opened.database, view, opened.tell)
+
+
+def _deploy(opened: Deployment, target: Target, planned: list[PlannedChange]) -> list[PlannedChange]:
+    """Deploys an allowed catalog: at once or, if new cells are needed, once they are computed."""
+    from batch_layer import reprocess
+
+    reprocess.end_what_a_dead_apply_left(opened.batch)
+    reprocess.await_older_snapshots(opened.batch, target)
+    opened.at("after planning")
+    if not any(change.action == "reprocess" for change in planned):
+        try:
+            return reprocess.deploy(opened.batch, target)
+        except registry.NotComputed:  # a source's first records were counted after the plan
+            planned = _changes(opened, target.catalog)
+    few = sum(change.records or 0 for change in planned) <= FEW
+    batch = replace(opened.batch, spark=lambda: opened.session(short_lived=few))
+    reprocess.reprocess(batch, target)
+    return [change for change in planned if change.kind != "database"]
+
+
+def _changes(opened: Deployment, catalog: Catalog) -> list[PlannedChange]:
+    """The changes, without changing anything, not even a database in which nothing was installed."""
+    with opened.database.begin() as connection:
+        installing.check(connection, opened.database.name)
+        there = installing.is_installed(connection)
+        changes = registry.plan(connection, catalog) if there else registry.plan_of_nothing(catalog)
+        pending = installing.pending(connection, opened.settings.limits)
+    if not pending:
+        return changes
+    name = str(opened.database.url.database)
+    effect = f"brought to what this Lamina installs: {', '.join(pending)}"
+    if not there:
+        effect = "Lamina is installed: schemas, bookkeeping, functions and roles"
+    return [PlannedChange("database", name, "update" if there else "create", effect), *changes]
+
+
+def _compiled(opened: Deployment, files: Mapping[str, str]) -> Catalog:
+    """The catalog in these files. Streams with UNIQUE are read in it as they are deployed."""
+    catalog = view_algebra.compile_catalog(files)
+    with opened.database.begin() as connection:
+        unique = {name: source for name, source in sources(connection).items() if source.ids}
+    if all(catalog.sources.get(name) == source for name, source in unique.items()):
+        return catalog
+    return view_algebra.compile_catalog(files, unique)
+
+
+def _tell_of_sources(opened: Deployment, catalog: Catalog, changes: Sequence[PlannedChange], *actions: str) -> None:
+    """Narrates the properties of the changed sources' topics that their declarations may lead one not to expect."""
+    changed = [change.name for change in changes if change.kind == "source" and change.action in actions]
+    for line in (
+        source_topics.notes_on_existing(opened.brokers, [catalog.sources[name] for name in changed]) if changed else ()
+    ):
+        opened.tell(line)
+    for line in schema_warnings.warnings_about(catalog.sources.values(), lambda: opened.schemas.registry):
+        opened.tell(line)
