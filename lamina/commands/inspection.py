@@ -48,7 +48,7 @@ def status(output: Output, alarms: bool) -> None:
 
     Exits 1 if there are alarms.
     """
-    from lamina.reports.statuses import show, show_alarms
+    from lamina.reports.status_lines import show, show_alarms
 
     with deployment(output) as opened:
         opened.require_installed()

@@ -29,9 +29,8 @@ from lamina.console.threads import for_reader, in_thread
 from lamina.console.watcher import Now, Watch, mistake
 from lamina.operations.deployment import Deployment
 from lamina.reports.metrics import registry
-from lamina.reports.statuses import seconds
 from lamina.terminal.failures import as_lamina_error
-from lamina.terminal.render import cell
+from lamina.terminal.render import cell, seconds
 from serving_layer.monitoring.overview import MOST_BAD
 from serving_layer.narration import age, size
 from serving_layer.readers.analyst import Statement

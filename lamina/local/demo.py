@@ -39,10 +39,10 @@ from lamina.configuration.settings import Settings
 from lamina.local import stack
 from lamina.operations import applying, installation
 from lamina.operations.deployment import Deployment
-from lamina.reports.statuses import read, seconds
+from lamina.reports.statuses import read
 from lamina.services.background import ConsoleProcess, SpeedProcess
 from lamina.services.embedded import Embedded
-from lamina.terminal.render import Output, cell
+from lamina.terminal.render import Output, cell, seconds
 from serving_layer.narration import waiting
 from serving_layer.promise import progress
 from serving_layer.readers.analyst import select

@@ -246,3 +246,18 @@ def log_to_stderr(console: Console, level: int = logging.INFO) -> None:
     logger.handlers = [handler]
     logger.setLevel(level)
     logger.propagate = False
+
+
+def seconds(value: float | None) -> str:
+    """An age that a person can compare at a glance.
+
+    >>> seconds(0.734), seconds(75), seconds(90_000), seconds(None)
+    ('0.7 s', '1 min', '25 h', '')
+    """
+    if value is None:
+        return ""
+    if value < 60:
+        return f"{value:.1f} s"
+    if value < 3600:
+        return f"{value // 60:.0f} min"
+    return f"{value // 3600:.0f} h"

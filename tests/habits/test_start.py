@@ -25,7 +25,7 @@ HEAVY = {
 LOADED = {
     "lamina.cli": set(),
     "lamina.operations.deployment": {"sqlalchemy"},
-    "lamina.reports.statuses": {"sqlalchemy"},
+    "lamina.reports.status_lines": {"sqlalchemy"},
     "lamina.reports.receipt_lines": {"sqlalchemy"},
     "serving_layer.change.registry": {"sqlalchemy"},
 }

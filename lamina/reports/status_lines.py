@@ -1,0 +1,169 @@
+"""The output of `lamina status`, as a table or as JSON."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any, TypeVar
+
+from lamina.operations.deployment import Deployment
+from lamina.reports.statuses import behind, read, read_alarms, undeclared
+from lamina.terminal.render import Output, seconds
+from master_log.offsets import brief
+from serving_layer.change.previews import PreviewedView
+from serving_layer.monitoring.status import QueryStatus, Status
+from serving_layer.narration import age
+from serving_layer.promise.rebuilds import STEPS
+from serving_layer.readers.rights import unguarded
+
+T = TypeVar("T")
+
+SHOWN_FIELDS = 5
+"""Undeclared fields on a line. `--json` has all of them."""
+
+
+def show_alarms(output: Output, opened: Deployment) -> None:
+    """Prints the alarms, and exits 1 if there are any."""
+    raised = read_alarms(opened)
+    if output.as_json:
+        output.record({"alarms": raised})
+    _alarm(output, raised)
+
+
+def show(output: Output, opened: Deployment) -> None:
+    """Prints the status, and exits 1 if there are alarms."""
+    _ = opened.brokers  # from here on, two threads share it
+    sampled = _meanwhile(lambda: undeclared(opened))
+    current = read(opened)
+    strange = sampled()
+    if output.as_json:
+        listed = [{"source": name, **asdict(fields)} for name, several in strange.items() for fields in several]
+        output.record({**asdict(current), "undeclared": listed})
+    else:
+        _show_tables(output, current)
+    for name, fields in strange.items():
+        output.tell(f"{name}: among the newest records, {'; '.join(map(str, fields[:SHOWN_FIELDS]))}")
+    for query in current.queries:
+        if query.begins:
+            output.tell(f"{query.query} begins at {brief(query.begins)}: earlier records are not part of it")
+    for line in behind(opened, {query.query: query.lag for query in current.queries if not query.problem}):
+        output.tell(line)
+    with opened.database.begin() as connection:
+        for gap in unguarded(connection):
+            output.tell(f"{gap}: a superuser changes that with serving_layer/readers/superuser.sql")
+    _alarm(output, current.alarms)
+
+
+def _show_tables(output: Output, current: Status) -> None:
+    output.table(
+        ("view", "kind", "rows", "freshness", "generation", "provisional", "last proof"),
+        [
+            (v.view, v.kind, v.rows, _freshness(v.freshness, v.fresh_within), v.generation, v.provisional, v.proof)
+            for v in current.views
+        ],
+    )
+    output.text("")
+    output.table(
+        ("query", "topic", "progress", "lag", "quarantined", "skipped", "duplicates", "writer"),
+        [
+            (q.query, q.topic, brief(q.progress), q.lag, _bad(q), q.skipped, _copies(q), q.writer)
+            for q in current.queries
+        ],
+    )
+    output.text("")
+    output.table(
+        ("generation", "view", "state", "published"),
+        [(g["generation"], g["view"], g["state"], "yes" if g["published"] else "") for g in current.generations],
+    )
+    paragraphs = [
+        previews(current.previews),
+        [_rebuild(current.rebuild)] if current.rebuild else [],
+        [f"This Postgres is a standby, {seconds(current.standby)} behind its primary: views are read here only."]
+        if current.standby is not None
+        else [],
+    ]
+    for lines in filter(None, paragraphs):
+        output.text("")
+        for line in lines:
+            output.text(line)
+
+
+def _alarm(output: Output, alarms: Sequence[str]) -> None:
+    for alarm in alarms:
+        output.alarm(alarm)
+    if alarms:
+        sys.exit(1)
+
+
+def previews(previewed: Sequence[PreviewedView]) -> list[str]:
+    """A line for each preview.
+
+    >>> from datetime import datetime
+    >>> made = datetime(2024, 3, 1, 9, 30)
+    >>> previews([PreviewedView("dev", "sums", "9f3a", "own", made), PreviewedView("dev", "total", "", "none", made)])
+    ['preview dev, made at 2024-03-01 09:30: 2 views, cells of its own for sums']
+    """
+    lines = []
+    for name, group in groupby(previewed, key=lambda view: view.preview):
+        views = list(group)
+        line = f"preview {name}, made at {views[0].made_at:%Y-%m-%d %H:%M}: {len(views)} views"
+        for cells, says in (("own", "cells of its own for"), ("retired", "not served (make it again):")):
+            if of := [view.view for view in views if view.cells == cells]:
+                line += f", {says} {', '.join(of)}"
+        lines.append(line)
+    return lines
+
+
+def _freshness(behind: float | None, within: float | None) -> str:
+    """Seconds behind, with the number of seconds that the view allows.
+
+    >>> _freshness(0.734, None), _freshness(7.0, 5.0)
+    ('0.7 s', '7.0 s, wanted 5 s')
+    """
+    return seconds(behind) + ("" if within is None else f", wanted {age(within)}")
+
+
+def _bad(query: QueryStatus) -> str:
+    more = f" ({query.bad_fields:,} more count without a field)" if query.bad_fields else ""
+    return f"{query.quarantined}{more}"
+
+
+def _copies(query: QueryStatus) -> str:
+    conflicts = f", {query.conflicts:,} in conflict" if query.conflicts else ""
+    return f"{query.duplicates:,}{conflicts}"
+
+
+def _rebuild(last: Mapping[str, Any]) -> str:
+    """The last rebuild, with the seconds of its steps.
+
+    >>> seconds = {"seal": 0.2, "compute totals": 7.0, "compute hourly": 5.1, "retire": 0.3}
+    >>> _rebuild({"id": 3, "state": "done", "step": "hand-over", "error": None, "seconds": seconds})
+    'rebuild 3: done, last step hand-over (seal 0.2 s, compute 12.1 s, retire 0.3 s)'
+    """
+    by_step: dict[str, float] = {}
+    for step, took in last["seconds"].items():
+        by_step[step.partition(" ")[0]] = by_step.get(step.partition(" ")[0], 0.0) + took
+    ordered = sorted(by_step.items(), key=lambda entry: STEPS.index(entry[0]))
+    times = ", ".join(f"{step} {seconds(took)}" for step, took in ordered)
+    reason = f": {last['error']}" if last["error"] else ""
+    return f"rebuild {last['id']}: {last['state']}, last step {last['step']}{reason}" + (f" ({times})" if times else "")
+
+
+def _meanwhile(what: Callable[[], T]) -> Callable[[], T]:
+    """Runs `what` in a thread that no exit waits for. The returned function waits for the value, or raises the thread's
+    error.
+    """
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(what())
+        except BaseException as error:  # noqa: BLE001 (raised again by the returned function)
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="meanwhile", daemon=True).start()
+    return future.result
