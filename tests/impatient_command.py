@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 
 import batch_layer.stalls
-import lamina.operations.stuck_records
+import lamina.operations.probing
 from lamina.cli import main
 from speed_layer.endless import Patience
 
 if __name__ == "__main__":
     batch_layer.stalls.STALLS_AFTER, alone, probed = (float(sys.argv.pop(1)) for _ in range(3))
-    lamina.operations.stuck_records.PATIENCE = Patience(10.0, alone, probed, 1 / 20_000)
+    lamina.operations.probing.PATIENCE = Patience(10.0, alone, probed, 1 / 20_000)
     main()

@@ -1,4 +1,4 @@
-"""Commands for catalogs of views: plan, apply, explain, test."""
+"""Commands for catalogs of views: plan, apply, preview and diff, explain, test."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from lamina.commands.command import Different, chosen_catalog, command, deployment, with_catalog
-from lamina.commands.previewing import apply_preview
-from lamina.terminal.render import Output
+from lamina.terminal.render import Output, cell
+from serving_layer.narration import waiting
 from view_algebra.errors import Unknown
 
 if TYPE_CHECKING:
     from lamina.testing.runner import Compared
+    from serving_layer.change.differences import Difference
     from serving_layer.change.planned_change import PlannedChange
 
 
@@ -78,7 +79,7 @@ def apply(
             raise click.UsageError(
                 "--prune, --allow-break and --first cannot be used with --preview, which removes nothing from readers."
             )
-        apply_preview(output, preview, catalog, drop=drop)
+        _apply_preview(output, preview, catalog, drop=drop)
         return
     from lamina.operations import applying, installation
 
@@ -206,3 +207,79 @@ def _changes(output: Output, changes: Sequence[PlannedChange]) -> None:
             output.text(f"\n{change.name} is read by {', '.join(change.dependents)}")
         if change.diff:
             output.text(f"\n{change.diff}")
+
+
+_CELLS = {
+    "own": "computed for the preview",
+    "shared": "shared with the deployed view",
+    "none": "none: it is read from other views",
+    "retired": "retired: make the preview again",
+}
+
+
+def _apply_preview(output: Output, name: str | None, catalog: Path, *, drop: bool) -> None:
+    """Serves the views of a catalog in the schema `name`, or ends the preview of that name."""
+    from lamina.authoring.catalog_files import catalog_files
+
+    if name is None:
+        raise click.UsageError("--drop ends a preview: name it with --preview.")
+    files = {} if drop else catalog_files(catalog)
+    from lamina.operations import applying
+
+    with deployment(output) as opened:
+        if drop:
+            applying.drop_preview(opened, name)
+            output.text(f"preview {name} dropped", preview=name, dropped=True)
+            return
+        previewed = applying.preview(opened, name, files)
+    if output.as_json:
+        for view in previewed:
+            output.record(asdict(view))
+        return
+    output.table(("view", "cells"), [(f"{view.preview}.{view.view}", _CELLS[view.cells]) for view in previewed])
+
+
+@command()
+@click.argument("view")
+@click.option("--against", required=True, metavar="NAME", help="The preview to compare it with.")
+@click.option("--key", multiple=True, metavar="COLUMN", help="Columns that identify a row; by default the group keys.")
+def diff(output: Output, view: str, against: str, key: tuple[str, ...]) -> None:
+    """Compare a deployed view with the one in a preview.
+
+    All rows are compared in one snapshot. Exits 0 if they are equal, and 3 if they differ.
+    """
+    from serving_layer.change import differences
+    from serving_layer.postgres import courtesy
+
+    with deployment(output) as opened:
+        opened.require_installed()
+        with waiting(output.tell, "comparing every row"), opened.database.snapshot() as connection:
+            courtesy.stand_back(connection)
+            difference = differences.between(connection, view, against, key)
+    if output.as_json:
+        output.record({**asdict(difference), "equal": difference.equal})
+    else:
+        _show_difference(output, difference)
+    if not difference.equal:
+        raise Different
+
+
+def _show_difference(output: Output, difference: Difference) -> None:
+    here, there = f"analytics.{difference.view}", f"{difference.against}.{difference.view}"
+    if difference.equal:
+        output.text(f"{here} and {there} are equal: {difference.same:,} rows")
+        return
+    rows = [
+        ("rows", difference.rows_here, difference.rows_there),
+        ("only there", difference.only_here, difference.only_there),
+    ]
+    output.table(("", here, there), rows)
+    by = "as whole rows" if difference.key is None else f"by {', '.join(difference.key) or 'one row'}"
+    output.text(f"\nthe same in both: {difference.same:,}; differing: {difference.differing:,} (compared {by})\n")
+    output.table(
+        ("column", here, there, "differs in rows"), [tuple(vars(column).values()) for column in difference.columns]
+    )
+    for example in difference.examples:
+        output.text("")
+        for name, row in ((here, example.here), (there, example.there)):
+            output.text(f"{name}: {cell(row) if row is not None else 'no such row'}")

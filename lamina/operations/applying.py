@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import view_algebra
-from lamina.operations import lineage_events, schema_warnings, source_topics
+from lamina.operations import lineage_events, source_topics
 from lamina.operations.deployment import FEW, Deployment
 from lamina.operations.installation import install
 from serving_layer.catalog.deployed import sources
@@ -153,5 +153,5 @@ def _tell_of_sources(opened: Deployment, catalog: Catalog, changes: Sequence[Pla
         source_topics.notes_on_existing(opened.brokers, [catalog.sources[name] for name in changed]) if changed else ()
     ):
         opened.tell(line)
-    for line in schema_warnings.warnings_about(catalog.sources.values(), lambda: opened.schemas.registry):
+    for line in source_topics.notes_on_schemas(catalog.sources.values(), lambda: opened.schemas.registry):
         opened.tell(line)

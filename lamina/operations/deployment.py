@@ -150,7 +150,7 @@ class Deployment:
 
         if self.lent is not None:
             return unwatched
-        from lamina.operations.stuck_records import finder
+        from lamina.operations.probing import finder
         from lamina.spark.spark_session import forget
 
         def end() -> None:

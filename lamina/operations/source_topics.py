@@ -1,4 +1,4 @@
-"""Topics of a catalog's sources: creates missing ones, and warns about those that may lose records."""
+"""Topics and schemas of a catalog's sources: creates missing topics, and warns of lost records and of other types."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from view_algebra.language.starts import EARLIEST, start_of
 
 if TYPE_CHECKING:
     from master_log.kafka import Brokers
+    from master_log.schema_registry import Registry
+    from view_algebra.language.types import Type
 
 DEFAULT_PARTITIONS = 4
 """Partitions of a topic that `apply` creates, unless a source's property `partitions` says otherwise."""
@@ -24,6 +26,19 @@ KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1
 """Settings of a topic that `apply` creates. Kafka counts a record's age from the record's own timestamp, so any limit
 of time could remove old events before they are counted or archived.
 """
+
+
+_WIDER = {
+    "INT": ("BIGINT", "DECIMAL", "DOUBLE", "FLOAT"),
+    "BIGINT": ("INT", "DECIMAL", "DOUBLE"),
+    "DOUBLE": ("FLOAT", "DECIMAL"),
+    "DECIMAL": ("DOUBLE",),
+    "DATE": ("TIMESTAMP", "TIMESTAMP_NTZ"),
+    "TIMESTAMP": ("TIMESTAMP_NTZ", "DATE"),
+    "TIMESTAMP_NTZ": ("TIMESTAMP", "DATE"),
+    "STRING": ("TIMESTAMP", "DECIMAL"),
+}
+"""Types of columns that can read values of another type."""
 
 
 def opened(brokers: Brokers, source: Source, catalog: Catalog, tell: Callable[[str], None]) -> Topic:
@@ -163,3 +178,53 @@ def warnings(brokers: Brokers, source: Source) -> Iterator[str]:
                 f"{source.name}: Kafka keeps {size(kept.bytes)} of a partition of topic {source.topic} and removes"
                 " the oldest records beyond that, counted and archived or not (set the topic's retention.bytes to -1)"
             )
+
+
+def notes_on_schemas(sources: Iterable[Source], registry: Callable[[], Registry | None]) -> list[str]:
+    """The warnings for these sources. Empty if the registry does not answer."""
+    from view_algebra.formats import Decoding
+
+    warnings: list[str] = []
+    named = [source for source in sources if (by := Decoding.of(source)) is not None and by.values_name_schemas]
+    if not named:
+        return warnings
+    asked = registry()
+    if asked is None:
+        names = ", ".join(source.name for source in named)
+        return [f"{names}: records name schemas of a registry, but LAMINA_SCHEMA_REGISTRY is not set"]
+    with suppress(LaminaError):
+        for source in named:
+            warnings += _differing(source, asked)
+    return warnings
+
+
+def _differing(source: Source, registry: Registry) -> Iterator[str]:
+    from interchange.avro_types import columns_of, row_of
+    from interchange.json_values import columns
+    from interchange.protobuf_types import columns_like
+    from view_algebra.formats.interface import NoText
+
+    newest = registry.newest(f"{source.topic}-value")
+    if newest is None:
+        return
+    id, schema = newest
+    declared = columns(source)
+    of_schema = f"{source.name}: the newest schema of topic {source.topic} (id {id})"
+    try:
+        fields = columns_like(declared, schema) if source.format == "protobuf" else columns_of(schema)
+    except NoText as reason:
+        yield f"{of_schema} cannot be read: {reason}"
+        return
+    if source.has_changes and source.kind == "table":
+        fields = row_of(fields)
+    for missing in sorted(declared.keys() - fields.keys()):
+        yield f"{of_schema} has no field {missing}: the column is NULL for its records"
+    yield from (f"{of_schema} {difference}" for difference in _other_types(declared, fields))
+
+
+def _other_types(declared: Mapping[str, Type], fields: Mapping[str, Type]) -> Iterator[str]:
+    """The fields whose values may not be of the declared type. Nested parts are not compared."""
+    for name, kind in declared.items():
+        has = fields.get(name, kind)
+        if kind.name not in (has.name, "STRING", *_WIDER.get(has.name, ())):
+            yield f"has {name} as {has.spark}, but it is declared {kind.spark}: such records may be bad"
