@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.common import Figure, benchmark
 from lamina.services.java import java_home
-from lamina.spark.spark_session import THREAD_STACK
+from lamina.spark.spark_configuration import THREAD_STACK
 from lamina.terminal.render import Output
 
 AT_LEAST = 20_000

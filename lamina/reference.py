@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import click
 
 from lamina.cli import lamina
-from lamina.configuration.settings import FILE, SETTINGS, VARIABLES
+from lamina.configuration.setting_texts import FILE, SETTINGS, VARIABLES
 
 _COMMANDS = """\
 # Commands

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from lamina import __version__
-from lamina.configuration.settings import Settings, catalog_folder
+from lamina.configuration.setting_texts import catalog_folder
+from lamina.configuration.settings import Settings
 from lamina.terminal.failures import as_lamina_error
 from lamina.terminal.render import Output, log_to_stderr
 from view_algebra.errors import Blocked, LaminaError, Unknown

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lamina.commands.command import command, deployment, with_catalog, with_format
-from lamina.configuration.settings import catalog_folder
+from lamina.configuration.setting_texts import catalog_folder
 from lamina.terminal.render import Output
 from serving_layer.narration import waiting
 from view_algebra.errors import LaminaError

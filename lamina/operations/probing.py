@@ -22,7 +22,8 @@ from batch_layer import stalls
 from batch_layer.stalls import Finder, Found, Work
 from lamina.configuration.settings import Settings
 from lamina.operations.deployment import Deployment
-from lamina.spark.spark_session import CATALOG, kill, session
+from lamina.spark.spark_configuration import CATALOG
+from lamina.spark.spark_session import kill, session
 from master_log import log_times
 from master_log.causes import SPARK_ERRORS, cause
 from master_log.kafka_reader import kafka_range

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from lamina.cli import lamina
-from lamina.configuration.settings import VARIABLES
-from lamina.spark.spark_settings import combined
+from lamina.configuration.setting_texts import VARIABLES
+from lamina.spark.spark_configuration import combined
 from master_log.java_properties import properties
 from tests.fix_services import REPOSITORY
 

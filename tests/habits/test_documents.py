@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from lamina import reference
 from lamina.cli import lamina
-from lamina.configuration.settings import VARIABLES
+from lamina.configuration.setting_texts import VARIABLES
 from view_algebra import compile_catalog
 
 REPOSITORY = Path(__file__).resolve().parents[2]

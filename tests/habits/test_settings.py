@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from lamina.configuration.postgres_urls import Jdbc
-from lamina.configuration.settings import Settings, catalog_folder
-from lamina.spark.spark_session import _configuration
-from lamina.spark.spark_settings import JOINED, THEIRS, combined
+from lamina.configuration.setting_texts import catalog_folder
+from lamina.configuration.settings import Settings
+from lamina.spark.spark_configuration import JOINED, THEIRS, combined, configuration
 from master_log.certificates import ClientCertificate
 from master_log.login import Login
 from master_log.tokens import TokenEndpoint
@@ -248,9 +248,9 @@ def test_settings_of_spark_are_added_unless_they_contradict_ours(tmp_path: Path,
     settings = Settings.read(tmp_path, given)
     assert settings.spark_conf == {"spark.driver.memory": "9g", "spark.hadoop.fs.secret.key": "s"}
     assert "secret" not in repr(settings)
-    ours = _configuration(settings, "k8s://https://127.0.0.1:6443", "2g", ())
+    ours = configuration(settings, "k8s://https://127.0.0.1:6443", "2g", ())
     assert ours["spark.driver.host"] == "127.0.0.1"
-    assert "spark.driver.host" not in _configuration(settings, "yarn", "2g", ())
+    assert "spark.driver.host" not in configuration(settings, "yarn", "2g", ())
     assert combined(ours, settings.spark_conf) == {**ours, **settings.spark_conf}
     more = combined(ours, {"spark.jars": "a.jar", "spark.executor.extraJavaOptions": "-Da=b"})
     assert more["spark.jars"] == f"{ours['spark.jars']},a.jar"
