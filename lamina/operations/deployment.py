@@ -117,8 +117,8 @@ class Deployment:
     @property
     def log(self) -> MasterLog:
         """The master log."""
-        from master_log.log import MasterLog
         from lamina.spark.spark_configuration import CATALOG
+        from master_log.log import MasterLog
 
         return MasterLog(self.spark, CATALOG, self._skipped, self.schemas)
 
