@@ -72,10 +72,10 @@ def compile_check(d: CheckDeclaration, known: Known) -> Check:
 
 
 def with_checks(views: Mapping[str, View], checks: Mapping[tuple[str, str], Check]) -> dict[str, View]:
-    """The views with their checks, sorted by name; `checks` holds them by view and name."""
+    """The views with their checks, sorted by name. `checks` holds them by view and name."""
     return {
-        name: replace(each, checks=tuple(checks[key] for key in sorted(checks) if key[0] == name))
-        for name, each in views.items()
+        name: replace(view, checks=tuple(checks[key] for key in sorted(checks) if key[0] == name))
+        for name, view in views.items()
     }
 
 
@@ -90,9 +90,9 @@ def _with_published(known: Known) -> Known:
 
 
 def compile_catalog(files: Mapping[str, str], deployed: Mapping[str, Source] | None = None) -> Catalog:
-    """All declarations of a catalog, compiled; `files` holds each `.sql` file's text by its path.
+    """All declarations of a catalog, compiled. `files` holds each `.sql` file's text by its path.
 
-    deployed: sources that another Lamina may have compiled; a stream with UNIQUE keeps its deployed reading
+    deployed: sources that another Lamina may have compiled. A stream with UNIQUE keeps its deployed reading
 
     Raises Refused with every mistake: file, line, the author's line with a caret, the reason, the way out.
 
@@ -112,7 +112,7 @@ def compile_catalog(files: Mapping[str, str], deployed: Mapping[str, Source] | N
 
 
 def of_today(source: Source) -> Source | None:
-    """A deployed source, compiled by this Lamina; None if it refuses the declaration."""
+    """A deployed source, compiled by this Lamina, or None if it refuses the declaration."""
     try:
         return compile_catalog({"": source.sql}).sources[source.name]
     except Refused:
@@ -126,7 +126,7 @@ def stages(files: Mapping[str, str]) -> Mapping[str, Placed]:
 
 
 def avoided(catalog: Catalog, view: str) -> Obstacle | None:
-    """The obstacle that makes a view read records below the views in its FROM; None if it reads their rows.
+    """The obstacle that makes a view read records below the views in its FROM, or None if it reads their rows.
 
     None too if this Lamina refuses the declarations, which another one may have deployed.
     """
@@ -243,7 +243,7 @@ def _source(d: SourceDeclaration) -> Source:
 
 
 def _read_directly(d: SourceDeclaration) -> Sequence[DirectColumn]:
-    """The columns for a decoder that reads them without JSON; empty if a column is encoded in the records."""
+    """The columns for a decoder that reads them without JSON. Empty if a column is encoded in the records."""
     if any(d.encodings.decodes_in(kind) for _, kind in d.columns):
         return ()
     fields = fields_of(d.properties)
@@ -255,7 +255,7 @@ _Declared = SourceDeclaration | ViewDeclaration | CheckDeclaration | FunctionDec
 
 @dataclass
 class _Work:
-    """The declarations of a catalog and their mistakes; a declaration in `broken` is not compiled."""
+    """The declarations of a catalog and their mistakes. A declaration in `broken` is not compiled."""
 
     sources: dict[str, SourceDeclaration] = field(default_factory=dict)
     views: dict[str, ViewDeclaration] = field(default_factory=dict)
@@ -317,7 +317,7 @@ class _Work:
         self.wrong_functions = wrong
 
     def _written_out(self, file: File, statement: Statement) -> Statement | None:
-        """A statement with the catalog's functions expanded; None if one of them is wrong."""
+        """A statement with the catalog's functions expanded, or None if one of them is wrong."""
         if calls_of(statement.tree, self.functions) & self.wrong_functions:
             self.broken.add(_name_of(statement.tree))
             return None
@@ -330,28 +330,28 @@ class _Work:
             return None
 
     def read(self, file: File, statements: Iterable[Statement]) -> None:
-        declared = (each for each in statements if not is_function(each.tree))
-        for statement in (each for one in declared if (each := self._written_out(file, one)) is not None):
+        others = (self._written_out(file, statement) for statement in statements if not is_function(statement.tree))
+        for statement in filter(None, others):
             if isinstance(statement.tree, exp.Alter):
                 self._read_check(file, statement)
                 continue
             name = _name_of(statement.tree)
             before = len(self.mistakes)
             try:
-                found = declaration(file, statement, lambda w, n=name: self.wrong(file, n, w))  # type: ignore[misc]
+                declared = declaration(file, statement, lambda w, n=name: self.wrong(file, n, w))  # type: ignore[misc]
             except Wrong as wrong:
                 self.wrong(file, name, wrong)
                 self.broken.add(name)
                 continue
-            if len(self.mistakes) > before and isinstance(found, SourceDeclaration) and not found.columns:
+            if len(self.mistakes) > before and isinstance(declared, SourceDeclaration) and not declared.columns:
                 self.broken.add(name)
-            first = self.sources.get(found.name) or self.views.get(found.name)
+            first = self.sources.get(declared.name) or self.views.get(declared.name)
             if first is not None:
-                self._declared_twice(file, found.name, found.place, first)
-            elif isinstance(found, SourceDeclaration):
-                self.sources[found.name] = found
+                self._declared_twice(file, declared.name, declared.place, first)
+            elif isinstance(declared, SourceDeclaration):
+                self.sources[declared.name] = declared
             else:
-                self.views[found.name] = found
+                self.views[declared.name] = declared
 
     def _read_check(self, file: File, statement: Statement) -> None:
         try:
@@ -450,25 +450,25 @@ class _Work:
 
     def _tables(self, *, in_order: bool) -> dict[str, ViewDeclaration]:
         """The tables as views of their records, with the records' log positions if `in_order`."""
-        tables = [each for each in self.sources.values() if each.kind == "table"]
-        return {each.name: as_view(each, passed_by_table(each.order) if in_order else {}) for each in tables}
+        tables = [source for source in self.sources.values() if source.kind == "table"]
+        return {table.name: as_view(table, passed_by_table(table.order) if in_order else {}) for table in tables}
 
     # pass 3: checks of views
 
     def compile_checks(self) -> dict[tuple[str, str], Check]:
-        """The checks by view and name; a broken view's checks are skipped until it is fixed."""
+        """The checks by view and name. A broken view's checks are skipped until it is fixed."""
         compiled = {}
-        for key, each in self.checks.items():
-            if {each.view, *_tables_named(each.select)} & self.broken:
+        for key, check in self.checks.items():
+            if {check.view, *_tables_named(check.select)} & self.broken:
                 continue
             try:
-                if each.view not in self.known.views:
+                if check.view not in self.known.views:
                     raise Wrong(
-                        each.place, f"{each.view} is not a view", _no_view(each.view, self.sources, self.known.views)
+                        check.place, f"{check.view} is not a view", _no_view(check.view, self.sources, self.known.views)
                     )
-                compiled[key] = compile_check(each, self.known)
+                compiled[key] = compile_check(check, self.known)
             except Wrong as wrong:
-                self.wrong(each.file, each.view, Wrong(wrong.span or each.place, wrong.reason, wrong.way_out))
+                self.wrong(check.file, check.view, Wrong(wrong.span or check.place, wrong.reason, wrong.way_out))
         return compiled
 
 

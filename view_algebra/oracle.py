@@ -15,7 +15,7 @@ from view_algebra.written.edits import NO_EDIT, Edit, Edits
 
 
 def select_for_spark(select: exp.Expr, edits: Edits) -> str | None:
-    """A SELECT with its edits; None without edits, if the author's own text suffices."""
+    """A SELECT with its edits, or None without edits, if the author's own text suffices."""
     return written(select, edits) if is_edited(select, edits) else None
 
 

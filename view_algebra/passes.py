@@ -99,7 +99,7 @@ class Split:
     typed: the view before
     leaves: the blocks over sources that become cells
     above: the query over their cells
-    retained: the output that says when old rows leave; empty if all stay
+    retained: the output that says when old rows leave, empty if all stay
     """
 
     typed: Typed
@@ -113,8 +113,8 @@ class Placed:
     """A split whose leaves Spark computes, and whose query above the cells Postgres computes as Spark does.
 
     cell_tables: the tables of the leaves' cells, whose names end in the version
-    version: the fingerprint of these tables; empty without cells
-    avoided: the obstacle that made the view read records below the views in FROM; None if it reads their rows
+    version: the fingerprint of these tables, empty without cells
+    avoided: the obstacle that made the view read records below the views in FROM, or None if it reads their rows
     """
 
     split: Split
@@ -203,23 +203,23 @@ def _additive(query: Query) -> Iterator[str]:
 
 
 def type_of_function(body: exp.Expr, name: str, takes: Sequence[tuple[str, exp.DataType]]) -> Type:
-    """The type of a catalog function; raises Wrong for a mistake in its expression."""
-    parameters = tuple((parameter, kind) for parameter, each in takes if (kind := read(each)) is not None)
+    """The type of a catalog function. Raises Wrong for a mistake in its expression."""
+    parameters = tuple((parameter, kind) for parameter, written in takes if (kind := read(written)) is not None)
     return expression(body, Scope(Outside(_context(Known({}, {}), {})), {name: parameters})).type
 
 
 def _context(known: Known, through: Mapping[str, ViewDeclaration]) -> Context:
     """The sources and views that a view may read."""
-    streams = {name: each for name, each in known.declared.items() if each.kind == "stream"}
-    tables = {changes_of(name): each for name, each in known.declared.items() if each.kind == "table"}
+    streams = {name: source for name, source in known.declared.items() if source.kind == "stream"}
+    tables = {changes_of(name): source for name, source in known.declared.items() if source.kind == "table"}
     return Context(
-        streams={name: (*PSEUDO_COLUMNS, *each.columns) for name, each in streams.items()}
-        | {name: (*PSEUDO_COLUMNS, *OF_TABLES, *changing(each), *each.columns) for name, each in tables.items()},
+        streams={name: (*PSEUDO_COLUMNS, *source.columns) for name, source in streams.items()}
+        | {name: (*PSEUDO_COLUMNS, *OF_TABLES, *changing(source), *source.columns) for name, source in tables.items()},
         views=known.types,
         keys=known.keys,
         sortings=known.sortings,
-        orders={name: each.order for name, each in (streams | tables).items()},
-        tables={name: each for name, each in known.declared.items() if each.kind == "table"},
+        orders={name: source.order for name, source in (streams | tables).items()},
+        tables={name: source for name, source in known.declared.items() if source.kind == "table"},
         read_through=through,
         expression=expression,
         query=query,
@@ -248,7 +248,7 @@ def with_meaning(written: Written, known: Known) -> Typed:
 
 
 def _with_names(query: Query, d: ViewDeclaration) -> Query:
-    """The query under the output names that the view declares; no two columns share a name."""
+    """The query under the output names that the view declares. No two columns share a name."""
     names = [name for name, _ in query.columns]
     places: list[Span | None] = [d.place] * len(names)
     if d.columns:
@@ -388,12 +388,12 @@ def _kind(leaves: tuple[Leaf, ...]) -> Literal["aggregate", "row", "derived"]:
 
 
 def _inherited(name: str, query: Query, known: Known) -> str | None:
-    """The comment of the source's or view's column that an output copies; None if the output is computed."""
+    """The comment of the source's or view's column that an output copies, or None if the output is computed."""
     if (origin := copied(query, name)) is None:
         return None
     of, column = origin
     columns = (known.views.get(of) or known.sources[of]).columns
-    return next((each.comment for each in columns if each.name.lower() == column), None)
+    return next((shown.comment for shown in columns if shown.name.lower() == column), None)
 
 
 def _cell_tables(
@@ -405,7 +405,7 @@ def _cell_tables(
     longest = longest_text(leaves)
     tables = tuple(cell_table(leaf, "", longest) for leaf in leaves)
     read = [sources[s] for s in sorted({leaf.source for leaf in leaves})]
-    parses = tuple(text for each in read for text in (each.parse, each.counted) if text)
+    parses = tuple(text for source in read for text in (source.parse, source.counted) if text)
     version = version_of(tables, parses)
     names = [f"{stem(view)}_{version}" + (f"_{number}" if number > 1 else "") for number in range(1, len(tables) + 1)]
     return tuple(replace(t, name=name) for t, name in zip(tables, names, strict=True)), version

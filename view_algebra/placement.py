@@ -1,6 +1,6 @@
 """Placement: the parts of a query that must be computed from records, found before any text is written.
 
-The blocks over sources are computed by Spark, record by record; everything above their cells is computed by Postgres.
+The blocks over sources are computed by Spark, record by record. Everything above their cells is computed by Postgres.
 A part above the cells that Postgres does not compute as Spark does is an obstacle. So is an order of events that the
 rows of other views do not give. A view with an obstacle reads the records below those views instead (`passes.placed`).
 """

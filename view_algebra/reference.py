@@ -22,7 +22,7 @@ from view_algebra.texts.cells import INDEXED_BYTES
 from view_algebra.texts.records import PSEUDO_COLUMNS
 from view_algebra.typed.calls import MOST_PANES
 from view_algebra.typed.nested import LAMBDAS
-from view_algebra.typed.sugar import CASTS, COMPUTED, FIELDS, MADE
+from view_algebra.typed.sugar import CASTS, COMPUTED, FIELDS, MAKERS
 from view_algebra.written.properties import OPTIONS_OF_FORMATS, SOURCE_PROPERTIES, VIEW_PROPERTIES
 
 _PAGE = files(__package__) / "reference.md"
@@ -54,7 +54,7 @@ def _tables() -> dict[str, str]:
         "functions": _table(("call", "above, in Postgres"), calls),
         "lambdas_above": _listed(OF_ELEMENTS),
         "lambdas_below": _listed(name for name in LAMBDAS if name not in OF_ELEMENTS),
-        "written_as": _listed(MADE),
+        "written_as": _listed(MAKERS),
         "casts": _listed(CASTS),
         "units": _listed(f"{name}(MINUTE, …)" for name in sorted(TIMED)),
         "fields": _listed([*FIELDS, *COMPUTED]),

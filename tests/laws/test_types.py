@@ -17,7 +17,7 @@ from tests.laws.test_functions import VALUES, source
 from view_algebra import compile_catalog
 from view_algebra.language.aggregates import AGGREGATES, SYNONYMS
 from view_algebra.language.functions import FUNCTIONS
-from view_algebra.typed.sugar import MADE
+from view_algebra.typed.sugar import MAKERS
 
 ARGUMENTS = [*VALUES, "CAST(ti AS FLOAT)", "array(day)", "array(st)", "kafka_key", "1", "-1", "0", "'a'", "2.5", "true"]
 OPERATORS = ("+", "-", "*", "/", "%", "div", "&", "|", "^", "=", "<", "<=>", "||")
@@ -33,7 +33,7 @@ def expressions() -> Iterator[str]:
         for at in range(len(usual)):
             for other in choose(ARGUMENTS, k=TRIED):
                 yield f"{row.name}({', '.join([*usual[:at], other, *usual[at + 1 :]])})"
-    for name, (count, _) in MADE.items():
+    for name, (count, _) in MAKERS.items():
         yield from (f"{name}({', '.join(choose(ARGUMENTS, k=count))})" for _ in range(TRIED * count))
     for name in (*AGGREGATES, *SYNONYMS):
         yield from (f"{name}({given})" for given in ARGUMENTS)

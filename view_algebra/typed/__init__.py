@@ -2,14 +2,18 @@
 
 Syntax trees come in, and the typed queries of `language/expressions.py` go out. Read it by clause:
 
-    queries         a block clause by clause; SELECT, set operations
+    queries         a block, clause by clause: SELECT, set operations
     relations       FROM: joins, USING, LATERAL, AS OF, VALUES
     grouping        GROUP BY: grouping sets, windows of time, sessions
-    scalars         expressions: operators, CAST, LIKE; sugar: functions that rewrite to others
-    aggregates      aggregates, WITHIN GROUP, OVER; calls: the rules for their arguments
+    scalars         expressions: operators, CAST, LIKE
+    sugar           functions that rewrite to others
+    aggregates      aggregates, WITHIN GROUP, OVER
+    calls           the rules for the arguments of aggregates and window functions
     subqueries      scalar subqueries, EXISTS, IN, SEMI and ANTI joins
-    names           columns, aliases, fields; natural_names: the names that Spark gives to columns without one
-    nested          structs, maps and lambdas; constants: rows without records
+    names           columns, aliases, fields
+    natural_names   the names that Spark gives to columns without one
+    nested          structs, maps and lambdas
+    constants       rows without records
     keys, events, ties    the order of rows: unique keys, the order of events, ties broken by the rest of a key
     spark_refuses   SQL that Spark refuses
 """

@@ -88,7 +88,7 @@ from view_algebra.written.ways_out import filtered_over
 def collected(
     name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None
 ) -> Expr | None:
-    """The typed call of an aggregate, or None if the call is not an aggregate; `when` is its FILTER."""
+    """The typed call of an aggregate, or None if the call is not an aggregate. `when` is its FILTER."""
     if is_list_in_order(node):
         listed = list_in_order(node, filter_)
         scope.edits.put(node if filter_ is None else filter_, listed)
@@ -110,7 +110,7 @@ def collected(
 
 
 def _in_order(call_: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Expr:
-    """The aggregate; if Spark leaves its result to the order of rows, the order of events or values decides it."""
+    """The aggregate. If Spark leaves its result to the order of rows, the order of events or values decides it."""
     name = call_.function
     if AGGREGATES[name].lengths and call_.arguments[0].type.length:
         return aggregated(call_)
@@ -211,7 +211,7 @@ def _in_a_session(call_: Aggregate, node: exp.Anonymous, filter_: exp.Filter | N
 
 
 def sorted_list(arguments: Sequence[exp.Expr], scope: Scope) -> Expr | None:
-    """sort_array(collect_list(x)) of structs, or of values above the aggregation, in their own order; else None."""
+    """sort_array(collect_list(x)) of structs, or of values above the aggregation, in their own order, else None."""
     filter_ = arguments[0] if arguments and isinstance(arguments[0], exp.Filter) else None
     listed = filter_.this if filter_ is not None else arguments[0] if arguments else None
     upwards = [flag.this for flag in arguments[1:] if isinstance(flag, exp.Boolean)]
@@ -246,7 +246,7 @@ def _shares(node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr:
 
 
 def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores_nulls: bool = False) -> Expr:
-    """The value with the least or greatest order; the order of events breaks ties, and decides if no order is given."""
+    """The value with the least or greatest order. The order of events breaks ties, and decides if no order is given."""
     place, nodes = span(node), list(node.expressions)
     if nodes and isinstance(nodes[0], exp.Distinct) and name in BY_EVENT_ORDER:
         nodes[:1] = nodes[0].expressions  # the first of the distinct values is the first value
@@ -280,7 +280,7 @@ def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores
     if ignores_nulls:
         when = both(when, Call("is not null", (arguments[0],), BOOLEAN))
     value, *keys = arguments
-    keys = [key for each in keys for key in order_of(each)]
+    keys = [key for argument in keys for key in order_of(argument)]
     return chosen(function, value, (*keys, *events), both(when, not_null(arguments[1:])), place)
 
 
@@ -342,7 +342,7 @@ def _extreme(call_: Aggregate) -> Expr:
 
 
 def _by_itself(call_: Aggregate) -> Aggregate:
-    """The aggregate; structs are sorted by their fields, not by their JSON."""
+    """The aggregate. Structs are sorted by their fields, not by their JSON."""
     return replace(call_, arguments=call_.arguments[:1] * 2) if is_struct(call_.arguments[0]) else call_
 
 
@@ -356,7 +356,7 @@ def _listed(shares: Sequence[Expr], place: Place) -> Expr:
 
 
 def _one_zero(value: str, kind: Type) -> str:
-    """A value in Spark SQL; 0.0 and -0.0 of fractions become one value."""
+    """A value in Spark SQL. The fractions 0.0 and -0.0 become one value."""
     return f"CASE WHEN {value} = 0 THEN CAST(0 AS {kind.spark}) ELSE {value} END" if kind in (DOUBLE, FLOAT) else value
 
 
@@ -438,7 +438,7 @@ def _listed_downwards(
 
 
 def _reversed(upwards: Aggregate, between: Sequence[exp.Expr], scope: Scope) -> Expr:
-    """The texts of a list, joined from the last to the first; NULL if the list is empty."""
+    """The texts of a list, joined from the last to the first, or NULL if the list is empty."""
     place = upwards.place
     downwards = Call("reverse", (upwards,), upwards.type, place=place)
     separator = resolved(between[0], scope) if between else Constant("", STRING)
@@ -454,7 +454,7 @@ def _listed_by(
     whole: exp.Expr,
     scope: Scope,
 ) -> Aggregate:
-    """listagg(x) WITHIN GROUP (ORDER BY y); rows with the same y are ordered by x."""
+    """listagg(x) WITHIN GROUP (ORDER BY y). Rows with the same y are ordered by x."""
     if call_.distinct:
         raise Wrong(
             call_.place, "listagg(DISTINCT …) in another order than its own", "Write … WITHIN GROUP (ORDER BY x)."
@@ -512,7 +512,7 @@ def map_from_entries(node: exp.Anonymous, scope: Scope, read: Callable[[exp.Expr
 
 
 def set_of_lists(node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None) -> Expr | None:
-    """`collect_set(tags)` in the order of the lists' JSON; None if its values are not lists."""
+    """`collect_set(tags)` in the order of the lists' JSON, or None if its values are not lists."""
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Distinct):
         return None
     value = resolved(node.expressions[0], scope)
@@ -556,9 +556,9 @@ def _alpha(registers: int) -> float:
 
 
 def bucketed(value: str, kind: Type, error: float) -> str:
-    """The value that represents a bucket; no value in the bucket differs from it by more than `error`, relatively.
+    """The value that represents a bucket. No value in the bucket differs from it by more than `error`, relatively.
 
-    Bucket bounds grow by a constant factor from 0 on (DDSketch; Masson, Rim, Lee, 2019). A greater value is never in a
+    Bucket bounds grow by a constant factor from 0 on (DDSketch: Masson, Rim, Lee, 2019). A greater value is never in a
     smaller bucket, so the percentile of the representatives represents the percentile of the values.
     """
     growth = (1 + error) / (1 - error)
@@ -585,7 +585,7 @@ def list_in_order(node: exp.Anonymous, filter_: exp.Filter | None) -> exp.Expr:
         )
         raise Wrong(place, f"{name}() by an order that no sort_array() has", way_out)
     named = [(f"y{number}", key.this) for number, key in enumerate(keys, 1)] + [("x", value)]
-    fields = [exp.alias_(each.copy(), alias) for alias, each in named]
+    fields = [exp.alias_(node.copy(), alias) for alias, node in named]
     kept: exp.Expr = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
     if filter_ is not None:
         kept = exp.And(this=exp.Paren(this=filter_.expression.this.copy()), expression=kept)
@@ -595,8 +595,8 @@ def list_in_order(node: exp.Anonymous, filter_: exp.Filter | None) -> exp.Expr:
     return _call("transform", _call("sort_array", listed, exp.Boolean(this=falls == {False})), only_x)
 
 
-def _call(name: str, *given: exp.Expr) -> exp.Anonymous:
-    return exp.Anonymous(this=name, expressions=[*given])
+def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=[*arguments])
 
 
 def operand(scope: Scope, node: exp.Expr) -> str:
@@ -606,7 +606,7 @@ def operand(scope: Scope, node: exp.Expr) -> str:
 
 
 def of_filter(scope: Scope, filter_: exp.Filter | None, before: str = " AND (", after: str = ")") -> str:
-    """The condition of a FILTER in Spark SQL; empty without a FILTER."""
+    """The condition of a FILTER in Spark SQL. Empty without a FILTER."""
     return "" if filter_ is None else f"{before}{scope.written(filter_.expression.this)}{after}"
 
 
@@ -621,7 +621,7 @@ def in_turn(structs: str, value: str = "s.v") -> str:
 
 
 def joined_texts(scope: Scope, structs: str, texts: str, between: Sequence[exp.Expr]) -> str:
-    """Texts joined into one, in Spark SQL; NULL if there are none, as with listagg()."""
+    """Texts joined into one, in Spark SQL, or NULL if there are none, as with listagg()."""
     separator = scope.written(between[0]) if between else "''"
     return f"CASE WHEN size({structs}) > 0 THEN array_join({texts}, {separator}) END"
 
@@ -698,7 +698,7 @@ def _arguments(
 def _refuse_inside(arguments: Sequence[Expr], partition: Sequence[Expr], order: Sequence[Order], place: Place) -> None:
     """Refuses a window function inside another one: Spark computes both in two steps, Postgres cannot."""
     inside = (*arguments, *partition, *(key.expression for key in order))
-    if any(isinstance(part, Windowed) for each in inside for part in walk(each)):
+    if any(isinstance(part, Windowed) for expression in inside for part in walk(expression)):
         raise Wrong(place, "a window function inside another", "Compute the inner one in a subquery in FROM.")
 
 

@@ -96,7 +96,7 @@ def call_of(name: str, *arguments: exp.Expr) -> exp.Anonymous:
 
 
 def _number(row: AggregateFunction, argument: Expr) -> Expr:
-    """An argument; a text becomes a number if the aggregate is one of numbers."""
+    """An argument. A text becomes a number if the aggregate is one of numbers."""
     wanted = argument.type == STRING and row.accepts(DOUBLE) and not row.accepts(STRING)
     return cast(argument, DOUBLE) if wanted else argument
 
@@ -106,7 +106,7 @@ _USUAL = {0: "Write count(*).", 1: "Write {}(x)."}
 
 
 def _check_argument(row: AggregateFunction, argument: Expr, place: Place, called: str) -> None:
-    """Refuses an argument that the aggregate does not accept; `called` is the name that the author wrote."""
+    """Refuses an argument that the aggregate does not accept. `called` is the name that the author wrote."""
     place = argument.place or place
     if any(isinstance(e, Aggregate) for e in walk(argument)):
         raise Wrong(place, "an aggregate inside an aggregate", "Aggregate in a subquery first.")
@@ -212,11 +212,11 @@ def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
 
 
 MOST_PANES = 100_000
-"""Most panes, of gcd(size, slide), in a hopping window; one of an hour every 5 seconds has 720."""
+"""Most panes, of gcd(size, slide), in a hopping window. One of an hour every 5 seconds has 720."""
 
 
 def in_a_window(window: Call) -> Expr | None:
-    """The condition under which a record is in any window of this call; None if no record is left out."""
+    """The condition under which a record is in any window of this call, or None if no record is left out."""
     if window.function == "session" and not isinstance(window.arguments[1], Constant):
         return Call(">", (Call("session_until", window.arguments, TIMESTAMP), window.arguments[0]), BOOLEAN)
     if window.function in ("window_start", "session"):
@@ -232,7 +232,7 @@ def _of_time(name: str, time: Expr, length: str) -> str:
 
 
 def _session_window(arguments: list[Expr], place: Place) -> Expr:
-    """Sessions that end `gap` after their last record; the gap is a literal, or a text per record."""
+    """Sessions that end `gap` after their last record. The gap is a literal, or a text per record."""
     if len(arguments) != 2:
         raise Wrong(
             place, f"session_window() with {len(arguments)} arguments", "Write session_window(ts, '30 minutes')."
@@ -431,31 +431,31 @@ def _written_out(name: str, values: Sequence[exp.Expr], window: exp.Window, bloc
     name = "collect_set" if name in ("collect_list", "array_agg") else name
     once = "collect_set(" if name == "collect_set" else f"{name}(DISTINCT "
     taken: set[str] = set()
-    groups = [_column(each, f"k{number}", block, taken) for number, each in enumerate(_partition(window), 1)]
+    groups = [_column(node, f"k{number}", block, taken) for number, node in enumerate(_partition(window), 1)]
     order = window.args.get("order")
     keys = [_column(item.this, f"t{number}", block, taken) for number, item in enumerate(_items(order), 1)]
     inputs = [_column(value, f"x{number}", block, taken) for number, value in enumerate(values, 1)]
     shown = _alias(window) or f"{name}_distinct"
     frame = _Frame.of(window)
     if order is None or frame.whole:
-        columns, of = ", ".join(map(str, groups)), ", ".join(each.text for each in inputs)
+        columns, of = ", ".join(map(str, groups)), ", ".join(column.text for column in inputs)
         with_ = f"WITH {_ctes(block)[:-2]} " if _ctes(block) else ""
         select = f"{with_}SELECT {columns}{', ' if groups else ''}{once}{of}) AS {shown} {_from(block)}"
-        grouped = ", ".join(each.text for each in groups)
-        return select + (f" GROUP BY {grouped}" if groups else ""), ", ".join(each.name for each in groups)
+        grouped = ", ".join(column.text for column in groups)
+        return select + (f" GROUP BY {grouped}" if groups else ""), ", ".join(column.name for column in groups)
     numbered = [] if frame.by_values else [_Column(f"{frame.number}() OVER ({_over(window)})", _NTH)]
     rows = ", ".join(map(str, [*groups, *keys, *inputs, *numbered]))
     apart = [*groups, *keys, *numbered]
-    named = ", ".join(each.name for each in apart)
-    own = ", ".join(f"w.{each.name}" for each in apart)
-    of = ", ".join(f"r.{each.name}" for each in inputs)
-    meets = [f"r.{each.name} <=> w.{each.name}" for each in groups]
+    named = ", ".join(column.name for column in apart)
+    own = ", ".join(f"w.{column.name}" for column in apart)
+    of = ", ".join(f"r.{column.name}" for column in inputs)
+    meets = [f"r.{column.name} <=> w.{column.name}" for column in groups]
     meets.append(frame.condition(keys[0].name) if frame.by_values else frame.bounds(_NTH))
     return (
         f"WITH {_ctes(block)}s AS (SELECT {rows} {_from(block)}) SELECT {own}, {once}{of}) AS {shown}"
         f" FROM (SELECT DISTINCT {named} FROM s) AS w LEFT JOIN (SELECT DISTINCT * FROM s) AS r"
         f" ON {' AND '.join(meets)} GROUP BY {own}"
-    ), ", ".join(each.name for each in apart)
+    ), ", ".join(column.name for column in apart)
 
 
 def _column(node: exp.Expr, otherwise: str, block: exp.Select, taken: set[str]) -> _Column:
@@ -484,7 +484,7 @@ def _from(block: exp.Select) -> str:
     read = exp.Select(expressions=[exp.Star()])
     for clause in ("from_", "joins", "laterals", "where"):
         part = block.args.get(clause)
-        read.set(clause, [each.copy() for each in part] if isinstance(part, list) else part and part.copy())
+        read.set(clause, [node.copy() for node in part] if isinstance(part, list) else part and part.copy())
     return readable(read).removeprefix("SELECT * ")
 
 
@@ -503,7 +503,7 @@ def _over(window: exp.Window) -> str:
 class _Frame:
     """A frame of rows.
 
-    start, end: signed distance from the row, as Spark SQL; None if unbounded
+    start, end: signed distance from the row, as Spark SQL, or None if unbounded
     by_values: true for a RANGE of a number or a time
     descending, nulls_first: the direction of its order
     """
@@ -545,7 +545,7 @@ class _Frame:
         return f"r.{key} BETWEEN w.{key}{first} AND w.{key}{last}"
 
     def condition(self, key: str) -> str:
-        """The same condition on values; rows without a value are peers of each other."""
+        """The same condition on values. Rows without a value are peers of each other."""
         terms = [f"(r.{key} IS NULL AND w.{key} IS NULL)", self.bounds(key)]
         if (self.start if self.nulls_first else self.end) is None:
             terms.append(f"r.{key} IS NULL")

@@ -48,7 +48,7 @@ Rows = tuple[tuple[Expr, ...], ...]
 
 
 def table(rows: Sequence[Sequence[Expr]], names: Sequence[str], alias: str, place: Place) -> Constants:
-    """VALUES; each column has the common type of its values."""
+    """VALUES. Each column has the common type of its values."""
     widths = sorted({len(row) for row in rows})
     if len(widths) > 1:
         raise Wrong(place, f"rows of {widths[0]} and {widths[-1]} columns", "Give every row the same columns.")
@@ -81,15 +81,21 @@ def elements(array: Expr, place: Place) -> list[Expr]:
     """The elements of `array(1, 2)` or `sequence(0, 23)`. Raises Wrong unless they are literals."""
     if isinstance(array, Call) and array.function == "array" and all(isinstance(e, Constant) for e in array.arguments):
         return [*array.arguments]
-    bounds = [folded(each) for each in array.arguments] if isinstance(array, Call) else []
-    numbers = [int(each.value) for each in bounds if isinstance(each, Constant) and each.type == INT and each.value]
+    bounds = [folded(argument) for argument in array.arguments] if isinstance(array, Call) else []
+    numbers = [
+        int(bound.value) for bound in bounds if isinstance(bound, Constant) and bound.type == INT and bound.value
+    ]
     if isinstance(array, Call) and array.function == "sequence" and len(numbers) == len(bounds):
         first, last, *steps = numbers
         step = steps[0] if steps else 1 if last >= first else -1
         if 0 <= (last - first) // step < MOST_ELEMENTS:
-            return [Constant(str(each), INT) for each in range(first, last + (1 if step > 0 else -1), step)]
+            return [Constant(str(number), INT) for number in range(first, last + (1 if step > 0 else -1), step)]
     way_out = "Write the rows out: VALUES (1), (2), or for each row CROSS JOIN LATERAL explode(tags) AS t(tag)."
-    if isinstance(array, Call) and array.function == "sequence" and any(each.type.name in CALENDAR for each in bounds):
+    if (
+        isinstance(array, Call)
+        and array.function == "sequence"
+        and any(bound.type.name in CALENDAR for bound in bounds)
+    ):
         way_out = (
             "Write two literals as its ends, such as DATE '2024-01-01' and DATE '2034-12-31', and leave days out where"
             " the result is read: WHERE day <= current_date(). Or take them of groups: SELECT min(day), max(day)."
@@ -98,7 +104,7 @@ def elements(array: Expr, place: Place) -> list[Expr]:
 
 
 def rows_of(query: Query) -> Rows | None:
-    """The rows of a query as they are written in it; None if it reads more than constants, or computes with columns.
+    """The rows of a query as they are written in it, or None if it reads more than constants, or computes with columns.
 
     Computed columns are left alone, because Spark would give an expression of literals another type.
     """
@@ -163,7 +169,7 @@ def _all_differ(column: Sequence[Constant | None]) -> bool:
 
 
 def _bare(value: Expr) -> Constant | None:
-    """A literal in a form in which equal values have equal texts; None if the value or its type has no such form."""
+    """A literal in a form in which equal values have equal texts, or None if the value or its type has no such form."""
     while isinstance(value, Call) and value.implicit:
         value = value.arguments[0]
     if not isinstance(value, Constant) or not (value.type.integral or value.type in (STRING, DATE, TIMESTAMP)):

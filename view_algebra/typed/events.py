@@ -92,7 +92,7 @@ def event_order(
 
 
 def _missing(reason: str, way_out: str, place: Place) -> tuple[str, tuple[Expr, ...]]:
-    """An order of events that the rows read do not give; the placement finds it in the tree."""
+    """An order of events that the rows read do not give. The placement finds it in the tree."""
     return "NULL", (NeedsRecords(reason, way_out, place=place),)
 
 
@@ -116,9 +116,9 @@ def _of_a_join(join: Joined, passed: dict[str, Query], context: Context, place: 
     A side that decides no row is left out: in a join of orders and their users, the users. None if no side has events.
     `passed` collects the sides that must pass on the columns named here.
     """
-    for each in nested_in(join):
-        if is_in_order(each.query, windows=False):
-            _pass_on(each, passed, context)
+    for nested in nested_in(join):
+        if is_in_order(nested.query, windows=False):
+            _pass_on(nested, passed, context)
     sides = [side for side in relations_in(join) if isinstance(side, (Stream, Read, Nested, Constants))]
     orders: list[Order] = []
     others: list[Field] = []
@@ -153,9 +153,9 @@ def _deciding(
             candidates.append(own)
 
     def preferred(own: list[list[Field]]) -> tuple[bool, int, list[bool]]:
-        named = [bool(each) for each in own]
+        named = [bool(columns) for columns in own]
         eventless = not any(named_ and with_events(side) for side, named_ in zip(sides, named, strict=True))
-        return eventless, sum(named), [not each for each in named]
+        return eventless, sum(named), [not has_own for has_own in named]
 
     few = min(candidates, key=preferred, default=[])
     return ((side, own) for side, own in zip(sides, few, strict=False) if own)
@@ -167,7 +167,7 @@ def _columns(alias: str, query: Query, place: Place) -> tuple[Expr, ...]:
 
 
 def passed(scope: Scope, *, with_windows: bool = False) -> Query | None:
-    """The subquery that a block reads, extended by the order of events; None if it does not read rows in that order."""
+    """The subquery that a block reads, extended by the order of events, or None if its rows are in no such order."""
     of_rows = scope.rows.in_order if with_windows else scope.rows.records
     if of_rows is None or not isinstance(scope.rows.relation, Nested):
         return None
@@ -202,7 +202,7 @@ def of_events(stream: Stream, context: Context) -> Order:
 
 def reads_changes(scope: Scope) -> bool:
     """True if a block reads only a table's changes, as the table itself does."""
-    return [changes_of(source_of(each)) == each for each in scope.streams.values()] == [True]
+    return [changes_of(source_of(source)) == source for source in scope.streams.values()] == [True]
 
 
 def in_the_log(scope: Scope, place: Place) -> Order:
@@ -273,7 +273,7 @@ def is_in_order(query: Query, windows: bool = True) -> bool:
 
 
 def passing_on(query: Query, order: EventOrder, edits: Edits) -> Query | None:
-    """A query of ordered rows, extended by their order for Spark too; None if it cannot be extended."""
+    """A query of ordered rows, extended by their order for Spark too, or None if it cannot be extended."""
     if isinstance(query, Combined):
         return _united(query, order, edits, count())
     if passes_on(query):
@@ -301,7 +301,7 @@ def passing_on(query: Query, order: EventOrder, edits: Edits) -> Query | None:
     own = {output.name.lower(): output.expression for output in query.outputs}
     if any(name in own and own[name] != e for name, e in zip(shown, passed, strict=True)):
         return None  # the author's own column of this name
-    more = [each for each in zip(shown, texts, passed, strict=True) if each[0] not in own]
+    more = [column for column in zip(shown, texts, passed, strict=True) if column[0] not in own]
     for name, text, _ in more:
         edits.append_output(query.syntax, text, name)
     return replace(query, relation=relation, outputs=(*query.outputs, *(Output(name, e) for name, _, e in more)))
@@ -329,15 +329,17 @@ def _places(query: Query) -> list[int]:
 
 
 def reading_passed(relation: Relation, passed: Mapping[str, Query]) -> Relation:
-    """The relation; each subquery in `passed` replaces the one with its alias."""
-    return over_nested(relation, lambda each: replace(each, query=passed[each.alias]) if each.alias in passed else each)
+    """The relation. Each subquery in `passed` replaces the one with its alias."""
+    return over_nested(
+        relation, lambda nested: replace(nested, query=passed[nested.alias]) if nested.alias in passed else nested
+    )
 
 
 def reads_records(relation: Relation | None) -> bool:
     """True if the rows are records, or come from records without an aggregation or a join."""
     return not has_joins(relation) and any(
-        isinstance(each, Stream) or (isinstance(each, Nested) and _gives_records(each.query))
-        for each in relations_in(relation)
+        isinstance(below, Stream) or (isinstance(below, Nested) and _gives_records(below.query))
+        for below in relations_in(relation)
     )
 
 

@@ -103,7 +103,7 @@ def _group(node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[Expr, 
 
 
 def _key(item: exp.Expr, scope: Scope, outputs: list[Output]) -> Expr | None:
-    """A column of GROUP BY; None if it is the same for every row."""
+    """A column of GROUP BY, or None if it is the same for every row."""
     if (number := position(item)) is not None:
         if not 1 <= number <= len(outputs):
             raise Wrong(span(item), f"GROUP BY {number}: there are {len(outputs)} columns", "Count from 1.")
@@ -183,11 +183,11 @@ SOME = Call(">", (Aggregate("count", (), None, False, BIGINT), Constant("0", BIG
 """True if there are records: without any, a grouping by nothing has no row, like a grouping by a constant."""
 
 Key = Callable[[exp.Expr], Expr | None]
-"""A function that resolves a column of GROUP BY; None for a constant."""
+"""A function that resolves a column of GROUP BY, or None for a constant."""
 
 
 def sets_of(node: exp.Group, key: Key) -> Sets | None:
-    """The groupings of GROUP BY; None if there is one."""
+    """The groupings of GROUP BY, or None if there is one."""
     plain = [item for item in node.expressions if not _nests(item)]
     lists = [item for item in node.expressions if _nests(item)]
     trailing = _trailing(node)
@@ -261,7 +261,7 @@ def _columns(items: Sequence[exp.Expr], key: Key, in_sets: bool = False) -> list
 
 
 def over_sets(block: Select, sets: Sets) -> Select:
-    """A block over each of its groupings, one after the other; `block` is grouped by all of their columns."""
+    """A block over each of its groupings, one after the other. `block` is grouped by all of their columns."""
     keys = tuple(block.group or ())
     shown = {of_key: key for key in keys for of_key in (bounds(key) if is_session(key) else (key,))}
     names = {of_key: f"key_{n}" for n, of_key in enumerate(shown)}
@@ -357,14 +357,14 @@ def _is_made(part: Expr, generator: Generator) -> bool:
 
 
 _ROWS, _BEGINS, _TOLD, _SESSION = "rows", "begins", "in sessions", "session"
-"""Names: the rows, the time of a row that begins a session; the rows with their session, the session's begin."""
+"""Names: the rows, the time of a row that begins a session, the rows with their session, the session's begin."""
 
 _BEFORE = "RANGE BETWEEN UNBOUNDED PRECEDING AND interval '0.000001 seconds' PRECEDING"
-"""The rows of an earlier time; rows of one time are in one session."""
+"""The rows of an earlier time. Rows of one time are in one session."""
 
 
 def in_sessions(block: Select) -> Select:
-    """A block that groups rows by their sessions; a block that groups records stays as it is."""
+    """A block that groups rows by their sessions. A block that groups records stays as it is."""
     sessions = [key for key in block.group or () if is_session(key)]
     if len(sessions) != 1 or block.relation is None or reads_records(block.relation):
         return block

@@ -55,10 +55,10 @@ from view_algebra.typed.constants import rows_of, unique, unique_together
 from view_algebra.typed.names import Keys, Sorting, SortKey
 
 _ROW_BY_ROW = ("row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value")
-"""Window functions that give equal rows different results; others do so only if the frame counts rows."""
+"""Window functions that give equal rows different results. Others do so only if the frame counts rows."""
 
 HOLDS = FROM, UNTIL = "kafka_from", "kafka_until"
-"""The begin of a version, and that of the next one; no declared column has these names, and no author sees them."""
+"""The columns for the begin of a version and of the next one. No author sees them, or may declare their names."""
 
 _MOST_KEYS = 8
 """Most keys kept per relation, so that joins of many relations compile quickly."""
@@ -167,15 +167,15 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
 
 
 def _keys_of_versions(query: Query, views: Mapping[str, Keys]) -> Keys:
-    """The unique keys of a table's row versions that hold at one time; empty for any other query."""
+    """The unique keys of a table's row versions that hold at one time. Empty for any other query."""
     if not set(HOLDS) <= {name for name, _ in query.columns}:
         return frozenset()
-    tables = {source_of(each.source) for each in every_relation(query) if isinstance(each, Stream)}
+    tables = {source_of(stream.source) for stream in every_relation(query) if isinstance(stream, Stream)}
     return views.get(tables.pop(), frozenset()) if len(tables) == 1 else frozenset()
 
 
-def _gives_different(made: Generator, relation: Relation) -> bool:
-    return not made.fields and _differ(made.argument, relation)
+def _gives_different(generator: Generator, relation: Relation) -> bool:
+    return not generator.fields and _differ(generator.argument, relation)
 
 
 def _differ(array: Expr, relation: Relation) -> bool:
@@ -209,7 +209,10 @@ def _joined(join: Joined, views: Mapping[str, Keys]) -> RowKeys:
 def _bound(side: Relation, condition: Expr | None) -> set[Expr]:
     """The columns that the condition equates with an expression that reads nothing of this side of the join."""
     own = aliases_in(side) | {
-        generator.alias for each in relations_in(side) if isinstance(each, Exploded) for generator in each.generators
+        generator.alias
+        for relation in relations_in(side)
+        if isinstance(relation, Exploded)
+        for generator in relation.generators
     }
     bound = set()
     for part in conjuncts(condition):
@@ -221,7 +224,7 @@ def _bound(side: Relation, condition: Expr | None) -> set[Expr]:
 
 
 def _fixed(condition: Expr | None) -> Iterable[Expr]:
-    """The columns that a condition holds at one value; in a query about an outer row, at one value per outer row."""
+    """The columns that a condition holds at one value, or in a query about an outer row, at one value per outer row."""
     for part in conjuncts(condition):
         if isinstance(part, Call) and part.function in ("=", "<=>"):
             for column, other in (part.arguments, part.arguments[::-1]):
@@ -231,7 +234,7 @@ def _fixed(condition: Expr | None) -> Iterable[Expr]:
 
 def _is_given(value: Expr) -> bool:
     """True if a value is built from literals and columns of the outer row only."""
-    return all(isinstance(each, (Constant, Call)) or (isinstance(each, Field) and each.outer) for each in walk(value))
+    return all(isinstance(part, (Constant, Call)) or (isinstance(part, Field) and part.outer) for part in walk(value))
 
 
 def _uncast(column: Expr) -> Expr:
@@ -353,7 +356,7 @@ def _outer_keys(query: Select, inner: RowKeys) -> Keys:
 
 
 def sorting(query: Query, views: Mapping[str, Sorting]) -> Sorting:
-    """The order of a query's rows; empty if they come in any order."""
+    """The order of a query's rows. Empty if they come in any order."""
     if isinstance(query, Combined):
         shown: dict[Expr, str] = {Field("", (name,), kind): name for name, kind in query.columns}
     else:
@@ -368,7 +371,7 @@ def sorting(query: Query, views: Mapping[str, Sorting]) -> Sorting:
 
 
 def sorting_of(relation: Relation | None, views: Mapping[str, Sorting]) -> Sorting:
-    """The order in which the rows of a relation come; empty if they come in any order."""
+    """The order in which the rows of a relation come. Empty if they come in any order."""
     if isinstance(relation, Read):
         return views.get(relation.view, ())
     return sorting(relation.query, views) if isinstance(relation, Nested) else ()

@@ -139,7 +139,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Scope:
-    """The meaning of names inside one SELECT block; each clause gives the next one a scope that knows more.
+    """The meaning of names inside one SELECT block. Each clause gives the next one a scope that knows more.
 
     outside: the block's surroundings
     relations: the columns of each relation in FROM, by alias
@@ -219,7 +219,7 @@ class Scope:
         return replace(self, outer=outer)
 
     def preferring(self, names: Mapping[str, Expr]) -> Scope:
-        """The same scope; these outputs precede columns, as in ORDER BY, but not in arguments of aggregates."""
+        """The same scope. These outputs precede columns, as in ORDER BY, but not in arguments of aggregates."""
         return replace(self, preferred=names)
 
 
@@ -325,7 +325,7 @@ CELL = "cell"
 """The alias of a table of cells in `final`."""
 
 OWN_ALIASES = ("pane", "hop", "block", CELL, "finer", "apart", "grouped", "one")
-"""Aliases of compiled queries; a subquery's own aliases are numbered."""
+"""Aliases of compiled queries. A subquery's own aliases are numbered."""
 
 
 def _column(alias: str, names: list[str], columns: Columns, place: Place) -> tuple[str, Expr] | None:
@@ -367,12 +367,12 @@ def neither(column: Field) -> Wrong:
 
 
 Keys = frozenset[frozenset[str]]
-"""Unique keys as sets of output names; the empty set is the key of a relation of one row."""
+"""Unique keys as sets of output names. The empty set is the key of a relation of one row."""
 
 
 @dataclass(frozen=True)
 class SortKey:
-    """A key by which rows are sorted; `column` names the output that shows it, if there is one."""
+    """A key by which rows are sorted. `column` names the output that shows it, if there is one."""
 
     column: str | None
     descending: bool
@@ -525,11 +525,11 @@ def _without_names(node: exp.Expr, edits: Edits) -> exp.Expr:
 
 
 def meant_by(item: exp.Expr, node: exp.Select) -> exp.Expr | None:
-    """The expression behind a GROUP BY column that is a number or an alias; None if `*` hides it."""
-    named = {each.alias.lower(): each.this for each in node.expressions if isinstance(each, exp.Alias)}
+    """The expression behind a GROUP BY column that is a number or an alias, or None if `*` hides it."""
+    named = {output.alias.lower(): output.this for output in node.expressions if isinstance(output, exp.Alias)}
     if isinstance(item, exp.Literal):
-        columns = [] if any(each.is_star for each in node.expressions) else node.expressions
-        return next((each.unalias() for n, each in enumerate(columns, 1) if item.name == str(n)), None)
+        columns = [] if any(output.is_star for output in node.expressions) else node.expressions
+        return next((output.unalias() for n, output in enumerate(columns, 1) if item.name == str(n)), None)
     simple = isinstance(item, exp.Column) and not item.table
     return named.get(item.name.lower(), item) if simple else item
 
@@ -549,7 +549,7 @@ def columns_of(relation: Relation, streams: Mapping[str, Columns]) -> Columns:
         case Read() | Cells() | Constants():
             return relation.columns
         case Exploded():
-            generated = (column for each in relation.generators for column in each.columns)
+            generated = (column for generator in relation.generators for column in generator.columns)
             return (*columns_of(relation.relation, streams), *generated)
         case Hopped() | Sessions():
             raise AssertionError("panes are put together after names are resolved")
@@ -642,7 +642,7 @@ def refuse_other_number(names: list[str], columns: int, place: Place) -> None:
 
 
 def untyped(relation: Relation, columns: Columns) -> Columns:
-    """The columns of a relation; a NULL column of a subquery has no type yet, as in Spark."""
+    """The columns of a relation. A NULL column of a subquery has no type yet, as in Spark."""
     if not isinstance(relation, Nested) or not isinstance(relation.query, Select):
         return columns
     nulls = [isinstance(o.expression, Constant) and o.expression.value is None for o in relation.query.outputs]

@@ -21,11 +21,11 @@ from view_algebra.typed.names import Scope, names_an_output
 from view_algebra.typed.scalars import BINARY
 
 Printed = str | None
-"""An expression as Spark prints it; None if unknown."""
+"""An expression as Spark prints it, or None if unknown."""
 
 
 def natural_name(item: exp.Expr, scope: Scope) -> str:
-    """The name that Spark gives a column; empty if this module cannot print it."""
+    """The name that Spark gives a column. Empty if this module cannot print it."""
     if isinstance(item, (exp.Column, exp.Identifier)):
         return str(item.name)
     if isinstance(item, exp.Dot):
@@ -55,14 +55,14 @@ def _printed(node: exp.Expr, scope: Scope) -> Printed:
 def _filled(text: str, parts: Sequence[exp.Expr], scope: Scope) -> Printed:
     """The text with its parts in place of `{}`, or all of them in place of `{all}`."""
     printed = [_printed(part, scope) for part in parts]
-    texts = [each for each in printed if each is not None]
+    texts = [text for text in printed if text is not None]
     if len(texts) < len(printed):
         return None
     return text.replace("{all}", ", ".join(texts)) if "{all}" in text else text.format(*texts)
 
 
 def _column(node: exp.Column, scope: Scope) -> Printed:
-    """A column without its relation, with its fields; None for a map's entry, which Spark prints differently."""
+    """A column without its relation, with its fields, or None for a map's entry, which Spark prints differently."""
     names = [part.name for part in node.parts]
     first = names[0].lower()
     kinds = [kind for columns in scope.relations.values() for name, kind in columns if name.lower() == first]
@@ -117,9 +117,10 @@ def _in(node: exp.In, scope: Scope) -> Printed:
 def _case(node: exp.Case, scope: Scope) -> Printed:
     of = node.this
     whens = [
-        each.this if of is None else exp.EQ(this=of.copy(), expression=each.this.copy()) for each in node.args["ifs"]
+        branch.this if of is None else exp.EQ(this=of.copy(), expression=branch.this.copy())
+        for branch in node.args["ifs"]
     ]
-    parts = [part for when, each in zip(whens, node.args["ifs"], strict=True) for part in (when, each.args["true"])]
+    parts = [part for when, branch in zip(whens, node.args["ifs"], strict=True) for part in (when, branch.args["true"])]
     default = node.args.get("default")
     text = "CASE" + " WHEN {} THEN {}" * len(node.args["ifs"]) + (" ELSE {}" if default is not None else "") + " END"
     return _filled(text, parts if default is None else [*parts, default], scope)
@@ -146,12 +147,12 @@ def _trim(node: exp.Trim, scope: Scope) -> Printed:
 
 
 def _call(node: exp.Anonymous, scope: Scope) -> Printed:
-    name, given = node.name.lower(), node.expressions
-    exists = name in FUNCTIONS or name in AGGREGATES or name in SYNONYMS or (name in BY_EVENT_ORDER and len(given) == 1)
-    if not exists or name in OTHERWISE or any(isinstance(each, (exp.Alias, exp.PropertyEQ)) for each in given):
+    name, nodes = node.name.lower(), node.expressions
+    exists = name in FUNCTIONS or name in AGGREGATES or name in SYNONYMS or (name in BY_EVENT_ORDER and len(nodes) == 1)
+    if not exists or name in OTHERWISE or any(isinstance(value, (exp.Alias, exp.PropertyEQ)) for value in nodes):
         return None
-    distinct = bool(given) and isinstance(given[0], exp.Distinct)
-    arguments = given[0].expressions if distinct else given
+    distinct = bool(nodes) and isinstance(nodes[0], exp.Distinct)
+    arguments = nodes[0].expressions if distinct else nodes
     text = BY_COUNT.get((name, len(arguments))) or SPELLED.get(name, f"{name}({{all}})")
     return _filled(text.replace("({all}", "(DISTINCT {all}") if distinct else text, arguments, scope)
 

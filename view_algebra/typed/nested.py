@@ -81,7 +81,7 @@ def structured(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
     for value in values:
         if value.type.name in ("VOID", "INTERVAL"):
             raise Wrong(value.place or place, f"{name}() of {value.type}", "Cast it: CAST(NULL AS STRING).")
-    if not values or len({each.lower() for each in names}) < len(names):
+    if not values or len({name.lower() for name in names}) < len(names):
         raise Wrong(place, f"{name}() of {'two values of one name' if values else 'nothing'}", "Name each value once.")
     if name == "map":
         values = list(meet(values, place, "map()", texts=True))
@@ -133,7 +133,7 @@ def stacked(arguments: Sequence[Expr], place: Place) -> Expr:
 
 
 def json_fields(arguments: Sequence[Expr], place: Place) -> Expr:
-    """The array with the one struct that json_tuple(text, 'a', 'b') returns; see `cells`."""
+    """The array with the one struct that json_tuple(text, 'a', 'b') returns. See `cells`."""
     names = [e for e in arguments[1:] if isinstance(e, Constant) and e.type == STRING and e.value is not None]
     if len(arguments) < 2 or len(names) < len(arguments) - 1 or arguments[0].type != STRING:
         computed = "of a computed name, get_json_object(x, concat('$.', name))"
@@ -169,12 +169,12 @@ def over_elements(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
     array = read(nodes[0], scope)
     if name in ("map_filter", "transform_values"):
         return _over_entries(name, array, nodes[1], scope, read, place)
-    arrays = [array, *(read(each, scope) for each in nodes[1 : 1 + zips])]
-    for each in arrays:
-        if each.type.element is None or each.type.name != "ARRAY":
-            raise Wrong(each.place or place, f"{name}() of {each.type}", "It takes an array: split(line, ' ').")
+    arrays = [array, *(read(argument, scope) for argument in nodes[1 : 1 + zips])]
+    for element in arrays:
+        if element.type.element is None or element.type.name != "ARRAY":
+            raise Wrong(element.place or place, f"{name}() of {element.type}", "It takes an array: split(line, ' ').")
     if zips:
-        lambda_ = _lambda(nodes[2], [each.type.element or VOID for each in arrays], scope, read, fewest=2)
+        lambda_ = _lambda(nodes[2], [argument.type.element or VOID for argument in arrays], scope, read, fewest=2)
         return Call(name, (*arrays, lambda_), Type("ARRAY", element=lambda_.type), place=place)
     assert array.type.element is not None
     if folds:
@@ -205,8 +205,8 @@ def _folded(array: Expr, node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
     if merge.type != start.type:
         of_decimals = merge.type.name == "DECIMAL"  # these widen with any start value
         kind = decimal(MAX_PRECISION, max(start.type.scale, merge.type.scale)) if of_decimals else merge.type
-        said = f"{node.name.lower()}() that starts with {start.type} and continues with {merge.type}"
-        raise Wrong(place, said, f"Write {folded_as(node, kind.spark)}.")
+        reason = f"{node.name.lower()}() that starts with {start.type} and continues with {merge.type}"
+        raise Wrong(place, reason, f"Write {folded_as(node, kind.spark)}.")
     finish = [_lambda(node, [start.type], scope, read) for node in nodes[2:]]
     return Call("aggregate", (array, start, merge, *finish), finish[0].type if finish else start.type, place=place)
 
@@ -219,8 +219,8 @@ def _lambda(node: exp.Expr, types: Sequence[Type], scope: Scope, read: Read, few
         raise Wrong(place, "a subquery in a lambda", "Compute it outside.")
     depth = len(scope.variables) + 1  # a unique name hides no column
     variables = {
-        each.name.lower(): Field(VARIABLE, (f"{each.name} {depth}",), kind)
-        for each, kind in zip(node.expressions, types, strict=False)
+        variable.name.lower(): Field(VARIABLE, (f"{variable.name} {depth}",), kind)
+        for variable, kind in zip(node.expressions, types, strict=False)
     }
     body = read(node.this, replace(scope, variables={**scope.variables, **variables}))
     for part in walk(body):
@@ -246,7 +246,7 @@ def text_of(key: Expr) -> Expr:
 
 
 def by_texts(block: Select) -> Select:
-    """A block over records, grouped by the JSON of its lists; an output shows any list of its group."""
+    """A block over records, grouped by the JSON of its lists. An output shows any list of its group."""
     group = block.group or ()
     lists = {key for key in group if is_list_key(key.type)}
     if not lists:
@@ -266,7 +266,7 @@ def by_texts(block: Select) -> Select:
 
 
 def by_scalars(block: Select) -> Select:
-    """A block grouped by the scalars of its structs; an output puts a struct together from them."""
+    """A block grouped by the scalars of its structs. An output puts a struct together from them."""
     group = block.group or ()
     apart = {key for key in group if is_struct(key) and is_key(key.type)}
     if not apart:
@@ -287,9 +287,9 @@ def _changed(block: Select, group: tuple[Expr, ...], change: Callable[[Expr], Ex
     return replace(
         block,
         group=group,
-        outputs=tuple(Output(each.name, rewrite(each.expression, change)) for each in block.outputs),
+        outputs=tuple(Output(output.name, rewrite(output.expression, change)) for output in block.outputs),
         having=None if block.having is None else rewrite(block.having, change),
-        order=tuple(replace(each, expression=rewrite(each.expression, change)) for each in block.order),
+        order=tuple(replace(key, expression=rewrite(key.expression, change)) for key in block.order),
     )
 
 
@@ -305,12 +305,12 @@ def _refuse_parts(block: Select, apart: set[Expr]) -> None:
             raise Wrong(part.place, "a part of a struct that is grouped by", "Group by it, too.")
         return None
 
-    for each in above_group(block):
-        rewrite(each, known)
+    for expression in above_group(block):
+        rewrite(expression, known)
 
 
 def in_spark(scalar: Expr, struct: Field, text: str) -> str:
-    """A struct's scalar, or the test that the struct is present, as Spark SQL; `text` is the struct."""
+    """A struct's scalar, or the test that the struct is present, as Spark SQL. `text` is the struct."""
     if isinstance(scalar, Call):
         return f"({in_spark(scalar.arguments[0], struct, text)} IS NOT NULL)"
     assert isinstance(scalar, Field)

@@ -142,7 +142,7 @@ def _block(node: exp.Select, scope: Scope) -> Select:
     above += [generator.argument for generator in scope.generators]
     if group is None and (having is not None or any(isinstance(e, Aggregate) for e in walk_all(above, None))):
         group = ()
-    over = [Output("", each) for o in outputs for each in walk(o.expression) if isinstance(each, Windowed)]
+    over = [Output("", part) for o in outputs for part in walk(o.expression) if isinstance(part, Windowed)]
     refuse_outer(outputs if group is not None or not scope.above else over)
     for generator in scope.generators if group is None else ():
         relation = with_generator(relation, generator)
@@ -277,7 +277,7 @@ def _having(node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequen
 
 
 def _settled(block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str], sets: Sets | None) -> Select:
-    """The block with its ties broken; it reads the order of events that a subquery of records passes on for them."""
+    """The block with its ties broken. It reads the order of events that a subquery of records passes on for them."""
     picks = block.limit is not None and scope.rows.in_order is not None and is_of_records(scope.rows.in_order)
     if block.group is None and (picks or any(by_rows(call_) for call_, _ in scope.windowed)):
         passed(scope, with_windows=True)
@@ -328,7 +328,7 @@ def _exploded(node: exp.Expr, item: exp.Expr, scope: Scope) -> tuple[list[Output
     if scope.generators:
         way_out = "Write LATERAL VIEW explode(tags) t AS tag."
         raise Wrong(place, f"{node.name.lower()}() among columns, next to another", way_out)
-    names = [each.name for each in item.args["expressions"]] if isinstance(item, exp.Aliases) else []
+    names = [column.name for column in item.args["expressions"]] if isinstance(item, exp.Aliases) else []
     names = [item.alias] if isinstance(item, exp.Alias) else names
     generator = generated(node, names, f"q{len(scope.relations) + 1}", scope)
     outputs = [Output(name, Field(generator.alias, (name,), kind, place=place)) for name, kind in generator.columns]
@@ -481,7 +481,7 @@ def _refuse_records(key: Expr, way_out: str) -> None:
 
 
 def _kinds(query: Query) -> list[Type]:
-    """The types of a query's columns; a column of NULLs takes any type."""
+    """The types of a query's columns. A column of NULLs takes any type."""
     if isinstance(query, Combined):
         sides = zip(_kinds(query.left), _kinds(query.right), strict=True)
         return [right if left == VOID else left for left, right in sides]

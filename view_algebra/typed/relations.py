@@ -3,7 +3,7 @@
 - USING and NATURAL compare columns by name and merge each pair into one column.
 - `JOIN users FOR SYSTEM_TIME AS OF o.ts AS u ON …` joins the version of a row that held at a time. A version holds from
   its time until that of the next version of its key. If both have one time, the first holds never. The joined relation
-  has all versions, each with these two times; a deletion ends the version before it, and is not a version.
+  has all versions, each with these two times. A deletion ends the version before it, and is not a version.
 - A join of a text with a number is refused. Spark would read the text as a number, and a text that is not a number
   matches nothing: a key declared with the wrong type would silently give a view without rows. The author writes the
   cast.
@@ -195,18 +195,18 @@ def _made_rows(node: exp.Table, scope: Scope) -> Constants:
     name, place = node.this.name.lower(), span(node.this)
     if name in WINDOWED:
         raise Wrong(place, f"{name}() in FROM", "Write FROM s GROUP BY window(ts, '15 minutes').")
-    bounds = [expression(each, Scope(Outside(scope.context))) for each in node.this.expressions]
+    bounds = [expression(argument, Scope(Outside(scope.context))) for argument in node.this.expressions]
     alias, names = alias_of(node, scope)
     if name == "explode" and len(bounds) == 1:
-        return table([[each] for each in elements(bounds[0], place)], names or ["col"], alias, place)
+        return table([[element] for element in elements(bounds[0], place)], names or ["col"], alias, place)
     if name != "range" or not 1 <= len(bounds) <= 3:
-        of_times = any(each.type.name in CALENDAR or each.type == INTERVAL for each in bounds)
+        of_times = any(bound.type.name in CALENDAR or bound.type == INTERVAL for bound in bounds)
         series = _DAYS if of_times else "Write FROM range(1, 11) AS t(n), whose end is not among its rows."
         raise Wrong(place, f"{name}() in FROM", series if name in _SERIES else _NAMED_RELATION)
-    ends = [int(each.value) for each in bounds if isinstance(each, Constant) and each.type.integral and each.value]
+    ends = [int(bound.value) for bound in bounds if isinstance(bound, Constant) and bound.type.integral and bound.value]
     if len(ends) < len(bounds) or not 0 < len(numbers := range(*ends)) <= MOST_ELEMENTS:
         raise Wrong(place, "range() of no rows, or of too many", "Write it as range(0, 24).")
-    return table([[Constant(str(each), BIGINT)] for each in numbers], names or ["id"], alias, place)
+    return table([[Constant(str(number), BIGINT)] for number in numbers], names or ["id"], alias, place)
 
 
 def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
@@ -239,7 +239,7 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
 
 
 def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> Nested | None:
-    """A view over records, replaced by its SELECT; Spark gets the same edit. None if its rows are read."""
+    """A view over records, replaced by its SELECT. Spark gets the same edit. None if its rows are read."""
     if (declared := scope.context.read_through.get(node.name.lower())) is None:
         return None
     if any(item.alias == PASSED[0] for item in declared.select.expressions):  # a table that passes on log positions
@@ -272,7 +272,7 @@ def _named_anew(node: exp.Table, names: list[str], scope: Scope) -> Nested:
     """FROM orders AS o(a, b): a stream under new column names, without Kafka's columns, which Spark would count."""
     own = [name for name, _ in scope.context.streams[node.name.lower()] if not name.startswith("kafka_")]
     refuse_other_number(names, len(own), span(node))
-    columns = (f"{spark_name(each)} AS {spark_name(name)}" for each, name in zip(own, names, strict=True))
+    columns = (f"{spark_name(column)} AS {spark_name(name)}" for column, name in zip(own, names, strict=True))
     stream = _in_place_of(node, parsed(f"SELECT {', '.join(columns)} FROM {spark_name(node.name)}"), [], scope)
     assert stream is not None, "rows of a stream are in order"
     return stream
@@ -281,8 +281,8 @@ def _named_anew(node: exp.Table, names: list[str], scope: Scope) -> Nested:
 def _in_place_of(
     node: exp.Table, select: exp.Expr, names: list[str], scope: Scope, *, of_view: bool = False
 ) -> Nested | None:
-    """A name replaced by a SELECT over records; Spark gets the same edit. None if its rows are not records."""
-    hidden = next((each.name for each in select.find_all(exp.Table) if each.name.lower() in scope.ctes), None)
+    """A name replaced by a SELECT over records. Spark gets the same edit. None if its rows are not records."""
+    hidden = next((table.name for table in select.find_all(exp.Table) if table.name.lower() in scope.ctes), None)
     if hidden is not None:  # Spark would read the CTE
         raise Wrong(span(node), f"{node.name}, of records of {hidden}, next to a CTE of that name", "Rename the CTE.")
     inner, alias = scope.context.query(select, Outside(scope.context)), (node.alias or node.name).lower()
@@ -359,7 +359,7 @@ _OF_JOINS = {"OUTER": "Write LEFT, RIGHT or FULL JOIN.", "STRAIGHT_JOIN": "Write
 def _as_of(
     left: Relation, kind: str, join: exp.Join, versions: exp.Subquery, holds: exp.Expr, scope: Scope
 ) -> tuple[Joined, Scope]:
-    """A join with the versions that held at a time; Spark gets the same edit."""
+    """A join with the versions that held at a time. Spark gets the same edit."""
     before = scope.relations
     time = join.this.args["version"].expression
     asked = expression(time.copy(), scope)
@@ -439,7 +439,7 @@ def _semi_join(left: Relation, kind: str, join: exp.Join, scope: Scope) -> tuple
 
 
 def in_parentheses(node: exp.Expr) -> bool:
-    """True for a relation in parentheses, such as `(a JOIN b ON …)`; false for a query."""
+    """True for a relation in parentheses, such as `(a JOIN b ON …)`, and false for a query."""
     inner = node.this if isinstance(node, exp.Subquery) else None
     if isinstance(inner, exp.Subquery):
         parts = ("joins", "pivots", "laterals") if node.alias else ("joins", "pivots", "laterals", "alias")
@@ -455,7 +455,7 @@ def _is_plain(node: exp.Expr, scope: Scope) -> bool:
 
 
 def common_columns(left: Mapping[str, Columns], right: str, join: exp.Join, scope: Scope) -> list[exp.Identifier]:
-    """The columns of a NATURAL JOIN, without Kafka's; Spark gets them as USING."""
+    """The columns of a NATURAL JOIN, without Kafka's. Spark gets them as USING."""
     own = {
         alias: [name for name, _ in columns if not is_kafkas(alias, name, scope)]
         for alias, columns in {**left, right: scope.relations[right]}.items()
@@ -466,7 +466,7 @@ def common_columns(left: Mapping[str, Columns], right: str, join: exp.Join, scop
     if common:
         with_using = scope.edits.copy(join)
         with_using.set("method", None)
-        with_using.set("using", [each.copy() for each in common])
+        with_using.set("using", [column.copy() for column in common])
         scope.edits.put(join, with_using)
     return common
 
@@ -507,7 +507,7 @@ _ORDER = "kafka_newness"
 
 
 def versions_of(join: exp.Join, kind: str, scope: Scope) -> tuple[exp.Subquery, exp.Expr] | None:
-    """The versions of the table in a join FOR SYSTEM_TIME AS OF, and the condition on them; None for other joins."""
+    """The versions of the table in a join FOR SYSTEM_TIME AS OF, and the condition on them, or None for other joins."""
     table = join.this
     version = table.args.get("version") if isinstance(table, exp.Table) else None
     if version is None:
@@ -560,7 +560,7 @@ def _truncated(table: SourceDeclaration, of: Changes) -> str:
     """The time at which a version was truncated, or NULL."""
     time = first_known(table.order)
     truncations = f"FROM {spark_name(changes_of(table.name))} AS truncations WHERE {TRUNCATES}"
-    own = ", ".join(f"changes.{spark_name(each)}" for each in of.order)
+    own = ", ".join(f"changes.{spark_name(column)}" for column in of.order)
     return f"(SELECT min({first_known(table.valid_from)}) {truncations} AND {time} > coalesce({own}))"
 
 
@@ -575,7 +575,7 @@ def _until(of: Changes, keys: str) -> str:
         return f"lead({at}) OVER (PARTITION BY {keys} ORDER BY {at}, {', '.join(of.place)})"
 
     def least_of_later(times: str, by: Sequence[str]) -> str:
-        later = f"ORDER BY {', '.join(f'{each} DESC' for each in by)} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+        later = f"ORDER BY {', '.join(f'{key} DESC' for key in by)} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
         return f"min({times}) OVER (PARTITION BY {keys} {later})"
 
     next_row = least_of_later(f"CASE WHEN NOT {of.deleted} THEN {at} END", (at, order, *of.place))
@@ -584,7 +584,7 @@ def _until(of: Changes, keys: str) -> str:
 
 
 def _as_of_change(name: str, kind: Type, table: SourceDeclaration, of: Changes, keys: str) -> str:
-    """A column as of a change; if the change leaves it out, its value in the newest earlier change that has it."""
+    """A column as of a change. If the change leaves it out: its value in the newest earlier change that has it."""
     there = None if name in table.unique else is_there(name, kind, table.encodings.placeholder)
     if there is None:
         return of.column(name)
@@ -598,7 +598,7 @@ def _with_time(holds: exp.Expr, time: exp.Expr) -> exp.Expr:
     """A condition on the author's time, the only part with a place in the author's file."""
     for node in holds.walk():
         node.meta.clear()
-    for column in [each for each in holds.find_all(exp.Column) if each.name == _TIME]:
+    for column in [column for column in holds.find_all(exp.Column) if column.name == _TIME]:
         column.replace(exp.paren(time.copy(), copy=False))
     return holds
 
@@ -622,8 +622,8 @@ def _refuse_versions(join: exp.Join, kind: str, name: str, scope: Scope) -> None
 def refuse_texts_that_meet_numbers(block: Select) -> None:
     """Refuses `text = number` between two relations in ON, USING or WHERE."""
     relations = list(relations_in(block.relation))
-    named = {each.alias for each in relations if isinstance(each, (Stream, Read, Nested))}
-    for clause in (*(each.condition for each in relations if isinstance(each, Joined)), block.where):
+    named = {relation.alias for relation in relations if isinstance(relation, (Stream, Read, Nested))}
+    for clause in (*(relation.condition for relation in relations if isinstance(relation, Joined)), block.where):
         for part in () if clause is None else conjuncts(clause):
             if isinstance(part, Call) and part.function in ("=", "<=>"):
                 left, right = part.arguments
@@ -658,7 +658,7 @@ def _relations(expression: Expr) -> set[str]:
 
 def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Generator:
     """The generator of a call that makes rows, with its columns."""
-    place, arguments = span(node), [expression(each, scope) for each in node.expressions]
+    place, arguments = span(node), [expression(argument, scope) for argument in node.expressions]
     if node.name.lower() == "stack":
         arguments = [stacked(arguments, place)]
     if node.name.lower() == "json_tuple":

@@ -123,10 +123,10 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
     other = (
         "an operator that Spark does not have" if isinstance(node, exp.Binary) else f"{node.key.upper()} is not served"
     )
-    said, way_out = _NO_SYNTAX.get(type(node), (other, "Write it with the functions in docs/sql.md."))
+    reason, way_out = _NO_SYNTAX.get(type(node), (other, "Write it with the functions in docs/sql.md."))
     if isinstance(node, ARROWS):
-        said, way_out = "an arrow into JSON, which Spark does not have", f"Write {json_field(node)}."
-    raise Wrong(span(node), said, way_out)
+        reason, way_out = "an arrow into JSON, which Spark does not have", f"Write {json_field(node)}."
+    raise Wrong(span(node), reason, way_out)
 
 
 _NO_SYNTAX: dict[type[exp.Expr], tuple[str, str]] = {
@@ -225,7 +225,7 @@ def _case(node: exp.Case, scope: Scope) -> Expr:
 def _trim(node: exp.Trim, scope: Scope) -> Expr:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
     nodes = [node.this] if node.expression is None else [node.expression, node.this]
-    return call(name, [expression(each, scope) for each in nodes], span(node))
+    return call(name, [expression(argument, scope) for argument in nodes], span(node))
 
 
 def _extract(node: exp.Extract, scope: Scope, place: Place = None) -> Expr:
@@ -302,7 +302,7 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
         sugar.refuse_other_characters(name, nodes[1])
         return as_type(sugar.CHARACTERS[name], node, nodes[0], scope)
     arguments = _arguments(name, node, scope)
-    return sugar.made(name, arguments, place) or call(name, arguments, place)
+    return sugar.spelled_out(name, arguments, place) or call(name, arguments, place)
 
 
 def _arguments(name: str, node: exp.Anonymous, scope: Scope) -> list[Expr]:
@@ -310,13 +310,13 @@ def _arguments(name: str, node: exp.Anonymous, scope: Scope) -> list[Expr]:
     try:
         return [expression(argument, scope) for argument in node.expressions]
     except Wrong as wrong:
-        if name in FOREIGN and name not in (*FUNCTIONS, *sugar.MADE):
+        if name in FOREIGN and name not in (*FUNCTIONS, *sugar.MAKERS):
             raise Wrong(span(node), f"no function {name}()", f"Write {FOREIGN[name]}.") from wrong
         raise
 
 
 def _of_the_clock(name: str, node: exp.Anonymous, scope: Scope) -> Expr | None:
-    """The value that a function of the clock returns; None for another function."""
+    """The value that a function of the clock returns, or None for another function."""
     if name in CLOCK:
         scope.edits.spell(node, clock.in_spark(name))
         return clock.told(name, span(node))
@@ -369,7 +369,7 @@ def _lambda(node: exp.Lambda, _: Scope) -> Expr:
 WITH_RULES_OF_THEIR_OWN = frozenset(
     (
         *("struct", "named_struct", "map", "map_from_entries", "date_part", "datepart", "grouping", "grouping_id"),
-        *(*sugar.MADE, *sugar.CASTS, *sugar.CHARACTERS, *TIMED, *LAMBDAS, *TIME_WINDOWS, *CLOCK),
+        *(*sugar.MAKERS, *sugar.CASTS, *sugar.CHARACTERS, *TIMED, *LAMBDAS, *TIME_WINDOWS, *CLOCK),
     )
 ) - {*FOREIGN}
 """Spark's functions without a row in the tables of functions."""
@@ -384,7 +384,7 @@ def _aggregates(node: exp.Expr) -> bool:
 
 
 def _text(node: exp.Expr, value: str, scope: Scope) -> Constant:
-    """A literal text; U+0000, which Postgres cannot hold, becomes U+FFFD."""
+    """A literal text, in which U+0000, which Postgres cannot hold, becomes U+FFFD."""
     if "\0" in value:
         value = value.replace("\0", "\ufffd")
         scope.edits.spell(node, spark_text(value))
@@ -426,7 +426,7 @@ def _cast_to_unknown(node: exp.Cast, scope: Scope) -> Wrong:
 
 
 def try_cast_to(node: exp.TryCast, scope: Scope) -> Expr:
-    """TRY_CAST; sqlglot sets `safe` for it alone."""
+    """TRY_CAST, for which alone sqlglot sets `safe`."""
     cast_, value = cast_to(node, scope), resolved(node.this, scope)
     if node.args.get("safe") and is_untried(value.type, cast_.type):
         what = f"TRY_CAST of {value.type} to {cast_.type}, which Spark refuses"
@@ -467,7 +467,7 @@ def as_type(kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
         plain = read.type == kind and not kind.integral
         return read if plain else Call("cast", (read,), kind, place=span(node))
     if isinstance(value, Constant) and value.type == kind and kind.integral:
-        return Call("cast", (value,), kind, place=span(node))  # not a literal, of which only the digits would count
+        return Call("cast", (value,), kind, place=span(node))  # not a literal: only its digits would count
     return replace(cast_, place=span(node)) if isinstance(cast_ := cast(value, kind), Call) else cast_
 
 
@@ -573,7 +573,7 @@ def guard(node: exp.Expr, value: Expr, scope: Scope) -> Expr:
 
 
 def _guarded(node: exp.Expr, call_: Call, scope: Scope) -> str | None:
-    """The text of a call with its guard; None if Spark needs none."""
+    """The text of a call with its guard, or None if Spark needs none."""
     text = None
     if isinstance(node, (exp.Like, exp.ILike)):
         text = _like(node, scope)
@@ -587,7 +587,7 @@ def _guarded(node: exp.Expr, call_: Call, scope: Scope) -> str | None:
 
 
 def _length(call_: Call) -> int | None:
-    """The length of a window in microseconds if the call is its end; else None."""
+    """The length of a window in microseconds if the call is its end, else None."""
     start = call_.arguments[0] if call_.function == "window_end" else None
     of_window = isinstance(start, Call) and start.function == "window_start"
     size = call_.arguments[1] if of_window else None
@@ -595,10 +595,10 @@ def _length(call_: Call) -> int | None:
 
 
 def _moves(call_: Call) -> int | None:
-    """The position of the argument that the call shifts in time and that may be an infinity; else None."""
+    """The position of the argument that the call shifts in time and that may be an infinity, else None."""
     if call_.function not in MOVES and call_.function not in ("+ interval", "- interval"):
         return None
-    return next((n for n, each in enumerate(call_.arguments) if each.type.endless), None)
+    return next((n for n, argument in enumerate(call_.arguments) if argument.type.endless), None)
 
 
 def _argument(node: exp.Expr, call_: Call, at: int) -> exp.Expr:
@@ -651,12 +651,12 @@ def _like(node: exp.Like | exp.ILike, scope: Scope) -> str | None:
         return None
     sign = "LIKE" if isinstance(node, exp.Like) else "ILIKE"
     negated = bool(node.args.get("negate"))
-    each = (
+    comparisons = (
         _like_one(f"({scope.written(node.this)}) {sign} ({scope.written(pattern)})", pattern, scope)
         for pattern in patterns
     )
     word = " OR " if isinstance(several, exp.Any) != negated else " AND "
-    return f"NOT ({word.join(each)})" if negated else f"({word.join(each)})"
+    return f"NOT ({word.join(comparisons)})" if negated else f"({word.join(comparisons)})"
 
 
 def _like_one(text: str, pattern: exp.Expr, scope: Scope) -> str:
@@ -666,7 +666,7 @@ def _like_one(text: str, pattern: exp.Expr, scope: Scope) -> str:
 
 
 def _called(node: exp.Anonymous, call_: Call, scope: Scope) -> str | None:
-    """A function with the guard that it has below the aggregation; None if it has none."""
+    """A function with the guard that it has below the aggregation, or None if it has none."""
     if node.name.lower() != call_.function or len(node.expressions) != len(call_.arguments):
         return None
     texts = [*map(scope.written, node.expressions)]

@@ -74,7 +74,7 @@ def refuse_windows_together(block: Select) -> None:
 
 
 def _refuse_windows(expressions: Sequence[Expr], what: str, most: int) -> None:
-    every = (part for each in expressions for part in walk(each) if isinstance(part, Call))
+    every = (part for expression in expressions for part in walk(expression) if isinstance(part, Call))
     windows = list(dict.fromkeys(part for part in every if part.function in ("window_start", "session")))
     if len(windows) > most:
         raise Wrong(windows[most].place, f"{what}, which Spark does not run", "Compute it in a subquery in FROM.")
@@ -94,8 +94,8 @@ def refuse_elsewhere(block: Select) -> None:
 
     for output in block.outputs if block.group is not None else ():
         rewrite(output.expression, known)
-    about_a_row = [each for each in block.group or () if isinstance(each, Subquery) and each.correlated]
-    for key in (each for each in about_a_row if each.kind == "scalar"):
+    about_a_row = [key for key in block.group or () if isinstance(key, Subquery) and key.correlated]
+    for key in (asked for asked in about_a_row if asked.kind == "scalar"):
         if all(part != key for output in block.outputs for part in walk(output.expression)):
             way_out = "Select it, too, or compute it in a subquery in FROM, and group around it."
             raise Wrong(key.place, "GROUP BY a value about a row that is not selected", way_out)
@@ -104,7 +104,7 @@ def refuse_elsewhere(block: Select) -> None:
 def refuse_inside_groups(block: Select) -> None:
     """Refuses grouping() in conditions on rows, GROUP BY and aggregates: only a group has a value of it."""
     aggregates = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
-    inside = [part for each in aggregates for part in walk(each)]
+    inside = [part for aggregate in aggregates for part in walk(aggregate)]
     for part in (*inside, *walk_all(block.group or (), block.where)):
         if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
             way_out = "Select it in a subquery that groups, and use it outside."
@@ -123,7 +123,7 @@ def refuse_unsorted(block: Select) -> None:
             "a subquery about a row": about_a_row and item.find(exp.Select) is not None,
             "a function OVER (…)": item.find(exp.Window) is not None,
             "EXISTS (…)": item.find(exp.Exists) is not None,
-            "IN (SELECT …)": any(each.args.get("query") for each in item.find_all(exp.In)),
+            "IN (SELECT …)": any(test.args.get("query") for test in item.find_all(exp.In)),
             "window()": block.group is None
             and any(c.name.lower() in TIME_WINDOWS for c in item.find_all(exp.Anonymous)),
         }
@@ -159,8 +159,8 @@ def refuse_windowed_keys(block: Select) -> None:
         if part in (block.group or ()):
             what = "a column of GROUP BY in an aggregate OVER (…) over groupings, which Spark refuses"
             raise Wrong(part.place, what, "Group in a subquery in FROM, and aggregate its rows.")
-        for each in children(part):
-            look(each)
+        for child in children(part):
+            look(child)
 
     for part in (part for expression in above_group(block) for part in walk(expression)):
         if isinstance(part, Windowed) and part.function not in _RANKING:
@@ -195,8 +195,8 @@ def refuse_unselected(block: Select) -> None:
         if isinstance(part, Field) and part in (block.group or ()):
             what = f"{part.path[-1]} in HAVING or ORDER BY over groupings, which is not selected by its name"
             raise Wrong(part.place, what, "Select it.")
-        for each in children(part) if part not in (block.group or ()) else ():
-            look(each, named if isinstance(part, Call) and part.function == "grouping" else known)
+        for child in children(part) if part not in (block.group or ()) else ():
+            look(child, named if isinstance(part, Call) and part.function == "grouping" else known)
 
     for part in (*(order.expression for order in block.order), *([] if block.having is None else [block.having])):
         look(part, selected)
@@ -214,7 +214,7 @@ OF_GROUPINGS: tuple[Callable[[Select], None], ...] = (
 # rules of a clause
 def refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
     """Refuses an outer query's column on a side of a join that may lack rows."""
-    for join in (each for each in relations_in(relation) if isinstance(each, Joined)):
+    for join in (below for below in relations_in(relation) if isinstance(below, Joined)):
         optional = {"LEFT": (join.right,), "RIGHT": (join.left,), "FULL": (join.left, join.right)}.get(join.kind, ())
         for nested in (nested for side in optional for nested in nested_in(side)):
             if not nested.lateral and any(True for _ in outer_fields(nested.query)):
@@ -295,7 +295,7 @@ _LAST_ROW = 2**31 - 1
 
 def refuse_partition_by_maps(partition: Sequence[Expr], place: Place) -> None:
     """Refuses PARTITION BY a map: Spark sorts by it, and cannot sort maps."""
-    if (by := next((each for each in partition if each.type.name == "MAP"), None)) is not None:
+    if (by := next((key for key in partition if key.type.name == "MAP"), None)) is not None:
         raise Wrong(by.place or place, "PARTITION BY a map, which Spark cannot sort", "Write to_json(…) of it.")
 
 

@@ -194,7 +194,7 @@ def _any_row(query: Select) -> Select:
 
 
 def semi_join(kind: str, right: Relation, aliases: Container[str], condition: Expr, place: Place) -> Expr:
-    """The condition that a SEMI or ANTI JOIN puts on a row of its left side; `aliases` are the right side's."""
+    """The condition that a SEMI or ANTI JOIN puts on a row of its left side. `aliases` are the right side's."""
 
     def of_left(part: Expr) -> Expr | None:
         of_right = isinstance(part, Field) and (part.relation in aliases or part.relation == VARIABLE)
@@ -222,9 +222,9 @@ def is_never_null(value: Expr, where: Expr | None, relation: Relation | None) ->
         case Aggregate(function="count" | "count_if"):
             return True
         case Call(function="+" | "-" | "*") if value.type.integral:
-            return all(is_never_null(each, where, relation) for each in value.arguments)
+            return all(is_never_null(argument, where, relation) for argument in value.arguments)
         case Call(function="coalesce"):
-            return any(is_never_null(each, where, relation) for each in value.arguments)
+            return any(is_never_null(argument, where, relation) for argument in value.arguments)
         case Call(function="cast", implicit=True, arguments=(inner,)):
             return inner.type.integral and value.type.numeric and is_never_null(inner, where, relation)
         case Field(path=(name,), relation=alias) if isinstance(relation, Nested) and relation.alias == alias:

@@ -83,14 +83,14 @@ def _nullif(arguments: Arguments, place: Place) -> Expr:
 def _tried(name: str, operator: str) -> Callable[[Arguments, Place], Expr]:
     """Arithmetic that is NULL beyond the range of its type. Decimals always behave so, doubles never."""
 
-    def made(given: Arguments, place: Place) -> Expr:
-        if all(each.type.integral for each in given):
-            return call(name, meet(given, place, f"{name}()"), place)
-        if operator in ("+", "-") and (moved := shifted(operator, given[0], given[1], place)) is not None:
+    def make(arguments: Arguments, place: Place) -> Expr:
+        if all(argument.type.integral for argument in arguments):
+            return call(name, meet(arguments, place, f"{name}()"), place)
+        if operator in ("+", "-") and (moved := shifted(operator, arguments[0], arguments[1], place)) is not None:
             return moved
-        return calculate(operator, given[0], given[1], place)
+        return calculate(operator, arguments[0], arguments[1], place)
 
-    return made
+    return make
 
 
 def _last_instant(arguments: Arguments, place: Place) -> Expr:
@@ -157,17 +157,17 @@ def extracted(field: str, time: Expr, place: Place) -> Expr:
     return COMPUTED[field](time, place)
 
 
-MADE: dict[str, tuple[int, Callable[[Arguments, Place], Expr]]] = {
+MAKERS: dict[str, tuple[int, Callable[[Arguments, Place], Expr]]] = {
     "nullif": (2, _nullif),
-    "nullifzero": (1, lambda given, place: _nullif([*given, number("0", place)], place)),
-    "zeroifnull": (1, lambda given, place: call("coalesce", [given[0], number("0", place)], place)),
-    "try_divide": (2, lambda given, place: calculate("/", given[0], given[1], place)),
+    "nullifzero": (1, lambda arguments, place: _nullif([*arguments, number("0", place)], place)),
+    "zeroifnull": (1, lambda arguments, place: call("coalesce", [arguments[0], number("0", place)], place)),
+    "try_divide": (2, lambda arguments, place: calculate("/", arguments[0], arguments[1], place)),
     "try_add": (2, _tried("try_add", "+")),
     "try_subtract": (2, _tried("try_subtract", "-")),
     "try_multiply": (2, _tried("try_multiply", "*")),
-    "try_mod": (2, lambda given, place: calculate("%", given[0], given[1], place)),
-    "negative": (1, lambda given, place: negative(given[0], place)),
-    "mod": (2, lambda given, place: calculate("%", given[0], given[1], place)),
+    "try_mod": (2, lambda arguments, place: calculate("%", arguments[0], arguments[1], place)),
+    "negative": (1, lambda arguments, place: negative(arguments[0], place)),
+    "mod": (2, lambda arguments, place: calculate("%", arguments[0], arguments[1], place)),
     "decode": (3, _decode),
     "window_time": (1, _last_instant),
 }
@@ -178,24 +178,24 @@ TIMES: dict[str, Type] = {"to_date": DATE, "to_timestamp": TIMESTAMP, "try_to_ti
 """Functions that become a literal if their argument is one."""
 
 
-def made(name: str, given: Arguments, place: Place) -> Expr | None:
-    """The expression that a function is short for; None if it is not one of these functions."""
-    if name in TIMES and len(given) == 1 and isinstance(given[0], Constant) and given[0].type == STRING:
+def spelled_out(name: str, arguments: Arguments, place: Place) -> Expr | None:
+    """The expression that a function is short for, or None if it is not one of these functions."""
+    if name in TIMES and len(arguments) == 1 and isinstance(arguments[0], Constant) and arguments[0].type == STRING:
         with suppress(Wrong):
-            return cast(given[0], TIMES[name])
-    if name in ("to_char", "to_varchar") and len(given) == 2 and given[0].type in (DATE, TIMESTAMP):
-        return call("date_format", given, place)
-    if name == "abs" and len(given) == 1 and given[0].type in LENGTHS:
-        return length(call("abs", [number_of(given[0])], place), given[0].type)
+            return cast(arguments[0], TIMES[name])
+    if name in ("to_char", "to_varchar") and len(arguments) == 2 and arguments[0].type in (DATE, TIMESTAMP):
+        return call("date_format", arguments, place)
+    if name == "abs" and len(arguments) == 1 and arguments[0].type in LENGTHS:
+        return length(call("abs", [number_of(arguments[0])], place), arguments[0].type)
     if name == "sequence":
-        return sequence(given, place)
-    fewest, make = MADE.get(name, (0, None))
+        return sequence(arguments, place)
+    fewest, make = MAKERS.get(name, (0, None))
     if make is None:
         return None
-    if len(given) < fewest or (len(given) > fewest and name != "decode"):
+    if len(arguments) < fewest or (len(arguments) > fewest and name != "decode"):
         more = " or more" if name == "decode" else ""
-        raise Wrong(place, f"{name}() with {len(given)} arguments", f"It takes {fewest}{more}.")
-    return make(given, place)
+        raise Wrong(place, f"{name}() with {len(arguments)} arguments", f"It takes {fewest}{more}.")
+    return make(arguments, place)
 
 
 def refuse_other_characters(name: str, characters: exp.Expr) -> None:
@@ -248,13 +248,13 @@ def _moved(name: str, unit: str, arguments: Arguments, place: Place) -> Expr:
 
 def _apart(name: str, unit: str, arguments: Arguments, place: Place) -> Expr:
     """The whole units between two times, rounded towards 0."""
-    if unit.lower() in MONTHS and all(each.type in (DATE, TIMESTAMP) for each in arguments):
-        times = (cast(each, TIMESTAMP, implicit=True) for each in arguments)
+    if unit.lower() in MONTHS and all(time.type in (DATE, TIMESTAMP) for time in arguments):
+        times = (cast(time, TIMESTAMP, implicit=True) for time in arguments)
         return Call("timestampdiff", (Constant(unit.upper(), STRING), *times), BIGINT, place=place)
     length = MICROSECONDS.get(unit.lower())
     if length is None:
         way_out = f"Write {name}(YEAR, a, b): a unit from MICROSECOND to YEAR, of timestamps."
         raise Wrong(place, f"{name}() in units of {unit}", way_out)
-    begin, end = (call("unix_micros", [each], place) for each in arguments)
+    begin, end = (call("unix_micros", [time], place) for time in arguments)
     apart = calculate("-", end, begin, place)
     return apart if length == 1 else Call("div", (apart, Constant(str(length), BIGINT)), BIGINT, place=place)

@@ -50,14 +50,16 @@ def settled(
     grouped: Mapping[Expr, str],
     sets: Sets | None,
 ) -> Select:
-    """A block whose orders are extended until they are total, if they can be; Spark gets the same edit.
+    """A block whose orders are extended until they are total, if they can be. Spark gets the same edit.
 
     grouped: the columns of GROUP BY, with their texts in Spark SQL
-    sets: its groupings, two of which may have a group of the same columns
+    sets: its groupings. Two of them may have a group of the same columns
     """
     keys = _keys_of(block, scope.context.keys)
     if sets is not None:
-        left_out = [key for key in block.group or () if key in grouped and not all(key in each for each in sets)]
+        left_out = [
+            key for key in block.group or () if key in grouped and not all(key in grouping for grouping in sets)
+        ]
         of_each: dict[Expr, str] = {Call("grouping", (key,), TINYINT): f"grouping({grouped[key]})" for key in left_out}
         keys, grouped = frozenset(key | set(of_each) for key in keys), {**grouped, **of_each}
     texts = {**grouped, **_columns(keys)}
@@ -83,7 +85,7 @@ def settled(
 
 
 def inherited(relation: Relation | None, node: exp.Select, scope: Scope) -> tuple[Order, ...]:
-    """The order of the subquery or view that a block reads; LIMIT follows it. An edit spells it out for Spark."""
+    """The order of the subquery or view that a block reads, which LIMIT follows. An edit spells it out for Spark."""
     sorting = sorting_of(relation, scope.context.sortings)
     if not isinstance(relation, Nested | Read) or not sorting:
         return ()
@@ -134,7 +136,7 @@ def _columns(keys: RowKeys) -> dict[Expr, str]:
 
 
 def _more(missing: Sequence[Expr], order: Sequence[Order], texts: Mapping[Expr, str]) -> list[tuple[Order, str]]:
-    """The keys that extend an order, with their Spark SQL; empty if one of them cannot be written."""
+    """The keys that extend an order, with their Spark SQL. Empty if one of them cannot be written."""
     if any(e not in texts or (e.type.nested and e.type != WINDOW) for e in missing):
         return []
     # A descending order also puts the later of two records at one time first.
@@ -168,7 +170,7 @@ def sort_keys(node: exp.Expr, scope: Scope, columns: Columns, outputs: Sequence[
 
 
 def _items(order: exp.Order, scope: Scope, count: int) -> Sequence[exp.Expr]:
-    """The keys of ORDER BY; for ORDER BY ALL, the numbers of all columns."""
+    """The keys of ORDER BY. For ORDER BY ALL, the numbers of all columns."""
     first = order.expressions[0]
     if not isinstance(first.this, exp.Var):
         return [*order.expressions]
@@ -208,7 +210,7 @@ def position(item: exp.Expr) -> int | None:
 
 
 def limit_of(node: exp.Expr) -> tuple[int | None, int | None]:
-    """LIMIT and OFFSET, whole numbers or expressions of literals that compute one; None if absent."""
+    """LIMIT and OFFSET, whole numbers or expressions of literals that compute one, or None if absent."""
     numbers: list[int | None] = []
     for name in ("limit", "offset"):
         clause = node.args.get(name)
@@ -230,7 +232,7 @@ _COMPUTED: dict[type[exp.Expr], Callable[[int, int], int]] = {
 
 
 def _whole(node: exp.Expr) -> int | None:
-    """The whole number that an expression of literals computes; None for any other expression."""
+    """The whole number that an expression of literals computes, or None for any other expression."""
     if isinstance(node, exp.Paren):
         return _whole(node.this)
     if type(node) in _COMPUTED:

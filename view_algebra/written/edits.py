@@ -1,6 +1,6 @@
 """The edits that typing makes for `lamina check`, as values: what Spark shall read at a node of the author's syntax.
 
-Typing never writes to the syntax. `Edits` collects the edits while names are resolved; `view_algebra/oracle.py` applies
+Typing never writes to the syntax. `Edits` collects the edits while names are resolved. `view_algebra/oracle.py` applies
 them to a copy.
 """
 
@@ -21,12 +21,18 @@ T = TypeVar("T", bound=exp.Expr)
 class Edit:
     """The edit of a node for Spark.
 
-    instead: the replacement; guarded: the replacement is the node with a guard, which is added once. columns: the
-    columns of a `*`. alias: the name of a node that the author left unnamed. order: inherited keys of ORDER BY;
-    ties: keys that break ties. outputs: further columns, by name. numbers: the columns of ORDER BY ALL.
-    keys_as_columns: in a correlated query, LIMIT goes by keys that are not columns; Spark would pick arbitrary rows.
-    whole_conditions: in a correlated query, LIMIT picks from the rows that conditions leave; if `=` casts a side,
-    Spark would compare after LIMIT, except in the form `(…) IS TRUE`.
+    instead: the replacement
+    guarded: true if the replacement is the node with a guard, which is added once
+    columns: the columns of a `*`
+    alias: the name of a node that the author left unnamed
+    order: inherited keys of ORDER BY
+    ties: keys that break ties
+    outputs: further columns, by name
+    numbers: the columns of ORDER BY ALL
+    keys_as_columns: true for a correlated query whose LIMIT goes by keys that are not columns. Spark would pick
+        arbitrary rows
+    whole_conditions: true for a correlated query whose LIMIT picks from the rows that conditions leave. If `=` casts a
+        side, Spark would compare after LIMIT, except in the form `(…) IS TRUE`
     """
 
     instead: exp.Expr | None = None
@@ -116,7 +122,7 @@ class Edits:
         self._outputs[id(node)] = node, meant
 
     def output_named(self, node: exp.Expr) -> exp.Expr | None:
-        """The expression of the output that a node names; None for other nodes."""
+        """The expression of the output that a node names, or None for other nodes."""
         return self._outputs[id(node)][1] if id(node) in self._outputs else None
 
     def copied(self, node: T) -> T:
