@@ -1,4 +1,4 @@
-"""Writing the master log: one process at a time, after repairing what a power cut has torn."""
+"""Writing the master log: by one process at a time, after a commit torn by a power cut was undone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AT_ONCE = 10_000_000
 
 @dataclass(frozen=True)
 class Logs:
-    """The logs of one deployment. log: gives the master log when it is needed. tell: takes a line of narration."""
+    """The master logs of one deployment. tell: prints a line of narration."""
 
     database: Database
     brokers: Brokers
@@ -37,16 +37,16 @@ class Logs:
     tell: Callable[[str], None]
 
     def archive(self, source: Source, to: Offsets, *, accept_loss: bool = False, tails: Tails | None = None) -> int:
-        """Takes the records of one source below `to` into the master log; gives how many it took.
+        """Archives the records of one source below `to` in the master log. Returns their number.
 
-        Refused if Kafka no longer has the counted records: `tails` are Kafka's last batches below `to`.
+        Raises if Kafka no longer has the counted records. tails: Kafka's last batches below `to`.
         """
         from master_log.archive_runs import ArchiveRun
 
         with self.database.begin() as connection:
             topic_id = progress.queries(connection)[source.name].topic_id
             start = progress.begins(connection, source.topic)
-        with waiting(self.tell, f"{source.name}: its records are archived"), work_locks.archiving(self.database):
+        with waiting(self.tell, f"{source.name}: archiving its records"), work_locks.archiving(self.database):
             master_log = self._whole_log(source)
             master_log.create(source, topic_id, start)
             for at, offset in skipping.forget_lost(self.database, self.brokers, source.topic):
@@ -63,11 +63,11 @@ class Logs:
                 records += archived.records
                 if (cut := archived.cut_off) is not None:
                     self.tell(
-                        f"{source.name}: what the log held from {cut.start} up to {cut.end} is not what Kafka has now;"
-                        f" it is cut off, and stays readable as the tag {archived.kept_as} of the Iceberg table"
+                        f"{source.name}: Kafka has other records now than the log held from {cut.start} to {cut.end}."
+                        f" These were cut off, and stay readable as the tag {archived.kept_as} of the Iceberg table"
                     )
                 if (lost := archived.lost).end:
-                    self.tell(f"{source.name}: lost, and noted as lost, from {lost.start} up to {lost.end}")
+                    self.tell(f"{source.name}: noted as lost: the records from {lost.start} to {lost.end}")
                 self.tell(f"{source.name}: {records:,} records archived{'' if end == last else ' so far'}")
             first = master_log.start(source)
             earlier = OffsetRange.since(start, Offsets({at: first[at] for at in start if at in first}))
@@ -79,26 +79,26 @@ class Logs:
         """Maintains the log of one source so that every backup made since `before` can be restored."""
         from master_log.archive_runs import maintain
 
-        with waiting(self.tell, f"{source.name}: its log is maintained"), work_locks.archiving(self.database):
+        with waiting(self.tell, f"{source.name}: maintaining its log"), work_locks.archiving(self.database):
             return maintain(self._whole_log(source), source, before)
 
-    def _fetched(self, location: str) -> bytes:
+    def _read(self, location: str) -> bytes:
         return self.log().warehouse.read(location)
 
     def _whole_log(self, source: Source) -> MasterLog:
         """The master log, after a torn commit to this source's log was undone.
 
-        A power cut may tear the newest metadata file; then the log goes back to the previous one. Nobody has acted on
-        the lost commit: what the log holds is recorded only after the files of a commit are on the disk.
+        A power cut may tear the newest metadata file. Then the log goes back to the previous file. Nobody has acted on
+        the lost commit, because Postgres learns of a commit only after its files are on the disk.
         """
         with self.database.begin() as connection:
             present, before = log_catalog.metadata_files(connection, source.topic) or ("", None)
-            if not present or durable.whole(present, self._fetched):
+            if not present or durable.whole(present, self._read):
                 return self.log()
-            if before is None or not durable.whole(before, self._fetched):
+            if before is None or not durable.whole(before, self._read):
                 raise LaminaError(
                     f"{source.name}: its log cannot be read",
-                    evidence=f"{present} is not there, or not whole",
+                    evidence=f"{present} is missing or incomplete",
                     way_out="Make sure that the warehouse is mounted and LAMINA_WAREHOUSE is right, or restore its"
                     " backup.",
                 )

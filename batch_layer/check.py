@@ -6,23 +6,19 @@ snapshot, equals what the view shows. Every row is compared.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 import pickle
-import re
-import struct
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from batch_layer.compute import counting, kept
+from batch_layer.comparison import Difference, Row, compare, shown_columns
+from batch_layer.compute import counting
+from batch_layer.oracle import rows_of, select, set_clock
 from batch_layer.stalls import Stalled, Watching, Work, unwatched
-from master_log.causes import SPARK_ERRORS, interrupted_at_once
+from master_log.causes import SPARK_ERRORS
 from master_log.kafka import Brokers
 from master_log.log import MasterLog
 from master_log.offsets import OffsetRange, Offsets, Skipped
@@ -31,38 +27,26 @@ from serving_layer.catalog.deployed import deployed
 from serving_layer.change import previews
 from serving_layer.postgres.database import Connection, Database, PostgresError, is_away, unreadable_time
 from serving_layer.promise import history, progress, skipping
-from serving_layer.promise.overwriting import DOUBLE_TOLERANCE, ROUNDING
 from serving_layer.readers import views
-from view_algebra.compiled import JSON_TIMES, SHORTENED, Catalog, View
+from view_algebra.compiled import Catalog, View
 from view_algebra.errors import LaminaError, Unknown
-from view_algebra.language.quoting import quoted, spark_name
-from view_algebra.language.times import NOW_IN_SPARK
+from view_algebra.language.quoting import spark_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from view_algebra.language.types import Type
 
 EXAMPLES = 5
 """Rows of each side that are shown if they differ."""
-
-FLOAT = "real"
-"""The column type of a FLOAT in Postgres."""
-
-FLOAT_TOLERANCE = 2**-23
-"""Relative, from one float to the next: a double's last digit may decide which of the two it is rounded to."""
-
-_SHORTENED = re.compile(rf"{SHORTENED}(?P<digest>[0-9a-f]{{64}})$")
-Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Checked:
     """The result for one view: `missing` rows are in the SELECT's result only, `surplus` rows in the view only.
 
-    skipped: the number of records of its sources below progress that were skipped by name, and are in neither. failure:
-    the error with which Spark or Postgres could not compute the rows. begins: by source, the offsets below which
-    records are not part of it, unless they are 0.
+    skipped: the number of skipped records below progress, which are on neither side.
+    failure: the error with which Spark or Postgres could not compute the rows.
+    begins: by source, its first offsets, if they are above 0.
     """
 
     view: str
@@ -76,12 +60,12 @@ class Checked:
 
     @property
     def equal(self) -> bool:
-        """True if the view shows what its SELECT gives."""
+        """True if the view shows the rows of its SELECT."""
         return self.failure is None and not self.differs
 
     @property
     def differs(self) -> bool:
-        """True if both were computed, and a row is in one of them only."""
+        """True if a row is on one side only."""
         return bool(self.missing or self.surplus)
 
 
@@ -95,27 +79,29 @@ def check(
     watching: Watching = unwatched,
     done: Callable[[Checked], None] = lambda _: None,
 ) -> list[Checked]:
-    """Checks the named views (by default all that are served), as of one snapshot of Postgres.
+    """Checks the named views, or all that are served, as of one snapshot of Postgres.
 
-    A view whose rows cannot be computed has its `failure`; the other views have their results. preview: whose views to
-    check in place of the deployed ones. started: gives Spark once the names are valid, and again after `watching` has
-    ended it. done: takes each result as it comes.
+    A view whose rows cannot be computed has a `failure`, and the other views still have results.
+
+    started: returns Spark, once the names are valid and again after `watching` has ended it.
+    preview: checks the views of this preview instead of the deployed ones.
+    done: takes each result as it comes.
     """
     with TemporaryDirectory(prefix="lamina-check-") as folder:
         shown = _Shown(Path(folder))
-        asked = _read(database, names, preview, shown)
+        request = _read(database, names, preview, shown)
         spark, log = started()
-        failures = {**_select_asked(asked, spark, log, brokers), **asked.failures}
+        failures = {**_select_views(request, spark, log, brokers), **request.failures}
         results = []
-        for name in asked.wanted:
-            compared = _compared(spark, asked, name, shown, failures.get(name), watching)
-            if isinstance(compared.failure, Stalled) and name not in failures:
-                failures |= _with_readers(asked.catalog, name, compared.failure)
-                if not failures.keys() >= set(asked.wanted):
+        for name in request.wanted:
+            result = _compare_view(spark, request, name, shown, failures.get(name), watching)
+            if isinstance(result.failure, Stalled) and name not in failures:
+                failures |= _with_readers(request.catalog, name, result.failure)
+                if not failures.keys() >= set(request.wanted):
                     spark, log = started()
-                    _select_asked(asked, spark, log, brokers)
-            results.append(compared)
-            done(compared)
+                    _select_views(request, spark, log, brokers)
+            results.append(result)
+            done(result)
         return results
 
 
@@ -139,11 +125,13 @@ class _Shown:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     """The views to check and the offsets of their sources, read in one snapshot.
 
-    log_begins, topic_ids: of the sources' topics. since: the time of each view's first groups. clock: the value of
-    `now()`. failures: by view, the error with which Postgres could not compute it.
+    log_begins, topic_ids: those of the sources' topics.
+    since: the time of each view's first groups.
+    clock: the value of `now()`.
+    failures: by view, the error with which Postgres could not compute it.
     """
 
     catalog: Catalog
@@ -169,11 +157,11 @@ class _Asked:
             source: (self.catalog.sources[source], OffsetRange.since(self.starts[source], self.below[source]))
             for source in self.catalog.views[name].sources
         }
-        return Work(name, reads, [table for each in under for table in self.catalog.views[each].cell_tables])
+        return Work(name, reads, [table for view in under for table in self.catalog.views[view].cell_tables])
 
 
-def _read(database: Database, names: Iterable[str], preview: str | None, shown: _Shown) -> _Asked:
-    """Reads views and progress in one snapshot, and keeps what the views show."""
+def _read(database: Database, names: Iterable[str], preview: str | None, shown: _Shown) -> _Request:
+    """Reads views and progress in one snapshot, and keeps the rows of the views."""
     with database.snapshot() as connection:
         catalog = deployed(connection) if preview is None else previews.get(connection, preview)
         served = views.served_views(connection) if preview is None else set(catalog.views)
@@ -205,22 +193,22 @@ def _read(database: Database, names: Iterable[str], preview: str | None, shown: 
                 if is_away(error):
                     raise
                 failures[name] = error
-    return _Asked(catalog, wanted, below, starts, log_begins, topic_ids, begins, skipped, clock, failures)
+    return _Request(catalog, wanted, below, starts, log_begins, topic_ids, begins, skipped, clock, failures)
 
 
-def _select_asked(asked: _Asked, spark: SparkSession, log: MasterLog, brokers: Brokers) -> dict[str, Exception]:
-    """Makes the records, and the SELECT of each view, tables of Spark; gives the failures by view."""
-    for name, below in asked.below.items():
-        source = asked.catalog.sources[name]
-        log.create(source, asked.topic_ids[name], asked.log_begins[name])
-        records = log.records(source, below, brokers, since=asked.starts[name])
+def _select_views(request: _Request, spark: SparkSession, log: MasterLog, brokers: Brokers) -> dict[str, Exception]:
+    """Makes the records, and the SELECT of each view, tables of Spark. Returns the failures by view."""
+    for name, below in request.below.items():
+        source = request.catalog.sources[name]
+        log.create(source, request.topic_ids[name], request.log_begins[name])
+        records = log.records(source, below, brokers, since=request.starts[name])
         counting(records, source).createOrReplaceTempView(spark_name(source.records))
-    set_clock(spark, asked.selected, asked.clock)
-    return _select_each(spark, asked.selected, asked.since)
+    set_clock(spark, request.selected, request.clock)
+    return _select_all(spark, request.selected, request.since)
 
 
 def _with_readers(catalog: Catalog, name: str, failure: Exception) -> dict[str, Exception]:
-    """A failure of a view, for it and for all views that read it."""
+    """The failure of a view, for it and for all views that read it."""
     failures = {name: failure}
     for view in catalog.views.values():
         if failures.keys() & set(view.reads):
@@ -228,198 +216,48 @@ def _with_readers(catalog: Catalog, name: str, failure: Exception) -> dict[str, 
     return failures
 
 
-def _compared(
-    spark: SparkSession, asked: _Asked, name: str, shown: _Shown, failure: Exception | None, watching: Watching
+def _compare_view(
+    spark: SparkSession, request: _Request, name: str, shown: _Shown, failure: Exception | None, watching: Watching
 ) -> Checked:
-    """The result of comparing the rows of a view with those of its SELECT, or its failure."""
-    view = asked.catalog.views[name]
-    below = _over(asked.below, view.sources)
-    result = None
+    """Compares the rows of a view with those of its SELECT."""
+    view = request.catalog.views[name]
+    below = Offsets({at: offset for source in view.sources for at, offset in request.below[source].items()})
+    number, difference = 0, Difference([], [])
     if failure is None:
         try:
-            with watching(asked.work(name)):
+            with watching(request.work(name)):
                 selected = rows_of(spark.table(name))
-            result = compare(view, selected, shown.rows(name), below)
+            rows = shown.rows(name)
+            number, difference = len(rows), compare(view, selected, rows)
         except (*SPARK_ERRORS, Stalled) as error:
             failure = error
         except (ValueError, OverflowError) as error:
             failure = unreadable_time(error)
-    result = result or Checked(name, 0, below, [], [], failure=failure)
-    skipped = sum(offset < below.get(at, 0) for at, offset in asked.skipped)
-    begins = {source: str(asked.starts[source].positive) for source in view.sources if asked.starts[source].positive}
-    return replace(result, skipped=skipped, begins=begins)
+    skipped = sum(offset < below.get(at, 0) for at, offset in request.skipped)
+    starts = {source: request.starts[source].positive for source in view.sources}
+    begins = {source: str(start) for source, start in starts.items() if start}
+    return Checked(name, number, below, difference.missing, difference.surplus, skipped, failure, begins)
 
 
 def _begins(connection: Connection, preview: str | None) -> dict[str, datetime | None]:
     """The time from which each view keeps groups."""
     if preview is not None:
-        return {name: each.since for name, each in previews.generations_read(connection, preview).items()}
+        return {name: version.since for name, version in previews.generations_read(connection, preview).items()}
     return {name: lookup.get(connection, id).since for name, id in lookup.published(connection).items()}
 
 
-def _select_each(
+def _select_all(
     spark: SparkSession, views: Iterable[View], since: Mapping[str, datetime | None]
 ) -> dict[str, Exception]:
-    """Makes the SELECT of each view a table of Spark; gives the failures by view, also those of views that it reads."""
+    """Makes the SELECT of each view a table of Spark. A failure of a view is one of all views that read it, too."""
     failures: dict[str, Exception] = {}
     for view in views:
         failing = next((failures[name] for name in view.reads if name in failures), None)
         try:
             if failing is None:
-                _select(spark, view, since.get(view.name))
+                select(spark, view, since.get(view.name))
         except SPARK_ERRORS as error:
             failing = error
         if failing is not None:
             failures[view.name] = failing
     return failures
-
-
-def set_clock(spark: SparkSession, views: Iterable[View], at: datetime) -> None:
-    """Sets the value of `now()` in the SELECTs of views: the time of the snapshot that they were read in."""
-    if any(NOW_IN_SPARK in view.spelled for view in views):
-        text = f"TIMESTAMP '{at.astimezone(UTC).isoformat()}'"
-        spark.sql(f"DECLARE OR REPLACE VARIABLE lamina_now TIMESTAMP DEFAULT {text}")
-
-
-def select_all(
-    spark: SparkSession, views: Collection[View], since: Mapping[str, datetime | None], clock: datetime
-) -> None:
-    """Makes the author's SELECT of each view a table of Spark. Its records, and the views that it reads, are there.
-
-    since: by view, the time from which it keeps groups. clock: the value of `now()`.
-    """
-    set_clock(spark, views, clock)
-    for view in views:
-        _select(spark, view, since.get(view.name))
-
-
-def _select(spark: SparkSession, view: View, begins: datetime | None) -> None:
-    selected = spark.sql(view.spelled).toDF(*[column.name for column in view.columns])
-    rows = selected if begins is None else selected.where(kept(view.retained, begins))
-    rows.createOrReplaceTempView(view.name)
-
-
-def shown_columns(view: View) -> str:
-    """SQL of the view's columns: a FLOAT as a double, since its text has fewer digits, and bytes as base64."""
-    shown = {FLOAT: "{}::float8", "bytea": "translate(encode({}, 'base64'), E'\\n', '')"}
-    return ", ".join(shown.get(column.postgres, "{}").format(quoted(column.name)) for column in view.columns)
-
-
-def _over(below: Mapping[str, Offsets], sources: Sequence[str]) -> Offsets:
-    return Offsets({at: offset for source in sources for at, offset in below[source].items()})
-
-
-def rows_of(result: DataFrame) -> list[Row]:
-    """The rows of the author's SELECT, nested values as the JSON that the view shows, and bytes in base64."""
-    from pyspark.sql.functions import base64, col, to_json, translate
-
-    kinds = [field.dataType.typeName() for field in result.schema]
-    nested = [kind in ("struct", "array", "map") for kind in kinds]
-    as_shown = {"binary": lambda name: translate(base64(name), "\r\n", "")}
-    as_shown |= dict.fromkeys(("struct", "array", "map"), lambda name: to_json(name, JSON_TIMES))
-    names = [f"`{column}`" for column in result.columns]
-    selected = result.select([as_shown.get(kind, col)(name) for name, kind in zip(names, kinds, strict=True)])
-    table = interrupted_at_once(selected.toArrow)
-    columns = [
-        [None if value is None else json.loads(value) for value in column.to_pylist()] if json_ else column.to_pylist()
-        for column, json_ in zip(table.columns, nested, strict=True)
-    ]
-    return list(zip(*columns, strict=True)) if columns else []
-
-
-def compare(view: View, wanted: list[Row], shown: list[Row], below: Offsets) -> Checked:
-    """Compares multisets of rows: equal rows cancel, and the others are paired within the tolerance of doubles."""
-    inside = {n: kind for n, column in enumerate(view.columns) if (kind := _with_fractions(column.spark)) is not None}
-    if inside:
-        wanted, shown = ([_row_as_held(row, inside) for row in rows] for rows in (wanted, shown))
-    left, right = Counter(map(exact, wanted)), Counter(map(exact, shown))
-    missing, surplus = list((left - right).elements()), list((right - left).elements())
-    tolerances = [FLOAT_TOLERANCE if column.postgres == FLOAT else DOUBLE_TOLERANCE for column in view.columns]
-    unmatched = []
-    candidates: dict[Row, list[Row]] = {}
-    for row in surplus:
-        candidates.setdefault(tuple(map(_as_shown, row)), []).append(row)
-    for row in missing:
-        near = candidates.get(tuple(map(_as_selected, row)), [])
-        match = next((other for other in near if _near(row, other, tolerances, ROUNDING if view.rounded else 0)), None)
-        if match is None:
-            unmatched.append(row)
-        else:
-            near.remove(match)
-    return Checked(view.name, len(shown), below, unmatched, [row for rows in candidates.values() for row in rows])
-
-
-def _with_fractions(spark: str) -> Type | None:
-    """The type of a column, if it is nested and has a FLOAT or a DOUBLE inside."""
-    if spark in ("FLOAT", "DOUBLE") or not any(kind in spark for kind in ("FLOAT", "DOUBLE")):
-        return None
-    from sqlglot import exp
-
-    from view_algebra.language.types import read
-
-    return read(exp.DataType.build(spark, dialect="spark"))
-
-
-def _row_as_held(row: Row, inside: Mapping[int, Type]) -> Row:
-    """A row with its nested fractions as numbers, since the engines print them differently.
-
-    Spark prints a FLOAT as 1.4E-45 and Postgres as 1e-45; jsonb prints all digits of the DOUBLE 1e39.
-    """
-    return tuple(_as_held(value, inside[n]) if n in inside else value for n, value in enumerate(row))
-
-
-def _as_held(value: Any, kind: Type) -> Any:
-    if kind.name == "FLOAT" and isinstance(value, (int, float)):
-        [held] = struct.unpack("f", struct.pack("f", value))
-        return held
-    if kind.name == "DOUBLE" and isinstance(value, int):
-        return float(value)
-    if isinstance(value, list) and kind.element is not None:
-        return [_as_held(item, kind.element) for item in value]
-    if isinstance(value, dict) and kind.name == "MAP" and kind.element is not None:
-        return {key: _as_held(item, kind.element) for key, item in value.items()}
-    if isinstance(value, dict):
-        fields = dict(kind.fields)
-        return {key: _as_held(item, fields[key]) if key in fields else item for key, item in value.items()}
-    return value
-
-
-def exact(row: Row) -> Row:
-    """A hashable row that equals every row with the same values, NaN and nested ones included."""
-    return tuple("NaN" if isinstance(value, float) and math.isnan(value) else _hashable(value) for value in row)
-
-
-def _hashable(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_hashable(item) for item in value)
-    if isinstance(value, dict):
-        return tuple(sorted((key, _hashable(item)) for key, item in value.items()))
-    return value.replace("\0", "\ufffd") if isinstance(value, str) else value  # which Postgres cannot hold
-
-
-def _as_selected(value: Any) -> Any:
-    """A value that is equal for values within the tolerances: the type of a double, the digest of a text."""
-    if isinstance(value, str):
-        return hashlib.sha256(value.encode()).hexdigest()
-    if isinstance(value, list):
-        return tuple(_as_selected(float(item) if isinstance(item, int) else item) for item in value)
-    return float if isinstance(value, float) else _hashable(value)
-
-
-def _as_shown(value: Any) -> Any:
-    if isinstance(value, str) and (shortened := _SHORTENED.search(value)):
-        return shortened["digest"]
-    return _as_selected(value)
-
-
-def _near(row: Row, other: Row, tolerances: Sequence[float], rounding: float) -> bool:
-    return all(_close(a, b, tolerance, rounding) for a, b, tolerance in zip(row, other, tolerances, strict=True))
-
-
-def _close(a: Any, b: Any, tolerance: float, rounding: float) -> bool:
-    """True if two values with the same `_as_selected` are within the tolerance."""
-    if isinstance(a, list):
-        return len(a) == len(b) and all(_close(x, y, tolerance, rounding) for x, y in zip(a, b, strict=True))
-    if isinstance(a, float) or isinstance(b, float):
-        return math.isclose(a, b, rel_tol=tolerance, abs_tol=rounding)
-    return bool(a == b) if isinstance(a, int) else True  # other values are equal if `_as_selected` is

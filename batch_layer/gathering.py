@@ -1,4 +1,4 @@
-"""Bad records and ids, which micro-batches keep besides cells, of records that no micro-batch reads.
+"""The bad records and ids among records that no micro-batch reads. Micro-batches would keep them next to the cells.
 
 A leap lands beyond such records. A new source begins beyond them, at the end of its topic, if the versions of the views
 that move to it are computed from its earlier records.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Passed:
-    """Records of a source that no micro-batch reads: from `reached` up to `cut`, of a source that begins at `start`."""
+    """Records of a source that no micro-batch reads: from `reached` up to `cut`. start: the source's first offsets."""
 
     source: Source
     cut: Offsets
@@ -33,43 +33,41 @@ class Passed:
 
 @dataclass(frozen=True)
 class Gathered:
-    """Bad records, and ids by query. anew: topics whose bad records replace those already kept."""
+    """Bad records, and ids by query. replaced: topics whose bad records replace those already kept."""
 
     bad: Sequence[Bad]
     ids: Mapping[str, IdLookup]
-    anew: Collection[str]
+    replaced: Collection[str]
 
 
 def gather(
-    database: Database, log: Callable[[], MasterLog], passed: Sequence[Passed], anew: Collection[str]
+    database: Database, log: Callable[[], MasterLog], passed: Sequence[Passed], replaced: Collection[str]
 ) -> Gathered:
-    """Reads bad records and ids from the log. anew: topics with quarantined records that Kafka may have lost."""
-    bad = [
-        quarantine.bad_among(
-            log().records_below(part.source, part.cut, since=part.start if part.source.topic in anew else part.reached),
-            part.source,
-        )
-        for part in passed
-    ]
-    return Gathered(bad, _ids(database, log, passed), anew)
+    """Reads bad records and ids from the log. replaced: topics with quarantined records that Kafka may have lost."""
+    bad = []
+    for records in passed:
+        since = records.start if records.source.topic in replaced else records.reached
+        below = log().records_below(records.source, records.cut, since=since)
+        bad.append(quarantine.bad_among(below, records.source))
+    return Gathered(bad, _ids(database, log, passed), replaced)
 
 
 def _ids(database: Database, log: Callable[[], MasterLog], passed: Sequence[Passed]) -> dict[str, IdLookup]:
     """The ids of all records below the cut, by query: Kafka may have lost some of the records counted before."""
     ids = {}
-    for part in passed:
-        if part.source.ids:
-            records = log().records_below(part.source, part.cut, since=part.start)
+    for records in passed:
+        if records.source.ids:
+            below = log().records_below(records.source, records.cut, since=records.start)
             with database.begin() as connection:
                 now = event_ids.now(connection)
-            ids[part.source.name] = event_ids.below(part.source, records, now)
+            ids[records.source.name] = event_ids.below(records.source, below, now)
     return ids
 
 
 def write(connection: Connection, gathered: Gathered) -> None:
-    """Writes the gathered bad records, with their counts, and the gathered ids."""
+    """Writes the bad records, with their counts, and the ids."""
     for bad in gathered.bad:
-        if bad.topic in gathered.anew:
+        if bad.topic in gathered.replaced:
             quarantine.forget(connection, bad.source, but=skipping.SKIPPED)
         quarantine.stage(connection, bad)
         quarantine.write(connection, bad)

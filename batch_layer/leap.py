@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A leap that has taken over its queries, with its views and sources; without sources, the step is repeated."""
+class Takeover:
+    """The queries that a leap has taken over: those of these views and sources. It is empty if the step is repeated."""
 
     id: int
     catalog: Catalog
@@ -40,10 +40,11 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Brought:
-    """The bad records and ids from below a leap's cut, and the place where it lands.
+class Landing:
+    """The progress at which a leap lands, with the bad records and ids below.
 
-    to: by query, its new progress, and Kafka's last batches below it. lost: the partitions whose end Kafka has lost.
+    to: by query, its new progress and Kafka's last batches below it.
+    lost: the partitions whose end Kafka has lost.
     """
 
     gathered: Gathered
@@ -53,7 +54,7 @@ class Brought:
 
 @dataclass(frozen=True)
 class Leap:
-    """The steps that a leap takes differently from a rebuild. archive: takes a source into the log, up to offsets."""
+    """The steps that a leap takes differently from a rebuild. archive: archives a source up to offsets."""
 
     database: Database
     brokers: Brokers
@@ -61,58 +62,58 @@ class Leap:
     archive: Callable[[Source, Offsets], int]
     tell: Callable[[str], None]
 
-    def begin(self, names: Sequence[str], by: Scheduler | None) -> Begun:
+    def begin(self, names: Sequence[str], by: Scheduler | None) -> Takeover:
         """Takes over the queries of these views and sources, or of all.
 
-        Other views that these queries feed leap, too, since the progress moves.
+        Other views that these queries feed leap as well, since the progress moves.
         """
 
-        def step(connection: Connection) -> Begun:
+        def step(connection: Connection) -> Takeover:
             catalog = deployed(connection)
             if (repeated := rebuilds.sealed_by(connection, by)) is not None:
-                return Begun(repeated, catalog, [], [])
-            wanted, sources = _closure(catalog, *_asked(connection, catalog, names))
+                return Takeover(repeated, catalog, [], [])
+            wanted, sources = _closure(catalog, *_targets(connection, catalog, names))
             if not sources:
                 registry.with_cells(connection, ())  # raises: there is nothing to rebuild
             id = rebuilds.begin(connection, wanted, leap=True, by=by)
             registry.retire_the_dead(connection, beside=sources)
             for name in sources:
                 progress.take_over(connection, name, rebuilds.leap_writer(id), WriterKind.LEAP)
-            return Begun(id, catalog, wanted, sources)
+            return Takeover(id, catalog, wanted, sources)
 
         return self.database.retrying(step)
 
-    def open(self, begun: Begun) -> None:
+    def open(self, takeover: Takeover) -> None:
         """Archives the sources to their ends, and opens a generation of each view at the end of their log."""
-        ends = {name: end for name in begun.sources if (end := self._archived_to_the_end(begun, name)) is not None}
-        at = Offsets({place: offset for end in ends.values() for place, offset in end.items()})
+        ends = {name: end for name in takeover.sources if (end := self._archive_to_the_end(takeover, name)) is not None}
+        cut = Offsets({at: offset for end in ends.values() for at, offset in end.items()})
         tails = {
-            place: tail
+            at: tail
             for name, end in ends.items()
-            for place, tail in self.log().tails(begun.catalog.sources[name], end).items()
+            for at, tail in self.log().tails(takeover.catalog.sources[name], end).items()
         }
 
         def step(connection: Connection) -> None:
-            rebuilds.lock_running(connection, begun.id)
-            progress.lock(connection, begun.sources)
+            rebuilds.lock_running(connection, takeover.id)
+            progress.lock(connection, takeover.sources)
             declared = deployed(connection).views
             # The other views were dropped meanwhile, or no longer have cells.
-            for name in (name for name in begun.views if name in declared and declared[name].cell_tables):
-                generations.open_building(connection, name, rebuild=begun.id, at=at, tails=tails)
-            rebuilds.record_finished(connection, begun.id, Step.SEAL)
+            for name in (name for name in takeover.views if name in declared and declared[name].cell_tables):
+                generations.open_building(connection, name, rebuild=takeover.id, at=cut, tails=tails)
+            rebuilds.record_finished(connection, takeover.id, Step.SEAL)
 
         self.database.retrying(step)
 
-    def _archived_to_the_end(self, begun: Begun, name: str) -> Offsets | None:
-        """The end of a source's log, after all of its topic was archived.
+    def _archive_to_the_end(self, takeover: Takeover, name: str) -> Offsets | None:
+        """Archives a source's whole topic. Returns the end of its log.
 
-        None if it cannot be archived and feeds no view that leaps: the views do not wait for it.
+        Returns None if that fails and the source feeds no view that leaps: the views do not wait for it.
         """
-        source = begun.catalog.sources[name]
+        source = takeover.catalog.sources[name]
         try:
             self.archive(source, self.brokers.latest(source.topic))
         except LaminaError as error:
-            if not begun.views or any(name in begun.catalog.views[view].fed_by for view in begun.views):
+            if not takeover.views or any(name in takeover.catalog.views[view].fed_by for view in takeover.views):
                 raise
             self.tell(f"{name}, which feeds no view, is left out: {error}")
             with self.database.begin() as connection:
@@ -120,59 +121,59 @@ class Leap:
             return None
         return self.log().held(source)
 
-    def gather(self, id: int) -> Brought:
-        """Gathers the bad records and ids below a leap's cut; nothing for a rebuild, or a leap that has landed."""
+    def gather(self, id: int) -> Landing:
+        """Gathers the bad records and ids below a leap's cut: none for a rebuild, and none once the leap has landed."""
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
             if not run.leap or run.state is not RebuildState.RUNNING or run.is_handed_over:
-                return Brought(Gathered([], {}, ()), {}, [])
-            sources = {name: deployed(connection).sources[name] for name in _taken(connection, id)}
+                return Landing(Gathered([], {}, ()), {}, [])
+            sources = {name: deployed(connection).sources[name] for name in _queries_of(connection, id)}
             reached = {name: progress.read_with_tails(connection, name) for name in sources}
             starts = {name: progress.starts(connection, [name]) for name in sources}
             to = _cuts(connection, lookup.of_rebuild(connection, id))
         for name in sources.keys() - to.keys():  # it feeds no view
             held = self.log().held(sources[name])
             to[name] = held, self.log().tails(sources[name], held)
-        lost = self._lost(reached.values())
+        lost = self._report_losses(reached.values())
         passed = [Passed(sources[name], to[name][0], reached[name][0], starts[name]) for name in sorted(sources)]
-        return Brought(gather(self.database, self.log, passed, {at.topic for at in lost}), to, lost)
+        return Landing(gather(self.database, self.log, passed, {at.topic for at in lost}), to, lost)
 
-    def land(self, connection: Connection, id: int, new: Sequence[Generation], brought: Brought) -> None:
+    def land(self, connection: Connection, id: int, new: Sequence[Generation], landing: Landing) -> None:
         """Moves progress to the cut, and writes the bad records and ids below it."""
-        queries, mine = progress.queries(connection), _taken(connection, id)
-        landing = brought.to.keys() & deployed(connection).sources.keys()
-        if taken := sorted(landing.union(*(each.queries for each in new)) - mine):
+        queries, mine = progress.queries(connection), _queries_of(connection, id)
+        names = landing.to.keys() & deployed(connection).sources.keys()
+        if taken := sorted(names.union(*(generation.queries for generation in new)) - mine):
             raise progress.Fenced(
                 f"The query {taken[0]} was taken over by {queries[taken[0]].writer} during the leap",
                 way_out="Stop the speed layer, or let it continue without a leap: `lamina rebuild`.",
             )
-        write(connection, brought.gathered)
-        fences = {name: queries[name].fence for name in landing}
-        to = {name: brought.to[name] for name in landing}
-        generations.land(connection, [each.id for each in new], fences, to, brought.lost)
+        write(connection, landing.gathered)
+        fences = {name: queries[name].fence for name in names}
+        to = {name: landing.to[name] for name in names}
+        generations.land(connection, [generation.id for generation in new], fences, to, landing.lost)
 
-    def _lost(self, counted: Iterable[tuple[Offsets, Tails]]) -> list[TopicPartition]:
-        """The partitions whose end Kafka has lost since it was counted."""
+    def _report_losses(self, counted: Iterable[tuple[Offsets, Tails]]) -> list[TopicPartition]:
+        """Reports the partitions whose end Kafka has lost since it was counted, and returns them."""
         lost = [differing for reached, tails in counted for differing in self.brokers.differing(reached, tails)]
         for differing in lost:
-            self.tell(f"{differing.at.topic}: records that Kafka lost are no longer counted. {differing}")
+            self.tell(f"{differing.at.topic}: records that Kafka has lost are no longer counted. {differing}")
         return [differing.at for differing in lost]
 
 
-def _taken(connection: Connection, id: int) -> set[str]:
-    """The declared queries that a leap has taken over, and still holds."""
+def _queries_of(connection: Connection, id: int) -> set[str]:
+    """The declared queries that a leap has taken over and nobody has since."""
     leap, declared = rebuilds.leap_writer(id), deployed(connection).sources.keys()
     return {name for name, query in progress.queries(connection).items() if query.writer == leap and name in declared}
 
 
 def _cuts(connection: Connection, new: Sequence[Generation]) -> dict[str, tuple[Offsets, Tails]]:
-    """The cuts of generations by the query that feeds them, and Kafka's last batches below."""
-    fed = [(each.id, name) for each in new for name in each.queries]
+    """The cuts of generations, with Kafka's last batches below, by the query that feeds them."""
+    fed = [(generation.id, name) for generation in new for name in generation.queries]
     return {name: (lookup.cut_of(connection, id, name), lookup.tails_of(connection, id, name)) for id, name in fed}
 
 
-def _asked(connection: Connection, catalog: Catalog, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The views with cells and the sources among these names; all views and sources if there are no names."""
+def _targets(connection: Connection, catalog: Catalog, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The views with cells and the sources among these names, or all views and sources if there are no names."""
     if not names:
         return [name for name, view in catalog.views.items() if view.cell_tables], list(catalog.sources)
     sources = [name for name in names if name in catalog.sources]

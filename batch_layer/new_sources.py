@@ -1,8 +1,8 @@
 """New sources of a catalog whose views move to them, with all records of their topics.
 
 The query of such a source begins where its topic ended when the versions were opened. The earlier records are computed
-with the versions. Their bad records and ids are gathered before a generation is live. From then on a speed layer reads
-the source, and a view moves to it once it is read as far as the source that it replaces.
+with the versions, and their bad records and ids are gathered before a generation is live. From then on a speed layer
+reads the source, and a view moves to it once it is read as far as the source that it replaces.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from batch_layer.gathering import Passed, write
-from batch_layer.gathering import gather as gathered_of
-from master_log.offsets import Offsets, TopicPartition
+from batch_layer import gathering
+from batch_layer.gathering import Passed
+from master_log.offsets import OffsetRange, Offsets
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.narration import waiting
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from batch_layer.rebuild import BatchLayer
 
 STANDS_STILL = 30.0
-"""Seconds without progress after which a query is no longer waited for."""
+"""Seconds without progress after which nobody waits for a query any longer."""
 
-HOLDS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
-"""Seconds for which each try holds a source in place, until its replacement has caught up."""
+LOCKED_SECONDS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
+"""Seconds for which successive tries lock the query of a source, so that its replacement can catch up."""
 
 
 class Behind(Postponed):
-    """A source that a view moves to is not read far enough."""
+    """Raised if a source that a view moves to is not read far enough."""
 
 
 @dataclass(frozen=True)
@@ -51,20 +51,20 @@ def gather(batch: BatchLayer, id: int) -> None:
     with batch.database.begin() as connection:
         sources = _new(connection, id)
         if _are_read(connection, sources):
-            return  # this step is repeated
+            return  # the step is being repeated
         passed = []
         for name, source in sorted(sources.items()):
             start = progress.starts(connection, [name])
             passed.append(Passed(source, progress.read(connection, [name]), start, start))
     if not passed:
         return
-    gathered = gathered_of(batch.database, batch.log, passed, {source.topic for source in sources.values()})
+    gathered = gathering.gather(batch.database, batch.log, passed, {source.topic for source in sources.values()})
 
     def step(connection: Connection) -> None:
         rebuilds.lock_running(connection, id)
         progress.lock(connection, sources)
         if not _are_read(connection, sources):  # another process may have resumed this rebuild
-            write(connection, gathered)
+            gathering.write(connection, gathered)
 
     batch.database.retrying(step)
 
@@ -75,24 +75,23 @@ def catch_up(batch: BatchLayer, id: int) -> None:
         sources = _new(connection, id)
     if not sources:
         return
-    latest = batch.brokers.latest(*{each.topic for each in sources.values()})
-    ends = {name: Offsets.of(each.topic, latest.on(each.topic)) for name, each in sources.items()}
-    seen, deadline, goes_on = None, 0.0, True
-    with waiting(batch.tell, f"the speed layer reads {', '.join(sorted(sources))} up to its end"):
-        while goes_on:
+    latest = batch.brokers.latest(*{source.topic for source in sources.values()})
+    ends = {name: Offsets.of(source.topic, latest.on(source.topic)) for name, source in sources.items()}
+    before, deadline, advancing = None, 0.0, True
+    with waiting(batch.tell, f"the speed layer reads {', '.join(sorted(sources))} to the end"):
+        while advancing:
             with batch.database.begin() as connection:
                 reached = {name: progress.read(connection, [name]) for name in sources}
-                goes_on = progress.are_read(connection)
-            late = [name for name, end in ends.items() if not _reaches(reached[name], end)]
+                advancing = progress.are_read(connection)
+            late = [name for name, end in ends.items() if not OffsetRange.since(reached[name], end).empty]
             if not late:
                 return
-            if reached != seen:
-                seen, deadline = reached, time.monotonic() + STANDS_STILL
-            goes_on = goes_on and time.monotonic() < deadline
+            if reached != before:
+                before, deadline = reached, time.monotonic() + STANDS_STILL
+            advancing = advancing and time.monotonic() < deadline
             time.sleep(0.1)
     for name in late:
-        said = f"{name} is read up to {reached[name]}, and ends at {ends[name]}"
-        batch.tell(f"{said}: what is between is counted after the move")
+        batch.tell(f"{name} is read up to {reached[name]} of {ends[name]}: the rest is counted after the move")
 
 
 def replaced(connection: Connection, id: int) -> list[Replaced]:
@@ -100,41 +99,46 @@ def replaced(connection: Connection, id: int) -> list[Replaced]:
     now = deployed(connection)
     new = _new(connection, id)
     return [
-        Replaced(each.view, old, name)
-        for each in lookup.of_rebuild(connection, id)
-        for name in sorted(new.keys() & set(each.queries))
-        for old in sorted(now.views[each.view].fed_by if each.view in now.views else ())
+        Replaced(generation.view, old, name)
+        for generation in lookup.of_rebuild(connection, id)
+        for name in sorted(new.keys() & set(generation.queries))
+        for old in sorted(now.views[generation.view].fed_by if generation.view in now.views else ())
         if now.sources[old].topic == new[name].topic
     ]
 
 
-def hold(connection: Connection, moving: Sequence[Replaced], seconds: float) -> None:
-    """Holds sources in place until the transaction ends, and waits until their replacements have caught up.
+def await_replacements(connection: Connection, moving: Sequence[Replaced], seconds: float) -> None:
+    """Locks the queries of replaced sources until the transaction ends, and waits for their replacements.
 
-    Raises `Behind` if that takes longer than `seconds`: readers would see fewer records.
+    Raises `Behind` if a replacement needs longer than `seconds` to catch up: readers would see fewer records.
     """
-    progress.lock(connection, {each.old for each in moving})
+    progress.lock(connection, {replacement.old for replacement in moving})
     deadline = time.monotonic() + seconds
-    for each in moving:
-        shown = progress.read(connection, [each.old])
-        while not _reaches(reached := progress.read(connection, [each.new]), shown):
+    for replacement in moving:
+        shown = progress.read(connection, [replacement.old])
+        while not OffsetRange.since(reached := progress.read(connection, [replacement.new]), shown).empty:
             if time.monotonic() >= deadline:
-                raise Behind(
-                    f"{each.view} would show fewer records: {each.new} is not read as far as {each.old}",
-                    evidence=_said(connection, each, reached, shown),
-                    way_out="Start the speed layer, or fix what stops it; then repeat the apply: what was computed is"
-                    " taken from there.",
-                )
+                raise _behind(connection, replacement, reached, shown)
             time.sleep(0.02)
+
+
+def _behind(connection: Connection, replacement: Replaced, reached: Offsets, shown: Offsets) -> Behind:
+    new, old = replacement.new, replacement.old
+    stopped = progress.queries(connection)[new].stopped
+    return Behind(
+        f"{replacement.view} would show fewer records: {new} is not read as far as {old}",
+        evidence=f"{new} is at {reached}, {old} at {shown}" + (f"\n{new}: {stopped}" if stopped else ""),
+        way_out="Start the speed layer, or fix what stops it. Then repeat the apply, which resumes from here.",
+    )
 
 
 def _new(connection: Connection, id: int) -> dict[str, Source]:
     """The sources that feed what a rebuild computes and are not deployed."""
     declared = deployed(connection).sources.keys()
     new: dict[str, Source] = {}
-    for each in lookup.of_rebuild(connection, id):
-        if names := set(each.queries) - declared:
-            sources = versions.get(connection, each.view, each.version).sources
+    for generation in lookup.of_rebuild(connection, id):
+        if names := set(generation.queries) - declared:
+            sources = versions.get(connection, generation.view, generation.version).sources
             new |= {name: sources[name] for name in names}
     return new
 
@@ -142,12 +146,3 @@ def _new(connection: Connection, id: int) -> dict[str, Source]:
 def _are_read(connection: Connection, sources: Mapping[str, Source]) -> bool:
     queries = progress.queries(connection)
     return any(queries[name].committed_at is not None for name in sources)
-
-
-def _said(connection: Connection, each: Replaced, reached: Offsets, shown: Offsets) -> str:
-    stopped = progress.queries(connection)[each.new].stopped
-    return f"{each.new} is at {reached}, {each.old} at {shown}" + (f"\n{each.new}: {stopped}" if stopped else "")
-
-
-def _reaches(reached: Offsets, end: Mapping[TopicPartition, int]) -> bool:
-    return all(reached.get(at, 0) >= offset for at, offset in end.items())

@@ -2,8 +2,8 @@
 
 `BatchLayer.run` is the list of steps. A rebuild, an apply and a preview share it, and differ in their `Plan`.
 
-Each step can be repeated by another process after a crash: it looks up in Postgres what is left to do. A rebuild that
-died before the hand-over has changed nothing that anybody reads; the next one retires its generations.
+Another process can repeat each step after a crash: it looks up in Postgres what is left to do. A rebuild that died
+before the hand-over has changed nothing that anybody reads, and the next one retires its generations.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from batch_layer import checking, compute, new_sources, patience
+from batch_layer import compute, new_sources, renewals
 from batch_layer.archiving import Logs
+from batch_layer.compute import Shared
 from batch_layer.leap import Leap
-from batch_layer.shared import Shared
 from batch_layer.stalls import Stalled, Watching, Work, unwatched
+from batch_layer.verdicts import held_back, run_checks
 from master_log.causes import SPARK_ERRORS, cause
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
@@ -51,28 +53,31 @@ class Plan(Protocol):
     """The steps that a rebuild, an apply and a preview take differently."""
 
     def seal(self) -> int:
-        """Opens the generations that are to be computed; gives the id of the rebuild."""
+        """Opens the generations to compute. Returns the id of the rebuild."""
 
     def check(self, id: int, proofs: Sequence[Proof]) -> None:
-        """Runs the checks of what readers would see; raises, or lets the hand-over hold views back, if one blocks."""
+        """Runs the checks over the rows that readers would see.
+
+        If one blocks, it raises, or the hand-over holds views back.
+        """
 
     def hand_over(self, id: int) -> None:
-        """Lets readers read what was computed."""
+        """Lets readers read the new generations."""
 
 
 @dataclass(frozen=True)
 class BatchLayer:
     """The steps of a rebuild over one deployment.
 
-    spark: gives the session when a step needs one.
+    spark: returns the session, which it starts if necessary.
     dsn: the address of Postgres for executors.
-    tell: takes a line of narration.
-    at: called at named places. Tests stop there.
+    tell: prints a line of narration.
+    at: called at named points, where tests stop.
     give_up: ends Spark, and its computation, at once.
     watching: ends a computation that makes no progress.
     on_sealed: takes the id of a rebuild of declared versions.
     on_checked: takes the results of its checks.
-    on_held: takes the views that it does not hand over.
+    on_held: takes the views that it holds back.
     """
 
     database: Database
@@ -81,7 +86,7 @@ class BatchLayer:
     log: Callable[[], MasterLog]
     dsn: str
     tell: Callable[[str], None] = logging.getLogger("lamina.batch").info
-    at: Callable[[str], None] = lambda place: None
+    at: Callable[[str], None] = lambda point: None
     give_up: Callable[[], None] = lambda: None
     watching: Watching = unwatched
     on_sealed: Callable[[int], None] = lambda rebuild: None
@@ -89,10 +94,10 @@ class BatchLayer:
     on_held: Callable[[Sequence[str]], None] = lambda views: None
 
     def rebuild(self, names: Sequence[str] = (), *, leap: bool = False) -> list[Proof]:
-        """Recomputes these views, or all, and hands them over; gives the proofs.
+        """Recomputes these views, or all, and hands them over. Returns the proofs.
 
-        A view that differs is handed over only if its policy says so, and one that fails a check that blocks never. A
-        view that Spark cannot compute stays as it is: after the hand-over, an error names it.
+        A view that differs is handed over only if its policy allows it, and a view that fails a blocking check never
+        is. A view that Spark cannot compute stays as it is, and an error names it after the hand-over.
         """
         return self.run(_Recompute(self, names, leap=leap))
 
@@ -109,17 +114,17 @@ class BatchLayer:
                 plan.hand_over(id)
                 self.retire(id, left_out)
             except BaseException as error:
-                self.failed(id, error)
+                self.record_failure(id, error)
                 raise
         if left_out is not None:
             raise left_out
         return proofs
 
-    def failed(self, id: int, error: BaseException) -> None:
+    def record_failure(self, id: int, error: BaseException) -> None:
         """Records why a rebuild failed and retires its generations, unless an apply or a preview can be resumed.
 
-        It can after Ctrl-C, and if a reader or another command was in the way. If Postgres is away, the next rebuild
-        finds this one dead.
+        They can be resumed after Ctrl-C, and if a reader or another command was in the way. If Postgres is away, the
+        next rebuild finds this one dead.
         """
         interrupted = isinstance(error, KeyboardInterrupt)
         if interrupted:
@@ -143,24 +148,24 @@ class BatchLayer:
                 dropping.drop_unused(self.database)
 
     def compute_all(self, id: int) -> LaminaError | None:
-        """Computes every view; leaves out those that Spark cannot compute, and gives the error that names them.
+        """Computes every view, except those that Spark cannot compute. Returns the error that names these, if any.
 
-        A leap and an apply hand over all views or none, so they end with the first of these.
+        A leap and an apply hand over all views or none, so they end at the first such view.
         """
         run, sealed = self._expect(id), self.generations(id)
         reasons: dict[str, str] = {}
         with self.sharing(sealed) as shared:
-            for each in sealed:
+            for new in sealed:
                 try:
-                    self.compute_unless_dropped(id, each.view, shared)
+                    self.compute_unless_dropped(id, new.view, shared)
                 except (*SPARK_ERRORS, Stalled) as error:
                     if run.is_resumable:
                         raise
-                    reasons[each.view] = _reason(error)
+                    reasons[new.view] = _reason(error)
                     if run.leap or len(reasons) == len(sealed):
                         raise _not_computed(reasons) from error
-                    self.tell(f"{each.view}: Spark cannot compute it, so it is left out and stays as it is")
-                    self._leave_out(each)
+                    self.tell(f"{new.view}: Spark cannot compute it, so it is left out and stays as it is")
+                    self.database.retrying(partial(generations.retire, ids=[new.id]))
                     shared.forget()  # with Spark's process, if it was ended
         return _not_computed(reasons) if reasons else None
 
@@ -168,21 +173,15 @@ class BatchLayer:
     def sharing(self, sealed: Sequence[Generation]) -> Iterator[Shared]:
         """A block in which these generations share the records that they are computed from."""
         with self.database.begin() as connection:
-            read = [versions.get(connection, each.view, each.version) for each in sealed]
-        shared = Shared([(each.sources[table.source], table) for each in read for table in each.view.cell_tables])
+            computed = [versions.get(connection, new.view, new.version) for new in sealed]
+        shared = Shared([(ver.sources[table.source], table) for ver in computed for table in ver.view.cell_tables])
         try:
             yield shared
         finally:
             shared.forget()
 
-    def _leave_out(self, left: Generation) -> None:
-        def step(connection: Connection) -> None:
-            generations.retire(connection, [left.id])
-
-        self.database.retrying(step)
-
     def seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
-        """Opens a generation of each view at its cut; gives the id of the rebuild."""
+        """Opens a generation of each view at its cut. Returns the id of the rebuild."""
 
         def step(connection: Connection) -> int:
             if (repeated := rebuilds.sealed_by(connection, by)) is not None:
@@ -203,37 +202,37 @@ class BatchLayer:
         return id
 
     def due(self, names: Sequence[str] = ()) -> list[str]:
-        """The views, of those that are named or of all, that a scheduler is to rebuild now."""
+        """The views among these names, or among all views, that a scheduler has to rebuild now."""
         with self.database.begin() as connection:
             if not names and set(registry.kinds(connection).values()) <= {"derived"}:
                 return []
             return rebuilds.due(connection, deployed(connection), registry.with_cells(connection, names))
 
     def archive(self, id: int) -> None:
-        """Takes every record below the cuts of the rebuild into the master log."""
+        """Archives every record below the cuts of the rebuild in the master log."""
         self._expect(id)
         with self.database.begin() as connection:
             sources: dict[str, Source] = {}
             cuts: dict[str, Offsets] = {}
             tails: dict[str, Tails] = {}
-            for each in lookup.of_rebuild(connection, id):
-                sources |= versions.get(connection, each.view, each.version).sources
-                for name in each.queries:
-                    cuts[name] = lookup.cut_of(connection, each.id, name)
-                    tails[name] = lookup.tails_of(connection, each.id, name)
+            for new in lookup.of_rebuild(connection, id):
+                sources |= versions.get(connection, new.view, new.version).sources
+                for name in new.queries:
+                    cuts[name] = lookup.cut_of(connection, new.id, name)
+                    tails[name] = lookup.tails_of(connection, new.id, name)
         for name, cut in sorted(cuts.items()):
             self.logs.archive(sources[name], cut, tails=tails[name])
         self._done(id, Step.ARCHIVE)
 
     def tidy(self) -> list[int]:
-        """Retires what dead rebuilds have left, and drops tables that nobody reads; gives the dropped generations."""
+        """Retires the generations of dead rebuilds, and drops tables that nobody reads. Returns the dropped ones."""
         self.database.retrying(registry.retire_the_dead)
-        patience.settle(self.database)
+        renewals.settle(self.database)
         return dropping.drop_unused(self.database)
 
     def compute(self, id: int, name: str, shared: Shared | None = None) -> int:
-        """Computes the cells of all records below the cut of one view and loads them; gives the number of cells."""
-        with waiting(self.tell, f"{name}: cells are computed from all records and loaded"):
+        """Computes and loads one view's cells of all records below its cut. Returns the number of cells."""
+        with waiting(self.tell, f"{name}: computing and loading the cells of all records"):
             return self._compute(id, name, shared or Shared())
 
     def _compute(self, id: int, name: str, shared: Shared) -> int:
@@ -268,26 +267,26 @@ class BatchLayer:
         try:
             self.compute(id, name, shared)
         except Exception:
-            if name not in self._expect(id).views or name in {each.view for each in self.generations(id)}:
+            if name not in self._expect(id).views or name in {new.view for new in self.generations(id)}:
                 raise
             if shared is not None:
                 shared.forget()  # with Spark's process, if it was ended
-            self.tell(f"{name}: dropped meanwhile, so it is left out")
+            self.tell(f"{name}: left out, because it was dropped meanwhile")
 
-    @waited_for("what was counted meanwhile is merged")
+    @waited_for("merging the records that were counted meanwhile")
     def go_live(self, id: int) -> None:
-        """Folds the realtime views into the batch views; from then on micro-batches merge into the new cells.
+        """Folds the realtime views into the batch views. From then on micro-batches merge into the new cells.
 
-        A leap does not go live before it lands: see `hand_over`.
+        A leap goes live when it lands: see `hand_over`.
         """
         run = self._expect(id)
         indexes.renew(self.database)
         if run.is_resumable:  # only an apply or a preview may read new sources
             new_sources.gather(self, id)
         if not run.leap:
-            ids = [each.id for each in self.generations(id)]
-            for each in ids:
-                generations.absorb(self.database, each)
+            ids = [new.id for new in self.generations(id)]
+            for new_id in ids:
+                generations.absorb(self.database, new_id)
             self.at("absorbed")
 
             def step(connection: Connection) -> None:
@@ -298,102 +297,82 @@ class BatchLayer:
             dropping.drop_unused(self.database)
         self._done(id, Step.GO_LIVE)
 
-    @waited_for("every new cell is compared with the one that is read")
+    @waited_for("comparing every new cell with the published one")
     def prove(self, id: int, names: Sequence[str] = ()) -> list[Proof]:
-        """Compares every cell of each new generation with the published one; of the views named, or of all.
+        """Compares every cell of the new generations of these views, or of all, with the published one.
 
-        A view that was dropped meanwhile has nothing left to prove.
+        A view that was dropped meanwhile has no proof.
         """
         run = self._expect(id)
         run.check_names(names)
-        new = [] if run.leap else [each for each in self.generations(id) if each.view in (names or run.views)]
-        proofs = [proved for each in new if (proved := self.compare(each, id)) is not None]
+        sealed = [] if run.leap else [new for new in self.generations(id) if new.view in (names or run.views)]
+        proofs = [proof for new in sealed if (proof := self.compare(new, id)) is not None]
         self._done(id, Step.PROVE, *names)
         return proofs
 
     def compare(self, new: Generation, rebuild: int | None = None) -> Proof | None:
         """Proves a generation against the published one, in one snapshot, and keeps the result.
 
-        None if it is the published one, or if the two are of versions that compute nothing alike.
+        Returns None if it is the published one, or if their versions share no column.
         """
         with self.database.snapshot() as connection:
             courtesy.stand_back(connection)
-            proved = proof.prove(connection, new.id)
-        if proved is None:
+            result = proof.prove(connection, new.id)
+        if result is None:
             return None
         with self.database.begin() as connection:
-            proof.record(connection, proved, rebuild)
-        of_both = f" of both versions compared ({', '.join(proved.shared)})" if proved.shared else " compared"
-        self.tell(f"{proved.view}: {proved.cells:,} cells{of_both}, {proved.differing:,} differ")
-        return proved
+            proof.record(connection, result, rebuild)
+        of_both = f" of both versions compared ({', '.join(result.shared)})" if result.shared else " compared"
+        self.tell(f"{result.view}: {result.cells:,} cells{of_both}, {result.differing:,} differ")
+        return result
 
-    @waited_for("the checks are run over what would be read")
+    @waited_for("running the checks over the new rows")
     def check(self, id: int, trial: Trial | None = None) -> list[Verdict]:
         """Runs the checks of views over the new generations, before anybody reads them, and keeps the results.
 
-        It checks all views that would change, also those over the rebuilt ones. `trial` is what the deployment of these
-        generations with another catalog would show; by default their hand-over.
+        It checks all views that would change, also those over the rebuilt ones. `trial` describes the rows after the
+        deployment of another catalog. By default, they are those after the hand-over.
         """
         self._expect(id)
         if trial is None:
             with self.database.begin() as connection:
                 trial = trials.of_handover(connection, deployed(connection), lookup.of_rebuild(connection, id))
-        verdicts = checking.checked(self.database, trial)
+        verdicts = run_checks(self.database, trial)
         with self.database.begin() as connection:
             view_checks.record(connection, verdicts, id)
         self._done(id, Step.CHECK)
         self.on_checked(verdicts)
         return verdicts
 
-    @waited_for("what differs is noted, and handed over")
+    @waited_for("noting the cells that differ, and handing over")
     def hand_over(self, id: int, names: Sequence[str] = (), *, anyway: bool = False) -> list[str]:
-        """Lets readers read the new generations, all at once; gives the views that are held back.
+        """Lets readers read the new generations, all at once. Returns the views that are held back.
 
         A view is held back by its proof, by a check, or because a view that it was checked with is held back. `anyway`
         hands over the named views (all, if none is named) nevertheless, also after the rebuild. A generation that was
         rolled back since is not handed over again. A leap hands over all or nothing: a check that blocks refuses it.
         """
-        for sealed in self.generations(id):
-            with self.database.begin(isolation="REPEATABLE READ") as connection:
-                courtesy.stand_back(connection)
-                new = lookup.get(connection, sealed.id)
-                old = lookup.get(connection, lookup.published(connection).get(new.view, new.id))
-                if new.state is GenerationState.LIVE and old.id != new.id and old.version == new.version:
-                    overwriting.note(connection, new, old)
-        self.at("noted")
-        brought = self._leap.gather(id)
+        self._note_differences(id)
+        landing = self._leap.gather(id)
 
         def step(connection: Connection) -> list[str]:
             run = rebuilds.lock_running(connection, id, or_held=anyway)
             run.check_names(names)
-            fed = {name for each in lookup.of_rebuild(connection, id) for name in each.queries}
-            progress.lock(connection, fed | (brought.to.keys() & progress.queries(connection).keys()))
-            new = lookup.of_rebuild(connection, id)  # read under the lock: an apply may have dropped a view before
-            unread = [each for each in new if not each.was_shown]
-            if run.leap and (run.is_handed_over or (new and not unread)):
-                return []  # the step is repeated
-            if not new and not brought.to:
+            fed = {name for new in lookup.of_rebuild(connection, id) for name in new.queries}
+            progress.lock(connection, fed | (landing.to.keys() & progress.queries(connection).keys()))
+            sealed = lookup.of_rebuild(connection, id)  # read under the lock: an apply may have dropped a view before
+            unread = [new for new in sealed if not new.was_shown]
+            if run.leap and (run.is_handed_over or (sealed and not unread)):
+                return []  # the step is being repeated
+            if not sealed and not landing.to:
                 raise LaminaError(f"Rebuild {id} has no generation left", way_out="Begin one with `lamina rebuild`.")
-            if not run.leap:
-                new = lookup.newer(connection, unread)
-            held = (
-                []
-                if anyway and (run.leap or not names)
-                else checking.held_back(connection, run, new, names if anyway else ())
-            )
+            ready = sealed if run.leap else lookup.newer(connection, unread)
+            everything = anyway and (run.leap or not names)
+            held = [] if everything else held_back(connection, run, ready, names if anyway else ())
             if run.leap:
-                self._leap.land(connection, id, new, brought)
+                self._leap.land(connection, id, ready, landing)
             else:
-                handed = {each.view: each.id for each in new if each.view not in held}
-                if anyway and not handed:
-                    raise LaminaError(
-                        f"Rebuild {id} has nothing left to hand over",
-                        evidence="its views are read from later generations, or were rolled back from these",
-                        way_out="`lamina rebuild` computes them again; `lamina rollback VIEW` returns to earlier ones.",
-                    )
-                generations.hand_over(connection, handed)
-                verdicts = view_checks.results(connection, id)
-                view_checks.replace_live(connection, [each for each in verdicts if not held or each.view in handed])
+                _publish(connection, id, [new for new in ready if new.view not in held], held, anyway=anyway)
             views.serve(connection)
             rebuilds.record_finished(connection, id, Step.HAND_OVER)
             if run.state is RebuildState.HELD and not held:
@@ -406,25 +385,36 @@ class BatchLayer:
         self.at("after hand-over")
         return held
 
+    def _note_differences(self, id: int) -> None:
+        """Notes the cells that differ from the published ones, without a lock, so that the hand-over is short."""
+        for sealed in self.generations(id):
+            with self.database.begin(isolation="REPEATABLE READ") as connection:
+                courtesy.stand_back(connection)
+                new = lookup.get(connection, sealed.id)
+                old = lookup.get(connection, lookup.published(connection).get(new.view, new.id))
+                if new.state is GenerationState.LIVE and old.id != new.id and old.version == new.version:
+                    overwriting.note(connection, new, old)
+        self.at("noted")
+
     def leap_seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
         """Takes over the queries of these views or sources, archives to their end, and opens generations there.
 
         All views that a query feeds leap with it, since its progress moves for all of them.
         """
-        begun = self._leap.begin(names, by)
-        if begun.sources:
+        leap = self._leap.begin(names, by)
+        if leap.sources:
             try:
-                self._leap.open(begun)
+                self._leap.open(leap)
             except BaseException as error:
-                self.failed(begun.id, error)  # or the speed layer would wait for it
+                self.record_failure(leap.id, error)  # or the speed layer would wait for it
                 raise
-            self.on_sealed(begun.id)
+            self.on_sealed(leap.id)
             self.at("after seal")
-        return begun.id
+        return leap.id
 
     @property
     def logs(self) -> Logs:
-        """Writes the master log: archives into it, and maintains it."""
+        """The master logs, to archive into and to maintain."""
         return Logs(self.database, self.brokers, self.log, self.tell)
 
     @property
@@ -432,10 +422,10 @@ class BatchLayer:
         return Leap(self.database, self.brokers, self.log, self.logs.archive, self.tell)
 
     def retire(self, id: int, left_out: LaminaError | None = None) -> None:
-        """Ends the rebuild, and the maintenance of generations that nobody reads or may roll back to; drops tables.
+        """Ends the rebuild, retires generations that nobody reads or may roll back to, and drops their tables.
 
-        left_out: names the views that could not be computed. It is recorded, and the rebuild counts as failed if it
-        holds no view back.
+        left_out: the error that names views that could not be computed. It is recorded, and the rebuild counts as
+        failed if it holds no view back.
         """
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
@@ -445,19 +435,19 @@ class BatchLayer:
         if run.state is RebuildState.RUNNING and not run.is_handed_over:
             raise LaminaError(
                 f"Rebuild {id} was not handed over",
-                evidence=f"the last step that was finished is {run.step}",
-                way_out="Run its steps in their order: " + ", ".join(rebuilds.STEPS) + ".",
+                evidence=f"its last finished step is {run.step}",
+                way_out="Run its steps in this order: " + ", ".join(rebuilds.STEPS) + ".",
             )
 
         def step(connection: Connection) -> None:
             rebuilds.lock_running(connection, id)
-            new = lookup.of_rebuild(connection, id, retired=True)
-            mine = {each.id for each in new}  # a person may still hand over one that is held back
-            surplus = [old for each in new for old in generations.superseded(connection, each.view) if old not in mine]
+            sealed = lookup.of_rebuild(connection, id, retired=True)
+            mine = {new.id for new in sealed}  # a person may still hand over one that is held back
+            surplus = [old for new in sealed for old in generations.superseded(connection, new.view) if old not in mine]
             generations.retire(connection, surplus)
             published = lookup.published(connection)
-            unread = [each for each in new if not each.was_shown and published.get(each.view) != each.id]
-            if any(each.state is not GenerationState.RETIRED for each in unread):
+            unread = [new for new in sealed if not new.was_shown and published.get(new.view) != new.id]
+            if any(new.state is not GenerationState.RETIRED for new in unread):
                 state = RebuildState.HELD
             else:
                 state = RebuildState.DONE if left_out is None else RebuildState.FAILED
@@ -468,7 +458,7 @@ class BatchLayer:
         self.at("after retire")
 
     def abandon(self, id: int) -> None:
-        """Gives a rebuild up: its generations are retired, nothing that is read changes."""
+        """Gives a rebuild up and retires its generations. Readers see no change."""
 
         def step(connection: Connection) -> None:
             rebuilds.lock_running(connection, id)
@@ -479,7 +469,7 @@ class BatchLayer:
         dropping.drop_unused(self.database)
 
     def generations(self, id: int) -> list[Generation]:
-        """The generations that a rebuild has opened and that are not retired."""
+        """The generations of a rebuild that are not retired."""
         with self.database.begin() as connection:
             return lookup.of_rebuild(connection, id)
 
@@ -495,7 +485,7 @@ class BatchLayer:
 
 @dataclass(frozen=True)
 class _Recompute:
-    """The plan of `lamina rebuild`: the declared versions of these views, or of all, are computed again."""
+    """The plan of `lamina rebuild`: recomputes the declared versions of these views, or of all."""
 
     batch: BatchLayer
     names: Sequence[str]
@@ -512,21 +502,37 @@ class _Recompute:
             self.batch.tell(f"held back, and read as before: {', '.join(held)}")
 
 
+def _publish(
+    connection: Connection, id: int, ready: Sequence[Generation], held: Sequence[str], *, anyway: bool
+) -> None:
+    """Hands these generations of a rebuild over, with the results of their checks."""
+    handed_over = {new.view: new.id for new in ready}
+    if anyway and not handed_over:
+        raise LaminaError(
+            f"Rebuild {id} has nothing left to hand over",
+            evidence="its views are read from later generations, or were rolled back from these",
+            way_out="`lamina rebuild` computes them again. `lamina rollback VIEW` returns to earlier ones.",
+        )
+    generations.hand_over(connection, handed_over)
+    verdicts = view_checks.results(connection, id)
+    view_checks.replace_live(connection, [verdict for verdict in verdicts if not held or verdict.view in handed_over])
+
+
 def _is_in_the_way(error: BaseException) -> bool:
     """True if a reader or another command kept views from moving to their new versions."""
     return isinstance(error, rebuilds.Postponed) or (isinstance(error, PostgresError) and is_lock_timeout(error))
 
 
 def _after_interrupt(run: Rebuild) -> str:
-    """A sentence about a rebuild that a person has interrupted, as it was then."""
+    """The sentence for a person who has interrupted a rebuild in this state."""
     if run.state is not RebuildState.RUNNING:
         return f"rebuild {run.id} had ended: it is {run.state}"
     if run.is_handed_over:
-        return "readers already see the new rows; the next apply or rebuild removes the leftovers"
+        return "readers already see the new rows, and the next apply or rebuild removes the old tables"
     if run.is_resumable:
         return (
-            f"rebuild {run.id} is interrupted, and nothing that is read has changed: until another apply or rebuild"
-            f" begins, the same command resumes it; `lamina step abandon --rebuild {run.id}` gives it up"
+            f"rebuild {run.id} is interrupted, and nothing that is read has changed. The same command resumes it until"
+            f" another apply or rebuild begins, and `lamina step abandon --rebuild {run.id}` gives it up"
         )
     return f"rebuild {run.id} is given up: nothing that is read has changed"
 
@@ -541,5 +547,5 @@ def _not_computed(reasons: Mapping[str, str]) -> LaminaError:
     return LaminaError(
         f"Spark could not compute {', '.join(reasons)}",
         evidence="\n".join(f"{name}: {reason}" for name, reason in reasons.items()),
-        way_out="These views stay as they are. Correct what their error names, and rebuild them.",
+        way_out="These views stay as they are. Correct the cause of each error, and rebuild them.",
     )

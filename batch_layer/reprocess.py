@@ -1,8 +1,8 @@
-"""A changed catalog, reprocessed: new versions of its views are computed next to the old ones, then all move at once.
+"""New versions of views are computed next to the old ones: for an apply, which then moves readers, or for a preview.
 
-The steps are those of a rebuild (`BatchLayer.run`). In place of the hand-over the catalog is applied, unless a check
-that it declares fails. Until then, nothing that is declared, read or kept has changed. Meanwhile, micro-batches feed
-the old versions and the new ones.
+The steps are those of a rebuild (`BatchLayer.run`). In place of the hand-over, an apply deploys the catalog, unless a
+check that it declares fails, and a preview serves its views in a schema of their own. Until then, nothing that is
+declared, read or kept has changed. Meanwhile, micro-batches feed the old versions and the new ones.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from batch_layer import new_sources
-from batch_layer.checking import checked
 from batch_layer.new_sources import Behind
-from batch_layer.patience import AGAIN_SECONDS, READERS_SECONDS_AT_ONCE, patiently
 from batch_layer.rebuild import BatchLayer
+from batch_layer.renewals import AGAIN_SECONDS, READERS_SECONDS_AT_ONCE, renew
+from batch_layer.verdicts import run_checks
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
-from serving_layer.change import registry, renames, trials
+from serving_layer.change import previews, registry, renames, trials
 from serving_layer.change.catalog_changes import check_allowed
 from serving_layer.change.planned_change import PlannedChange
 from serving_layer.change.view_checks import Verdict
 from serving_layer.postgres.database import Connection
-from serving_layer.postgres.states import Step
+from serving_layer.postgres.states import RebuildKind, RebuildState, Step
 from serving_layer.promise import generations, progress, rebuilds
 from serving_layer.promise.proof import Proof
 from serving_layer.promise.rebuilds import APPLY, Postponed, Purpose
@@ -34,7 +34,7 @@ from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import Blocked
 
 PREPARED_WITHIN = 20.0
-"""Seconds that a busy writer has to run the statements of a new version once; then the version is opened anyway."""
+"""Seconds that a busy writer has to run the statements of a new version once. Then the version is opened anyway."""
 
 SNAPSHOTS_SECONDS = 60.0
 """Seconds that a rename waits for transactions that began before the last move."""
@@ -42,7 +42,7 @@ SNAPSHOTS_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Target:
-    """A catalog to be deployed, as `registry.apply` takes it. topics: those of its new sources."""
+    """A catalog to deploy, as `registry.apply` takes it. topics: those of its new sources."""
 
     files: Mapping[str, str]
     catalog: Catalog
@@ -52,29 +52,29 @@ class Target:
 
 
 class Meanwhile(Postponed):
-    """Another command changed what is deployed while a catalog was computed."""
+    """Raised if another command changed what is deployed while a catalog was computed."""
 
 
 def reprocess(batch: BatchLayer, target: Target) -> None:
-    """Computes the new versions of a catalog and deploys it. Resumes an apply of the same versions that was stopped.
+    """Computes the new versions of a catalog and deploys it. Resumes an interrupted apply of the same versions.
 
     If it fails or is interrupted, what was deployed is unchanged.
     """
     with batch.database.begin() as connection:
         before = {name: view.version for name, view in deployed(connection).views.items()}
-    batch.run(_Reprocess(batch, target, before))
+    batch.run(_Apply(batch, target, before))
 
 
 @dataclass(frozen=True)
-class _Reprocess:
-    """The plan of an apply. before: the version of each view at its start."""
+class _Apply:
+    """The plan of `lamina apply`. before: the version of each view at its start."""
 
     batch: BatchLayer
     target: Target
     before: Mapping[str, str]
 
     def seal(self) -> int:
-        return announce_and_open(self.batch, self._announce, self._open)
+        return _announce_and_open(self.batch, self._announce, self._open)
 
     def _announce(self, connection: Connection) -> set[str]:
         after, wanted = registry.to_compute(connection, self.target.catalog, _allowed(connection, self.target))
@@ -85,33 +85,86 @@ class _Reprocess:
         after, wanted = registry.to_compute(connection, self.target.catalog, changes)
         unread = registry.unread_sources(deployed(connection), wanted)
         ends = {name: _end(self.batch, after.sources[name]) for name in unread}
-        change = (self.target.catalog, changes, self.target.topics, ends)
-        return begun(
-            connection, self.batch, APPLY, wanted, after, lambda new: registry.open_changed(connection, *change, new)
-        )
+        open = partial(registry.open_changed, connection, self.target.catalog, changes, self.target.topics, ends)
+        return resume_or_begin(connection, self.batch, APPLY, wanted, after, open)
 
     def check(self, id: int, proofs: Sequence[Proof]) -> None:
         new_sources.catch_up(self.batch, id)
-        _refuse_unequal(self.batch, self.target, proofs)
+        _refuse_differences(self.batch, self.target, proofs)
         with self.batch.database.begin() as connection:
             planned = registry.catalog_after_apply(connection, self.target.catalog)
             trial = trials.of_catalog(connection, planned, lookup.of_rebuild(connection, id))
-        _refuse_blocked(self.batch, self.batch.check(id, trial))
+        _refuse_failed_checks(self.batch, self.batch.check(id, trial))
 
     def hand_over(self, id: int) -> None:
         _move(self.batch, id, self.target, self.before)
         self.batch.at("after hand-over")
 
 
-def announce_and_open(
+def preview(batch: BatchLayer, name: str, catalog: Catalog) -> None:
+    """Serves the views of a catalog in the schema `name`, in place of an earlier preview of that name.
+
+    If it fails or is interrupted, the earlier preview is unchanged.
+    """
+    with batch.database.begin() as connection:
+        previews.check_name(connection, name)
+        lacking = previews.uncomputed_views(connection, previews.previewed_catalog(connection, catalog))
+    if lacking:
+        batch.run(_Preview(batch, name, catalog))
+    else:
+        renew(batch.database, batch.tell, lambda connection: previews.make(connection, name, catalog))
+
+
+@dataclass(frozen=True)
+class _Preview:
+    """The plan of `lamina apply --preview NAME`. It reports failing checks, and an apply is refused for them."""
+
+    batch: BatchLayer
+    name: str
+    catalog: Catalog
+
+    def seal(self) -> int:
+        return _announce_and_open(self.batch, self._announce, self._open)
+
+    def _announce(self, connection: Connection) -> set[str]:
+        after = previews.previewed_catalog(connection, self.catalog)
+        return registry.announce(connection, previews.uncomputed_views(connection, after), after)
+
+    def _open(self, connection: Connection) -> int:
+        after = previews.previewed_catalog(connection, self.catalog)
+        lacking = previews.uncomputed_views(connection, after)
+        purpose = Purpose(RebuildKind.PREVIEW, self.name)
+        open = partial(registry.open_versions, connection, lacking, after)
+        return resume_or_begin(connection, self.batch, purpose, lacking, after, open)
+
+    def check(self, id: int, proofs: Sequence[Proof]) -> None:  # noqa: ARG002 (a preview may differ)
+        with self.batch.database.begin() as connection:
+            compiled = previews.previewed_catalog(connection, self.catalog)
+            trial = trials.of_catalog(connection, compiled, lookup.of_rebuild(connection, id))
+        for verdict in run_checks(self.batch.database, trial):
+            if verdict.failing:
+                self.batch.tell(f"{verdict.sentence}{' (an apply is refused for it)' if verdict.blocked else ''}")
+
+    def hand_over(self, id: int) -> None:
+        def step(connection: Connection) -> None:
+            rebuilds.lock_running(connection, id)
+            ready = {new.view: new.id for new in lookup.of_rebuild(connection, id)}
+            previews.make(connection, self.name, self.catalog, ready)
+            rebuilds.record_finished(connection, id, Step.RETIRE)
+            rebuilds.end(connection, id, RebuildState.DONE)
+
+        renew(self.batch.database, self.batch.tell, step)
+
+
+def _announce_and_open(
     batch: BatchLayer, announce: Callable[[Connection], set[str]], open: Callable[[Connection], int]
 ) -> int:
-    """Opens new versions once busy writers have prepared for them; gives the id of the rebuild.
+    """Opens new versions once busy writers have prepared for them. Returns the id of the rebuild.
 
-    announce: gives the tables of cells that writers prepare for.
+    announce: returns the tables of cells that writers prepare for.
     """
     soon, announced = batch.database.retrying(announce), time.monotonic()
-    batch.spark()  # it takes some seconds to start, too
+    batch.spark()  # meanwhile Spark starts, which takes some seconds
     are_awaited = partial(registry.are_awaited, names=soon)
     while time.monotonic() < announced + PREPARED_WITHIN and batch.database.retrying(are_awaited):
         time.sleep(0.1)
@@ -121,7 +174,7 @@ def announce_and_open(
     return id
 
 
-def begun(
+def resume_or_begin(
     connection: Connection,
     batch: BatchLayer,
     purpose: Purpose,
@@ -129,10 +182,10 @@ def begun(
     catalog: Catalog,
     open: Callable[[int], None],
 ) -> int:
-    """The rebuild that computes these versions of a catalog: one that a dead apply of them has left, or a new one."""
+    """Resumes the rebuild of a dead apply that computes these versions of a catalog, or begins one."""
     wanted = {view.name: (view.version, {name: catalog.sources[name] for name in view.fed_by}) for view in new}
     left = rebuilds.left_by_apply(connection)
-    if left is not None and _computes(connection, left) == wanted:
+    if left is not None and _versions_computed(connection, left) == wanted:
         batch.tell(f"continues rebuild {left}, which an earlier apply left unfinished: {', '.join(wanted)}")
         rebuilds.resume(connection, left, purpose)
         return left
@@ -141,12 +194,12 @@ def begun(
     registry.retire_the_dead(connection, beside=fed_by & progress.queries(connection).keys())
     open(id)
     rebuilds.record_finished(connection, id, Step.SEAL)
-    batch.tell(f"computing new versions of {', '.join(wanted)}; until then, readers read the old ones")
+    batch.tell(f"computing new versions of {', '.join(wanted)}. Meanwhile, readers read the old ones")
     return id
 
 
-def _computes(connection: Connection, id: int) -> dict[str, tuple[str, dict[str, Source]]]:
-    """The versions that a rebuild computes, and the sources that feed them."""
+def _versions_computed(connection: Connection, id: int) -> dict[str, tuple[str, dict[str, Source]]]:
+    """The version of each view that a rebuild computes, and the sources that feed it."""
     computed = {}
     for new in lookup.of_rebuild(connection, id):
         sources = versions.get(connection, new.view, new.version).sources
@@ -155,7 +208,7 @@ def _computes(connection: Connection, id: int) -> dict[str, tuple[str, dict[str,
 
 
 def _allowed(connection: Connection, target: Target) -> list[PlannedChange]:
-    """The changes that the target makes; raises if they are not allowed."""
+    """The changes that the target makes. Raises if they are not allowed."""
     changes = registry.plan(connection, target.catalog)
     check_allowed(changes, prune=target.prune, allow_break=target.allow_break)
     return changes
@@ -167,19 +220,19 @@ def _end(batch: BatchLayer, source: Source) -> End:
     return End(latest, batch.brokers.tails(latest))
 
 
-def _refuse_unequal(batch: BatchLayer, target: Target, proofs: Sequence[Proof] = ()) -> None:
-    """Raises if a view that holds on differences would move to a version that computes other numbers.
+def _refuse_differences(batch: BatchLayer, target: Target, proofs: Sequence[Proof] = ()) -> None:
+    """Raises if a view with `on_difference = 'hold'` would move to a version that computes other numbers.
 
-    proofs: those of versions that were computed now. A version that was kept is proven here, as is one whose proof was
-    against a generation that is no longer published.
+    proofs: those of newly computed versions. A version is proven here if it was kept, or if its proof was against a
+    generation that is no longer published.
     """
     with batch.database.begin() as connection:
         planned, now = registry.catalog_after_apply(connection, target.catalog), lookup.published(connection)
         kept = versions.readable(connection, planned)
-    proved = {proof.view: proof for proof in proofs}
+    by_view = {proof.view: proof for proof in proofs}
     for name in (name for name, view in planned.views.items() if view.properties.get("on_difference") == "hold"):
         moves = name in kept and now.get(name, kept[name].id) != kept[name].id
-        proof = proved.get(name)
+        proof = by_view.get(name)
         if proof is None or proof.against != now.get(name):  # a rollback may have published another generation since
             proof = batch.compare(kept[name]) if moves else None
         if proof is not None and proof.differing:
@@ -187,13 +240,13 @@ def _refuse_unequal(batch: BatchLayer, target: Target, proofs: Sequence[Proof] =
                 f"The catalog is not deployed: {name} computes other numbers than it shows",
                 evidence=f"{proof.differing:,} of {proof.cells:,} cells that both versions have differ, and"
                 f" 'on_difference' is 'hold'. For example: {proof.examples[0]}",
-                way_out=f"`lamina check {name}` says which is wrong. `lamina rebuild {name}` recomputes what is read"
-                " and, if it holds that back, says how to let it be read; then apply again.",
+                way_out=f"`lamina check {name}` says which version is wrong. `lamina rebuild {name}` recomputes the"
+                " published one and, if it holds that back, says how to publish it. Then apply again.",
             )
 
 
-def _refuse_blocked(batch: BatchLayer, verdicts: Sequence[Verdict]) -> None:
-    """Tells which checks fail; raises if one of them blocks."""
+def _refuse_failed_checks(batch: BatchLayer, verdicts: Sequence[Verdict]) -> None:
+    """Reports the failing checks. Raises if one of them blocks."""
     for verdict in verdicts:
         if verdict.failing:
             batch.tell(verdict.sentence)
@@ -208,8 +261,8 @@ def _refuse_blocked(batch: BatchLayer, verdicts: Sequence[Verdict]) -> None:
 
 
 def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str]) -> None:
-    """Applies the catalog: readers read the new versions in their next snapshot."""
-    sources = target.catalog.sources  # retention went on meanwhile, so new sources may begin later by now
+    """Deploys the catalog, so that readers read the new versions in their next snapshot."""
+    sources = target.catalog.sources  # a new source may begin later now, since retention has removed records meanwhile
     begins = {name: batch.brokers.earliest(sources[name].topic) for name in target.topics}
     topics = {name: replace(topic, earliest=begins[name]) for name, topic in target.topics.items()}
 
@@ -220,34 +273,34 @@ def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str])
         if rebuilds.lock_running(connection, id).is_handed_over:
             return
         ready = {new.view: new.id for new in lookup.of_rebuild(connection, id)}
-        new_sources.hold(connection, moving, seconds)
+        new_sources.await_replacements(connection, moving, seconds)
         registry.lock(connection)
         _refuse_moved(connection, before, ready)
         if new_sources.replaced(connection, id) != moving:
-            raise Meanwhile("A view was rolled back while its new version was waited for", way_out="Apply again.")
+            raise Meanwhile("A view was rolled back while its new version waited for readers", way_out="Apply again.")
         apply(connection, replace(target, topics=topics), ready)
         rebuilds.record_finished(connection, id, Step.HAND_OVER)
 
-    for seconds in new_sources.HOLDS:
+    for seconds in new_sources.LOCKED_SECONDS:
         try:
-            patiently(batch.database, batch.tell, step)
+            renew(batch.database, batch.tell, step)
             break
         except Behind:
-            if seconds == new_sources.HOLDS[-1]:
+            if seconds == new_sources.LOCKED_SECONDS[-1]:
                 raise
-        time.sleep(AGAIN_SECONDS)  # micro-batches go on meanwhile
-    batch.tell("the new versions are what readers read from now on")
+        time.sleep(AGAIN_SECONDS)  # micro-batches continue meanwhile
+    batch.tell("readers read the new versions from now on")
 
 
 def _refuse_moved(connection: Connection, before: Mapping[str, str], ready: Mapping[str, int]) -> None:
-    """Raises if a view has another version by now, as after a rollback: this catalog would silently undo it."""
+    """Raises if a view has another version now, as after a rollback, which this catalog would silently undo."""
     now = {name: view.version for name, view in deployed(connection).views.items()}
     moved = [name for name, version in before.items() if name not in ready and now.get(name, version) != version]
     if moved:
         raise Meanwhile(
             f"{moved[0]} was given another version while the catalog was computed",
             evidence=f"it had version {before[moved[0]]}, and now has {now[moved[0]]}",
-            way_out=f"Declare {moved[0]} as it is to be, and repeat the apply: what was computed is taken from there.",
+            way_out=f"Declare {moved[0]} as it should be, and repeat the apply, which resumes from here.",
         )
 
 
@@ -258,36 +311,36 @@ def apply(connection: Connection, target: Target, ready: Mapping[str, int] | Non
 
 
 def deploy(batch: BatchLayer, target: Target) -> list[PlannedChange]:
-    """Deploys a catalog for which nothing is to be computed, once it has passed its checks.
+    """Deploys a catalog that needs no computation, once it has passed its checks.
 
-    Raises NotComputed, and changes nothing, if by now there is something to compute.
+    Raises `NotComputed`, and changes nothing, if it needs one now.
     """
-    _refuse_unequal(batch, target)
+    _refuse_differences(batch, target)
     with batch.database.begin() as connection:
         trial = trials.of_catalog(connection, registry.catalog_after_apply(connection, target.catalog), [])
-    _refuse_blocked(batch, checked(batch.database, trial))
+    _refuse_failed_checks(batch, run_checks(batch.database, trial))
 
     def step(connection: Connection) -> tuple[list[PlannedChange], list[str]]:
         before = lookup.published(connection)
         changes, after = apply(connection, target), lookup.published(connection)
         return changes, [name for name, id in after.items() if before.get(name) not in (None, id)]
 
-    changes, moved = patiently(batch.database, batch.tell, step, within=READERS_SECONDS_AT_ONCE)
+    changes, moved = renew(batch.database, batch.tell, step, within=READERS_SECONDS_AT_ONCE)
     if moved:
         batch.database.retrying(lambda connection: generations.retire_superseded(connection, moved))
     return changes
 
 
 def await_older_snapshots(batch: BatchLayer, target: Target) -> None:
-    """Waits, for SNAPSHOTS_SECONDS at most, until no snapshot needs the views as they were before the last move.
+    """Waits up to SNAPSHOTS_SECONDS until no snapshot needs the views as they were before the last move.
 
-    A rename requires this. It names the transactions that are still in the way after that time.
+    Only a rename requires this. Afterwards, its refusal names the transactions that are still in the way.
     """
     deadline, is_first = time.monotonic() + SNAPSHOTS_SECONDS, True
     while time.monotonic() < deadline:
         with batch.database.begin() as connection:
-            named = renames.declared_renames(deployed(connection), target.catalog).values()
-            if renames.unsettled(connection, named) is None:
+            renamed = renames.declared_renames(deployed(connection), target.catalog).values()
+            if renames.unsettled(connection, renamed) is None:
                 return
         views.settle(batch.database)
         if is_first:
@@ -297,8 +350,8 @@ def await_older_snapshots(batch: BatchLayer, target: Target) -> None:
         is_first = False
 
 
-def end_what_a_dead_apply_left(batch: BatchLayer) -> None:
-    """Ends the rebuild of an apply that was killed after it had moved its views: only retiring and dropping is left."""
+def end_dead_apply(batch: BatchLayer) -> None:
+    """Ends the rebuild of an apply that was killed after it had moved its views: it retires and drops the old cells."""
     with batch.database.begin() as connection:
         left = rebuilds.left_by_apply(connection)
         moved = left is not None and rebuilds.get(connection, left).is_handed_over

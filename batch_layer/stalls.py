@@ -1,8 +1,8 @@
-"""A computation that stands still: an expression takes minutes for one record, or never ends (decision 24).
+"""Stalled computations: an expression takes minutes for one record, or never ends (decision 24).
 
-Spark's tasks do not look at interrupts in the middle of a record, so only the end of Spark's process ends them. The
-process belongs to the command. A computation stands still if tasks run and none of their metrics moves: rows read, rows
-written, bytes spilled. Before the process is ended, another process, with the same records, looks for the record.
+Spark's tasks do not check for interrupts in the middle of a record, so only the end of Spark's process ends them. The
+process belongs to the command. A computation has stalled if tasks run and none of their metrics (rows read, rows
+written, bytes spilled) changes. Before the process is ended, another one searches the same records for the slow one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("lamina.batch")
 
 STALLS_AFTER = 120.0
-"""Seconds without progress after which a record is looked for. Executors report their progress every 10 s."""
+"""Seconds without progress after which the record is searched for. Executors report their progress every 10 s."""
 
 LOOKS_EVERY = 1.0
 """Seconds between two looks at the progress of tasks."""
@@ -37,14 +37,14 @@ ENDS_WITHIN = 5.0
 """Seconds a command waits for a search that it no longer needs."""
 
 LAST_EXECUTIONS = 20
-"""Newest statements of Spark whose metrics are read: a command runs one statement after the other."""
+"""The number of Spark's newest statements whose metrics are read. A command runs one statement after the other."""
 
 GUARD = "CASE WHEN length(COLUMN) < 10000 THEN … END"
-"""A guard that keeps texts from an expression that they are too long for."""
+"""A guard that keeps long texts from an expression."""
 
 
 class Stalled(LaminaError):
-    """A computation was ended because it stood still."""
+    """Raised for a computation that stood still and was ended."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Found:
-    """A record that was not computed within some seconds."""
+class SlowRecord:
+    """A record that was not computed within these seconds."""
 
     source: str
     at: TopicPartition
@@ -71,21 +71,21 @@ class Found:
 
 
 class Finder(Protocol):
-    """Looks for the record that a computation stands still at, within a stated time."""
+    """Searches for the record at which a computation stands still."""
 
-    def __call__(self, work: Work, over: threading.Event) -> Found | None:
-        """The record; None if it was not found, or if `over` was set because nothing waits for it any more."""
+    def __call__(self, work: Work, over: threading.Event) -> SlowRecord | None:
+        """The record, or None if there is none. It returns early once `over` is set, as nobody waits any longer."""
 
 
 class Watching(Protocol):
     """Ends computations that stand still."""
 
     def __call__(self, work: Work) -> AbstractContextManager[None]:
-        """A block in which Spark computes. Raises `Stalled` if it stood still, and Spark's process was ended."""
+        """Watches a block in which Spark computes. Raises `Stalled` if it stood still and Spark's process was ended."""
 
 
 def unwatched(work: Work) -> AbstractContextManager[None]:  # noqa: ARG001 (as `Watching`)
-    """Ends nothing, since Spark belongs to another process."""
+    """Watches nothing, since Spark belongs to another process."""
     return nullcontext()
 
 
@@ -93,7 +93,9 @@ def unwatched(work: Work) -> AbstractContextManager[None]:  # noqa: ARG001 (as `
 class Watch:
     """Watches Spark's process of a command.
 
-    spark: its session. end: ends the process; the next question starts another. tell: takes a line of narration.
+    spark: returns its session.
+    end: ends the process, which the next call of `spark` replaces.
+    tell: prints a line of narration.
     """
 
     spark: Callable[[], SparkSession]
@@ -127,17 +129,19 @@ class Watch:
             if now != seen or not now:
                 since, seen = time.monotonic(), now
             elif time.monotonic() >= since + STALLS_AFTER:
-                self.tell(f"{work.name}: Spark has stood still for {STALLS_AFTER:.0f} s; the record is looked for")
+                self.tell(
+                    f"{work.name}: Spark has stood still for {STALLS_AFTER:.0f} s, and the record is searched for"
+                )
                 inside, record = function_of(spark), self._record(work, over)
                 if over.is_set():
                     return
                 if progress(spark) == seen:
-                    reasons.append(stalled(work, time.monotonic() - since, inside, record))
+                    reasons.append(stall_error(work, time.monotonic() - since, inside, record))
                     self.end()
                     return
                 since = time.monotonic()
 
-    def _record(self, work: Work, over: threading.Event) -> Found | None:
+    def _record(self, work: Work, over: threading.Event) -> SlowRecord | None:
         try:
             return self.find(work, over)
         except Exception as error:  # noqa: BLE001 (the error then names the view without its record)
@@ -145,8 +149,8 @@ class Watch:
             return None
 
 
-def stalled(work: Work, seconds: float, inside: str, record: Found | None) -> Stalled:
-    """The error that names a view, the ranges that it was computed from and, if it was found, the record."""
+def stall_error(work: Work, seconds: float, inside: str, record: SlowRecord | None) -> Stalled:
+    """The error that names a view, and the record or the ranges that it was computed from."""
     ranges = [f"{name} from {range.start} up to {range.end}" for name, (_, range) in work.reads.items()]
     evidence = f"it computed {'; '.join(ranges)}" if ranges else "it computed the records of the test"
     if record is not None:
@@ -193,9 +197,9 @@ def _metrics(spark: SparkSession) -> Iterator[tuple[int, str]]:
 
 
 def function_of(spark: SparkSession) -> str:
-    """The Java method that an expression in a local session's task is in; empty if there is none.
+    """The Java method that an expression is running in a task of a local session, or an empty text.
 
-    A task that waits for Python, for Postgres or for a shuffle is in no method that helps a person.
+    The method of a task that waits for Python, Postgres or a shuffle would not help a person.
     """
     with suppress(Py4JError, ConnectionError):
         beans: Any = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr] # noqa: SLF001

@@ -1,7 +1,6 @@
 """`lamina verify`: recomputes a receipt from the master log, whatever was rebuilt or changed since.
 
-It runs the SELECT that the receipt names over the records below the receipt's offsets. Today's cells have no part in
-it.
+It runs the receipt's SELECT over the records below the receipt's offsets, and uses no cells.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from batch_layer.check import FLOAT, FLOAT_TOLERANCE, select_all
+from batch_layer.comparison import FLOAT, FLOAT_TOLERANCE
 from batch_layer.compute import counting
+from batch_layer.oracle import select_all
 from batch_layer.stalls import Watching, Work, unwatched
 from master_log.kafka import Brokers
 from master_log.log import MasterLog
@@ -43,7 +43,8 @@ LARGEST_WEIGHT = 2**16
 class Verified:
     """A receipt, and the digest that was recomputed from the log.
 
-    differing: the differences, in words; empty if there are none. spark: the version of Spark that recomputed it.
+    differing: the differences in words.
+    spark: the version of Spark that recomputed it.
     """
 
     receipt: Receipt
@@ -53,7 +54,7 @@ class Verified:
 
     @property
     def equal(self) -> bool:
-        """True if the view showed what its SELECT gives."""
+        """True if the view showed the rows of its SELECT."""
         return not self.differing
 
     @property
@@ -91,7 +92,7 @@ def verify(
 
 
 def _work(receipt: Receipt, definition: Catalog, tables: Sequence[CellTable]) -> Work:
-    """The computation of a receipt's SELECT, to be watched; `tables` of cells are searched for the record."""
+    """The computation of a receipt's SELECT, to be watched. A search for its slow record uses these tables."""
     counted = receipt.sources
     reads = {
         name: (source, OffsetRange(counted[name].begins, counted[name].below))
@@ -101,17 +102,17 @@ def _work(receipt: Receipt, definition: Catalog, tables: Sequence[CellTable]) ->
 
 
 def _refuse_losses(log: MasterLog, receipt: Receipt, definition: Catalog) -> None:
-    """Raises if the log may lack records that were counted, because Kafka lost them and a person accepted the loss.
+    """Raises if the log may lack counted records, because Kafka lost them and a person accepted the loss.
 
-    Nothing tells if the view still counted these records when the receipt was given.
+    Nothing shows whether the view still counted these records when the receipt was issued.
     """
     for name, source in definition.sources.items():
         counted = receipt.sources[name]
         if lost := log.lost(source, OffsetRange(counted.begins, counted.below)):
             raise LaminaError(
                 "The receipt cannot be verified: the log lacks records that it may count",
-                evidence=f"of {name}, Kafka lost or removed records from {lost[0].start} to {lost[0].end}, and an"
-                " archive run went on without them (--accept-loss)",
+                evidence=f"Kafka lost or removed records of {name} from {lost[0].start} to {lost[0].end}, and an"
+                " archive run continued without them (--accept-loss)",
                 way_out="Verify it where a backup of Kafka, or of the log from before that, was restored.",
             )
 
@@ -120,19 +121,19 @@ def differences(view: View, receipt: Digest, log: Digest) -> list[str]:
     """The differences between two digests of a view, in words, within the tolerances of `lamina check` for doubles."""
     words = []
     if receipt.rows != log.rows:
-        words.append(f"how many rows there are: {receipt.rows:,} and {log.rows:,}")
+        words.append(f"the number of rows: {receipt.rows:,} and {log.rows:,}")
     names = [column.name for column in view.columns]
     others = [name for name in names if receipt.columns.get(name) != log.columns.get(name)]
     others += [name for name in names if name not in others and not _near(name, view, receipt, log)]
     if others:
         words.append(f"the values of {', '.join(others)}")
     if not words and (receipt.digest, set(receipt.left_out)) != (log.digest, set(log.left_out)):
-        words.append("which values stand in one row: each column by itself holds the same ones")
+        words.append("the values that share a row: each column by itself has the same values")
     return words
 
 
 def _near(name: str, view: View, receipt: Digest, log: Digest) -> bool:
-    """True if the doubles of a column are as near as those of equal rows."""
+    """True if the doubles of a column differ no more than those of equal rows."""
     if name not in receipt.doubles or name not in log.doubles:
         return receipt.doubles.keys() ^ log.doubles.keys() == set()
     [kind] = [column.postgres for column in view.columns if column.name == name]
@@ -144,7 +145,7 @@ def _near(name: str, view: View, receipt: Digest, log: Digest) -> bool:
 
 
 def _read_records(database: Database, log: MasterLog, brokers: Brokers, receipt: Receipt, definition: Catalog) -> None:
-    """Makes the records of each source of the receipt a table of Spark's, read as they were declared then."""
+    """Makes the records of each source of the receipt a table of Spark, by their declaration at the time."""
     with database.begin() as connection:
         catalog = deployed(connection)
         topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
@@ -155,15 +156,15 @@ def _read_records(database: Database, log: MasterLog, brokers: Brokers, receipt:
             raise LaminaError(
                 "This is not a receipt",
                 evidence=f"it has no offsets of {name}, which its SELECT reads from topic {source.topic}",
-                way_out="`lamina receipt VIEW` prints one: a line of JSON, to be given as it is.",
+                way_out="`lamina receipt VIEW` prints one: a line of JSON. Pass it on unchanged.",
             )
         declared = catalog.sources.get(name)
         if declared is not None and declared.topic == counted.topic and topic_ids[name] == counted.topic_id:
             log.create(declared, counted.topic_id, begins[name])
         if (now := log.topic_id(source)) != counted.topic_id:
             raise LaminaError(
-                f"The topic {counted.topic} was created again after the receipt was given",
-                evidence=f"the receipt is about the topic with id {counted.topic_id}, the log about {now}",
+                f"The topic {counted.topic} was created again after the receipt was issued",
+                evidence=f"the receipt belongs to the topic with id {counted.topic_id}, the log to {now}",
                 way_out=f"The log of the earlier topic is set aside as `{counted.topic}-{counted.topic_id}`. Verify the"
                 " receipt where a backup from that time was restored.",
             )
@@ -189,4 +190,4 @@ def _as_texts(rows: DataFrame) -> DataFrame:
 
 
 _INTERVAL = "concat({0} div 86400000000, ' days ', {0} % 86400000000, ' microseconds')"
-"""Microseconds as an interval of days and a rest, as Postgres reads it and the view shows it."""
+"""Microseconds as an interval of days and microseconds, as Postgres reads it and the view shows it."""

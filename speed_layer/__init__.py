@@ -7,11 +7,11 @@ nothing.
 One micro-batch of a source, in the order of its phases:
 
     noun          what it is                                                               module
-    Position      the offsets that a member reads next, the tails and log times there      flow.py
-    Span          the offset range of a micro-batch, from a position on                    flow.py
-    Records       the raw records of a span, fetched when they are called for              flow.py
+    Position      the offsets that a member reads next, the tails and log times there      span.py
+    Span          the offset range of a micro-batch, from a position on                    span.py
+    Records       the raw records of a span, fetched on demand                             span.py
     Statements    the compiled texts that maintain all tables of cells of a source         statements.py
-    Plans         the same as Spark has planned them, kept for small micro-batches         plans.py
+    Plans         the statements as Spark has planned them, kept for small micro-batches   plans.py
     Effect        the cells, bad records and ids of a span, before they are written        statements.py
     MicroBatch    a span's effect with the fence token, ready for its transaction          serving_layer
     Outcome       applied, skipped, or the reason to compute or to start again             serving_layer
@@ -21,10 +21,13 @@ The objects that carry it out, each with the state that it changes:
     SpeedLayer    the process: follows the catalog, takes queries over, notes progress     layer.py
     Query         a deployed source as this process serves it                              query.py
     Runs          decides which queries share a run                                        runs.py
-    Run           one Structured Streaming query of Spark; splits what it reads by source  run.py
+    Run           one Structured Streaming query of Spark, which is split by source        run.py
     Member        a source in a run: its position, its current commit, its failure         member.py
-    Flow          the phases of a member's micro-batches: read, compute, commit            flow.py
-    Planner       the plans of a source, also of versions that are announced               plans.py
+    Flow          the phases of a member's micro-batches up to the commit (frozen)         flow.py
+    Assumptions   the state that micro-batches are computed for, while it may change       flow.py
+    Running       the ranges of a source that are being computed, with their jobs          jobs.py
+    Commit        one micro-batch on its way into Postgres                                 flow.py
+    Planner       the plans of a source, also of announced versions                        plans.py
     Judge         the verdict on a query that failed                                       judge.py
     Hang, Search  a micro-batch that took too long, and the search for its record          endless.py
     Inquiry       the log's answer to the log times that progress lacks                    inquiry.py

@@ -46,13 +46,13 @@ def check_topic(
     reached: Offsets,
     tails: Tails,
     *,
-    patience: float = MISSING_SECONDS,
+    absent_for: float = MISSING_SECONDS,
 ) -> None:
     """Raises unless the topic is the one that was deployed, and holds every record from `reached` on.
 
     Below `reached` it must hold the records that were counted, which `tails` proves.
     """
-    check_id(brokers, source, topic_id, patience=patience)
+    check_id(brokers, source, topic_id, absent_for=absent_for)
     check_tails(brokers, source, reached, tails)
     removed = brokers.removed(reached)
     if removed.end:
@@ -81,9 +81,9 @@ def check_tails(brokers: Brokers, source: Source, reached: Offsets, tails: Tails
         )
 
 
-def check_id(brokers: Brokers, source: Source, topic_id: str, *, patience: float = MISSING_SECONDS) -> None:
+def check_id(brokers: Brokers, source: Source, topic_id: str, *, absent_for: float = MISSING_SECONDS) -> None:
     """Raises unless the topic is the one that was deployed."""
-    id_now = _id_of(brokers, source.topic, patience)
+    id_now = _id_of(brokers, source.topic, absent_for)
     if id_now != topic_id:
         raise CannotGoOn(
             f"The topic {source.topic} was {'deleted' if id_now is None else 'deleted and created again'}",
@@ -95,9 +95,9 @@ def check_id(brokers: Brokers, source: Source, topic_id: str, *, patience: float
         )
 
 
-def _id_of(brokers: Brokers, topic: str, patience: float) -> str | None:
-    """The topic's id. None only after `patience`: a broker that has just started may not know its topics yet."""
-    deadline = time.monotonic() + patience
+def _id_of(brokers: Brokers, topic: str, absent_for: float) -> str | None:
+    """The topic's id, or None if it stays absent for these seconds: a starting broker may not know its topics yet."""
+    deadline = time.monotonic() + absent_for
     while (id := brokers.topic_id(topic)) is None and time.monotonic() < deadline:
         time.sleep(0.5)
     return id

@@ -1,4 +1,4 @@
-"""Records that Spark would compute for minutes or permanently: the search for them, and the time Spark is allowed.
+"""Records that Spark would compute for minutes or forever: the time limits, and the search for these records.
 
 A task that spins, as in a regular expression that tries every way through a text, never checks for an interrupt. Only
 the end of its process ends it. So the source first leaves its run, and the other sources continue. Then Spark's process
@@ -23,15 +23,15 @@ log = logging.getLogger("lamina.speed")
 
 
 @dataclass(frozen=True)
-class Patience:
+class TimeLimits:
     """Seconds for which the tasks of a micro-batch may run.
 
     shared: for a member of a shared run, before it leaves the run. The other members wait for it meanwhile, and their
     records are to be counted within half a minute.
-    alone: for a query with its own run; micro-batches that take longer are halved. One record may take as long.
+    alone: for a query with its own run, and for a single record. Micro-batches that take longer are halved.
     probed: for a range that is searched for an endless record. It equals `shared`, so that the search meets the record
     that made its source leave the run.
-    per_record: added to `probed` for each record of a range; a range of the master log is long.
+    per_record: added to `probed` for each record, since a range of the master log is long.
     """
 
     shared: float = 10.0
@@ -57,7 +57,7 @@ class TooLong(Exception):
 
 
 class Endless(StopsAt):
-    """A record that is not computed within `Patience.alone`.
+    """A record that is not computed within `TimeLimits.alone`.
 
     maintained: the tables of cells that it was computed for.
     """
@@ -81,10 +81,10 @@ class Probe(Protocol):
         """The record with the longest value."""
 
     def computes(self, range: OffsetRange, seconds: float) -> bool:
-        """False if the range's tasks ran for that many seconds and had to be killed; True if it failed earlier."""
+        """False if the range's tasks ran for that many seconds and were killed. An earlier failure is True."""
 
     def close(self) -> None:
-        """Kills the process, whatever it computes; `computes` returns at once."""
+        """Kills the process, whatever it computes. A pending call of `computes` returns at once."""
 
 
 @dataclass
@@ -92,7 +92,7 @@ class Hang:
     """A micro-batch that was given up, until the reason for its slowness is established.
 
     shared: the micro-batch was computed in a shared run.
-    spins: its tasks run although they were cancelled; None until that is established.
+    spins: its tasks run although they were cancelled, or None until that is established.
     ended: Spark's process has ended since.
     at: when the micro-batch was given up, on the monotonic clock.
     """
@@ -114,12 +114,12 @@ class Search:
     """Searches a range for its endless record, in a thread, until it is closed.
 
     It is a `Probe` itself: each time a process had to be killed, it starts another for the next range.
-    record: where it is; None while that is not known, and if every record is computed in time.
+    record: its partition and offset, or None while it is unknown and if every record is computed in time.
     """
 
-    def __init__(self, begin: Callable[[], Probe], range: OffsetRange, patience: Patience) -> None:
+    def __init__(self, begin: Callable[[], Probe], range: OffsetRange, limits: TimeLimits) -> None:
         self.record: tuple[TopicPartition, int] | None = None
-        self._begin, self._range, self._patience = begin, range, patience
+        self._begin, self._range, self._limits = begin, range, limits
         self._closed = threading.Event()
         self._probe: Probe | None = None
         self._thread = threading.Thread(target=self._run, name="search", daemon=True)
@@ -143,7 +143,7 @@ class Search:
 
     def _run(self) -> None:
         try:
-            record = find(self._range, self, self._patience)
+            record = find(self._range, self, self._limits)
             self.record = None if self._closed.is_set() else record
         except Exception as error:  # noqa: BLE001 (the query tries again, and is given up again)
             if not self._closed.is_set():
@@ -171,31 +171,31 @@ class Search:
         return self._probe
 
 
-def find(range: OffsetRange, probe: Probe, patience: Patience) -> tuple[TopicPartition, int] | None:
-    """A record of a range that is not computed within `patience.alone`; None if every record is.
+def find(range: OffsetRange, probe: Probe, limits: TimeLimits) -> tuple[TopicPartition, int] | None:
+    """A record of a range that is not computed within `limits.alone`, or None if every record is.
 
     The longest record is the most likely one, and is tried first. Then a part of the range that takes longer than
-    `patience.probed` is halved repeatedly. It may consist of many records that take a little each, so the record that
-    remains is allowed `patience.alone`.
+    `limits.probed` is halved repeatedly. It may consist of many records that take a little each, so the record that
+    remains is allowed `limits.alone`.
     """
     suspect = probe.longest(range)
-    if suspect is not None and not probe.computes(_part(*suspect), patience.alone):
+    if suspect is not None and not probe.computes(_records(*suspect), limits.alone):
         return suspect
     for at, end in range.moved.items():
         low, high = range.start[at], end
-        if _computes(probe, _part(at, low, high), patience):
+        if _computes(probe, _records(at, low, high), limits):
             continue
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if _computes(probe, _part(at, low, middle), patience) else (low, middle)
-        if (at, low) != suspect and not probe.computes(_part(at, low), patience.alone):
+            low, high = (middle, high) if _computes(probe, _records(at, low, middle), limits) else (low, middle)
+        if (at, low) != suspect and not probe.computes(_records(at, low), limits.alone):
             return at, low
     return None
 
 
-def _computes(probe: Probe, range: OffsetRange, patience: Patience) -> bool:
-    return probe.computes(range, patience.of(range))
+def _computes(probe: Probe, range: OffsetRange, limits: TimeLimits) -> bool:
+    return probe.computes(range, limits.of(range))
 
 
-def _part(at: TopicPartition, low: int, high: int | None = None) -> OffsetRange:
+def _records(at: TopicPartition, low: int, high: int | None = None) -> OffsetRange:
     return OffsetRange(Offsets({at: low}), Offsets({at: low + 1 if high is None else high}))

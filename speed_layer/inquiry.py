@@ -16,9 +16,9 @@ from master_log.log_times import LogTimes
 from master_log.offsets import Offsets
 from serving_layer.postgres.database import Connection
 from serving_layer.promise import progress
-from speed_layer.flow import Position
 from speed_layer.jobs import Jobs
 from speed_layer.resources import Resources
+from speed_layer.span import Position
 from speed_layer.statements import Statements
 from view_algebra.compiled import Source
 
@@ -48,9 +48,9 @@ class Question:
 
 
 def at_progress(connection: Connection, source: Source) -> tuple[Position, Question | None]:
-    """The position at a source's progress, and the question that yields the log times it lacks.
+    """The position at a source's progress, and the question for the log times it lacks.
 
-    There is no question unless a maintained expression reads log times.
+    There is no question if no maintained expression reads log times.
     """
     offsets, tails = progress.read_with_tails(connection, source.name)
     if not Statements.maintained(connection, source).reads_log_times:
@@ -79,13 +79,13 @@ class Inquiry:
 
     @property
     def over(self) -> bool:
-        """True if the log has answered, or failed to."""
+        """True if the log has answered or failed."""
         return not self._thread.is_alive()
 
     def answer(self) -> LogTimes:
-        """The log times; raises the log's failure."""
+        """The log times. Raises the log's failure."""
         if self._answer is None:
-            raise self._raised or AssertionError("it is not over")
+            raise self._raised or AssertionError("the log has not answered")
         return self._answer
 
     def close(self) -> None:

@@ -15,6 +15,8 @@ from py4j.protocol import Py4JError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from master_log.offsets import OffsetRange
+
 SETTLES_WITHIN = 2.0
 """Seconds after which a cancelled task that still runs is taken to spin. Other tasks check for a cancellation between
 two records."""
@@ -28,9 +30,9 @@ AT_MOST = 10
 
 @dataclass(eq=False)
 class Jobs:
-    """All jobs that are started within `counted`; Spark knows them by the name of their group.
+    """All jobs that are started within `counted`. Spark knows them by the name of their group.
 
-    began: when, on the monotonic clock.
+    began: on the monotonic clock.
     """
 
     spark: SparkSession = field(repr=False)
@@ -53,7 +55,7 @@ class Jobs:
 
     @property
     def seconds(self) -> float:
-        """Seconds since they began."""
+        """Seconds since the jobs began."""
         return time.monotonic() - self.began
 
     def cancel(self) -> None:
@@ -65,7 +67,7 @@ class Jobs:
             self.spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self.name)  # noqa: SLF001 (not in pyspark)
 
     def run_longer_than(self, seconds: float) -> bool:
-        """True if tasks run of a stage that began so long ago, even if the jobs were cancelled.
+        """True if tasks run in a stage that began this many seconds ago, even if the jobs were cancelled.
 
         Planning does not count, nor waiting for a free core or for Postgres, nor the tasks of a Spark on this machine
         that gets no processor time because of other processes.
@@ -83,7 +85,7 @@ class Jobs:
         return used - self._processor_before >= seconds / STARVED
 
     def _processor(self) -> float | None:
-        """Seconds of processor time of Spark's process; None if its tasks run elsewhere, or it is gone."""
+        """Seconds of processor time of Spark's process, or None if its tasks run elsewhere or it is gone."""
         context: Any = self.spark.sparkContext
         if not (context.master or "").startswith("local"):
             return None
@@ -101,3 +103,34 @@ class Jobs:
                 info = tracker.getStageInfo(stage)
                 if info.isDefined() and info.get().numActiveTasks() > 0:
                     yield time.time() - info.get().submissionTime() / 1000
+
+
+@dataclass(frozen=True)
+class Running:
+    """The ranges that one source is computing, with their Spark jobs. Several threads use it."""
+
+    _ranges: list[tuple[OffsetRange, Jobs]] = field(default_factory=list)
+
+    @contextmanager
+    def counted(self, spark: SparkSession, range: OffsetRange) -> Iterator[None]:
+        """Counts the jobs of the block as those that compute a range."""
+        jobs = Jobs(spark)
+        self._ranges.append((range, jobs))
+        try:
+            with jobs.counted():
+                yield
+        finally:
+            self._ranges.remove((range, jobs))
+
+    def overdue(self, seconds: float) -> OffsetRange | None:
+        """The range of a micro-batch whose tasks have been running for so many seconds."""
+        return next((range for range, jobs in tuple(self._ranges) if jobs.run_longer_than(seconds)), None)
+
+    def jobs_of(self, range: OffsetRange) -> Jobs | None:
+        """The jobs that compute a range, or None once it is computed."""
+        return next((jobs for running, jobs in tuple(self._ranges) if running == range), None)
+
+    def cancel(self) -> None:
+        """Makes the computations fail: nobody waits for them any more."""
+        for _, jobs in tuple(self._ranges):
+            jobs.cancel()

@@ -22,10 +22,10 @@ from serving_layer.promise import progress, skipping
 from serving_layer.promise.progress import Fenced
 from speed_layer.continuity import MISSING_SECONDS, CannotGoOn, check_topic, in_doubt
 from speed_layer.endless import Endless, Hang, Search, TooLong
-from speed_layer.flow import StartAgain
 from speed_layer.member import Member
 from speed_layer.query import Query
 from speed_layer.resources import Resources
+from speed_layer.span import StartAgain
 from speed_layer.statements import names_maintained
 from view_algebra.errors import LaminaError
 
@@ -71,9 +71,9 @@ class Judge:
             return trouble.hang is None or self._is_explained(query, trouble.hang)
         if isinstance(trouble.refused, Fenced):
             return False
-        if (lost := self.lost_records(query, patience=0.0)) is not None and isinstance(trouble.refused, StopsAt):
+        if (lost := self.lost_records(query, absent_for=0.0)) is not None and isinstance(trouble.refused, StopsAt):
             self.refuse(query, lost)  # the record at which it stops is gone, with others
-        if lost is not None or self._unskipped(query):
+        if lost is not None or self._stops_at_unskipped(query):
             query.not_before = self.clock() + REFUSED_EVERY
             return False
         trouble.refused = query.fence = None
@@ -96,15 +96,15 @@ class Judge:
         return query.bound.grow(commits)
 
     def judge(self, query: Query, failure: BaseException, member: Member | None = None) -> None:
-        """Decides whether a query whose member failed starts again from progress, waits, or is refused."""
+        """Decides if a query whose member failed starts again from progress, waits, or is refused."""
         if isinstance(failure, TooLong):
             log.warning("%s: %s, so the micro-batch was given up", query.source.name, failure)
-            query.trouble.hang = Hang(failure, shared=member is not None and member.flow.shared)
+            query.trouble.hang = Hang(failure, shared=member is not None and member.flow.membership.shared)
             return
         reason = _refusal(failure)
-        if isinstance(reason, Fenced) and self._given_back(query):
+        if isinstance(reason, Fenced) and self._may_take_over_again(query):
             query.fence = None
-            log.info("%s: it was taken over for a moment, and is taken over again", query.source.name)
+            log.info("%s: another command took it over for a moment; taking it over again", query.source.name)
             return
         if reason is None and not isinstance(failure, StartAgain):
             reason = self.lost_records(query) or self._unreadable(query, failure, member)
@@ -135,16 +135,16 @@ class Judge:
         query.not_before = self.clock() + REFUSED_EVERY
         log.error("%s stopped: %s", query.source.name, reason)
 
-    def lost_records(self, query: Query, *, patience: float = MISSING_SECONDS) -> LaminaError | None:
-        """The reason why a query cannot continue in its topic; None if it can, or if the servers are away.
+    def lost_records(self, query: Query, *, absent_for: float = MISSING_SECONDS) -> LaminaError | None:
+        """The reason why a query cannot continue in its topic, or None if it can or the servers are away.
 
-        patience: seconds for which a topic may be missing. A query that is refused already need not wait again.
+        absent_for: seconds for which a topic may be absent. A query that is refused already need not wait again.
         """
         try:
             with self.resources.database.begin() as connection:
                 recorded = progress.queries(connection)[query.source.name]
                 reached, tails = progress.read_with_tails(connection, query.source.name)
-            check_topic(self.resources.brokers, query.source, recorded.topic_id, reached, tails, patience=patience)
+            check_topic(self.resources.brokers, query.source, recorded.topic_id, reached, tails, absent_for=absent_for)
         except CannotGoOn as error:
             return error
         except LaminaError:
@@ -178,7 +178,7 @@ class Judge:
         report = None
         if isinstance(failure, RegistryAway) and trouble.failures == MANY_FAILURES:
             report = f"it waits for the schema registry: {failure.evidence}"
-        elif not away(failure):
+        elif not is_server_away(failure):
             one = self.bound(query) == 1
             if not one:
                 query.bound.halve()
@@ -186,7 +186,7 @@ class Judge:
             query.bound.grew = False
             if trouble.failures >= MANY_FAILURES:
                 ways = _ways_past(query, member.failed) if one and member is not None and member.failed else ""
-                report = f"it fails again and again: {said(failure)}{_room(failure)}{ways}"
+                report = f"it fails again and again: {summary(failure)}{_disk_hint(failure)}{ways}"
         if report is not None:
             try:
                 self._report(query, report)
@@ -194,10 +194,12 @@ class Judge:
                 self.judge(query, taken)
                 return
         query.not_before = self.clock() + trouble.delay
-        log.warning("%s: %s; starting again from progress in %.1f s", query.source.name, said(failure), trouble.delay)
+        log.warning(
+            "%s: %s; starting again from progress in %.1f s", query.source.name, summary(failure), trouble.delay
+        )
 
-    def _given_back(self, query: Query) -> bool:
-        """True if it was recreated, or a skip or a leap, which may have landed since, took it over for a while."""
+    def _may_take_over_again(self, query: Query) -> bool:
+        """True if it was recreated, or if a skip or a leap took it over, which may have ended since."""
         with self.resources.database.begin() as connection:
             now = progress.queries(connection)[query.source.name]
         recreated = now.writer is None and now.committed_at is None
@@ -205,14 +207,14 @@ class Judge:
 
     def _unreadable(self, query: Query, failure: BaseException, member: Member | None) -> LaminaError | None:
         """The record that Spark cannot read, if the query failed twice because of one."""
-        if member is None or not query.trouble.failures or away(failure):
+        if member is None or not query.trouble.failures or is_server_away(failure):
             return None
         try:
             return member.unreadable()
         except KafkaAway:
             return None
 
-    def _unskipped(self, query: Query) -> bool:
+    def _stops_at_unskipped(self, query: Query) -> bool:
         """True if it stops at a record that nobody has skipped yet."""
         reason = query.trouble.refused
         if not isinstance(reason, StopsAt):
@@ -258,19 +260,19 @@ class Judge:
     def _endless(self, query: Query, at: TopicPartition, offset: int) -> Endless:
         with self.resources.database.begin() as connection:
             maintained = names_maintained(connection, query.source)
-        return Endless(query.source, at, offset, self.resources.patience.alone, maintained)
+        return Endless(query.source, at, offset, self.resources.limits.alone, maintained)
 
     def _search(self, query: Query, hang: Hang) -> None:
         """Starts the search for the endless record of a micro-batch."""
         range = hang.given_up.range
-        hang.search = Search(partial(self.resources.probe, query.source), range, self.resources.patience)
+        hang.search = Search(partial(self.resources.probe, query.source), range, self.resources.limits)
         what = f"{hang.given_up}, and was stopped: the record that takes so long is looked for"
         log.error("%s: %s", query.source.name, what)
         with suppress(Fenced):  # as by a skip; the next look establishes that
             self._report(query, what + (_ways_past(query, range) if range.size == len(range.moved) else ""))
 
     def _halve(self, query: Query, hang: Hang) -> None:
-        """Halves its bound. A micro-batch of a shared run was small already; its query only leaves the run."""
+        """Halves its bound. A micro-batch of a shared run was small already, so its query only leaves the run."""
         query.trouble.hang = None
         if not hang.shared or hang.search is not None:
             query.bound.halve()
@@ -309,22 +311,22 @@ def doubled(delay: float, least: float) -> float:
     return min(max(least, 2 * delay), LONGEST_WAIT)
 
 
-def away(failure: BaseException) -> bool:
+def is_server_away(failure: BaseException) -> bool:
     """True if the failure is a server that is down, so that waiting helps."""
     return isinstance(failure, KafkaAway | RegistryAway) or is_away(failure)
 
 
-def said(failure: BaseException) -> str:
+def summary(failure: BaseException) -> str:
     """A failure in one line."""
     if isinstance(failure, LaminaError):
         return failure.what
     return cause(str(failure)) if isinstance(failure, SPARK_ERRORS) else first_line(failure)
 
 
-def _room(failure: BaseException) -> str:
+def _disk_hint(failure: BaseException) -> str:
     """The way out of a full disk, on Postgres' machine or on ours.
 
-    >>> _room(OSError("No space left on device"))
+    >>> _disk_hint(OSError("No space left on device"))
     ' (make room on that disk, and it continues)'
     """
     return " (make room on that disk, and it continues)" if FULL.search(str(failure)) else ""
@@ -339,7 +341,7 @@ def _ways_past(query: Query, range: OffsetRange) -> str:
 
 def _refusal(failure: BaseException) -> LaminaError | None:
     """The failure itself, if waiting does not help."""
-    return failure if isinstance(failure, LaminaError) and not away(failure) else None
+    return failure if isinstance(failure, LaminaError) and not is_server_away(failure) else None
 
 
 def _alarm(reason: LaminaError) -> str:

@@ -30,7 +30,6 @@ from serving_layer.postgres import phases
 from serving_layer.postgres.database import PostgresError, first_line, is_away
 from serving_layer.promise import progress, rebuilds
 from serving_layer.promise.progress import Fenced
-from speed_layer.flow import Position
 from speed_layer.inquiry import ASKED_AT_ONCE, ASKED_EVERY, Inquiry, at_progress
 from speed_layer.judge import LONGEST_WAIT, Judge
 from speed_layer.member import Member
@@ -38,6 +37,7 @@ from speed_layer.query import Query
 from speed_layer.resources import Resources
 from speed_layer.run import spark_is_gone
 from speed_layer.runs import Runs
+from speed_layer.span import Position
 from view_algebra.errors import LaminaError
 
 log = logging.getLogger("lamina.speed")
@@ -90,7 +90,7 @@ class SpeedLayer:
         """Returns when it is stopped or, with `until_caught_up`, when progress has reached the current ends of topics.
 
         It looks at a refused query repeatedly, since its reason may go away. Raises that reason if progress cannot
-        reach an end without the query; at once if the query was fenced.
+        reach an end without the query, and at once if the query was fenced.
         """
         try:
             with heartbeat(self._show_life), heartbeat(self._show_progress):
@@ -145,7 +145,7 @@ class SpeedLayer:
         """Replaces Spark's process if a task in it spins. Every run begins again from progress."""
         queries = self._queries.values()
         spinning = [hang for query in queries if (hang := query.trouble.hang) and hang.spins and not hang.ended]
-        preparing = any(query.member is not None and query.member.flow.planner.spins() for query in queries)
+        preparing = any(query.member is not None and query.member.planner.spins() for query in queries)
         if self.resources.renew is None or not (spinning or preparing):
             return
         log.warning("Spark is restarted: a task that was given up still runs, and nothing else ends it")
@@ -198,7 +198,7 @@ class SpeedLayer:
             self._judge.judge(query, error)
 
     def _start(self, query: Query) -> Position | None:
-        """The position at a query's progress, with the log times it needs; None while the log is asked for them."""
+        """The position at a query's progress, with the log times it needs, or None while the log is asked for them."""
         if query.inquiry is not None and not query.inquiry.over:
             return None
         with self.resources.database.begin() as connection:
@@ -283,7 +283,7 @@ class SpeedLayer:
         return {name: query.fence for name, query in list(self._queries.items()) if query.fence is not None}
 
     def _ends(self) -> dict[str, Offsets] | None:
-        """The ends of all topics, once Kafka answers; None if this process was stopped meanwhile."""
+        """The ends of all topics, once Kafka answers, or None if this process was stopped meanwhile."""
         warned = False
         while not self.stopping.is_set():
             try:

@@ -8,12 +8,10 @@ progress.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,12 +23,15 @@ from master_log.offsets import OffsetRange, Offsets
 from serving_layer.postgres.database import PostgresError
 from serving_layer.promise import progress
 from serving_layer.promise.event_ids import IdLookup
-from serving_layer.promise.micro_batch import MicroBatch, Outcome
+from serving_layer.promise.micro_batch import Outcome
 from serving_layer.promise.quarantine import TRIM_AFTER, trim
 from speed_layer.continuity import check_topic
 from speed_layer.endless import TooLong
-from speed_layer.flow import Flow, Position, Records, Span, StartAgain
+from speed_layer.flow import Assumptions, Commit, Flow, Membership, read_skipped
+from speed_layer.jobs import Running
+from speed_layer.plans import Planner
 from speed_layer.resources import Resources
+from speed_layer.span import Position, Records, Span, StartAgain
 from speed_layer.statements import Statements
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
@@ -44,86 +45,47 @@ LOCK_CHECKED_EVERY = 1.0
 """Seconds to wait for a commit before each look whether it waits for a lock."""
 
 
-@dataclass(frozen=True)
-class Committer:
-    """The threads that commit a run's micro-batches, until `stopped` is set."""
-
-    threads: Executor
-    stopped: threading.Event = field(default_factory=threading.Event)
-
-
 class Member:
     """A source from progress on, in one run after another until it fails.
 
-    position: where its next micro-batch begins.
+    position: the start of its next micro-batch.
+    flow: the phases of its micro-batches in the current run, or in the last one.
     commits: the number of micro-batches it has committed.
     failed: the range of the micro-batch that it failed at.
     """
 
+    flow: Flow
+
     def __init__(self, resources: Resources, source: Source, fence: int, start: Position) -> None:
-        self._resources, self.source = resources, source
+        self._resources, self.source, self._fence = resources, source, fence
         with resources.database.begin() as connection:
-            topic_id = progress.queries(connection)[source.name].topic_id
+            self._topic_id = progress.queries(connection)[source.name].topic_id
             offsets, tails = progress.read_with_tails(connection, source.name)
             statements = Statements.maintained(connection, source)
         if offsets != start.offsets or (start.log_times is None and statements.reads_log_times):
             raise StartAgain(f"{source.name}: progress has moved, or log times are needed")
         self.position = Position(offsets, tails, start.log_times)
-        self.flow = Flow(resources, source, fence, topic_id, statements)
-        check_topic(resources.brokers, source, topic_id, offsets, tails)
-        self.flow.update_skipped()
+        check_topic(resources.brokers, source, self._topic_id, offsets, tails)
+        self.assumptions = Assumptions(statements, read_skipped(resources, source), resources.schemas.of(source.topic))
+        self.planner, self.running = Planner(resources, source), Running()
+        self._commit: Commit | None = None
         self._committing: Future[None] | None = None
         self._raised: BaseException | None = None
         self.commits = self._untrimmed = 0
         self.failed: OffsetRange | None = None
         self._trim()
 
-    def take(self, span: Span, records: Records, raw: DataFrame, committer: Committer) -> None:
-        """Computes a micro-batch while the one before it is committed, then hands it to the committer.
+    def join(self, membership: Membership) -> None:
+        """Makes it a member of a run."""
+        fixed = (self._resources, self.source, self._fence, self._topic_id)
+        self.flow = Flow(*fixed, membership, self.assumptions, self.planner, self.running)
 
-        raw: reads the records again. After a failure in a shared run, they are read and computed once more for this
-        member alone: Spark may have failed at another member's record. If the run is stopped before this begins, the
-        micro-batch is left to the next run, because its jobs would be cancelled here.
-        """
-        if committer.stopped.is_set():
-            return
-        with self._failing_at(span.range):
-            self._resources.at("before computing")
-            began = time.monotonic()
-            self.flow.look_ahead(span, raw)
-
-            def look_up(ids: pa.Table) -> IdLookup:
-                self._await_commit()  # its ids are to be found, too
-                return self.flow.look_up(ids, committer.stopped)
-
-            try:
-                batch = self.flow.compute(span, records, look_up)
-            except (*SPARK_ERRORS, OSError):
-                if not self.flow.shared or self._raised is not None or committer.stopped.is_set():
-                    raise
-                self.flow.planner.discard()
-                batch = self.flow.compute(span, None, look_up)
-            self._await_commit()
-            log.debug("%s: %s, computed in %.3f s", self.source.name, span.range.end, time.monotonic() - began)
-            self._committing = committer.threads.submit(self._commit, batch, span, raw, committer.stopped)
-            self.position = span.end(batch.log_times)
-
-    def _commit(self, batch: MicroBatch, span: Span, raw: DataFrame, stopped: threading.Event) -> None:
-        try:
-            outcome, batch = self.flow.commit(batch, span, raw, stopped)
-        except BaseException:
-            self.failed = span.range
-            raise
-        if outcome is Outcome.APPLIED:
-            self.commits += 1
-            self._resources.phases.add(self.source.name, batch.timer)
-        if batch.bad is not None:
-            self._untrimmed += batch.bad.rows.size
-            if self._untrimmed > TRIM_AFTER:
-                self._trim()
+    def behind(self, end: Offsets) -> int:
+        """The number of offsets between its position and the ends of its topic."""
+        return sum(max(0, offset - self.position.offsets.get(at, 0)) for at, offset in end.items())
 
     def moved_by(self, end: Offsets) -> OffsetRange | None:
-        """The range up to the ends of its partitions among `end`; None if it is empty."""
+        """The range up to the ends of its partitions among `end`, or None if it is empty."""
         ours = Offsets({at: offset for at, offset in end.items() if at.topic == self.source.topic})
         range = OffsetRange.since(self.position.offsets, ours)
         return None if range.empty else range
@@ -142,44 +104,37 @@ class Member:
                 raise LeaderChanged(f"Partition {min(new).partition} of {self.source.topic} is new")
             return Span(self.position, range, self._resources.brokers.tails(moved, epochs))
 
-    def failure(self) -> BaseException | None:
-        """The exception that keeps it from continuing; None while it can continue."""
-        if self._raised is None and self._committing is not None and self._committing.done():
-            return self._committing.exception()
-        return self._raised
+    def take(self, span: Span, records: Records, raw: DataFrame) -> None:
+        """Computes a micro-batch while the one before it is committed, then submits it for its own commit.
 
-    def behind(self, end: Offsets) -> int:
-        """The number of offsets between its position and the ends of its topic."""
-        return sum(max(0, offset - self.position.offsets.get(at, 0)) for at, offset in end.items())
-
-    def give_up(self, range: OffsetRange) -> None:
-        """Makes it fail, and cancels the micro-batch that is overdue."""
-        for running, jobs in tuple(self.flow.running):
-            if running == range:
-                self._raised, self.failed = TooLong(range, jobs, range.holds(self.flow.skipped)), range
-                jobs.cancel()
-
-    def settle(self) -> None:
-        """Returns when its last computed micro-batch is committed, or will not be.
-
-        It does not wait for a commit that waits for a lock. Then this member fails. Its successor begins at progress,
-        whether that commit succeeds or not.
+        raw: reads the records again. After a failure in a shared run, they are read and computed once more for this
+        member alone: Spark may have failed at another member's record. If the run is stopped before this begins, the
+        micro-batch is left to the next run, because its jobs would be cancelled here.
         """
-        while self._committing is not None:
-            try:
-                self._committing.exception(LOCK_CHECKED_EVERY)
-                return
-            except TimeoutError:
-                if self.flow.waits_for_a_lock():
-                    self._raised = StartAgain(f"{self.source.name}: its commit waits for a lock")
-                    return
+        flow, membership = self.flow, self.flow.membership
+        if membership.stopped.is_set():
+            return
+        with self._failing_at(span.range):
+            self._resources.at("before computing")
+            began = time.monotonic()
+            flow.look_ahead(span, raw)
 
-    def unreadable(self) -> Unreadable | None:
-        """The record of the failed micro-batch that Spark cannot read, if there is one."""
-        resources = self._resources
-        if self.failed is None:
-            return None
-        return unreadable(resources.spark, resources.brokers, self.source, self.failed, self.flow.skipped)
+            def look_up(ids: pa.Table) -> IdLookup:
+                self._await_commit()  # its ids count, too
+                return flow.look_up(ids)
+
+            try:
+                batch = flow.compute(span, records, look_up)
+            except (*SPARK_ERRORS, OSError):
+                if not membership.shared or self._raised is not None or membership.stopped.is_set():
+                    raise
+                self.planner.discard()
+                batch = flow.compute(span, None, look_up)
+            self._await_commit()
+            log.debug("%s: %s, computed in %.3f s", self.source.name, span.range.end, time.monotonic() - began)
+            self._commit = Commit(flow, span, raw, batch)
+            self._committing = membership.commits.submit(self._run_commit, self._commit)
+            self.position = span.end(batch.log_times)
 
     @contextmanager
     def _failing_at(self, range: OffsetRange) -> Iterator[None]:
@@ -196,18 +151,70 @@ class Member:
         """Waits for the commit before. In a shared run, it waits for no commit that waits for a lock."""
         while self._committing is not None:
             try:
-                self._committing.result(LOCK_CHECKED_EVERY if self.flow.shared else None)
+                self._committing.result(LOCK_CHECKED_EVERY if self.flow.membership.shared else None)
                 return
             except TimeoutError:
                 if self._committing.done():
                     raise
-                if self.flow.waits_for_a_lock():
+                if self._waits_for_a_lock():
                     raise StartAgain(
                         f"{self.source.name}: its commit waits for a lock, and it continues alone"
                     ) from None
+
+    def _run_commit(self, commit: Commit) -> None:
+        try:
+            outcome = commit.run()
+        except BaseException:
+            self.failed = commit.span.range
+            raise
+        if outcome is Outcome.APPLIED:
+            self.commits += 1
+            self._resources.phases.add(self.source.name, commit.batch.timer)
+        if commit.batch.bad is not None:
+            self._untrimmed += commit.batch.bad.rows.size
+            if self._untrimmed > TRIM_AFTER:
+                self._trim()
 
     def _trim(self) -> None:
         """Trims quarantine to its bounds. A failure is ignored: the next bad records trim it again."""
         with suppress(PostgresError, LaminaError):
             trim(self._resources.database, self.source)
             self._untrimmed = 0
+
+    def settle(self) -> None:
+        """Returns when its last computed micro-batch is committed, or will not be.
+
+        It does not wait for a commit that waits for a lock. Then this member fails. Its successor begins at progress,
+        whether that commit succeeds or not.
+        """
+        while self._committing is not None:
+            try:
+                self._committing.exception(LOCK_CHECKED_EVERY)
+                return
+            except TimeoutError:
+                if self._waits_for_a_lock():
+                    self._raised = StartAgain(f"{self.source.name}: its commit waits for a lock")
+                    return
+
+    def _waits_for_a_lock(self) -> bool:
+        return self._commit is not None and self._commit.waits_for_a_lock()
+
+    def failure(self) -> BaseException | None:
+        """The exception that keeps it from continuing, or None while it can continue."""
+        if self._raised is None and self._committing is not None and self._committing.done():
+            return self._committing.exception()
+        return self._raised
+
+    def give_up(self, range: OffsetRange) -> None:
+        """Makes it fail, and cancels the micro-batch that is overdue."""
+        if (jobs := self.running.jobs_of(range)) is not None:
+            self._raised = TooLong(range, jobs, range.holds(self.assumptions.skipped))
+            self.failed = range
+            jobs.cancel()
+
+    def unreadable(self) -> Unreadable | None:
+        """The record of the failed micro-batch that Spark cannot read, if there is one."""
+        resources = self._resources
+        if self.failed is None:
+            return None
+        return unreadable(resources.spark, resources.brokers, self.source, self.failed, self.assumptions.skipped)

@@ -1,7 +1,7 @@
 """Statements that Spark plans once and runs over one small micro-batch after another, and their preparation.
 
-To analyse and plan a statement takes Spark longer than to run it over some records, and Spark does so for every action
-on a new DataFrame. A DataFrame that is kept is not planned again. So the records of a small micro-batch are written to
+Spark needs longer to analyse and plan a statement than to run it over some records, and it does so for every action on
+a new DataFrame. A DataFrame that is kept is not planned again. So the records of a small micro-batch are written to
 a file, always the same one, and the kept DataFrames read it: Spark's source `binaryFile` opens it for each action. A
 digest proves that the file is what was written.
 
@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ import pyarrow.compute as pc
 from master_log.causes import SPARK_ERRORS
 from master_log.kafka_reader import parsed, selected
 from master_log.log_times import RAW_LOG_TIME
-from master_log.record_decoding import decoded_fields
+from master_log.record_decoding import decoded, decoded_fields
 from serving_layer.catalog import versions
 from serving_layer.postgres.copying import batches
 from serving_layer.postgres.database import Connection, PostgresError
@@ -51,7 +52,7 @@ from speed_layer.resources import Resources
 from speed_layer.statements import Effect, LookUp, Statements, effect_of, ids_of, result_of
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
-from view_algebra.formats import Decoding, decodings
+from view_algebra.formats import Answers, Decoding, decodings
 from view_algebra.language.quoting import spark_text
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ _RECORD = (
 
 @dataclass(frozen=True)
 class _Entry:
-    """The plans of statements on a day (UTC); `interpreted` for a shared run. None if Spark cannot run them again."""
+    """The plans of statements on a day (UTC), or None if Spark cannot run them again. interpreted: for a shared run."""
 
     statements: Statements
     day: date
@@ -106,36 +107,29 @@ class _Entry:
 class Planner:
     """Keeps the plans of a source: those its small micro-batches run, and those of an announced version.
 
-    decode: decodes raw records by the schemas known now.
-    interpreted: true while the source shares a run.
+    Its methods take `interpreted`, which is true while the source shares a run: see `INTERPRETED`.
     """
 
-    def __init__(
-        self,
-        resources: Resources,
-        source: Source,
-        decode: Callable[[DataFrame, Statements], DataFrame],
-        interpreted: Callable[[], bool],
-    ) -> None:
+    def __init__(self, resources: Resources, source: Source) -> None:
         self._resources, self._source = resources, source
-        self._decode, self._interpreted = decode, interpreted
         self._current: _Entry | None = None
         self._announced: _Entry | None = None
         self._thread: threading.Thread | None = None
         self._jobs: Jobs | None = None
         self._given_up_at: float | None = None
 
-    def plan(self, statements: Statements) -> Plans | None:
-        """The plans of these statements, made at most once a day; None if Spark cannot run them again."""
-        self._current = entry = self._entry(statements) or self._new_entry(statements)
+    def plan(self, statements: Statements, *, interpreted: bool) -> Plans | None:
+        """The plans of these statements, made at most once a day, or None if Spark cannot run them again."""
+        entry = self._entry(statements, interpreted) or self._new_entry(statements, interpreted)
+        self._current = entry
         return entry.plans
 
-    def kept(self, statements: Statements) -> Plans | None:
+    def kept(self, statements: Statements, *, interpreted: bool) -> Plans | None:
         """The plans of these statements that exist already, made for a micro-batch or next to one."""
-        entry = self._entry(statements)
+        entry = self._entry(statements, interpreted)
         return None if entry is None else entry.plans
 
-    def same(self, statements: Statements) -> Statements:
+    def as_announced(self, statements: Statements) -> Statements:
         """The announced statements if these are equal to them, so that their plans are used."""
         announced = self._announced
         return statements if announced is None or announced.statements != statements else announced.statements
@@ -144,10 +138,13 @@ class Planner:
         """Discards all plans. Spark may keep in a plan that it failed."""
         self._current = self._announced = None
 
-    def prepare(self, connection: Connection, now: Statements, records: DataFrame) -> None:
-        """Starts to prepare what is announced, one version at a time.
+    def prepare(
+        self, connection: Connection, now: Statements, raw: DataFrame, answers: Answers, *, interpreted: bool
+    ) -> None:
+        """Starts to prepare an announced version, one at a time.
 
-        now: the statements that micro-batches run today. records: those of any micro-batch.
+        now: the statements that micro-batches run today.
+        raw: the records of any micro-batch, which the `answers` of the registry decode.
         """
         if self._thread is not None and self._thread.is_alive():
             return
@@ -155,7 +152,9 @@ class Planner:
         if not new:
             return
         soon = Statements.of_all(versions.readings(connection, self._source, now.names | new))
-        self._thread = threading.Thread(target=self._run, args=(soon, new, records), name="preparation", daemon=True)
+        read = partial(decoded, raw, soon.sources, answers)
+        run = partial(self._run, soon, new, read, interpreted)
+        self._thread = threading.Thread(target=run, name="preparation", daemon=True)
         self._thread.start()
 
     def give_up(self, seconds: float) -> None:
@@ -171,30 +170,29 @@ class Planner:
             return False
         return self._jobs is not None and self._jobs.run_longer_than(SETTLES_WITHIN)
 
-    def _entry(self, statements: Statements) -> _Entry | None:
-        day, interpreted = today(), self._interpreted()
+    def _entry(self, statements: Statements, interpreted: bool) -> _Entry | None:
+        day = today()
         entries = [entry for entry in (self._current, self._announced) if entry is not None]
         valid = (entry for entry in entries if (entry.day, entry.interpreted) == (day, interpreted))
         return next((entry for entry in valid if entry.statements is statements), None)
 
-    def _new_entry(self, statements: Statements) -> _Entry:
-        day, interpreted = today(), self._interpreted()
-        return _Entry(statements, day, interpreted, planned(self._resources, statements, interpreted=interpreted))
+    def _new_entry(self, statements: Statements, interpreted: bool) -> _Entry:
+        return _Entry(statements, today(), interpreted, make_plans(self._resources, statements, interpreted))
 
-    def _run(self, soon: Statements, new: Collection[str], records: DataFrame) -> None:
+    def _run(self, soon: Statements, new: Collection[str], read: Callable[[], DataFrame], interpreted: bool) -> None:
         began, database = time.monotonic(), self._resources.database
-        self._jobs = jobs = Jobs(records.sparkSession)
+        self._jobs = jobs = Jobs(self._resources.spark)
         self._given_up_at = None
 
         def look_up(ids: pa.Table) -> IdLookup:
             return database.retrying(lambda connection: event_ids.look_up(connection, self._source, ids))
 
         try:
-            records = self._decode(records, soon)
+            records = read()
             with jobs.counted():
                 # A query of its own, which shares no cache with the micro-batch.
                 soon.compute(records.where("true"), look_up)
-                entry = self._new_entry(soon)
+                entry = self._new_entry(soon, interpreted)
                 if entry.plans is not None and (few := few_of(records)) is not None:
                     entry.plans.compute(few, look_up)
             self._announced = entry
@@ -226,14 +224,15 @@ class Plans:
         weakref.finalize(self, self._file.unlink, missing_ok=True)
         self._write(pa.table({}))
         self._source = source = statements.source
-        decoded = sorted(decodings(statements.sources), key=lambda by: by.column)
-        raw = reading(session, self._file, source.topic, decoded)
+        raw = records_in(
+            session, self._file, source.topic, sorted(decodings(statements.sources), key=attrgetter("column"))
+        )
         self.records = parsed(raw, source)
         self._ids = selected(self.records, "records", source.ids) if source.ids else None
         self._statements = [
-            (fused, selected(parsed(raw, part.source), "records", fused.in_one_task))
-            for part in (statements, *statements.older)
-            for fused in part.fused
+            (fused, selected(parsed(raw, declared.source), "records", fused.in_one_task))
+            for declared in (statements, *statements.older)
+            for fused in declared.fused
         ]
         frames = [frame for _, frame in self._statements] + ([] if self._ids is None else [self._ids])
         self.stateful = {name for frame in frames for name in operators(frame)} - STATELESS
@@ -266,8 +265,8 @@ class Plans:
         self._file.write_bytes(file_of(rows))
 
 
-def planned(resources: Resources, statements: Statements, *, interpreted: bool) -> Plans | None:
-    """Plans the statements; None if Spark cannot run the plans again."""
+def make_plans(resources: Resources, statements: Statements, interpreted: bool) -> Plans | None:
+    """Plans the statements. Returns None if Spark cannot run the plans again."""
     if not (resources.spark.sparkContext.master or "").startswith("local"):
         return None  # executors on other machines cannot read the file
     try:
@@ -286,7 +285,7 @@ def today() -> date:
 
 
 def few_of(records: DataFrame) -> pa.Table | None:
-    """Fetches raw records; None if they exceed `FEW_BYTES`, and if there are none."""
+    """Fetches raw records, or returns None if there are none or they exceed `FEW_BYTES`."""
     fetched, size = [], 0
     for batch in batches(records):
         size += batch.nbytes
@@ -304,17 +303,17 @@ def of_topic(few: pa.Table | None, topic: str) -> pa.Table | None:
 def operators(statement: DataFrame) -> set[str]:
     """The names of all operators in Spark's plan of a statement, subqueries included."""
 
-    def walked(plan: Any) -> Iterator[str]:
+    def names(plan: Any) -> Iterator[str]:
         yield plan.nodeName().partition(" (")[0].strip()
         for plans in (plan.children(), plan.subqueries()):
-            yield from (name for number in range(plans.size()) for name in walked(plans.apply(number)))
+            yield from (name for number in range(plans.size()) for name in names(plans.apply(number)))
         if plan.subqueries().size():
             yield "Subquery"
 
-    return set(walked(statement._jdf.queryExecution().executedPlan()))  # noqa: SLF001 - PySpark returns only its text
+    return set(names(statement._jdf.queryExecution().executedPlan()))  # noqa: SLF001 - PySpark returns only its text
 
 
-def reading(session: SparkSession, file: Path, topic: str, decoded: Sequence[Decoding]) -> DataFrame:
+def records_in(session: SparkSession, file: Path, topic: str, columns: Sequence[Decoding]) -> DataFrame:
     """The raw records in the file at the time of each action, with the decoded columns.
 
     The file begins with the digest of the rest. Without it, records that a disk has lost would look like records that
@@ -327,11 +326,11 @@ def reading(session: SparkSession, file: Path, topic: str, decoded: Sequence[Dec
     lost = f"raise_error({spark_text(f'{file} is not what was written to it')})"
     content = session.read.format("binaryFile").load(str(file))
     whole = content.selectExpr(f"IF(sha2({written}, 256) = {digest}, string({written}), {lost}) AS records")
-    fields = ", ".join([_RECORD, *(f"{by.column} STRUCT<{decoded_fields(by)}>" for by in decoded)])
+    fields = ", ".join([_RECORD, *(f"{by.column} STRUCT<{decoded_fields(by)}>" for by in columns)])
     records = whole.selectExpr(f"inline(from_json(records, 'ARRAY<STRUCT<{fields}>>', map('mode', 'FAILFAST')))")
     micros = [f"timestamp_micros({name}) AS {name}" for name in ("timestamp", RAW_LOG_TIME)]
     times = records.selectExpr(
-        "partition", "offset", *micros, "key", "value", "headers", *(by.column for by in decoded)
+        "partition", "offset", *micros, "key", "value", "headers", *(by.column for by in columns)
     )
     return times.select(lit(topic).alias("topic"), "*").coalesce(1)
 

@@ -29,7 +29,7 @@ GROW_AFTER_AT_MOST = 64
 """The greatest number of such commits, if the doubled bound failed again and again."""
 
 LOOKS_KEPT = 600
-"""Looks at the ends of a topic that are kept until progress has reached them: ten minutes of them."""
+"""The number of looks at the end of a topic that are kept until progress has reached it: ten minutes."""
 
 BUSY, BUSY_SECONDS = 200, 10.0
 """Records per second above which a source is busy, and the seconds over which they are counted."""
@@ -45,7 +45,7 @@ APART, APART_AT_MOST = 60.0, 3_600.0
 class Backlog:
     """The records that a query has to read.
 
-    behind: their number when its member began; 0 once it has caught up.
+    behind: their number when its member began, or 0 once it has caught up.
     busy: more than `BUSY` records a second arrive.
     ends: the ends of its topic that progress has not reached, each with the time at which it was seen.
     """
@@ -80,7 +80,7 @@ class Trouble:
     refused: the reason for which it is not begun again, until that is gone.
     hang: the micro-batch that was given up, until the reason for its slowness is established.
     failures: their number, without those of a server that is down.
-    delay: seconds before the next attempt; doubled each time.
+    delay: seconds before the next attempt, doubled each time.
     """
 
     refused: LaminaError | None = None
@@ -97,7 +97,7 @@ class Trouble:
 
 @dataclass
 class Bound:
-    """The bound of a query's micro-batches. Failures halve it, down to one record; commits double it again.
+    """The bound of a query's micro-batches. Failures halve it, down to one record, and commits double it again.
 
     grow_after: commits before the next doubling.
     grew: no commit has yet shown that the doubled bound is not too large.
@@ -122,7 +122,7 @@ class Bound:
         self.halvings = 0
 
     def grow(self, commits: int) -> bool:
-        """Doubles it after enough commits of a member; True if it did."""
+        """Doubles it after enough commits of a member. Returns True if it did."""
         if self.halvings and commits >= self.grow_after:
             self.halvings, self.grew = self.halvings - 1, True
             return True
@@ -148,7 +148,7 @@ class Apart:
 class Query:
     """A deployed source, its member and the run of the member.
 
-    fence: its fence token; None before it is taken over.
+    fence: its fence token, or None before it is taken over.
     inquiry: the log times that its next member needs from the log.
     began: when its run began.
     not_before: when its next member or run may begin.

@@ -11,7 +11,7 @@ from master_log.kafka import Brokers
 from master_log.schema_registry import KnownSchemas
 from serving_layer.postgres.database import Database
 from serving_layer.postgres.phases import Phases
-from speed_layer.endless import Patience, Probe
+from speed_layer.endless import Probe, TimeLimits
 from view_algebra.compiled import Source
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ class Resources:
     checkpoints: the folder of the runs' checkpoints.
     max_records: bound of a micro-batch, in offsets.
     log: returns the master log.
-    renew: ends Spark's process with everything that runs in it and starts another; None if it is not ours to end.
+    renew: replaces Spark's process, with everything that runs in it. None if it is not ours to end.
     probe: starts a process that tries ranges of a source.
-    at: called at named points of a micro-batch; tests stop there.
+    at: called at named points of a micro-batch, where tests stop.
     phases: sums the seconds of micro-batches.
     """
 
@@ -44,11 +44,11 @@ class Resources:
     log: Callable[[], MasterLog]
     renew: Callable[[], None] | None
     probe: Callable[[Source], Probe]
-    patience: Patience = field(default_factory=Patience)
+    limits: TimeLimits = field(default_factory=TimeLimits)
     at: Callable[[str], None] = lambda point: None
     phases: Phases = field(default_factory=Phases)
 
     @property
     def spark(self) -> SparkSession:
-        """Spark's session; a new one after `renew`."""
+        """Spark's session, which `renew` replaces."""
         return self.session()

@@ -1,7 +1,7 @@
 """One streaming query of Spark, and the sources that share it. Each of its micro-batches is split by source.
 
 Spark's checkpoint serves one run only. Every run has a new one and begins at its members' positions, so a checkpoint
-that is lost, ahead of progress or behind it does not matter. A member that fails ends the run; the others lose nothing
+that is lost, ahead of progress or behind it does not matter. A member that fails ends the run. The others lose nothing
 and continue in the next one.
 """
 
@@ -20,11 +20,12 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from master_log.fetching import LeaderChanged
 from master_log.kafka_reader import stream
 from master_log.offsets import Offsets
-from speed_layer.flow import Records, Span, StartAgain, records_of
+from speed_layer.flow import Membership
 from speed_layer.jobs import Jobs
-from speed_layer.member import Committer, Member
+from speed_layer.member import Member
 from speed_layer.plans import FEW, few_of, of_topic
 from speed_layer.resources import Resources
+from speed_layer.span import Records, Span, StartAgain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +46,7 @@ STOPS_WITHIN = 1.0
 class Run:
     """One run of a streaming query, until it is stopped or fails, or a member fails.
 
-    max_records: bound of its micro-batches, in offsets; at least one per partition.
+    max_records: bound of its micro-batches, in offsets. There is at least one per partition.
     """
 
     def __init__(self, resources: Resources, members: Sequence[Member], *, max_records: int) -> None:
@@ -54,15 +55,15 @@ class Run:
         threads = min(AT_ONCE, len(self.members))
         self._computing = ThreadPoolExecutor(threads, thread_name_prefix=f"compute-{self.name}")
         commits = ThreadPoolExecutor(threads, thread_name_prefix=f"commit-{self.name}")
-        self._committer = Committer(commits)
+        self._membership = Membership(self.shared, commits)
         for member in self.members:
-            member.flow.shared = self.shared
+            member.join(self._membership)
         self._committed_before = sum(member.commits for member in self.members)
         self._in_micro_batch = threading.Lock()
         self._reading = Jobs(resources.spark)
         self._raised: BaseException | None = None
         self._epochs = resources.brokers.leader_epochs(*(member.source.topic for member in self.members))
-        self._query = self._start()
+        self._streaming = self._start()
 
     @property
     def shared(self) -> bool:
@@ -81,31 +82,31 @@ class Run:
 
     def ended(self) -> bool:
         """True if it has ended, or must end because a member has failed."""
-        return not self._query.isActive or any(member.failure() is not None for member in self.members)
+        return not self._streaming.isActive or any(member.failure() is not None for member in self.members)
 
     def failure(self) -> BaseException:
         """The reason for its end, if no member has failed."""
-        return self._raised or self._query.exception() or StartAgain("the query was stopped")
+        return self._raised or self._streaming.exception() or StartAgain("the query was stopped")
 
     def stop(self) -> None:
         """Ends the run after the commits in progress (unless Postgres is away), and leaves nothing behind.
 
         Afterwards, only a member that has failed may still be committing.
         """
-        self._committer.stopped.set()
+        self._membership.stopped.set()
         if self._in_micro_batch.acquire(timeout=STOPS_WITHIN):
             self._in_micro_batch.release()  # a micro-batch that begins now ends at once, and Spark waits for it
         else:
             self._reading.cancel()
             for member in self.members:
-                member.flow.cancel()
+                member.running.cancel()
         with suppress(Py4JError, ConnectionError):  # Spark's process is gone, and the query with it
-            self._query.stop()
+            self._streaming.stop()
         for member in self.members:
             if member.failure() is None or not self.shared:
                 member.settle()
         self._computing.shutdown(wait=False)
-        self._committer.threads.shutdown(wait=False)
+        self._membership.commits.shutdown(wait=False)
         shutil.rmtree(self._checkpoint, ignore_errors=True)
 
     def _start(self) -> StreamingQuery:
@@ -127,8 +128,8 @@ class Run:
     def _micro_batch(self, raw: DataFrame, batch_id: int) -> None:
         with self._in_micro_batch:
             try:
-                if not self._committer.stopped.is_set():
-                    self._take(raw, self._planned(batch_id))
+                if not self._membership.stopped.is_set():
+                    self._take(raw, self._planned_end(batch_id))
                     return
             except BaseException as error:  # noqa: BLE001 (the judge reads it from the member, or from `failure`)
                 self._raised = error
@@ -136,17 +137,17 @@ class Run:
             # in it would overflow the stack of the thread that runs the query.
             raise StartAgain("its micro-batch failed") from None
 
-    def _planned(self, batch_id: int) -> Offsets:
+    def _planned_end(self, batch_id: int) -> Offsets:
         """The end of a micro-batch, as Spark planned it: the last line of `offsets/<batch id>` in its checkpoint."""
         return Offsets.parse((self._checkpoint / "offsets" / str(batch_id)).read_text().splitlines()[-1])
 
     def _take(self, raw: DataFrame, end: Offsets) -> None:
-        """Gives every member its span; raises after all have finished if one failed."""
+        """Gives every member its span. Raises after all have finished if one failed."""
         moved = [(member, range) for member in self.members if (range := member.moved_by(end)) is not None]
         if not self.shared:
             for member, range in moved:
                 span = member.follow(range, self._epochs)
-                self._computing.submit(member.take, span, records_of(raw), raw, self._committer).result()
+                self._computing.submit(member.take, span, Records.of(raw), raw).result()
             return
         # The tails of all are fetched before any records are read, since the records are read together.
         following = [(member, self._computing.submit(member.follow, range, self._epochs)) for member, range in moved]
@@ -156,8 +157,7 @@ class Run:
         spans = [(member, future.result()) for member, future in following if future.exception() is None]
         with self._read_once(raw, [span for _, span in spans]) as read:
             taking = [
-                self._computing.submit(member.take, span, read(member), _of(raw, member), self._committer)
-                for member, span in spans
+                self._computing.submit(member.take, span, read(member), _of(raw, member)) for member, span in spans
             ]
             wait(taking)
         if any(member.failure() is not None for member, _ in moved):
@@ -171,7 +171,7 @@ class Run:
         each member reads them in two tasks: more tasks would cost more than the records.
         """
         if len(spans) == 1:
-            yield lambda member: records_of(_of(raw, member))
+            yield lambda member: Records.of(_of(raw, member))
             return
         conf = raw.sparkSession.conf  # of this streaming query alone
         conf.set("spark.sql.adaptive.enabled", "false")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from master_log.fetching import LeaderChanged
 from master_log.offsets import OffsetRange
 from serving_layer.postgres.database import is_away
-from speed_layer.judge import Judge, doubled, said
+from speed_layer.judge import Judge, doubled, summary
 from speed_layer.query import Query
 from speed_layer.resources import Resources
 from speed_layer.run import Run, spark_is_gone
@@ -133,18 +133,19 @@ class Runs:
         The next look finds that their members have failed. If the brokers do not answer, the records may not be at
         fault, and the wait continues.
         """
-        shortest = self.resources.patience.shared
-        longest = shortest if run.shared else self.resources.patience.alone
+        shortest = self.resources.limits.shared
+        longest = shortest if run.shared else self.resources.limits.alone
         for query in queries:
             if query.member is None:
                 continue
-            flow = query.member.flow
-            flow.planner.give_up(shortest)
-            if (range := flow.overdue(shortest)) is None:
+            member = query.member
+            member.planner.give_up(shortest)
+            if (range := member.running.overdue(shortest)) is None:
                 continue
-            late = flow.overdue(longest) is not None or self.judge.skipped_since(range, range.holds(flow.skipped))
+            skipped_before = range.holds(member.assumptions.skipped)
+            late = member.running.overdue(longest) is not None or self.judge.skipped_since(range, skipped_before)
             if late and self._is_readable(range):
-                query.member.give_up(range)
+                member.give_up(range)
 
     def _is_readable(self, range: OffsetRange) -> bool:
         try:
@@ -174,7 +175,7 @@ class Runs:
         self._delay = doubled(self._delay, 0.5)
         self._not_before = self.clock() + self._delay
         first, others = queries[0].source.name, len(queries) - 1
-        log.warning("%s and %d more: %s; starting again in %.1f s", first, others, said(failure), self._delay)
+        log.warning("%s and %d more: %s; starting again in %.1f s", first, others, summary(failure), self._delay)
         if answers and not is_away(failure):  # the brokers answer, so one topic makes a question about all fail
             self._failures += 1
             if self._failures >= TOGETHER:

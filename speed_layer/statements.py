@@ -38,7 +38,7 @@ class Effect:
     staged: cells, one COPY per statement.
     bad: the records for quarantine, if there are any.
     newest: the greatest Kafka timestamp.
-    by_partition: the same per Kafka partition, in microseconds since 1970; only of a table's records.
+    by_partition: the same per Kafka partition, in microseconds since 1970, for a table's records only.
     ids: the result of the look-up, if the source has ids.
     """
 
@@ -69,7 +69,7 @@ class Statements:
 
     @property
     def reads_log_times(self) -> bool:
-        """True if a text reads the log times of a table's records; texts of a Lamina without log times do not."""
+        """True if a text reads the log times of a table's records. Texts of a Lamina without log times do not."""
         return self.source.kind == "table" and any(RAW_LOG_TIME in source.parse for source in self.sources)
 
     @property
@@ -98,7 +98,7 @@ class Statements:
 
     @classmethod
     def of(cls, source: Source, tables: Sequence[CellTable]) -> Statements:
-        """The statements of these tables of cells, all fed by `source`; each fused statement is one Spark job."""
+        """The statements of these tables of cells, all fed by `source`. Each fused statement is one Spark job."""
         by_kind = {kind: [table for table in tables if table.kind == kind] for kind in ("aggregate", "row")}
         fused = [rows(source, by_kind["row"])] if by_kind["row"] else []
         if by_kind["aggregate"] or not fused or source.kind == "table":
@@ -108,8 +108,8 @@ class Statements:
     def compute(self, raw: DataFrame, look_up: LookUp, *, likely_new: bool = True) -> Effect:
         """Runs the texts over the raw records of one micro-batch.
 
-        If the ids of the records are `likely_new`, Spark computes the cells during the look-up as if they all were,
-        and again if one was not.
+        If the ids of the records are `likely_new`, Spark computes the cells during the look-up as if all ids were new,
+        and computes them again if one was not.
         """
         records = parsed(raw, self.source)
         if not self.source.ids:
@@ -164,7 +164,7 @@ def names_maintained(connection: Connection, source: Source) -> frozenset[str]:
 
 
 def ids_of(statement: DataFrame) -> pa.Table:
-    """Runs `Source.ids`; the ids are in order."""
+    """Runs `Source.ids`, and returns the ids in order."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     ids = list(batches(statement))
@@ -195,7 +195,7 @@ def _apart(statements: Statements, number: int) -> Statements:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of one fused statement; `some_bad` is true if there are bad records. For the rest see `Effect`."""
+    """The result of one fused statement, as in `Effect`. some_bad: there are bad records."""
 
     staged: Staged
     some_bad: bool

@@ -2,7 +2,7 @@
 
     python -m tests.impatient SHARED ALONE PROBED
 
-The numbers are the seconds of `Patience`.
+The numbers are the seconds of `TimeLimits`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 from lamina.configuration.settings import Settings
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output, log_to_stderr
-from speed_layer.endless import Patience
+from speed_layer.endless import TimeLimits
 
 
 def main(shared: float, alone: float, probed: float) -> None:
@@ -22,9 +22,9 @@ def main(shared: float, alone: float, probed: float) -> None:
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     log_to_stderr(Output(as_json=False).err)
     deployment = Deployment(Settings.read())
-    patience = Patience(shared, alone, probed)
+    limits = TimeLimits(shared, alone, probed)
     try:
-        deployment.speed(stopping, max_records=100_000, patience=patience).run()
+        deployment.speed(stopping, max_records=100_000, limits=limits).run()
     finally:
         deployment.close()
 

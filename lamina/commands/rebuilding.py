@@ -132,7 +132,7 @@ def hand_over(output: Output, views: Sequence[str], id: int | None, anyway: bool
     With `--anyway`, VIEWS may follow, even after the rebuild. Prints the views that were handed over, the views over
     them, and the views that are held back.
     """
-    from batch_layer import checking
+    from batch_layer import verdicts
     from lamina.operations import rebuild_steps
 
     if views and not anyway:
@@ -140,12 +140,12 @@ def hand_over(output: Output, views: Sequence[str], id: int | None, anyway: bool
     with deployment(output) as opened:
         id = _running(opened, id)
         held = rebuild_steps.hand_over(opened, id, views, anyway=anyway)
-        moved = checking.handed_over(opened.database, id)
+        moved = verdicts.views_with_new_rows(opened.database, id)
         if held:
-            blocked = checking.blocking(opened.database, id, held)
+            blocked = verdicts.blocking_failures(opened.database, id, held)
             for verdict in blocked:
                 output.tell(verdict.sentence)
-            if not blocked and (missing := checking.without_result(opened.database, id, held)):
+            if not blocked and (missing := verdicts.checks_not_run(opened.database, id, held)):
                 way_out = f"run `lamina step check --rebuild {id}`, then this again"
                 output.tell(
                     f"held back, because checks were not run ({', '.join(missing)}): {', '.join(held)}; {way_out}"

@@ -74,13 +74,12 @@ def apply(
 def preview(opened: Deployment, name: str, files: Mapping[str, str]) -> list[PreviewedView]:
     """Serves the views of these files in the schema `name`, next to the deployed ones, with live cells."""
     from batch_layer import reprocess
-    from batch_layer.preview import preview as build
 
     opened.require_installed()
     catalog = _compiled(opened, files)
-    reprocess.end_what_a_dead_apply_left(opened.batch)
+    reprocess.end_dead_apply(opened.batch)
     with rights.naming_readers(opened.database, f"A reader holds a view of the preview {name}"):
-        build(opened.batch, name, catalog)
+        reprocess.preview(opened.batch, name, catalog)
     dropping.drop_unused(opened.database)
     with opened.database.begin() as connection:
         return [view for view in previews.listed(connection) if view.preview == name]
@@ -96,17 +95,17 @@ def drop_preview(opened: Deployment, name: str) -> None:
 
 def roll_back(opened: Deployment, view: str) -> tuple[int, int]:
     """Hands a view back to the generation before its published one. Returns (from, to)."""
-    from batch_layer.rollback import roll_back as hand_back
+    from batch_layer import renewals
 
     with rights.naming_readers(opened.database, "A reader holds a view that the rollback replaces"):
-        return hand_back(opened.database, view, opened.tell)
+        return renewals.roll_back(opened.database, view, opened.tell)
 
 
 def _deploy(opened: Deployment, target: Target, planned: list[PlannedChange]) -> list[PlannedChange]:
     """Deploys an allowed catalog: at once or, if new cells are needed, once they are computed."""
     from batch_layer import reprocess
 
-    reprocess.end_what_a_dead_apply_left(opened.batch)
+    reprocess.end_dead_apply(opened.batch)
     reprocess.await_older_snapshots(opened.batch, target)
     opened.at("after planning")
     if not any(change.action == "reprocess" for change in planned):

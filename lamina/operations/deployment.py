@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from master_log.kafka import Brokers
     from master_log.log import MasterLog
     from serving_layer.promise.kept_schemas import KeptSchemas
-    from speed_layer.endless import Patience
+    from speed_layer.endless import TimeLimits
     from speed_layer.layer import SpeedLayer
 
 log = logging.getLogger("lamina")
@@ -167,11 +167,11 @@ class Deployment:
             kill()
             self._started = None
 
-    def speed(self, stopping: threading.Event, *, max_records: int, patience: Patience | None = None) -> SpeedLayer:
+    def speed(self, stopping: threading.Event, *, max_records: int, limits: TimeLimits | None = None) -> SpeedLayer:
         """The speed layer, to be run until `stopping` is set."""
         from lamina.operations.probing import ProbeProcess
         from lamina.spark.spark_session import forget
-        from speed_layer.endless import Patience
+        from speed_layer.endless import TimeLimits
         from speed_layer.layer import SpeedLayer
         from speed_layer.resources import Resources
 
@@ -197,7 +197,7 @@ class Deployment:
                 log=lambda: self.log,
                 renew=renew if ours else None,
                 probe=lambda source: ProbeProcess(self.settings, source),
-                patience=patience or Patience(),
+                limits=limits or TimeLimits(),
                 at=self.at,
             ),
             stopping,

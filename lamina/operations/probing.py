@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import psutil
 
 from batch_layer import stalls
-from batch_layer.stalls import Finder, Found, Work
+from batch_layer.stalls import Finder, SlowRecord, Work
 from lamina.configuration.settings import Settings
 from lamina.operations.deployment import Deployment
 from lamina.spark.spark_configuration import CATALOG
@@ -32,7 +32,7 @@ from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from master_log.record_decoding import decoded
 from serving_layer.postgres.database import Connection as Session
 from serving_layer.promise import skipping
-from speed_layer.endless import Patience, Search
+from speed_layer.endless import Search, TimeLimits
 from speed_layer.jobs import Jobs
 from speed_layer.statements import Statements
 from view_algebra.compiled import CellTable, Source
@@ -53,7 +53,7 @@ ANSWERS_WITHIN = 300.0
 """Seconds to read and compute a range, including a JVM's start. The seconds that its tasks may run come on top."""
 
 
-PATIENCE = Patience(per_record=1 / 20_000)
+TIME_LIMITS = TimeLimits(per_record=1 / 20_000)
 """A range of a log may be large. Even an old core parses and computes 20,000 records of a kilobyte in a second."""
 
 SEARCHED_WITHIN = 600.0
@@ -115,17 +115,17 @@ class ProbeProcess:
 def finder(settings: Settings) -> Finder:
     """Returns a function that searches the work's sources for the record, one source after another."""
 
-    def find(work: Work, over: threading.Event) -> Found | None:
+    def find(work: Work, over: threading.Event) -> SlowRecord | None:
         deadline = time.monotonic() + SEARCHED_WITHIN
         for name, (source, range) in work.reads.items():
             if not (tables := work.tables_of(name)) or range.empty:
                 continue
-            search = Search(partial(ProbeProcess, settings, source, tables), range, PATIENCE)
+            search = Search(partial(ProbeProcess, settings, source, tables), range, TIME_LIMITS)
             while not search.over and not over.is_set() and time.monotonic() < deadline:
                 search.await_end(stalls.LOOKS_EVERY)
             search.close()
             if search.record is not None:
-                return Found(name, *search.record, PATIENCE.alone)
+                return SlowRecord(name, *search.record, TIME_LIMITS.alone)
         return None
 
     return find

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from batch_layer.checking import verdicts
+from batch_layer import verdicts
 from lamina.operations import lineage_events
 from lamina.operations.deployment import Deployment
 from serving_layer.change.view_checks import Verdict
@@ -60,7 +60,7 @@ def hand_over(opened: Deployment, id: int, names: Sequence[str] = (), *, anyway:
     if runs.started:
         with opened.database.begin() as connection:
             runs.proved(proof.of_rebuild(connection, id))
-        runs.checked(verdicts(opened.database, id))
+        runs.checked(verdicts.results(opened.database, id))
         runs.held(held)
         runs.end()
     return held

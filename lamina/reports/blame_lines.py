@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from batch_layer.blame import Blame, Change, Event, Turn, blame
+from batch_layer.blame import Blame, Event, RowChange, Turn, blame
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output, cell
 from master_log.offsets import OffsetRange, Offsets
@@ -120,12 +120,12 @@ def _may_have_corrected(turn: Turn) -> bool:
     return not same and (turn.compared is None or turn.compared.differing > 0)
 
 
-def _change(change: Change) -> str:
+def _change(change: RowChange) -> str:
     """A row before and after, in words.
 
-    >>> _change(Change({"country": "DE", "events": 3}, {"country": "DE", "events": 4}))
+    >>> _change(RowChange({"country": "DE", "events": 3}, {"country": "DE", "events": 4}))
     'events 3 → 4'
-    >>> _change(Change(None, {"country": "DE", "events": 1}))
+    >>> _change(RowChange(None, {"country": "DE", "events": 1}))
     'new: country DE, events 1'
     """
     before, after = change.before, change.after

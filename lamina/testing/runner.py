@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 from py4j.protocol import Py4JError
 
-from batch_layer.check import Row, compare, shown_columns
+from batch_layer.comparison import Row, compare, shown_columns
 from batch_layer.compute import counting
 from batch_layer.rebuild import BatchLayer
 from batch_layer.stalls import Watch, Work
@@ -395,7 +395,7 @@ def _compared(database: Database, fixture: Fixture, expected: Rows, way: str) ->
         for name, lines in fixture.expect.items():
             view = _chosen(catalog.views[name], lines)
             shown = views.rows(connection, name, shown_columns(view))
-            compared = compare(view, expected[name], shown, Offsets({}))
+            compared = compare(view, expected[name], shown)
             columns = [column.name for column in view.columns]
             tested = Compared(fixture.name, name, way, columns, len(shown), compared.missing, compared.surplus)
             results.append(tested)

@@ -118,7 +118,7 @@ def test_blame_names_the_micro_batches_that_moved_a_row_and_no_other(
     newest = micro_batches(blamed(deployed, "totals", limit=1))
     assert [(each.micro_batches, moved(each, "events")) for each in newest] == [(3, [(0, 15)]), (1, [(15, 18)])]
     asked = list[tuple[int, int]]()
-    hold = Oracle.hold
+    hold = Oracle.records_touch_key
 
     def counted(self: Oracle, spans: Sequence[tuple[int, int]]) -> list[bool]:
         asked.extend(spans)
@@ -130,7 +130,7 @@ def test_blame_names_the_micro_batches_that_moved_a_row_and_no_other(
     assert len(asked) == 1, "no micro-batch is looked into, as all of them together have no such row"
 
 
-def test_blame_tells_hand_overs_apart_and_what_is_wrong_now(deployed: Deployed) -> None:
+def test_blame_distinguishes_hand_overs_and_names_wrong_rows(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, hourly=HOURLY)
     send(deployed, 0, at(1, "DE", 1), at(2, "FR", 2))
     [(place,)] = deployed.owner("SELECT place FROM lamina.generation_cells")
@@ -183,7 +183,7 @@ def before_of(event: Event) -> int:
     return before.generation - 1
 
 
-def test_blame_says_from_when_on_it_knows(deployed: Deployed) -> None:
+def test_blame_states_when_its_history_begins(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     for n in range(3):
         send(deployed, 0, at(n, "DE", 1))
@@ -206,7 +206,7 @@ def test_blame_says_from_when_on_it_knows(deployed: Deployed) -> None:
     assert otherwise.changes is None, "what it read before, it reads no more"
 
 
-def test_blame_calls_no_row_of_a_renamed_view_new(deployed: Deployed) -> None:
+def test_blame_reports_no_change_for_a_renamed_view(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     for n in range(2):
         send(deployed, 0, at(n, "DE", 1))
@@ -217,7 +217,7 @@ def test_blame_calls_no_row_of_a_renamed_view_new(deployed: Deployed) -> None:
     assert [each.changes for each in before] == [None] * len(before)
 
 
-def test_blame_refuses_what_it_cannot_answer(
+def test_blame_refuses_questions_it_cannot_answer(
     deployed: Deployed, lamina: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deployed.apply(events=EVENTS, hourly=HOURLY)

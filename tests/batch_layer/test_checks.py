@@ -102,7 +102,7 @@ def test_a_rollback_shows_no_generation_that_was_held_back(deployed: Deployed) -
     assert deployed.rows("SELECT * FROM hourly WHERE country IS NULL") == []
 
 
-def test_a_check_that_warns_is_told_and_blocks_nothing(deployed: Deployed) -> None:
+def test_a_check_that_warns_is_reported_and_blocks_nothing(deployed: Deployed) -> None:
     warned = HOURLY.replace(
         "smallest, largest, mean) AS", "smallest, largest, mean)\nTBLPROPERTIES ('on_failure' = 'warn') AS"
     )
@@ -121,7 +121,7 @@ def test_a_check_that_warns_is_told_and_blocks_nothing(deployed: Deployed) -> No
     assert published(deployed) != before
 
 
-def test_a_view_that_grew_too_much_against_what_is_read_is_held_back(deployed: Deployed) -> None:
+def test_a_view_that_grew_too_much_since_the_last_hand_over_is_held_back(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, clicks=CLICKS, checks=FEW_MORE)
     deployed.deployment.batch.rebuild()
     deployed.send("events", *(event(n) for n in range(40)))
@@ -137,7 +137,7 @@ def test_a_view_that_grew_too_much_against_what_is_read_is_held_back(deployed: D
     assert found == (1, [{"count(*)": clicks[0]}])
 
 
-def test_a_check_of_a_derived_view_holds_back_what_the_view_is_made_of(deployed: Deployed) -> None:
+def test_a_check_of_a_derived_view_holds_back_the_views_it_reads(deployed: Deployed) -> None:
     checks = "ALTER VIEW places ADD CONSTRAINT no_null CHECK (country IS NOT NULL);"
     deployed.apply(**CATALOG, checks=checks)
     deployed.send("events", *(event(n) for n in range(40)))
@@ -150,7 +150,7 @@ def test_a_check_of_a_derived_view_holds_back_what_the_view_is_made_of(deployed:
     assert deployed.rows("SELECT * FROM places WHERE country IS NULL") == []
 
 
-def test_what_was_checked_together_is_held_back_together(deployed: Deployed) -> None:
+def test_views_that_were_checked_together_are_held_back_together(deployed: Deployed) -> None:
     """Clicks references hourly: with the old hourly beside it, nobody has checked the new clicks."""
     checks = """
         ALTER VIEW hourly ADD CONSTRAINT no_null CHECK (country IS NOT NULL);
@@ -166,7 +166,7 @@ def test_what_was_checked_together_is_held_back_together(deployed: Deployed) -> 
     assert {view for view in after if after[view] == before[view]} == {"hourly", "clicks"}
 
 
-def test_a_generation_that_was_proven_and_not_checked_is_not_handed_over(
+def test_a_proven_generation_is_not_handed_over_without_its_checks(
     deployed: Deployed, quick_lamina: CommandLine
 ) -> None:
     deployed.apply(events=EVENTS, hourly=HOURLY, totals=TOTALS, checks=HOURLY_CHECKS)
@@ -213,7 +213,7 @@ def test_a_new_version_that_fails_a_check_of_its_catalog_is_not_deployed(deploye
     deployed.check()
 
 
-def test_beside_a_new_version_what_is_shown_otherwise_is_checked_too(deployed: Deployed) -> None:
+def test_views_over_a_new_version_are_checked_with_it(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY)
     deployed.send("events", *(event(n) for n in range(40)))
     deployed.catch_up()
@@ -234,7 +234,7 @@ def test_beside_a_new_version_what_is_shown_otherwise_is_checked_too(deployed: D
     deployed.check()
 
 
-def test_a_text_that_fails_a_check_over_the_cells_there_are_is_not_deployed(deployed: Deployed) -> None:
+def test_a_new_final_that_fails_a_check_over_existing_cells_is_not_deployed(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY, places=PLACES)
     deployed.send("events", *(event(n) for n in range(40)))
     deployed.catch_up()
@@ -255,7 +255,7 @@ def test_a_text_that_fails_a_check_over_the_cells_there_are_is_not_deployed(depl
     deployed.check()
 
 
-def test_the_checks_of_live_views_are_run_as_readers_read_them(deployed: Deployed, quick_lamina: CommandLine) -> None:
+def test_live_checks_run_over_the_rows_that_readers_read(deployed: Deployed, quick_lamina: CommandLine) -> None:
     deployed.apply(events=EVENTS, hourly=HOURLY, totals=TOTALS, checks=HOURLY_CHECKS)
     deployed.send("events", event(1))
     deployed.catch_up()

@@ -138,7 +138,7 @@ def test_a_receiver_gets_an_event_of_every_view_that_an_apply_or_a_rebuild_compu
         assert [line for line in told if "lineage" in line] == []
 
 
-def test_steps_that_a_scheduler_runs_one_by_one_tell_of_one_run(deployed: Deployed) -> None:
+def test_a_schedulers_separate_steps_are_reported_as_one_run(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS + FAILING, hourly=HOURLY)
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
@@ -180,7 +180,7 @@ def runs_of(events: list[dict[str, Any]]) -> dict[str, str]:
     return {each["job"]["name"]: each["run"]["runId"] for each in events}
 
 
-def test_a_receiver_that_is_away_or_silent_costs_one_line(deployed: Deployed) -> None:
+def test_an_absent_or_silent_receiver_costs_one_line(deployed: Deployed) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and never answers
         port = silent.getsockname()[1]
         told = send_to(deployed, f"http://127.0.0.1:{port}")

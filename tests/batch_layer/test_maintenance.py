@@ -46,9 +46,7 @@ def test_a_log_with_metadata_torn_by_a_power_cut_steps_back_and_archives_again(d
     assert opened.log.records_below(source, end).count() == 15
 
 
-def test_an_archive_run_that_dies_has_kept_what_it_has_committed(
-    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_archive_run_that_dies_keeps_its_commits(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archiving, "AT_ONCE", 10)
     deployed.apply(events=EVENTS, totals=TOTALS)
     opened = deployed.deployment
@@ -71,9 +69,7 @@ def test_an_archive_run_that_dies_has_kept_what_it_has_committed(
     assert opened.log.records_below(source, end).count() == 25
 
 
-def test_a_log_that_spark_fails_at_keeps_no_other_from_maintenance(
-    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_that_cannot_be_maintained_delays_no_other(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     others = EVENTS.replace("TABLE events", "TABLE others").replace("_events'", "_others'")
     deployed.apply(events=EVENTS, others=others)
     opened, maintains = deployed.deployment, archive_runs.maintain

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 
-def test_a_worker_of_spark_looks_into_no_archive_of_modules(spark: SparkSession) -> None:
+def test_sparks_python_workers_import_from_no_archive(spark: SparkSession) -> None:
     """Each task would read the whole of it, several times."""
 
     def archives(given: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:

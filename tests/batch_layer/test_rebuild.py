@@ -10,7 +10,7 @@ import pytest
 from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
-from batch_layer.rollback import roll_back
+from batch_layer.renewals import roll_back
 from batch_layer.verify import verify
 from lamina.reports.statuses import read_alarms
 from lamina.terminal.failures import in_our_words
@@ -115,7 +115,7 @@ def test_a_second_rebuild_retires_the_generation_before_the_last(deployed: Deplo
     assert [state for _, state in states] == ["retired", "retired", "live", "live"]
 
 
-def test_a_rebuild_may_die_at_every_step_and_the_next_one_succeeds(deployed: Deployed) -> None:
+def test_a_rebuild_may_die_at_any_step_and_the_next_one_succeeds(deployed: Deployed) -> None:
     """The next one dies a step later, and the last one finds what all of them have left."""
     deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS)
     deployed.send("events", *(event(n) for n in range(20)))
@@ -147,7 +147,7 @@ def test_two_rebuilds_at_once_are_refused(deployed: Deployed) -> None:
     batch.rebuild()
 
 
-def test_a_request_to_begin_that_is_repeated_begins_once(deployed: Deployed) -> None:
+def test_a_repeated_request_begins_one_rebuild(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     batch = deployed.deployment.batch
     id = batch.seal(by=Scheduler("Monday"))
@@ -227,7 +227,7 @@ def test_every_step_can_be_repeated(deployed: Deployed) -> None:
     deployed.check()
 
 
-def test_a_view_that_is_dropped_during_a_rebuild_fails_no_other(deployed: Deployed) -> None:
+def test_a_view_dropped_during_a_rebuild_does_not_fail_the_others(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY)
     deployed.send("events", event(1))
     deployed.catch_up()
@@ -246,7 +246,7 @@ def test_a_view_that_is_dropped_during_a_rebuild_fails_no_other(deployed: Deploy
     assert one(deployed.rows("SELECT events FROM totals")) == (1,)
 
 
-def test_views_are_proven_one_by_one_and_the_hand_over_says_whose_rows_it_has_changed(
+def test_views_are_proven_one_by_one_and_the_hand_over_names_those_with_new_rows(
     deployed: Deployed, quick_lamina: CommandLine
 ) -> None:
     hold = TOTALS.replace("VIEW totals AS", "VIEW totals TBLPROPERTIES ('on_difference' = 'hold') AS")
@@ -270,7 +270,7 @@ def test_views_are_proven_one_by_one_and_the_hand_over_says_whose_rows_it_has_ch
     assert handed == {"rebuild": id, "handed_over": ["hourly", "places"], "held": ["totals"]}, "it is not proven"
 
 
-def test_a_view_is_due_when_the_generation_that_is_read_is_as_old_as_it_says(
+def test_a_view_is_due_once_its_published_generation_reaches_the_declared_age(
     deployed: Deployed, quick_lamina: CommandLine
 ) -> None:
     weekly = TOTALS.replace("VIEW totals AS", "VIEW totals TBLPROPERTIES ('rebuild_every' = '7 days') AS")
@@ -305,7 +305,7 @@ def test_a_new_view_has_its_history_when_it_is_applied(deployed: Deployed) -> No
     deployed.check()
 
 
-def test_a_proof_finds_a_cell_that_is_wrong_and_a_policy_may_hold_it_back(deployed: Deployed) -> None:
+def test_a_proof_finds_a_wrong_cell_and_a_policy_may_hold_the_view_back(deployed: Deployed) -> None:
     held = TOTALS.replace("CREATE VIEW totals AS", "CREATE VIEW totals TBLPROPERTIES ('on_difference' = 'hold') AS")
     deployed.apply(events=EVENTS, totals=held, clicks=CLICKS, hourly=HOURLY)
     deployed.send("events", *(event(n) for n in range(30)))
@@ -349,7 +349,7 @@ def test_a_proof_finds_a_cell_that_is_wrong_and_a_policy_may_hold_it_back(deploy
         deployed.deployment.batch.hand_over(rebuild, anyway=True)
 
 
-def test_a_running_speed_layer_waits_for_a_leap_and_goes_on_behind_it(deployed: Deployed) -> None:
+def test_a_running_speed_layer_waits_for_a_leap_and_continues_from_it(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY)
     deployed.send("events", *(event(n) for n in range(50)))
     with deployed.speed(max_records=10):
@@ -375,7 +375,7 @@ def _outrun_by_retention(deployed: Deployed, kafka_admin: KafkaAdminClient) -> N
     kafka_admin.delete_records({TopicPartition(source.topic, 0): 25})
 
 
-def test_a_leap_heals_a_speed_layer_that_was_down_for_long(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
+def test_a_leap_heals_a_speed_layer_after_a_long_outage(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY)
     deployment = deployed.deployment
     _outrun_by_retention(deployed, kafka_admin)
@@ -476,7 +476,7 @@ def test_a_rolled_back_view_stays_current(deployed: Deployed) -> None:
     deployed.check()
 
 
-def test_a_source_that_is_declared_again_answers_for_the_records_since_then(
+def test_a_source_declared_again_counts_the_records_since_then(
     deployed: Deployed, kafka_admin: KafkaAdminClient
 ) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
@@ -512,7 +512,7 @@ def test_a_view_may_be_dropped_and_declared_again_while_records_come(deployed: D
     deployed.check()
 
 
-def test_a_query_that_was_idle_during_a_leap_goes_on_behind_it(deployed: Deployed) -> None:
+def test_a_query_idle_during_a_leap_continues_from_it(deployed: Deployed) -> None:
     """It learns of the leap by its next commit, when the leap has landed long ago."""
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(50)))
@@ -531,7 +531,7 @@ OTHERS = {
 }
 
 
-def test_a_leap_heals_one_query_while_the_others_go_on(
+def test_a_leap_heals_one_query_while_the_others_continue(
     deployed: Deployed, kafka_admin: KafkaAdminClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(judge, "REFUSED_EVERY", 0.5)
@@ -557,7 +557,7 @@ def test_a_leap_heals_one_query_while_the_others_go_on(
     deployed.check()
 
 
-def test_a_stream_that_a_leap_leaves_out_is_read_on(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
+def test_a_stream_outside_a_leap_is_read_as_before(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
     """It feeds no view, and retention removes its records before they are archived."""
     deployed.apply(events=EVENTS, totals=TOTALS, others=OTHERS["others"])
     deployed.send("others", *({"x": n} for n in range(5)), partition=0)
@@ -629,7 +629,7 @@ def test_a_leap_lands_a_stream_without_views_at_its_archived_end_and_its_table_a
     deployed.check()
 
 
-def test_a_leap_that_cannot_be_sealed_gives_its_queries_back(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
+def test_a_leap_that_cannot_be_sealed_returns_its_queries(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(10)), partition=0)
     deployed.catch_up()
@@ -644,7 +644,7 @@ def test_a_leap_that_cannot_be_sealed_gives_its_queries_back(deployed: Deployed,
     assert one(deployed.rows("SELECT events FROM totals")) == (11,)
 
 
-def test_floats_are_checked_as_what_they_are_and_not_as_their_text(deployed: Deployed) -> None:
+def test_floats_are_checked_by_value_and_not_by_text(deployed: Deployed) -> None:
     floats = (
         "CREATE VIEW floats AS SELECT n % 20 AS part, max(CAST(ratio AS FLOAT)) AS largest,"
         " CAST(sum(ratio) AS FLOAT) AS total, max(CAST(ratio * 1e37 AS FLOAT)) AS huge, max(CAST(n AS FLOAT)) AS whole,"
@@ -680,7 +680,7 @@ def test_a_total_of_no_records_is_proven(deployed: Deployed) -> None:
     deployed.check()
 
 
-def test_a_total_of_records_of_which_none_is_meant_is_proven(deployed: Deployed) -> None:
+def test_a_total_without_a_matching_record_is_proven(deployed: Deployed) -> None:
     none = (
         "SELECT sum(n) AS s, avg(n) AS mean, min(n) AS least, count(n) AS c, count(1) AS n FROM events WHERE n > 9999"
     )
@@ -694,7 +694,7 @@ def test_a_total_of_records_of_which_none_is_meant_is_proven(deployed: Deployed)
     assert [proof.differing for proof in deployed.deployment.batch.rebuild()] == [0, 0, 0]
 
 
-def test_a_view_that_spark_cannot_compute_is_named_and_the_others_have_their_answers(
+def test_a_view_that_spark_cannot_compute_is_named_and_the_others_are_checked(
     deployed: Deployed, quick_lamina: CommandLine
 ) -> None:
     half = "CREATE VIEW half AS SELECT country, sum(n) AS n FROM events GROUP BY country;"

@@ -99,7 +99,7 @@ def test_a_view_that_reads_the_clock_is_checked_and_verified_at_its_snapshots_ti
     assert not verified(deployed, forged(lines[0], clock="2130-01-01T00:00:00+00:00")).equal
 
 
-def test_what_is_forged_differs(deployed: Deployed) -> None:
+def test_a_forged_receipt_differs(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, ratios=DOUBLES, clicks=CLICKS)
     deployed.send("events", *(event(n) for n in range(60)))
     deployed.catch_up()
@@ -107,7 +107,7 @@ def test_what_is_forged_differs(deployed: Deployed) -> None:
     given = json.loads(line)
     assert verified(deployed, line).equal
     assert given["left_out"] == ["low"]
-    assert verified(deployed, forged(line, rows=5)).differing == ["how many rows there are: 5 and 4"]
+    assert verified(deployed, forged(line, rows=5)).differing == ["the number of rows: 5 and 4"]
     columns = {**given["columns"], "exact": given["columns"]["exact"][::-1]}
     assert verified(deployed, forged(line, columns=columns)).differing == ["the values of exact"]
     total, size = given["doubles"]["total"].split()
@@ -116,7 +116,7 @@ def test_what_is_forged_differs(deployed: Deployed) -> None:
     far = {**given["doubles"], "total": f"{float(total) * (1 + 1e-7)!r} {size}"}
     assert verified(deployed, forged(line, doubles=far)).differing == ["the values of total"]
     [told] = verified(deployed, forged(line, digest=given["digest"][::-1])).differing
-    assert told.startswith("which values stand in one row")
+    assert told.startswith("the values that share a row")
     [partition] = [p for p, end in given["sources"]["events"]["below"].items() if end][:1]
     sources = json.loads(json.dumps(given["sources"]))
     sources["events"]["below"][partition] -= 1
@@ -125,7 +125,7 @@ def test_what_is_forged_differs(deployed: Deployed) -> None:
         Receipt.read(line[:-2])
 
 
-def test_a_receipt_that_counts_what_the_log_lacks_is_not_called_wrong(
+def test_a_receipt_over_records_that_the_log_lacks_is_refused_and_not_called_wrong(
     deployed: Deployed, kafka_admin: KafkaAdminClient
 ) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
@@ -142,7 +142,7 @@ def test_a_receipt_that_counts_what_the_log_lacks_is_not_called_wrong(
     assert verified(deployed, receipt(deployed, "totals")).equal
 
 
-def test_what_readers_were_shown_in_error_is_told(deployed: Deployed) -> None:
+def test_verify_reports_rows_that_were_shown_in_error(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, ratios=DOUBLES, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
@@ -206,7 +206,7 @@ def test_a_receipt_of_a_stream_that_counts_each_event_once_is_verified(deployed:
     assert verified(deployed, line).equal
 
 
-def test_a_receipt_is_given_and_verified_by_the_command_line(
+def test_the_command_line_issues_and_verifies_a_receipt(
     deployed: Deployed, quick_lamina: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
@@ -217,7 +217,7 @@ def test_a_receipt_is_given_and_verified_by_the_command_line(
     assert show(Output(as_json=True), deployed.deployment, Receipt.read(given))
     assert json.loads(capsys.readouterr().out)["result"] == "equal"
     ended = quick_lamina("verify", "-", stdin=forged(given, rows=2), code=3)
-    assert "totals: the receipt and the log differ in how many rows there are: 2 and 1" in ended.err
+    assert "totals: the receipt and the log differ in the number of rows: 2 and 1" in ended.err
     assert "so does Spark" not in ended.err
     by_another = json.loads(given)["made_of"]
     assert by_another["totals"]["spark"] == deployed.deployment.spark.version
@@ -227,7 +227,7 @@ def test_a_receipt_is_given_and_verified_by_the_command_line(
     assert "There is no view named nothing" in quick_lamina("receipt", "nothing", code=1).err
 
 
-def test_an_empty_view_and_one_that_keeps_the_last_days_have_receipts(deployed: Deployed) -> None:
+def test_empty_and_retaining_views_have_receipts(deployed: Deployed) -> None:
     recent = """
         CREATE VIEW daily TBLPROPERTIES ('retain' = '3 days') AS
         SELECT date_trunc('DAY', ts) AS day, count(*) AS events FROM events GROUP BY date_trunc('DAY', ts);

@@ -123,7 +123,7 @@ def reading(deployed: Deployed, select: str) -> psycopg2.extensions.connection:
     return reader
 
 
-def test_a_view_is_renamed_under_traffic_and_goes_on_with_its_cells(deployed: Deployed) -> None:
+def test_a_view_renamed_under_traffic_keeps_its_cells(deployed: Deployed) -> None:
     deployed.apply(**CATALOG)
     with deployed.speed():
         deployed.send("events", *(event(n) for n in range(100)))
@@ -199,7 +199,7 @@ def apply_beside_a_micro_batch(deployed: Deployed, record: object, **files: str)
     deployed.apply(**files)
 
 
-def test_a_micro_batch_that_is_computed_again_waits_for_no_later_one(
+def test_a_recomputed_micro_batch_does_not_wait_for_a_later_one(
     deployed: Deployed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A version is opened while it is on its way, and the one after it, which runs the new statements, awaits it."""
@@ -236,7 +236,7 @@ def test_a_micro_batch_that_is_computed_again_waits_for_no_later_one(
     deployed.check()
 
 
-def test_an_apply_may_be_interrupted_at_every_step_and_the_next_one_succeeds(deployed: Deployed) -> None:
+def test_an_apply_may_be_interrupted_at_any_step_and_the_next_one_succeeds(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
@@ -261,7 +261,7 @@ def unfinished(deployed: Deployed) -> int:
     return len(building) + len(live) - 2
 
 
-def test_an_apply_that_is_killed_is_gone_on_with(deployed: Deployed, quick_lamina: CommandLine, tmp_path: Path) -> None:
+def test_a_killed_apply_is_resumed(deployed: Deployed, quick_lamina: CommandLine, tmp_path: Path) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
@@ -286,7 +286,7 @@ def test_an_apply_that_is_killed_is_gone_on_with(deployed: Deployed, quick_lamin
     assert unfinished(deployed) == 0
 
 
-def test_beside_an_apply_another_one_and_a_rebuild_are_refused(deployed: Deployed) -> None:
+def test_a_second_apply_and_a_rebuild_are_refused_during_an_apply(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
@@ -311,7 +311,7 @@ def test_beside_an_apply_another_one_and_a_rebuild_are_refused(deployed: Deploye
     assert one(deployed.rows("SELECT largest FROM totals")) == (19,)
 
 
-def test_an_apply_undoes_no_rollback_and_goes_on_with_what_it_has_computed(deployed: Deployed) -> None:
+def test_an_apply_does_not_undo_a_rollback_and_resumes_its_computation(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY)
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
@@ -333,7 +333,7 @@ def test_an_apply_undoes_no_rollback_and_goes_on_with_what_it_has_computed(deplo
     deployed.check()
 
 
-def test_an_apply_leaves_the_topics_of_what_is_deployed_alone(
+def test_an_apply_leaves_the_topics_of_deployed_sources_alone(
     deployed: Deployed, kafka_admin: KafkaAdminClient
 ) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
@@ -344,7 +344,7 @@ def test_an_apply_leaves_the_topics_of_what_is_deployed_alone(
     assert deployed.deployment.brokers.topic_id(topic) is None
 
 
-def test_a_new_source_begins_where_its_topic_does_when_it_is_deployed(
+def test_a_new_source_begins_at_its_topics_first_record_at_deployment(
     deployed: Deployed, kafka_admin: KafkaAdminClient, topic: Topic
 ) -> None:
     """Retention goes on while versions are computed."""
@@ -372,7 +372,7 @@ def test_a_new_source_begins_where_its_topic_does_when_it_is_deployed(
     deployed.check()
 
 
-def test_a_source_gains_a_column_while_its_producer_sends_it_already(deployed: Deployed) -> None:
+def test_a_source_gains_a_column_that_its_producer_already_sends(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS)
     deployed.send("events", *({**event(n), "device": f"d{n}"} for n in range(20)))
     deployed.catch_up()
@@ -393,7 +393,7 @@ def test_a_source_gains_a_column_while_its_producer_sends_it_already(deployed: D
     deployed.check()
 
 
-def test_a_change_of_what_is_shown_waits_for_a_reader_and_says_so(deployed: Deployed) -> None:
+def test_a_change_of_a_view_waits_for_a_reader_and_names_it(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     reader = psycopg2.connect(deployed.deployment.settings.analyst)
     reader.cursor().execute("SELECT * FROM analytics.totals")
@@ -410,7 +410,7 @@ def test_a_change_of_what_is_shown_waits_for_a_reader_and_says_so(deployed: Depl
     assert one(deployed.rows("SELECT events FROM totals")) == (1,)
 
 
-def test_a_view_is_computed_whose_source_gets_its_first_records_while_it_is_applied(deployed: Deployed) -> None:
+def test_a_view_counts_the_first_records_of_its_source_even_during_the_apply(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, hourly=HOURLY)
 
     def first_records(place: str) -> None:
@@ -425,7 +425,7 @@ def test_a_view_is_computed_whose_source_gets_its_first_records_while_it_is_appl
     deployed.check()
 
 
-def test_a_changed_view_may_read_a_source_that_is_new(deployed: Deployed) -> None:
+def test_a_changed_view_may_read_a_new_source(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
@@ -473,7 +473,7 @@ def test_a_view_that_moves_to_a_new_source_of_an_old_topic_keeps_its_history(
     assert deployed.owner("SELECT sum(differing) FROM lamina.proof") == [(0,)]
 
 
-def test_a_version_that_finds_other_numbers_is_held_where_the_view_says_so(deployed: Deployed) -> None:
+def test_a_version_with_other_numbers_is_held_back_if_the_view_declares_it(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
@@ -492,7 +492,7 @@ def test_a_version_that_finds_other_numbers_is_held_where_the_view_says_so(deplo
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (20, 19)
 
 
-def test_a_view_does_not_move_to_a_source_that_is_read_less_far(
+def test_a_view_does_not_move_to_a_source_that_lags_behind_the_old_one(
     deployed: Deployed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
@@ -513,7 +513,7 @@ def test_a_view_does_not_move_to_a_source_that_is_read_less_far(
         "totals": TOTALS.replace("events", "others"),
     }
     anew["totals"] = anew["totals"].replace("AS others", "AS events")
-    monkeypatch.setattr(new_sources, "HOLDS", (0.0,))
+    monkeypatch.setattr(new_sources, "LOCKED_SECONDS", (0.0,))
     deployed.deployment.at = meanwhile
     with pytest.raises(LaminaError, match="totals would show fewer records: others is not read as far as events"):
         deployed.apply(**anew)

@@ -21,7 +21,7 @@ def event(now: datetime, days_ago: int, n: int) -> dict[str, object]:
     return {"country": ("FR", None)[n % 2], "n": n, "ts": (now - timedelta(days=days_ago)).isoformat()}
 
 
-def test_groups_of_long_ago_leave_at_the_hand_over(deployed: Deployed) -> None:
+def test_old_groups_leave_at_the_hand_over(deployed: Deployed) -> None:
     now = datetime.now(UTC)
     deployed.apply(events=EVENTS, daily=DAILY, lately=LATELY, totals=ALL)
 
@@ -86,7 +86,7 @@ BY_DAY = f"""
 """
 
 
-def test_a_join_within_a_time_keeps_every_record_that_a_kept_record_may_meet(deployed: Deployed) -> None:
+def test_a_join_within_a_time_keeps_every_record_that_a_kept_record_may_match(deployed: Deployed) -> None:
     first = datetime.combine(datetime.now(UTC).date() - timedelta(days=3), datetime.min.time(), UTC)
     deployed.apply(orders=ORDERS, payments=PAYMENTS, paid=PAID, by_day=BY_DAY)
     with deployed.deployment.database.begin() as connection:  # they were deployed ten days ago

@@ -80,7 +80,7 @@ def announced(deployed: Deployed) -> bool:
         return bool(versions.unprepared_tables(connection, "a"))
 
 
-def test_a_stalled_check_still_answers_for_every_other_view(deployed: Deployed, impatient: CommandLine) -> None:
+def test_a_stalled_check_still_checks_every_other_view(deployed: Deployed, impatient: CommandLine) -> None:
     longest = "CREATE VIEW a_longest AS SELECT k, max(a) AS a, max({}) AS found FROM a GROUP BY k;".format(
         "CASE WHEN length(a) < 10000 THEN length(a) END"
     )

@@ -157,7 +157,7 @@ def totals(deployed: Deployed, name: str) -> dict[object, object]:
     return {row[0]: row[1] for row in deployed.rows(f"SELECT * FROM of_{name}")}
 
 
-def test_sources_begin_where_they_say_and_the_log_where_the_lowest_does(deployed: Deployed) -> None:
+def test_sources_begin_at_their_declared_offsets_and_the_log_at_the_lowest(deployed: Deployed) -> None:
     brokers, topic = deployed.deployment.brokers, f"{deployed.prefix}_amounts"
     brokers.create(topic, 2)
 

@@ -59,7 +59,7 @@ def apart() -> Iterator[Embedded]:
         remove_home(home)
 
 
-def test_no_fault_is_seen_in_any_snapshot(
+def test_every_snapshot_is_correct_during_faults(
     apart: Embedded, spark_of_run: SparkSession, settings: Settings, tmp_path: Path
 ) -> None:
     there = _there(apart, settings)
@@ -72,17 +72,17 @@ def test_no_fault_is_seen_in_any_snapshot(
         programs={"speed": (sys.executable, "-m", "tests.lent_spark", "speed")},
         pace=0.1,
     )
-    found = Storm(stage, seed=7)
+    storm = Storm(stage, seed=7)
     try:
-        with found.weather():
-            found.strike(iter([FAULTS[name] for name in QUICK]), lambda: False)
+        with storm.weather():
+            storm.strike(iter([FAULTS[name] for name in QUICK]), lambda: False)
     finally:
         stage.close()
         taken_back(spark_of_run)
-    assert [each for each in found.struck if each.failure] == []
-    assert len(found.struck) == len(QUICK)
-    assert found.readers.wrong == []
-    assert found.readers.snapshots > len(QUICK)
+    assert [fault for fault in storm.struck if fault.failure] == []
+    assert len(storm.struck) == len(QUICK)
+    assert storm.readers.wrong == []
+    assert storm.readers.snapshots > len(QUICK)
     deployment = Deployment(there, lent=lamina.spark.spark_session.sibling(spark_of_run, there))
     Deployed(deployment, None).check()
     deployment.close()

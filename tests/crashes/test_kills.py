@@ -41,8 +41,8 @@ def test_the_speed_layer_may_be_killed_anywhere_in_a_commit(
         deployed.send("events", *(event(n) for n in range(sent, sent + 40)))
         sent += 40
         with short_lived(lamina, spark, LAMINA_STOP_AT=place) as process:
-            _, said = process.communicate(timeout=60)
-        assert process.returncode == -9, said
+            _, stderr = process.communicate(timeout=60)
+        assert process.returncode == -9, stderr
         counted = one(deployed.rows("SELECT events FROM totals"))
         assert counted == ((sent,) if place == "after the commit" else (sent - 40,))
         deployed.catch_up()
@@ -53,7 +53,7 @@ def test_the_speed_layer_may_be_killed_anywhere_in_a_commit(
 def test_unique_events_tables_and_joins_survive_a_kill_anywhere_in_a_commit(
     deployed: Deployed, lamina: CommandLine, spark: SparkSession
 ) -> None:
-    """Every order is sent again in the next round, users move, payments come late; once, checkpoints are lost."""
+    """Every order is sent again in the next round, users move, payments come late. Once, checkpoints are lost."""
     deployed.apply(**SHOP)
 
     def order(number: int) -> dict[str, object]:
@@ -74,15 +74,15 @@ def test_unique_events_tables_and_joins_survive_a_kill_anywhere_in_a_commit(
             "payments", *({"order_id": n, "ts": order(n + n % 20)["ts"]} for n in range(40 * turn, 40 * turn + 40))
         )
         with short_lived(lamina, spark, LAMINA_STOP_AT=place) as process:
-            _, said = process.communicate(timeout=60)
-        assert process.returncode == -9, said
+            _, stderr = process.communicate(timeout=60)
+        assert process.returncode == -9, stderr
         if place == "inside the commit":
             shutil.rmtree(deployed.deployment.settings.home / "checkpoints")
         deployed.catch_up()
-    told = "SELECT (SELECT sum(orders) FROM lived), (SELECT sum(amount) FROM lived), (SELECT sum(orders) FROM live)"
-    told += ", (SELECT count(*) FROM paid), (SELECT count(ts) FROM paid)"
+    totals = "SELECT (SELECT sum(orders) FROM lived), (SELECT sum(amount) FROM lived), (SELECT sum(orders) FROM live)"
+    totals += ", (SELECT count(*) FROM paid), (SELECT count(ts) FROM paid)"
     expected = (120, Decimal("300.00"), 96, 120, 96)
-    assert one(deployed.rows(told)) == expected
+    assert one(deployed.rows(totals)) == expected
     # User 1 ordered 12 times in each hour, and lived in a city of its own in each.
     assert deployed.rows("SELECT city, orders FROM lived WHERE city LIKE '1 %' ORDER BY city") == [
         ("1 0", 12),
@@ -92,9 +92,9 @@ def test_unique_events_tables_and_joins_survive_a_kill_anywhere_in_a_commit(
         deployed.deployment.batch.rebuild()
     deployed.send("orders", *map(order, range(120)))
     deployed.catch_up()
-    assert one(deployed.rows(told)) == expected
+    assert one(deployed.rows(totals)) == expected
     assert all(proof.differing == 0 for proof in deployed.deployment.batch.rebuild())
-    assert one(deployed.rows(told)) == expected
+    assert one(deployed.rows(totals)) == expected
     deployed.check()
 
 
@@ -128,9 +128,9 @@ def test_a_rebuild_leaves_the_processors_to_the_speed_layer_and_both_to_postgres
 
     def stands_back(process: subprocess.Popen[str], nice: int) -> bool:
         with contextlib.suppress(psutil.Error, OSError):
-            for each in psutil.Process(process.pid).children(recursive=True):
-                if "org.apache.spark.deploy.SparkSubmit" in each.cmdline():
-                    return each.nice() == nice and _session_nice(each.pid) in (nice, None)
+            for child in psutil.Process(process.pid).children(recursive=True):
+                if "org.apache.spark.deploy.SparkSubmit" in child.cmdline():
+                    return child.nice() == nice and _session_nice(child.pid) in (nice, None)
         return False
 
     deployed.send("events", *(event(n) for n in range(4_000)))
@@ -144,16 +144,16 @@ def test_a_rebuild_leaves_the_processors_to_the_speed_layer_and_both_to_postgres
             rebuild.communicate()
         deployed.until(lambda: any(deployed.progress("events").values()), "it is in the middle of a micro-batch")
         speed.terminate()
-        said = speed.communicate(timeout=120)[1]
+        stderr = speed.communicate(timeout=120)[1]
         assert speed.returncode == 0
-        assert len(said.splitlines()) < 5, "it ends in mid-batch, and quietly"
+        assert len(stderr.splitlines()) < 5, "it ends in mid-batch, and quietly"
     finally:
         speed.kill()
         speed.communicate()
 
 
 def _session_nice(pid: int) -> int | None:
-    """The niceness of a process's session (autogroup, sched(7)); None if it is unknown."""
+    """The niceness of a process's session (autogroup, sched(7)), or None if it is unknown."""
     autogroup = Path(f"/proc/{pid}/autogroup")
     assert os.getsid(pid) == pid, "a session of its own"
     return int(autogroup.read_text().rpartition("nice ")[2]) if autogroup.exists() else None
@@ -172,13 +172,13 @@ def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
     assert step == "seal" or any(QUICK_COLLECTOR in child.cmdline() for child in children), "a JVM for many records"
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=60)
     assert time.monotonic() - began < QUICKLY, "a person who changes their mind does not wait"
-    assert process.returncode == 130, said
-    assert said.strip().splitlines()[-1] == "interrupted"
-    assert "is given up: nothing that is read has changed" in said
-    assert "Traceback" not in said
-    assert "ERROR" not in said
+    assert process.returncode == 130, stderr
+    assert stderr.strip().splitlines()[-1] == "interrupted"
+    assert "is given up: nothing that is read has changed" in stderr
+    assert "Traceback" not in stderr
+    assert "ERROR" not in stderr
     assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
     with deployed.deployment.database.begin() as connection:
         last = connection.exec_driver_sql("SELECT state, error FROM lamina.rebuild ORDER BY id DESC").first()
@@ -190,7 +190,7 @@ def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
     assert proof.differing == 0
 
 
-def test_ctrl_c_ends_an_apply_and_the_same_apply_goes_on(
+def test_ctrl_c_ends_an_apply_and_the_same_apply_resumes(
     deployed: Deployed, lamina: CommandLine, tmp_path: Path
 ) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
@@ -203,12 +203,12 @@ def test_ctrl_c_ends_an_apply_and_the_same_apply_goes_on(
     process = lamina.start("apply", "--catalog", str(tmp_path))
     deployed.until(lambda: str(_last_step(deployed)).startswith("compute"), "it is computed")
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
-    assert said.strip().splitlines()[-1] == "interrupted"
-    assert "is interrupted, and nothing that is read has changed" in said
-    assert "Traceback" not in said
-    assert read(deployed.deployment).alarms == [], "who interrupts need not be told"
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert stderr.strip().splitlines()[-1] == "interrupted"
+    assert "is interrupted, and nothing that is read has changed" in stderr
+    assert "Traceback" not in stderr
+    assert read(deployed.deployment).alarms == [], "a person who interrupts needs no alarm"
     deployed.send("events", event(500))
     deployed.catch_up()
     assert len(deployed.rows("SELECT * FROM totals")[0]) == 3
@@ -231,11 +231,11 @@ def test_ctrl_c_ends_a_query_that_postgres_computes(deployed: Deployed, lamina: 
     deployed.until(computes, "Postgres computes")
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=60)
     assert time.monotonic() - began < QUICKLY
-    assert process.returncode == 130, said
-    assert said.strip().splitlines()[-1] == "interrupted"
-    assert "Traceback" not in said
+    assert process.returncode == 130, stderr
+    assert stderr.strip().splitlines()[-1] == "interrupted"
+    assert "Traceback" not in stderr
     deployed.until(lambda: not computes(), "Postgres has stopped")
 
 
@@ -265,7 +265,7 @@ print("went on")
 """
 
 
-def test_ctrl_c_where_python_can_raise_nothing_is_not_lost() -> None:
+def test_ctrl_c_is_not_lost_where_python_cannot_raise() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_WHERE_NOTHING_IS_RAISED], capture_output=True, text=True, check=False
     )
@@ -276,11 +276,11 @@ def test_ctrl_c_where_python_can_raise_nothing_is_not_lost() -> None:
 
 def _last_step(deployed: Deployed) -> str | None:
     with deployed.deployment.database.begin() as connection:
-        found: str | None = connection.exec_driver_sql("SELECT step FROM lamina.rebuild ORDER BY id DESC").scalar()
-    return found
+        step: str | None = connection.exec_driver_sql("SELECT step FROM lamina.rebuild ORDER BY id DESC").scalar()
+    return step
 
 
-def test_a_rebuild_that_was_killed_is_found_by_the_next_one(deployed: Deployed, quick_lamina: CommandLine) -> None:
+def test_the_next_rebuild_finds_a_killed_one(deployed: Deployed, quick_lamina: CommandLine) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(50)))
     deployed.catch_up()
@@ -315,14 +315,14 @@ main()
 """
 
 
-def test_ctrl_c_while_spark_starts_is_no_error(deployed: Deployed, lamina: CommandLine) -> None:
+def test_ctrl_c_while_spark_starts_is_not_an_error(deployed: Deployed, lamina: CommandLine) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     process = lamina.start_program("-c", INTERRUPTED_WHILE_SPARK_STARTS)
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 130, said
-    assert said.strip().splitlines()[-1] == "interrupted"
-    assert "error" not in said
-    assert "Traceback" not in said
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 130, stderr
+    assert stderr.strip().splitlines()[-1] == "interrupted"
+    assert "error" not in stderr
+    assert "Traceback" not in stderr
 
 
 INTERRUPTED_WHILE_SPARK_COMPUTES = """
@@ -350,7 +350,7 @@ main()
 """
 
 
-def test_ctrl_c_ends_what_spark_computes_for_a_check(deployed: Deployed, lamina: CommandLine) -> None:
+def test_ctrl_c_ends_sparks_computation_for_a_check(deployed: Deployed, lamina: CommandLine) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", event(1))
     deployed.catch_up()
@@ -359,10 +359,10 @@ def test_ctrl_c_ends_what_spark_computes_for_a_check(deployed: Deployed, lamina:
     for table, name in (("compiled", "name"), ("version", "view"), ("definition", "view")):
         deployed.owner(f"UPDATE lamina.{table} SET texts = replace(texts::text, {slow})::jsonb WHERE {name} = 'totals'")
     process = lamina.start_program("-c", INTERRUPTED_WHILE_SPARK_COMPUTES)
-    _, said = process.communicate(timeout=200)
-    assert process.returncode == 130, said
-    assert said.strip().splitlines()[-1] == "interrupted"
-    assert "Traceback" not in said
+    _, stderr = process.communicate(timeout=200)
+    assert process.returncode == 130, stderr
+    assert stderr.strip().splitlines()[-1] == "interrupted"
+    assert "Traceback" not in stderr
 
 
 SPARK_STOPS = """
@@ -386,21 +386,19 @@ main()
 """
 
 
-def test_a_speed_layer_whose_spark_was_stopped_ends_so_that_another_goes_on(
-    deployed: Deployed, lamina: CommandLine
-) -> None:
+def test_a_speed_layer_ends_with_its_spark_so_that_another_can_resume(deployed: Deployed, lamina: CommandLine) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     process = lamina.start_program("-c", SPARK_STOPS)
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 1, said
-    assert "Spark has stopped" in said
-    assert "Start the speed layer again" in said
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 1, stderr
+    assert "Spark has stopped" in stderr
+    assert "Start the speed layer again" in stderr
     deployed.send("events", event(1))
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM totals")) == (1,)
 
 
-def test_a_second_speed_layer_takes_over_and_the_first_says_so(deployed: Deployed, lamina: CommandLine) -> None:
+def test_a_second_speed_layer_takes_over_and_the_first_reports_it(deployed: Deployed, lamina: CommandLine) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", event(1))
     first = lamina.start("speed")
@@ -410,13 +408,13 @@ def test_a_second_speed_layer_takes_over_and_the_first_says_so(deployed: Deploye
         deployed.wait_for("events")
         deployed.catch_up()  # a second one, in this process
         deployed.send("events", event(3))
-        said = first.communicate(timeout=120)[1]
+        stderr = first.communicate(timeout=120)[1]
     except subprocess.TimeoutExpired:
         first.kill()
         raise
     assert first.returncode == 1
-    assert "The query events was taken over" in said
-    assert "StackOverflowError" not in said
+    assert "The query events was taken over" in stderr
+    assert "StackOverflowError" not in stderr
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM totals")) == (3,)
     deployed.check()

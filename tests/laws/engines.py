@@ -21,8 +21,8 @@ import psycopg2.extensions
 from pyarrow import csv
 from pyspark.sql import DataFrame, SparkSession
 
-from batch_layer.check import set_clock
 from batch_layer.compute import counting
+from batch_layer.oracle import set_clock
 from lamina.testing.runner import QUICK, raw_records
 from master_log import log_times
 from master_log.log_times import LogTimes

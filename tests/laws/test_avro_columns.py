@@ -168,6 +168,6 @@ def texts(engines: Engines, columns: str, values: list[bytes], few: Path | None 
     else:
         at_hand = few_of(raw_records(engines.spark, [raw_of(value, number) for number, value in enumerate(values)]))
         few.write_bytes(plans.file_of(plans.rows_of(decoded_few(at_hand, [source], {0: engines.schemas}))))
-        records = parsed(plans.reading(engines.spark, few, "t", decodings([source])), source)
+        records = parsed(plans.records_in(engines.spark, few, "t", decodings([source])), source)
     of_good = [f"CASE WHEN kafka_error IS NULL THEN CAST({name} AS STRING) END" for name in ("x", "missing")]
     return list(map(tuple, records.orderBy("kafka_offset").selectExpr("kafka_error", *of_good).collect()))

@@ -7,7 +7,7 @@ import psycopg2.errors
 import pytest
 from sqlalchemy import text
 
-from batch_layer import rollback
+from batch_layer import renewals
 from serving_layer.change import registry
 from tests.fix_services import Services
 from tests.serving_layer.changing import BY_KEY, TOTAL, reading
@@ -116,7 +116,7 @@ def test_relations_in_an_analysts_schema_give_way(world: World, services: Servic
         cursor.execute("SELECT table_name FROM information_schema.views WHERE table_schema = 'marts' ORDER BY 1")
         assert cursor.fetchall() == [("theirs",)]
         lines: list[str] = []
-        rollback.roll_back(world.database, "counts", lines.append)
+        renewals.roll_back(world.database, "counts", lines.append)
         assert lines == ["marts.theirs, of analysts, was dropped, because counts has other columns now: make it again"]
         cursor.execute("SELECT count(*) FROM information_schema.views WHERE table_schema = 'marts'")
         assert cursor.fetchall() == [(0,)]

@@ -146,9 +146,10 @@ def test_a_dead_apply_is_not_resumed_if_its_source_reads_another_topic(world: Wo
     batch = BatchLayer(world.database, Brokers("nowhere:0"), pytest.fail, pytest.fail, "no address")
     source = replace(catalog.sources["c"], topic="d")
     other = replace(catalog, sources={**catalog.sources, "c": source})
-    for wanted, goes_on in ((catalog, True), (other, False)):
+    for wanted, resumed in ((catalog, True), (other, False)):
         with world.database.begin() as connection:
-            arguments = (connection, batch, rebuilds.APPLY, [catalog.views["sums"]])
-            assert (reprocess.begun(*arguments, wanted, lambda _: None) == id) == goes_on
+            versions = [catalog.views["sums"]]
+            opened = reprocess.resume_or_begin(connection, batch, rebuilds.APPLY, versions, wanted, lambda _: None)
+            assert (opened == id) == resumed
     with world.database.begin() as connection:
         world.apply(connection)

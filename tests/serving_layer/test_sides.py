@@ -10,7 +10,7 @@ import psycopg2
 import psycopg2.errors
 import pytest
 
-from batch_layer import patience
+from batch_layer import renewals
 from serving_layer.promise import rebuilds
 from serving_layer.readers import views
 from serving_layer.upkeep import dropping
@@ -101,7 +101,7 @@ def test_a_busy_view_drops_its_older_sides(world: World, database: str) -> None:
         until_read(world, len(threads))
         views.settle(world.database)
         assert "UNION ALL" in body(world, "counts"), "it is held all the time"
-        assert patience.settle(world.database)
+        assert renewals.settle(world.database)
     finally:
         stop.set()
         for thread in threads:

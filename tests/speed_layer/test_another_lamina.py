@@ -29,25 +29,25 @@ def by_an_older_compiler(catalog: Catalog) -> Catalog:
     def older(text: str) -> str:
         return re.sub(r"\bcount\b(?!\()", "how_many", text)
 
-    def table(each: CellTable, version: str) -> CellTable:
-        partials = tuple(replace(p, column=replace(p.column, name=older(p.column.name))) for p in each.partials)
+    def table(now: CellTable, version: str) -> CellTable:
+        partials = tuple(replace(p, column=replace(p.column, name=older(p.column.name))) for p in now.partials)
         return replace(
-            each,
-            name=each.name.replace(version, "0ldc0de1"),
+            now,
+            name=now.name.replace(version, "0ldc0de1"),
             partials=partials,
-            partial=older(each.partial),
-            cells=older(each.cells),
-            merge=older(each.merge),
+            partial=older(now.partial),
+            cells=older(now.cells),
+            merge=older(now.merge),
         )
 
-    def view(each: View) -> View:
-        if not each.cell_tables:
-            return each
-        tables = tuple(table(one, each.version) for one in each.cell_tables)
-        final = older(each.final.replace(each.version, "0ldc0de1"))
-        return replace(each, version="0ldc0de1", cell_tables=tables, final=final)
+    def view(now: View) -> View:
+        if not now.cell_tables:
+            return now
+        tables = tuple(table(one, now.version) for one in now.cell_tables)
+        final = older(now.final.replace(now.version, "0ldc0de1"))
+        return replace(now, version="0ldc0de1", cell_tables=tables, final=final)
 
-    return Catalog(catalog.sources, {name: view(each) for name, each in catalog.views.items()})
+    return Catalog(catalog.sources, {name: view(now) for name, now in catalog.views.items()})
 
 
 def deploy_by_an_older_lamina(
@@ -100,7 +100,8 @@ def test_a_view_of_an_older_lamina_goes_on_if_only_texts_outside_its_cells_diffe
         totals, largest = catalog.views["totals"], catalog.views["largest"]
         (table,) = totals.cell_tables
         inputs = replace(
-            table, partial_inputs=tuple(replace(each, spark=f"({each.spark})") for each in table.partial_inputs)
+            table,
+            partial_inputs=tuple(replace(partial, spark=f"({partial.spark})") for partial in table.partial_inputs),
         )
         views = {
             "totals": replace(totals, cell_tables=(inputs,)),
@@ -166,7 +167,7 @@ def test_a_view_is_fed_by_the_parse_that_its_version_is_named_by(deployed: Deplo
 
 
 def test_later_views_read_a_unique_stream_by_the_declaration_its_ids_were_claimed_with(deployed: Deployed) -> None:
-    """An older Lamina may have found a record bad that this one takes: then its id is not known."""
+    """An older Lamina may have called a record bad that this one counts. Then its id is unknown."""
 
     def older(catalog: Catalog) -> Catalog:
         sales = catalog.sources["sales"]

@@ -1,4 +1,4 @@
-"""A record that Spark would compute for ever: its source leaves the others alone, names it, and goes on after it."""
+"""A record that Spark would compute forever: its source leaves the shared run, names it, and continues after it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCES = """
     FROM {0};
 """
 JVMS_TAKE = 400.0
-"""Seconds: a JVM is started for each part of the range that had to be killed."""
+"""Seconds. A JVM starts for each part of the range whose process was killed."""
 
 HOSTILE = {"k": "a", "a": "foo" * 20_000}
 """Java looks at every start, every `foo` and every end of it: for hours."""
@@ -44,9 +44,9 @@ def impatient(lamina: CommandLine, *patience: float) -> Iterator[subprocess.Pope
             print(process.communicate(timeout=60)[1])
         finally:
             process.kill()
-            for each in below:
+            for child in below:
                 with suppress(psutil.NoSuchProcess):
-                    each.kill()
+                    child.kill()
     assert process.returncode == 0
 
 
@@ -92,7 +92,7 @@ def idles(process: subprocess.Popen[str]) -> bool:
     """True if a process and those below it use less than half a core in one of some seconds."""
 
     def used() -> float:
-        return sum(sum(each.cpu_times()[:2]) for each in psutil.Process(process.pid).children(recursive=True))
+        return sum(sum(child.cpu_times()[:2]) for child in psutil.Process(process.pid).children(recursive=True))
 
     def used_in_a_second() -> float:
         before = used()

@@ -1,4 +1,4 @@
-"""The log times of a table: both layers find the same, whatever the micro-batches and where they begin."""
+"""The log times of a table: both layers compute the same, whatever the micro-batches and where they begin."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def send(deployed: Deployed, sku: str, price: int, second: int, partition: int) 
 
 def counted(deployed: Deployed, *records: tuple[str, int, int, int]) -> list[tuple[object, ...]]:
     """The table after further records that are one micro-batch."""
-    for each in records:
-        send(deployed, *each)
+    for record in records:
+        send(deployed, *record)
     deployed.producer.flush()
     deployed.catch_up()
     return deployed.rows("SELECT * FROM prices WHERE sku = 'a'")
@@ -113,8 +113,8 @@ def test_only_what_goes_by_log_times_has_to_know_them() -> None:
     before = replace(table, parse=table.parse.replace(RAW_LOG_TIME, "timestamp"))
     assert Statements.of(table, []).reads_log_times
     assert not Statements.of(before, []).reads_log_times
-    assert Statements.of_all([(before, []), (table, [])]).reads_log_times, "a version beside it does"
-    assert not Statements.of(stream, []).reads_log_times, "its column is no log time"
+    assert Statements.of_all([(before, []), (table, [])]).reads_log_times, "the other version reads them"
+    assert not Statements.of(stream, []).reads_log_times, "its column of that name is not a log time"
 
 
 @pytest.mark.parametrize("reached", [{}, {0: 3}])
@@ -142,6 +142,6 @@ def _log_times(
     partitions, offsets, times = zip(*rows, strict=True)
     columns = {"partition": pa.array(partitions, pa.int32()), "offset": pa.array(offsets, pa.int64())}
     few = of_few(pa.table({**columns, "timestamp": pa.array(times, pa.timestamp("us", "UTC"))}), before)
-    found = few[RAW_LOG_TIME].cast(pa.int64()).to_pylist()
+    times = few[RAW_LOG_TIME].cast(pa.int64()).to_pylist()
     newest = {TopicPartition("t", p): max(time for q, _, time in rows if q == p) for p in set(partitions)}
-    return found, later(before, newest)
+    return times, later(before, newest)

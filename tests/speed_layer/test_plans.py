@@ -70,7 +70,7 @@ def catalog() -> Catalog:
 
 
 def statements(catalog: Catalog, name: str) -> Statements:
-    """Of all views of a source; and of the first one as of a time when the source was declared otherwise."""
+    """The statements of all views of a source, and those of its first view by an earlier declaration of the source."""
     tables = [table for view in catalog.views.values() for table in view.cell_tables if table.source == name]
     before = compile_catalog({"catalog.sql": CATALOG.replace("price DECIMAL(10, 2)", "price DECIMAL(9, 1)")})
     older = next(table for view in before.views.values() for table in view.cell_tables if table.source == name)
@@ -107,7 +107,7 @@ def contents(effect: Effect | None) -> object:
     assert effect is not None
     bad = effect.bad
     return (
-        [(each.table, each.read, sorted(each.rows.file().read().splitlines())) for each in effect.staged],
+        [(staged.table, staged.read, sorted(staged.rows.file().read().splitlines())) for staged in effect.staged],
         None if bad is None else (sorted(bad.rows.file().read().splitlines()), bad.counts),
         effect.newest,
         None if effect.ids is None else effect.ids.copies.to_pylist(),

@@ -1,4 +1,4 @@
-"""Records that stop a stream: each is named, can be skipped, and stops nothing else."""
+"""Records that stop a stream: Lamina names them, a person can skip them, and they stop no other stream."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_record_that_spark_cannot_read_is_named_and_its_query_resumes_after_a_
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM totals")) == (30,)
     deployment.batch.rebuild()
-    assert {each.skipped for each in deployed.check()} == {1}
+    assert {result.skipped for result in deployed.check()} == {1}
     assert deployed.rows("SELECT error, records FROM lamina.bad_records") == [(SKIPPED, 1)]
     reason = 'SELECT partition, "offset", reason FROM lamina.skipped'
     assert deployed.rows(reason) == [(1, 10, "a clock in microseconds")]

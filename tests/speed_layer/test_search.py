@@ -1,4 +1,4 @@
-"""A record that takes too long is found among the others with few questions, of which few have to be killed."""
+"""The search for a record that takes too long asks few questions and kills few processes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
-from speed_layer.endless import Patience, find
+from speed_layer.endless import TimeLimits, find
 
-PATIENCE = Patience()
+PATIENCE = TimeLimits()
 WHOLE = OffsetRange(Offsets.of("t", {0: 0, 1: 100}), Offsets.of("t", {0: 1000, 1: 1100}))
 
 
@@ -42,9 +42,9 @@ range_of = range
 
 
 @pytest.mark.parametrize("offset", [100, 101, 613, 1098, 1099])
-def test_one_record_is_found_wherever_it_is(offset: int) -> None:
-    found = find(WHOLE, Takes({(1, offset): 1e9}), PATIENCE)
-    assert found == (TopicPartition("t", 1), offset)
+def test_an_endless_record_is_found_at_any_offset(offset: int) -> None:
+    record = find(WHOLE, Takes({(1, offset): 1e9}), PATIENCE)
+    assert record == (TopicPartition("t", 1), offset)
 
 
 def test_the_longest_record_is_tried_first_and_one_process_is_killed() -> None:
@@ -53,11 +53,11 @@ def test_the_longest_record_is_tried_first_and_one_process_is_killed() -> None:
     assert asked.killed == 1
 
 
-def test_records_that_take_long_only_together_are_not_named() -> None:
+def test_records_that_are_slow_only_together_are_not_named() -> None:
     asked = Takes({(0, n): 0.1 for n in range(1000)})
     assert find(WHOLE, asked, PATIENCE) is None
 
 
-def test_a_record_that_takes_less_than_a_record_may_is_not_named() -> None:
+def test_a_record_within_the_time_limit_is_not_named() -> None:
     asked = Takes({(0, 7): PATIENCE.alone - 1, (1, 700): PATIENCE.alone})
     assert find(WHOLE, asked, PATIENCE) == (TopicPartition("t", 1), 700)

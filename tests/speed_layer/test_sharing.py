@@ -1,4 +1,4 @@
-"""Sources that share a run: each is counted as if it were alone, and what happens to one stops no other."""
+"""Sources that share a run: their records count as if they were alone, and the trouble of one stops no other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from master_log.fetching import Epochs, LeaderChanged
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer.promise import progress
-from speed_layer.flow import Flow
+from speed_layer.jobs import Running
 from speed_layer.run import AT_ONCE
 from tests.fix_lamina import PATIENCE, Deployed
 
@@ -37,8 +37,8 @@ def send(deployed: Deployed, numbers: range, *names: str) -> None:
 
 
 def runs(deployed: Deployed) -> dict[str, str]:
-    """The names of the streaming queries that run, by Spark's id of each."""
-    return {str(each.runId): str(each.name) for each in deployed.deployment.spark.streams.active}
+    """The names of the running streaming queries, by Spark's id."""
+    return {str(query.runId): str(query.name) for query in deployed.deployment.spark.streams.active}
 
 
 def stopped(deployed: Deployed, name: str) -> str | None:
@@ -80,26 +80,26 @@ def test_small_sources_share_a_run_and_each_view_equals_its_select(deployed: Dep
     assert len(deployed.check()) == 10
 
 
-def test_a_source_that_fails_leaves_the_others_alone_and_comes_back(
+def test_a_failing_source_leaves_the_shared_run_and_returns(
     deployed: Deployed, caplog: pytest.LogCaptureFixture
 ) -> None:
     apply(deployed, "a", "b", "c")
-    [(place,)] = deployed.owner("SELECT place FROM lamina.generation_cells WHERE cell_table LIKE 'a_names%'")
+    [(point,)] = deployed.owner("SELECT point FROM lamina.generation_cells WHERE cell_table LIKE 'a_names%'")
     with deployed.speed(clock=hurried):
         send(deployed, range(10), "a", "b", "c")
         for name in ("a", "b", "c"):
             deployed.wait_for(name)
-        deployed.owner(f"ALTER TABLE {place} ADD CONSTRAINT never CHECK (false) NOT VALID")
+        deployed.owner(f"ALTER TABLE {point} ADD CONSTRAINT never CHECK (false) NOT VALID")
         send(deployed, range(10, 20), "a", "b", "c")
         for number in range(20, 30):
             send(deployed, range(number, number + 1), "b", "c")
             deployed.wait_for("b")
             deployed.wait_for("c")
-        deployed.until(lambda: "fails again and again" in str(stopped(deployed, "a")), "somebody is told")
+        deployed.until(lambda: "fails again and again" in str(stopped(deployed, "a")), "status says why")
         assert stopped(deployed, "b") is stopped(deployed, "c") is None
         assert records(deployed, "a", "b", "c") == [10, 30, 30]
-        assert {each.getMessage()[0] for each in caplog.records if each.name == "lamina.speed"}.isdisjoint("bc")
-        deployed.owner(f"ALTER TABLE {place} DROP CONSTRAINT never")
+        assert {line.getMessage()[0] for line in caplog.records if line.name == "lamina.speed"}.isdisjoint("bc")
+        deployed.owner(f"ALTER TABLE {point} DROP CONSTRAINT never")
         deployed.wait_for("a")
         deployed.until(lambda: shared_by(deployed, 3), "it is back")
         send(deployed, range(20, 50), "a", "b")
@@ -109,7 +109,7 @@ def test_a_source_that_fails_leaves_the_others_alone_and_comes_back(
     assert len(deployed.check()) == 6
 
 
-def test_a_topic_that_is_created_anew_stops_its_source_and_no_other(deployed: Deployed) -> None:
+def test_a_recreated_topic_stops_its_source_and_no_other(deployed: Deployed) -> None:
     apply(deployed, "a", "b", "c")
     topic, brokers = deployed.topic("a"), deployed.deployment.brokers
     with deployed.speed():
@@ -123,7 +123,7 @@ def test_a_topic_that_is_created_anew_stops_its_source_and_no_other(deployed: De
         send(deployed, range(10, 20), "b", "c")
         deployed.wait_for("b")
         deployed.wait_for("c")
-        deployed.until(lambda: "created again" in str(stopped(deployed, "a")), "somebody is told")
+        deployed.until(lambda: "created again" in str(stopped(deployed, "a")), "status says why")
         send(deployed, range(20, 30), "b", "c")
         deployed.wait_for("b")
         deployed.wait_for("c")
@@ -138,16 +138,14 @@ def test_a_topic_whose_end_was_lost_stops_its_source_and_no_other(deployed: Depl
         for name in ("a", "b", "c"):
             deployed.wait_for(name)
         deployed.owner("UPDATE lamina.progress SET tail = 'offsets 0 to 0 (another)' WHERE query = 'a'")
-        deployed.until(lambda: "has lost records" in str(stopped(deployed, "a")), "somebody is told")
+        deployed.until(lambda: "has lost records" in str(stopped(deployed, "a")), "status says why")
         send(deployed, range(10, 20), "a", "b", "c")
         deployed.wait_for("b")
         deployed.wait_for("c")
     assert records(deployed, "a", "b", "c") == [10, 20, 20]
 
 
-def test_a_topic_that_no_broker_answers_for_holds_no_other_up(
-    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unanswered_topic_delays_no_other_source(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a partition without a leader: the brokers answer, and any question about this topic fails."""
     apply(deployed, "a", "b", "c")
     topic, brokers, latest = deployed.topic("a"), deployed.deployment.brokers, Brokers.latest
@@ -178,7 +176,7 @@ def test_a_new_leader_of_a_partition_stops_no_source_and_all_stay_in_one_run(
         nonlocal elections
         if elections and epochs and changed in below.topics():
             elections -= 1
-            time.sleep(0.2)  # those of the others are there by then
+            time.sleep(0.2)  # meanwhile, the tails of the others arrive
             raise LeaderChanged("Partition 0 has another leader")
         return tails(self, below, epochs)
 
@@ -196,12 +194,12 @@ def test_a_new_leader_of_a_partition_stops_no_source_and_all_stay_in_one_run(
             deployed.wait_for(name)
         assert shared_by(deployed, 3)
     assert elections == 0
-    said = [each.getMessage() for each in caplog.records if each.name == "lamina.speed" and each.levelname != "INFO"]
-    assert said == []
+    lines = [line for line in caplog.records if line.name == "lamina.speed" and line.levelname != "INFO"]
+    assert [line.getMessage() for line in lines] == []
     assert records(deployed, "a", "b", "c") == [40, 30, 40]
 
 
-def test_a_source_whose_commit_waits_for_a_lock_holds_no_other_up(deployed: Deployed) -> None:
+def test_a_commit_that_waits_for_a_lock_delays_no_other_source(deployed: Deployed) -> None:
     apply(deployed, "a", "b", "c")
     with deployed.speed():
         send(deployed, range(10), "a", "b", "c")
@@ -219,7 +217,7 @@ def test_a_source_whose_commit_waits_for_a_lock_holds_no_other_up(deployed: Depl
     assert len(deployed.check()) == 6
 
 
-def test_a_commit_that_waits_for_a_lock_keeps_no_run_from_ending(deployed: Deployed) -> None:
+def test_a_run_can_end_while_a_commit_waits_for_a_lock(deployed: Deployed) -> None:
     apply(deployed, "a", "b")
     database = deployed.deployment.database
     with ExitStack() as held:
@@ -231,7 +229,7 @@ def test_a_commit_that_waits_for_a_lock_keeps_no_run_from_ending(deployed: Deplo
             progress.lock(connection, ["a"])
             send(deployed, range(10, 20), "a")
             deployed.until(lambda: waiting_for(connection) >= 1, "the commit waits")
-        assert "speed layer" not in {thread.name for thread in threading.enumerate()}, "it has ended beside the lock"
+        assert "speed layer" not in {thread.name for thread in threading.enumerate()}, "it has ended despite the lock"
     deployed.until(lambda: records(deployed, "a", "b") == [20, 10], "the commit goes on once the lock is free")
     deployed.catch_up()
     assert records(deployed, "a", "b") == [20, 10]
@@ -244,7 +242,7 @@ def waiting_for(connection: Connection) -> int:
     return int(connection.exec_driver_sql(waiting).scalar_one())
 
 
-def test_generations_and_views_that_come_and_go_end_no_run(deployed: Deployed) -> None:
+def test_a_run_outlives_new_and_dropped_views_and_generations(deployed: Deployed) -> None:
     extra = "CREATE VIEW a_greatest AS SELECT max(n) AS n FROM a;"
     apply(deployed, "a", "b")
     with deployed.speed():
@@ -269,7 +267,7 @@ def test_generations_and_views_that_come_and_go_end_no_run(deployed: Deployed) -
     assert len(deployed.check()) == 4
 
 
-def test_a_source_that_is_busy_runs_by_itself(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_source_has_a_run_of_its_own(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("speed_layer.query.BUSY", 5)
     apply(deployed, "a", "b", "c")
     with deployed.speed():
@@ -285,27 +283,27 @@ def test_a_source_that_is_busy_runs_by_itself(deployed: Deployed, monkeypatch: p
     assert records(deployed, "a", "b", "c") == [300, 110, 10]
 
 
-def test_a_run_that_is_stopped_begins_no_other_member(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_run_computes_no_further_member(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("a", "b", "c", "d", "e", "f")
     apply(deployed, *names)
     send(deployed, range(10), *names)
-    begun: list[str] = []
-    cancelled, cancel = threading.Event(), Flow.cancel
+    computing: list[str] = []
+    cancelled, cancel = threading.Event(), Running.cancel
 
-    def wait_for_the_end(place: str) -> None:
-        if place == "before computing":
-            begun.append(place)
+    def wait_for_the_end(point: str) -> None:
+        if point == "before computing":
+            computing.append(point)
             cancelled.wait(PATIENCE)
 
-    def cancel_and_tell(flow: Flow) -> None:
-        cancel(flow)
+    def cancel_and_tell(running: Running) -> None:
+        cancel(running)
         cancelled.set()
 
-    monkeypatch.setattr(Flow, "cancel", cancel_and_tell)
+    monkeypatch.setattr(Running, "cancel", cancel_and_tell)
     deployed.deployment.at = wait_for_the_end
     with deployed.speed():
-        deployed.until(lambda: len(begun) == AT_ONCE, "as many as can are computed")
-    assert len(begun) == AT_ONCE
-    deployed.deployment.at = lambda place: None
+        deployed.until(lambda: len(computing) == AT_ONCE, "as many as can are computed")
+    assert len(computing) == AT_ONCE
+    deployed.deployment.at = lambda point: None
     deployed.catch_up()
     assert records(deployed, *names) == [10] * 6

@@ -25,14 +25,14 @@ from tests.fix_lamina import Deployed, one
 from view_algebra.errors import LaminaError
 
 
-def test_every_kind_of_view_shows_what_its_select_gives(deployed: Deployed) -> None:
+def test_every_kind_of_view_equals_its_select(deployed: Deployed) -> None:
     deployed.apply(**CATALOG)
     deployed.send("events", *(event(n) for n in range(500)))
     deployed.catch_up()
     deployed.send("events", *(event(n) for n in range(500, 700)))
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM totals")) == (700,)
-    assert {each.view for each in deployed.check()} == {"hourly", "totals", "users", "clicks", "places"}
+    assert {result.view for result in deployed.check()} == {"hourly", "totals", "users", "clicks", "places"}
 
 
 def test_a_late_record_corrects_its_window_at_once(deployed: Deployed) -> None:
@@ -88,7 +88,7 @@ BAD = {
 }
 
 
-def test_a_bad_record_goes_to_quarantine_and_the_stream_goes_on(deployed: Deployed) -> None:
+def test_a_bad_record_goes_to_quarantine_and_the_stream_continues(deployed: Deployed) -> None:
     deployed.apply(**CATALOG)
     deployed.send("events", event(1), *BAD.values(), event(2), partition=0)
     noise = "".join(random.Random(1).choices("abcdefghij0123456789", k=1_000_000))  # no index could hold it
@@ -137,8 +137,8 @@ def test_a_view_whose_stream_is_idle_stays_fresh(deployed: Deployed, kafka_admin
 
     def heard() -> datetime:
         with deployed.deployment.database.begin() as connection:
-            found: datetime = connection.exec_driver_sql("SELECT heard_at FROM lamina.heartbeat").scalar_one()
-            return found
+            heard_at: datetime = connection.exec_driver_sql("SELECT heard_at FROM lamina.heartbeat").scalar_one()
+            return heard_at
 
     deployed.send("events", event(1))
     with deployed.speed():
@@ -147,13 +147,13 @@ def test_a_view_whose_stream_is_idle_stays_fresh(deployed: Deployed, kafka_admin
         deployed.until(lambda: one(deployed.rows(behind))[0] < 2, "the view is fresh all the same")
         status = read(deployed.deployment)
         assert (status.alarms, status.queries[0].writer) == ([], writer())
-        said = heard()
-        deployed.until(lambda: heard() > said, "it says again that it lives")
+        before = heard()
+        deployed.until(lambda: heard() > before, "it says again that it lives")
         topic, progress_of = deployed.topic("events"), deployed.progress("events")
 
         def in_the_group() -> dict[int, int]:
             of_all = kafka_admin.list_group_offsets("lamina.events")["lamina.events"]
-            return {at.partition: said.offset for at, said in of_all.items() if at.topic == topic}
+            return {at.partition: shown.offset for at, shown in of_all.items() if at.topic == topic}
 
         deployed.until(lambda: in_the_group() == progress_of.on(topic), "Kafka's tools see the progress")
         deployed.send("events", event(2), partition=0)
@@ -164,7 +164,7 @@ def test_a_view_whose_stream_is_idle_stays_fresh(deployed: Deployed, kafka_admin
     deployed.until(lambda: one(deployed.rows(behind))[0] > before + 1, "nobody looks any more, and the view ages")
 
 
-def test_times_that_no_calendar_has_are_counted_and_make_no_view_fresh(
+def test_times_beyond_the_calendar_are_counted_and_ignored_for_freshness(
     deployed: Deployed, kafka_admin: KafkaAdminClient
 ) -> None:
     """A producer may set any time, as one in microseconds where Kafka's are milliseconds."""
@@ -196,7 +196,7 @@ def test_times_that_no_calendar_has_are_counted_and_make_no_view_fresh(
     deployed.check()
 
 
-def test_an_analyst_can_tell_the_offsets_that_views_are_known_by(deployed: Deployed) -> None:
+def test_an_analyst_can_read_the_offsets_below_which_views_are_complete(deployed: Deployed) -> None:
     late = "CREATE VIEW late AS SELECT events FROM totals;"
     deployed.apply(events=EVENTS, totals=TOTALS, late=late)
     deployed.send("events", *(event(n) for n in range(5)), partition=0)
@@ -204,10 +204,10 @@ def test_an_analyst_can_tell_the_offsets_that_views_are_known_by(deployed: Deplo
     deployed.catch_up()
     offsets = "SELECT view, source, partition, first_offset, next_offset FROM lamina.offsets ORDER BY 1, 3"
     below = [("events", 0, 0, 5), ("events", 1, 0, 1)]
-    assert deployed.rows(offsets) == [(view, *each) for view in ("late", "totals") for each in below]
+    assert deployed.rows(offsets) == [(view, *offsets_below) for view in ("late", "totals") for offsets_below in below]
 
 
-def test_the_speed_layer_follows_what_is_applied_while_it_runs(deployed: Deployed) -> None:
+def test_a_running_speed_layer_follows_each_apply(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     with deployed.speed():
         deployed.send("events", *(event(n) for n in range(100)))
@@ -239,7 +239,7 @@ def test_a_second_speed_layer_fences_the_first(deployed: Deployed) -> None:
     deployed.check()
 
 
-def test_a_query_that_fails_again_and_again_is_told_and_goes_on_when_it_can(deployed: Deployed) -> None:
+def test_a_query_that_keeps_failing_reports_why_and_continues_when_it_can(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
 
     def run(statement: str) -> list[tuple[object, ...]]:
@@ -250,25 +250,25 @@ def test_a_query_that_fails_again_and_again_is_told_and_goes_on_when_it_can(depl
     [(place,)] = run("SELECT place FROM lamina.generation_cells")
     run(f"ALTER TABLE {place} ADD CONSTRAINT never CHECK (false) NOT VALID")
     deployed.send("events", event(1))
-    # Seconds pass so quickly that each run seems to go on for a while before it fails.
+    # Seconds pass so quickly that a run seems to last for a while before it fails.
     with deployed.speed(clock=lambda: 100 * time.monotonic()):
-        deployed.until(lambda: run("SELECT stopped FROM lamina.query") != [(None,)], "somebody is told")
-        [(said,)] = run("SELECT stopped FROM lamina.query")
+        deployed.until(lambda: run("SELECT stopped FROM lamina.query") != [(None,)], "status says why")
+        [(reason,)] = run("SELECT stopped FROM lamina.query")
         run(f"ALTER TABLE {place} DROP CONSTRAINT never")
         deployed.wait_for("events")
-    assert str(said).startswith("it fails again and again: ")
-    assert "never" in str(said)
+    assert str(reason).startswith("it fails again and again: ")
+    assert "never" in str(reason)
     assert deployed.rows("SELECT events FROM totals") == [(1,)]
 
 
-def test_what_was_wrong_is_not_told_any_more_where_nothing_comes(
+def test_a_reported_failure_disappears_even_if_no_record_arrives(
     deployed: Deployed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", event(1))
     deployed.catch_up()
 
-    def told() -> object:
+    def reason() -> object:
         return one(deployed.owner("SELECT stopped FROM lamina.query"))[0]
 
     def fails(_: Run) -> None:
@@ -277,9 +277,9 @@ def test_what_was_wrong_is_not_told_any_more_where_nothing_comes(
     with monkeypatch.context() as full_disk:
         full_disk.setattr(Run, "_start", fails)
         with deployed.speed(clock=lambda: 10 * time.monotonic()):
-            deployed.until(lambda: "make room on that disk" in str(told()), "somebody is told")
+            deployed.until(lambda: "make room on that disk" in str(reason()), "status says why")
             full_disk.undo()
-            deployed.until(lambda: told() is None, "nobody is told any more")
+            deployed.until(lambda: reason() is None, "the reason is gone")
 
 
 def test_the_checkpoint_may_be_deleted_at_any_time(deployed: Deployed) -> None:
@@ -293,7 +293,7 @@ def test_the_checkpoint_may_be_deleted_at_any_time(deployed: Deployed) -> None:
     deployed.check()
 
 
-def test_the_tables_that_cells_are_staged_in_are_made_once_and_kept_empty(deployed: Deployed) -> None:
+def test_staging_tables_are_created_once_and_kept_empty(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS)
     seen = []
     with deployed.speed():
@@ -301,16 +301,16 @@ def test_the_tables_that_cells_are_staged_in_are_made_once_and_kept_empty(deploy
             deployed.send("events", event(n))
             deployed.wait_for("events")
             with deployed.deployment.database.begin() as connection:
-                found = "SELECT oid, relname FROM pg_class WHERE relname ~ '^staged_' AND relkind = 'r' ORDER BY oid"
-                seen.append(connection.exec_driver_sql(found).all())
-    assert seen[0], "of each session of the pool; each table made anew would leave dead rows in Postgres' own tables"
+                tables = "SELECT oid, relname FROM pg_class WHERE relname ~ '^staged_' AND relkind = 'r' ORDER BY oid"
+                seen.append(connection.exec_driver_sql(tables).all())
+    assert seen[0], (
+        "of every session of the pool: tables that are created repeatedly leave dead rows in Postgres' own tables"
+    )
     assert set(seen[0]) <= set(seen[1]) <= set(seen[2])
     assert deployed.rows("SELECT events FROM totals") == [(3,)]
 
 
-def test_partitions_that_are_added_are_read_from_their_first_record(
-    deployed: Deployed, kafka_admin: KafkaAdminClient
-) -> None:
+def test_an_added_partition_is_read_from_its_first_record(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     topic = deployed.topic("events")
     with deployed.speed():
@@ -326,7 +326,7 @@ def test_partitions_that_are_added_are_read_from_their_first_record(
     deployed.check()
 
 
-def test_a_topic_that_is_another_one_by_now_is_refused(deployed: Deployed) -> None:
+def test_another_topic_of_the_same_name_is_refused(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", event(1))
     deployed.catch_up()
@@ -367,7 +367,7 @@ def test_a_compacted_topic_is_refused(deployed: Deployed) -> None:
         deployed.apply(events=EVENTS, totals=TOTALS)
 
 
-def test_a_source_that_is_declared_anew_is_read_as_it_is_declared_now(deployed: Deployed) -> None:
+def test_a_redeclared_source_is_read_by_its_new_declaration(deployed: Deployed) -> None:
     numbers = "CREATE TABLE {0} (x {1}) USING kafka OPTIONS (topic '{{topics}}_xs', format 'json');"
     deployed.apply(
         events=EVENTS, xs=numbers.format("xs", "BIGINT"), most="CREATE VIEW most AS SELECT max(x) AS x FROM xs;"
@@ -386,9 +386,7 @@ def test_a_source_that_is_declared_anew_is_read_as_it_is_declared_now(deployed: 
         assert deployed.rows("SELECT x FROM greatest") == [("9",)]
 
 
-def test_records_that_retention_removed_before_they_were_read_stop_the_query(
-    deployed: Deployed, kafka_admin: KafkaAdminClient
-) -> None:
+def test_a_query_stops_if_retention_removed_unread_records(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", event(1), event(2), event(3), partition=0)
     kafka_admin.delete_records({TopicPartition(deployed.topic("events"), 0): 2})

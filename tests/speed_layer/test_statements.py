@@ -42,7 +42,7 @@ def no_copies(ids: pa.Table) -> IdLookup:
     return IdLookup(places, 0, Rows(), [], Rows(), 0, {}, None)
 
 
-def test_records_whose_ids_are_asked_for_are_read_once(spark: SparkSession) -> None:
+def test_records_with_looked_up_ids_are_read_once(spark: SparkSession) -> None:
     read = spark.sparkContext.accumulator(0)
 
     @udf("binary", useArrow=False)
@@ -54,11 +54,11 @@ def test_records_whose_ids_are_asked_for_are_read_once(spark: SparkSession) -> N
     raw = raw.withColumn("value", counted.asNondeterministic()("value"))
     tables = [table for view in COMPILED.views.values() for table in view.cell_tables]
     effect = Statements.of(EVENTS, tables).compute(raw, no_copies)
-    assert sum(each.rows.size > 0 for each in effect.staged) == 2
+    assert sum(staged.rows.size > 0 for staged in effect.staged) == 2
     assert read.value == RECORDS
 
 
-def test_a_duplicate_found_while_cells_are_computed_is_counted_in_none_of_them(
+def test_a_duplicate_found_during_the_computation_is_not_counted(
     spark: SparkSession,
 ) -> None:
     def find(ids: pa.Table) -> IdLookup:
@@ -67,13 +67,13 @@ def test_a_duplicate_found_while_cells_are_computed_is_counted_in_none_of_them(
 
     totals, dear = COMPILED.views["totals"].cell_tables, COMPILED.views["dear"].cell_tables
     effect = Statements.of(EVENTS, [*totals, *dear]).compute(raw_records(spark), find)
-    rows, sums = (each.rows.file().read().decode() for each in effect.staged)
+    rows, sums = (staged.rows.file().read().decode() for staged in effect.staged)
     assert len(rows.splitlines()) == RECORDS - 1 - len(range(6))  # those of a price above 5
     assert str(sum(range(RECORDS - 1))) in sums
 
 
-def test_no_condition_parses_a_record_again(spark: SparkSession) -> None:
-    """Spark would put what computes a column into the condition on it: the JSON once for each kind of mistake."""
+def test_conditions_do_not_parse_a_record_again(spark: SparkSession) -> None:
+    """Spark would copy a column's expression into a condition on it, and parse the JSON for every kind of mistake."""
     records = parsed(raw_records(spark).repartition(1), EVENTS)
     for asked in (
         selected(records, "records", EVENTS.ids),

@@ -1,4 +1,4 @@
-"""The results of proofs and checks of new generations, before anybody reads them."""
+"""Verdicts on new generations by their proofs and checks, before anybody reads them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from serving_layer.promise import proof, rebuilds
 from view_algebra.errors import Blocked
 
 
-def checked(database: Database, trial: Trial) -> list[Verdict]:
-    """Runs the checks of a catalog over what it would show, a snapshot for each view."""
+def run_checks(database: Database, trial: Trial) -> list[Verdict]:
+    """Runs the checks of a catalog over the rows it would show, in one snapshot per view."""
     verdicts: list[Verdict] = []
     for name in (name for name, view in trial.catalog.views.items() if view.checks):
         with database.begin(isolation="REPEATABLE READ") as connection:
@@ -31,7 +31,7 @@ def held_back(
 ) -> list[str]:
     """The views of a rebuild that are not handed over: those that fail, and those that were checked with them.
 
-    The `released` views are handed over whatever fails for them. A leap hands over all views, or raises Blocked.
+    The `released` views are handed over despite their failures. A leap hands over all views, or raises Blocked.
     """
     catalog = deployed(connection)
     by_checks = view_checks.held_back(connection, catalog, run.id, new)
@@ -48,28 +48,28 @@ def held_back(
     return []
 
 
-def handed_over(database: Database, id: int) -> list[str]:
-    """The views whose rows a hand-over has changed: the views of the rebuild, and the derived views over them."""
+def views_with_new_rows(database: Database, id: int) -> list[str]:
+    """The views whose rows a hand-over has changed: those of the rebuild, and the derived views over them."""
     with database.begin() as connection:
         catalog = deployed(connection)
         published = lookup.published(connection)
-        moved = [each.view for each in lookup.of_rebuild(connection, id) if published.get(each.view) == each.id]
+        moved = [new.view for new in lookup.of_rebuild(connection, id) if published.get(new.view) == new.id]
     return [name for name, changed in view_checks.changes_below(catalog, moved).items() if changed]
 
 
-def blocking(database: Database, id: int, held: Sequence[str]) -> list[Verdict]:
+def blocking_failures(database: Database, id: int, held: Sequence[str]) -> list[Verdict]:
     """The failed checks of a rebuild that hold these views back."""
     with database.begin() as connection:
         return [verdict for verdict, _ in view_checks.blocking(connection, id, held)]
 
 
-def without_result(database: Database, id: int, held: Sequence[str]) -> list[str]:
+def checks_not_run(database: Database, id: int, held: Sequence[str]) -> list[str]:
     """The blocking checks of held views that a rebuild did not run."""
     with database.begin() as connection:
         return view_checks.without_result(connection, id, held)
 
 
-def verdicts(database: Database, id: int) -> list[Verdict]:
+def results(database: Database, id: int) -> list[Verdict]:
     """The results of a rebuild's checks."""
     with database.begin() as connection:
         return view_checks.results(connection, id)
