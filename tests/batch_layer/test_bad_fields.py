@@ -52,7 +52,7 @@ def bad(deployed: Deployed) -> list[tuple[object, ...]]:
 
 
 def counts(deployed: Deployed) -> dict[str, tuple[int, int]]:
-    return {each.query: (each.quarantined, each.bad_fields) for each in read(deployed.deployment).queries}
+    return {query.query: (query.quarantined, query.bad_fields) for query in read(deployed.deployment).queries}
 
 
 def test_bad_fields_are_null_and_counted_live_rebuilt_and_after_a_leap(deployed: Deployed) -> None:
@@ -85,7 +85,7 @@ def test_bad_fields_are_null_and_counted_live_rebuilt_and_after_a_leap(deployed:
     rows = [(offset, error, bytes(value).decode()) for offset, error, value in deployed.owner(kept)]
     assert rows[0] == (1, f"{NULLED}qty is no INT, shipped_at is no TIMESTAMP", LINES[1])
     assert [offset for offset, *_ in rows] == [1, 2, 4, 5, 7, 8]
-    assert [each[2] for each in bad(deployed) if each[0] == "order_lines"] == [False, *[True] * 5]
+    assert [row[2] for row in bad(deployed) if row[0] == "order_lines"] == [False, *[True] * 5]
     deployed.send("taps", {"id": 3, "n": {}, "userId": "A"}, b"{")
     deployed.send("order_lines", json.loads(LINES[0]) | {"order_id": 9, "qty": "no"})
     deployed.deployment.batch.rebuild(leap=True)

@@ -51,23 +51,23 @@ def blamed(
     )
 
 
-def micro_batches(found: Blame) -> list[Event]:
-    return [each for each in found.events if each.micro_batches]
+def micro_batches(blame: Blame) -> list[Event]:
+    return [event for event in blame.events if event.micro_batches]
 
 
 def moved(event: Event, column: str) -> list[tuple[Any, Any]]:
     """A column before and after."""
     assert event.changes is not None
     return [
-        tuple(None if side is None else side[column] for side in (each.before, each.after))  # type: ignore[misc]
-        for each in event.changes
+        tuple(None if side is None else side[column] for side in (change.before, change.after))  # type: ignore[misc]
+        for change in event.changes
     ]
 
 
 def ranges(deployed: Deployed, *offsets: tuple[int, int, int]) -> dict[str, OffsetRange]:
-    """Of the one source: partition, first offset, next offset."""
+    """The ranges of the one source. offsets: (partition, first offset, next offset)."""
     topic = deployed.topic("events")
-    starts, ends = ({partition: each[side] for partition, *each in offsets} for side in (0, 1))
+    starts, ends = ({partition: bounds[side] for partition, *bounds in offsets} for side in (0, 1))
     return {"events": OffsetRange(Offsets.of(topic, starts), Offsets.of(topic, ends))}
 
 
@@ -91,38 +91,38 @@ def test_blame_names_the_micro_batches_that_moved_a_row_and_no_other(
         watched.append(work)
         return nullcontext()
 
-    found = blamed(deployed, "hourly", HOUR, "DE", watching=watching)
-    [(name, reads, tables)] = [(each.name, each.reads, each.tables_of("events")) for each in watched]
+    result = blamed(deployed, "hourly", HOUR, "DE", watching=watching)
+    [(name, reads, tables)] = [(work.name, work.reads, work.tables_of("events")) for work in watched]
     assert name == "hourly", "a record that Spark stands still at is looked for in what feeds the view"
     assert str(reads["events"][1].end) == f"{deployed.topic('events')} 0:16 1:2"
     assert len(tables) == 1
-    first, late = micro_batches(found)
+    first, late = micro_batches(result)
     assert first.ranges == ranges(deployed, (1, 0, 2))
     assert moved(first, "events") == [(None, 1)]
     assert late.ranges == ranges(deployed, (0, 13, 16))
     assert moved(late, "largest") == [(7, 7)]
     assert moved(late, "smallest") == [(7, -7)]
-    assert [row["events"] for row in found.shown] == [2]
-    assert found.selected is None
-    assert found.known_since is None
+    assert [row["events"] for row in result.shown] == [2]
+    assert result.selected is None
+    assert result.known_since is None
     [of_null] = micro_batches(blamed(deployed, "hourly", HOUR, "NULL"))
     assert of_null.ranges == first.ranges
-    assert [each.ranges for each in micro_batches(blamed(deployed, "places", "DE"))] == [first.ranges, late.ranges]
-    assert [each.ranges for each in micro_batches(blamed(deployed, "clicks", "n=-7"))] == [late.ranges]
-    assert [moved(each, "events") for each in micro_batches(blamed(deployed, "totals"))] == [
+    assert [event.ranges for event in micro_batches(blamed(deployed, "places", "DE"))] == [first.ranges, late.ranges]
+    assert [event.ranges for event in micro_batches(blamed(deployed, "clicks", "n=-7"))] == [late.ranges]
+    assert [moved(event, "events") for event in micro_batches(blamed(deployed, "totals"))] == [
         [(0, 12)],
         [(12, 14)],
         [(14, 15)],
         [(15, 18)],
     ]
     newest = micro_batches(blamed(deployed, "totals", limit=1))
-    assert [(each.micro_batches, moved(each, "events")) for each in newest] == [(3, [(0, 15)]), (1, [(15, 18)])]
+    assert [(event.micro_batches, moved(event, "events")) for event in newest] == [(3, [(0, 15)]), (1, [(15, 18)])]
     asked = list[tuple[int, int]]()
-    hold = Oracle.records_touch_key
+    touch_key = Oracle.records_touch_key
 
     def counted(self: Oracle, spans: Sequence[tuple[int, int]]) -> list[bool]:
         asked.extend(spans)
-        return hold(self, spans)
+        return touch_key(self, spans)
 
     monkeypatch.setattr(Oracle, "hold", counted)
     with pytest.raises(LaminaError, match="no such row"):
@@ -193,12 +193,12 @@ def test_blame_states_when_its_history_begins(deployed: Deployed) -> None:
         history.trim(connection)
     left = deployed.owner("SELECT id FROM lamina.history ORDER BY id")
     assert left == [(shown,), (second,), (third,)]
-    found = blamed(deployed, "totals", since="30 days")
-    assert [moved(each, "events") for each in found.events] == [[(1, 2)], [(2, 3)]]
-    assert found.known_since == found.events[0].at
+    result = blamed(deployed, "totals", since="30 days")
+    assert [moved(event, "events") for event in result.events] == [[(1, 2)], [(2, 3)]]
+    assert result.known_since == result.events[0].at
     deployed.owner(f"UPDATE lamina.history SET next = ARRAY[1::bigint] WHERE id = {second}")
     after_a_gap = blamed(deployed, "totals")
-    assert [moved(each, "events") for each in after_a_gap.events] == [[(2, 3)]]
+    assert [moved(event, "events") for event in after_a_gap.events] == [[(2, 3)]]
     assert after_a_gap.known_since == after_a_gap.events[0].at
     others = EVENTS.replace("TABLE events", "TABLE others").replace("_events'", "_others'")
     deployed.apply(others=others, totals=TOTALS.replace("FROM events", "FROM others"))
@@ -214,7 +214,7 @@ def test_blame_reports_no_change_for_a_renamed_view(deployed: Deployed) -> None:
     send(deployed, 0, at(2, "DE", 1))
     *before, last = blamed(deployed, "sums").events
     assert moved(last, "events") == [(2, 3)]
-    assert [each.changes for each in before] == [None] * len(before)
+    assert [event.changes for event in before] == [None] * len(before)
 
 
 def test_blame_refuses_questions_it_cannot_answer(
@@ -222,14 +222,14 @@ def test_blame_refuses_questions_it_cannot_answer(
 ) -> None:
     deployed.apply(events=EVENTS, hourly=HOURLY)
     send(deployed, 0, at(1, "DE", 1), at(2, "DE", 2))
-    for words, said in (
+    for words, refusal in (
         (("nothing",), "There is no view named nothing"),
         (("hourly", "DE"), "hourly needs a value for each of its group columns: hour, country"),
         (("hourly", "noon", "DE"), "'noon' is not a value of hour"),
         (("hourly", "events=2"), "events is not a group column of hourly"),
         (("hourly", HOUR, "XX"), "hourly has no such row"),
     ):
-        with pytest.raises(LaminaError, match=said):
+        with pytest.raises(LaminaError, match=refusal):
             blamed(deployed, *words)
     with pytest.raises(LaminaError, match="'long ago' is not a time"):
         blamed(deployed, "hourly", HOUR, "DE", since="long ago")

@@ -1,4 +1,4 @@
-"""Checks of views: a generation that fails one is not read, and a live view that fails one is told."""
+"""Checks of views: a generation that fails one is not read, and a live view that fails one is reported."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def test_readers_never_see_the_rows_of_a_generation_that_fails_a_check(
 
     ended = quick_lamina("rebuild", code=3)
 
-    [told] = [line for line in ended.err.splitlines() if "country_is_there" in line and "fails" in line]
+    [failing] = [line for line in ended.err.splitlines() if "country_is_there" in line and "fails" in line]
     missing = one(deployed.owner("SELECT failing FROM lamina.checked WHERE name = 'country_is_there'"))[0]
     assert missing > 1
-    assert f"hourly: its check country_is_there fails for {missing} rows, the first {{" in told
-    assert '"country": null' in told
+    assert f"hourly: its check country_is_there fails for {missing} rows, the first {{" in failing
+    assert '"country": null' in failing
     assert deployed.rows("SELECT * FROM hourly WHERE country IS NULL") == []
     after = published(deployed)
     assert after["hourly"] == before["hourly"]
@@ -110,14 +110,14 @@ def test_a_check_that_warns_is_reported_and_blocks_nothing(deployed: Deployed) -
     deployed.send("events", *(event(n) for n in range(40)))
     deployed.catch_up()
     before = published(deployed)
-    found: list[Verdict] = []
-    replace(deployed.deployment.batch, on_checked=found.extend).rebuild()
-    assert [(each.check, each.result) for each in found] == [
+    verdicts: list[Verdict] = []
+    replace(deployed.deployment.batch, on_checked=verdicts.extend).rebuild()
+    assert [(verdict.check, verdict.result) for verdict in verdicts] == [
         ("country_is_there", "warns"),
         ("one_row_each", "passes"),
         ("recent", "warns"),
     ]
-    assert found[2].sentence == 'hourly: its check recent fails: {"max(hour)": "2024-03-02T23:00:00+00:00"}'
+    assert verdicts[2].sentence == 'hourly: its check recent fails: {"max(hour)": "2024-03-02T23:00:00+00:00"}'
     assert published(deployed) != before
 
 
@@ -133,8 +133,8 @@ def test_a_view_that_grew_too_much_since_the_last_hand_over_is_held_back(deploye
     deployed.deployment.batch.rebuild()
     assert published(deployed) == before
     assert deployed.rows("SELECT count(*) FROM clicks") == [(0,)]
-    [found] = deployed.owner("SELECT failing, examples FROM lamina.checked")
-    assert found == (1, [{"count(*)": clicks[0]}])
+    [failing] = deployed.owner("SELECT failing, examples FROM lamina.checked")
+    assert failing == (1, [{"count(*)": clicks[0]}])
 
 
 def test_a_check_of_a_derived_view_holds_back_the_views_it_reads(deployed: Deployed) -> None:
@@ -151,7 +151,7 @@ def test_a_check_of_a_derived_view_holds_back_the_views_it_reads(deployed: Deplo
 
 
 def test_views_that_were_checked_together_are_held_back_together(deployed: Deployed) -> None:
-    """Clicks references hourly: with the old hourly beside it, nobody has checked the new clicks."""
+    """Clicks references hourly: the new clicks were never checked next to the old hourly."""
     checks = """
         ALTER VIEW hourly ADD CONSTRAINT no_null CHECK (country IS NOT NULL);
         ALTER VIEW clicks ADD CONSTRAINT place FOREIGN KEY (country) REFERENCES hourly (country);
@@ -173,8 +173,8 @@ def test_a_proven_generation_is_not_handed_over_without_its_checks(
     batch = deployed.deployment.batch
     id = batch.seal(by=Scheduler())
     batch.archive(id)
-    for each in batch.generations(id):
-        batch.compute(id, each.view)
+    for generation in batch.generations(id):
+        batch.compute(id, generation.view)
     batch.go_live(id)
     quick_lamina("step", "prove")
     assert batch.hand_over(id) == ["hourly"]
@@ -259,8 +259,8 @@ def test_live_checks_run_over_the_rows_that_readers_read(deployed: Deployed, qui
     deployed.apply(events=EVENTS, hourly=HOURLY, totals=TOTALS, checks=HOURLY_CHECKS)
     deployed.send("events", event(1))
     deployed.catch_up()
-    found = {line["check"]: line["result"] for line in quick_lamina("check", "--live", "--json").lines()}
-    assert found == {"country_is_there": "passes", "one_row_each": "passes", "recent": "warns"}
+    results = {line["check"]: line["result"] for line in quick_lamina("check", "--live", "--json").lines()}
+    assert results == {"country_is_there": "passes", "one_row_each": "passes", "recent": "warns"}
     deployed.send("events", event(2))
     deployed.catch_up()
     ended = quick_lamina("check", "--live", "hourly", code=3)

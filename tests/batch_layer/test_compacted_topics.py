@@ -17,14 +17,14 @@ USING kafka OPTIONS (topic '{topics}_accounts', format 'json', key_format 'json'
 OWNERS = "CREATE VIEW owners AS SELECT owner, count(*) AS n, sum(amount) AS amount FROM accounts GROUP BY owner;"
 
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
-COMPACTED |= {"delete.retention.ms": "0"}  # deletions go, too: those who have not read them by then will not
+COMPACTED |= {"delete.retention.ms": "0"}  # deletions are removed, too, even unread ones
 
 BEGAN = int(time.time() - 600) * 1_000
 """The timestamp of the first update, in milliseconds."""
 
 
 def put(deployed: Deployed, numbers: range) -> None:
-    """An update of one of seven accounts for each number. Every fifth deletes it.
+    """An update of one of seven accounts per number. Every fifth deletes it.
 
     Timestamps never fall, so that a record's log time is its own, and no record that Kafka removes decides it. They are
     a second apart, which is more than `segment.ms`: each batch begins a segment.
@@ -44,11 +44,11 @@ def held(topic: str, kafka: str) -> int:
     consumer = KafkaConsumer(bootstrap_servers=kafka)
     consumer.assign([at])
     consumer.seek_to_beginning(at)
-    end, found = consumer.end_offsets([at])[at], 0
+    end, records = consumer.end_offsets([at])[at], 0
     while consumer.position(at) < end:
-        found += sum(map(len, consumer.poll(1_000).values()))
+        records += sum(map(len, consumer.poll(1_000).values()))
     consumer.close()
-    return found
+    return records
 
 
 def compact(deployed: Deployed, kafka: str, number: int) -> None:

@@ -36,8 +36,8 @@ class Receiver:
 
     def taken(self) -> list[dict[str, Any]]:
         """The events since the last call."""
-        found, self.events = self.events, []
-        return found
+        events, self.events = self.events, []
+        return events
 
 
 @contextmanager
@@ -66,36 +66,36 @@ def receiving() -> Iterator[Receiver]:
 
 
 def send_to(deployed: Deployed, url: str) -> list[str]:
-    """Lets a deployment send its events there; gives the lines that it tells from now on."""
-    told: list[str] = []
-    given = LineageReceiver.read({"OPENLINEAGE_URL": url, "OPENLINEAGE_API_KEY": "secret"})
-    deployed.deployment.settings = replace(deployed.deployment.settings, lineage=given)
-    deployed.deployment.tell = told.append
-    return told
+    """Lets a deployment send its events there. Returns the list that its narration is appended to."""
+    narration: list[str] = []
+    receiver = LineageReceiver.read({"OPENLINEAGE_URL": url, "OPENLINEAGE_API_KEY": "secret"})
+    deployed.deployment.settings = replace(deployed.deployment.settings, lineage=receiver)
+    deployed.deployment.tell = narration.append
+    return narration
 
 
 def kinds(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    return sorted((each["job"]["name"], each["eventType"]) for each in events)
+    return sorted((event["job"]["name"], event["eventType"]) for event in events)
 
 
 def test_a_receiver_gets_an_event_of_every_view_that_an_apply_or_a_rebuild_computes(deployed: Deployed) -> None:
     with receiving() as receiver:
-        told = send_to(deployed, receiver.url)
+        narration = send_to(deployed, receiver.url)
         deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY, places=PLACES)
         views = ("hourly", "places", "totals")
         first = receiver.taken()
         assert kinds(first) == sorted((view, type) for view in views for type in ("START", "COMPLETE"))
-        assert len({each["run"]["runId"] for each in first}) == 3
-        by_view = {each["job"]["name"]: each for each in first if each["eventType"] == "COMPLETE"}
+        assert len({event["run"]["runId"] for event in first}) == 3
+        by_view = {event["job"]["name"]: event for event in first if event["eventType"] == "COMPLETE"}
         database = deployed.prefix
         [topic] = by_view["totals"]["inputs"]
         assert topic["name"] == deployed.topic("events")
         assert topic["namespace"] == f"kafka://{deployed.deployment.settings.kafka}"
-        assert f"{database}.analytics.hourly" in {each["name"] for each in by_view["places"]["inputs"]}
+        assert f"{database}.analytics.hourly" in {table["name"] for table in by_view["places"]["inputs"]}
         [output] = by_view["totals"]["outputs"]
         assert output["name"] == f"{database}.analytics.totals"
         assert output["namespace"].startswith("postgres://")
-        assert [each["name"] for each in output["facets"]["schema"]["fields"]] == ["events", "n", "price"]
+        assert [field["name"] for field in output["facets"]["schema"]["fields"]] == ["events", "n", "price"]
         assert by_view["totals"]["job"]["facets"]["sql"]["query"].startswith("SELECT count(*) AS events")
         assert receiver.keys == {"Bearer secret"}
 
@@ -107,7 +107,7 @@ def test_a_receiver_gets_an_event_of_every_view_that_an_apply_or_a_rebuild_compu
         rebuild_steps.rebuild(deployed.deployment, ["totals"])
         rebuilt = receiver.taken()
         assert kinds(rebuilt) == [("totals", "COMPLETE"), ("totals", "START")]
-        [proof] = next(each for each in rebuilt if each["eventType"] == "COMPLETE")["run"]["facets"]["test"]["tests"]
+        [proof] = next(event for event in rebuilt if event["eventType"] == "COMPLETE")["run"]["facets"]["test"]["tests"]
         assert (proof["name"], proof["status"], proof["actual"], proof["description"]) == (
             "proof",
             "pass",
@@ -133,9 +133,9 @@ def test_a_receiver_gets_an_event_of_every_view_that_an_apply_or_a_rebuild_compu
         rebuild_steps.rebuild(deployed.deployment, ["totals"])
         held = receiver.taken()[-1]
         assert (held["eventType"], held["run"]["facets"]["errorMessage"]["message"]) == ("FAIL", "it is held back")
-        tests = {each["name"]: each["status"] for each in held["run"]["facets"]["test"]["tests"]}
+        tests = {test["name"]: test["status"] for test in held["run"]["facets"]["test"]["tests"]}
         assert tests == {"proof": "pass", "few": "fail"}
-        assert [line for line in told if "lineage" in line] == []
+        assert [line for line in narration if "lineage" in line] == []
 
 
 def test_a_schedulers_separate_steps_are_reported_as_one_run(deployed: Deployed) -> None:
@@ -143,7 +143,7 @@ def test_a_schedulers_separate_steps_are_reported_as_one_run(deployed: Deployed)
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
     with receiving() as receiver:
-        told = send_to(deployed, receiver.url)
+        narration = send_to(deployed, receiver.url)
         opened, batch = deployed.deployment, deployed.deployment.batch
         id = rebuild_steps.seal(opened, ["totals", "hourly"], leap=False, by=Scheduler("tonight"))
         begun = receiver.taken()
@@ -160,9 +160,9 @@ def test_a_schedulers_separate_steps_are_reported_as_one_run(deployed: Deployed)
         ended = receiver.taken()
         assert kinds(ended) == [("hourly", "COMPLETE"), ("totals", "FAIL")]
         assert runs_of(ended) == runs_of(begun)
-        held = next(each["run"]["facets"] for each in ended if each["job"]["name"] == "totals")
+        held = next(event["run"]["facets"] for event in ended if event["job"]["name"] == "totals")
         assert held["errorMessage"]["message"] == "it is held back"
-        assert {each["name"]: each["status"] for each in held["test"]["tests"]} == {"proof": "pass", "few": "fail"}
+        assert {test["name"]: test["status"] for test in held["test"]["tests"]} == {"proof": "pass", "few": "fail"}
 
         rebuild_steps.hand_over(opened, id, anyway=True)
         assert kinds(receiver.taken()) == [("hourly", "COMPLETE"), ("totals", "COMPLETE")]
@@ -173,28 +173,28 @@ def test_a_schedulers_separate_steps_are_reported_as_one_run(deployed: Deployed)
         start, failed = receiver.taken()
         assert failed["run"]["facets"]["errorMessage"]["message"] == "it was given up"
         assert runs_of([start]) == runs_of([failed]) != {"totals": runs_of(begun)["totals"]}
-        assert [line for line in told if "lineage" in line] == []
+        assert [line for line in narration if "lineage" in line] == []
 
 
 def runs_of(events: list[dict[str, Any]]) -> dict[str, str]:
-    return {each["job"]["name"]: each["run"]["runId"] for each in events}
+    return {event["job"]["name"]: event["run"]["runId"] for event in events}
 
 
 def test_an_absent_or_silent_receiver_costs_one_line(deployed: Deployed) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and never answers
         port = silent.getsockname()[1]
-        told = send_to(deployed, f"http://127.0.0.1:{port}")
+        narration = send_to(deployed, f"http://127.0.0.1:{port}")
         began = time.monotonic()
         deployed.apply(events=EVENTS, totals=TOTALS)
         assert time.monotonic() - began < PATIENCE + 10
-        [line] = [line for line in told if "lineage" in line]
+        [line] = [line for line in narration if "lineage" in line]
         assert line == f"lineage events were not sent: http://127.0.0.1:{port} did not take them in time"
-    told = send_to(deployed, f"http://somebody:secret@127.0.0.1:{port}")
+    narration = send_to(deployed, f"http://somebody:secret@127.0.0.1:{port}")
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
     [proof] = rebuild_steps.rebuild(deployed.deployment)
     assert (proof.view, proof.differing) == ("totals", 0)
-    [line] = [line for line in told if "lineage" in line]
+    [line] = [line for line in narration if "lineage" in line]
     assert "Connection refused" in line
     assert "secret" not in line
 
@@ -213,9 +213,9 @@ def test_without_a_receiver_openlineage_is_not_imported(
         command = lamina.start_program(
             "-X", "importtime", "-m", "lamina", "apply", "--catalog", "catalog", "--allow-break", **environment
         )
-        _, said = command.communicate(timeout=120)
-        assert command.returncode == 0, said[-2000:]
-        return "openlineage" in said
+        _, stderr = command.communicate(timeout=120)
+        assert command.returncode == 0, stderr[-2000:]
+        return "openlineage" in stderr
 
     assert not imported()
     (catalog / "totals.sql").write_text(TOTALS)

@@ -29,9 +29,9 @@ def test_a_log_with_metadata_torn_by_a_power_cut_steps_back_and_archives_again(d
     source = opened.deployed().sources["events"]
     deployed.send("events", *(event(n) for n in range(10)))
     opened.batch.logs.archive(source, opened.brokers.latest(source.topic))
-    found = f"SELECT metadata_location FROM iceberg.iceberg_tables WHERE table_name = '{source.topic}'"
+    location = f"SELECT metadata_location FROM iceberg.iceberg_tables WHERE table_name = '{source.topic}'"
     with opened.database.begin() as connection:
-        newest = Path(connection.exec_driver_sql(found).scalar_one().removeprefix("file:"))
+        newest = Path(connection.exec_driver_sql(location).scalar_one().removeprefix("file:"))
     newest.write_bytes(b"")  # the name was on the disk and the bytes were not, as a file system may have it
     (newest.parent / f".{newest.name}.crc").unlink()
     end = opened.brokers.latest(source.topic)
@@ -52,16 +52,16 @@ def test_an_archive_run_that_dies_keeps_its_commits(deployed: Deployed, monkeypa
     opened = deployed.deployment
     source = opened.deployed().sources["events"]
     deployed.send("events", *(event(n) for n in range(25)))
-    end, told = opened.brokers.latest(source.topic), list[str]()
+    end, narration = opened.brokers.latest(source.topic), list[str]()
 
     def dies(line: str) -> None:
         if line.endswith("so far"):  # a slow machine says that it waits, too
-            told.append(line)
+            narration.append(line)
             raise Killed
 
     with pytest.raises(Killed):
         replace(opened.batch.logs, tell=dies).archive(source, end)
-    [line] = told
+    [line] = narration
     first = int(line.split()[1])
     assert 0 < first < 15, line
     assert opened.log.records_below(source, opened.log.held(source)).count() == first
@@ -84,7 +84,7 @@ def test_a_log_that_cannot_be_maintained_delays_no_other(deployed: Deployed, mon
 
     monkeypatch.setattr(archive_runs, "maintain", fails)
     done = maintain(opened, list(sources.values()))
-    assert (list(done.logs), [each.what for each in done.failed]) == (["others"], ["Spark failed"])
+    assert (list(done.logs), [failure.what for failure in done.failed]) == (["others"], ["Spark failed"])
 
 
 def test_sources_without_a_view_are_never_due(deployed: Deployed) -> None:
@@ -96,7 +96,7 @@ def test_sources_without_a_view_are_never_due(deployed: Deployed) -> None:
         assert overdue_rebuild(connection, Thresholds(rebuild_within=26)) == []
     deployed.apply(totals=TOTALS)
     assert batch.due() == ["totals"]
-    assert [each.view for each in batch.rebuild(["totals", "totals"])] == ["totals"], "named twice, rebuilt once"
+    assert [proof.view for proof in batch.rebuild(["totals", "totals"])] == ["totals"], "named twice, rebuilt once"
 
 
 def test_maintenance_drops_leftovers_of_dead_rebuilds_and_ignores_a_missing_log(deployed: Deployed) -> None:
@@ -105,7 +105,7 @@ def test_maintenance_drops_leftovers_of_dead_rebuilds_and_ignores_a_missing_log(
     id = opened.batch.seal()
     with opened.database.begin() as connection:
         connection.exec_driver_sql(f"UPDATE lamina.rebuild SET state = 'failed' WHERE id = {id}")
-        [left] = [each.id for each in opened.batch.generations(id)]
+        [left] = [generation.id for generation in opened.batch.generations(id)]
     done = maintain(opened, list(opened.deployed().sources.values()))
     assert (done.dropped, done.vacuumed, done.logs, done.failed) == ([left], [], {}, [])
     with opened.database.begin() as connection:

@@ -1,4 +1,4 @@
-"""A changed catalog beside the deployed one over a real log, by the command line, until it is applied."""
+"""A changed catalog next to the deployed one over a real log, by the command line, until it is applied."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ BAD = CLICKED + "\nALTER VIEW totals ADD CONSTRAINT few CHECK (events < 100);"
 def equal(deployed: Deployed, preview: str) -> None:
     """Every view of a preview equals its SELECT over all records below progress."""
     opened = deployed.deployment
-    found = check(opened.database, lambda: (opened.spark, opened.log), opened.brokers, preview=preview)
-    assert found
-    for each in found:
-        assert each.equal, f"{each.view}: missing {each.missing}, surplus {each.surplus}"
+    results = check(opened.database, lambda: (opened.spark, opened.log), opened.brokers, preview=preview)
+    assert results
+    for result in results:
+        assert result.equal, f"{result.view}: missing {result.missing}, surplus {result.surplus}"
 
 
 def test_a_catalog_is_previewed_compared_and_applied_without_computing(
@@ -42,9 +42,9 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
 
     deployed.deployment.at = traffic
     files = {**deployed.files, "totals.sql": CLICKED}
-    made = {each.view: each.cells for each in applying.preview(deployed.deployment, "dev", files)}
+    cells = {view.view: view.cells for view in applying.preview(deployed.deployment, "dev", files)}
     deployed.deployment.at = lambda _: None
-    assert made == {"hourly": "shared", "totals": "own", "users": "shared", "clicks": "shared", "places": "none"}
+    assert cells == {"hourly": "shared", "totals": "own", "users": "shared", "clicks": "shared", "places": "none"}
     deployed.deployment.batch.rebuild(["totals", "hourly"])
     deployed.send("events", event(250))
     deployed.catch_up()
@@ -59,9 +59,9 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
     assert quick_lamina("diff", "hourly", "--against", "dev").out.startswith(
         "analytics.hourly and dev.hourly are equal"
     )
-    [found] = quick_lamina("diff", "totals", "--against", "dev", "--json", code=3).lines()
-    assert (found["rows_here"], found["rows_there"], found["differing"], found["equal"]) == (1, 1, 1, False)
-    [example] = found["examples"]
+    [difference] = quick_lamina("diff", "totals", "--against", "dev", "--json", code=3).lines()
+    assert tuple(difference[key] for key in ("rows_here", "rows_there", "differing", "equal")) == (1, 1, 1, False)
+    [example] = difference["examples"]
     assert there == [(example["here"]["events"] - example["there"]["events"],)]
     assert "differing: 1" in quick_lamina("diff", "totals", "--against", "dev", code=3).out
     assert "preview dev" in quick_lamina("status").out
@@ -77,12 +77,12 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
     deployed.check()
     quick_lamina("diff", "totals", "--against", "dev")
     for changed in (
-        CATALOG["totals"].replace("FROM events", f", {each}(n) AS some FROM events") for each in ("min", "max")
+        CATALOG["totals"].replace("FROM events", f", {function}(n) AS some FROM events") for function in ("min", "max")
     ):
         applying.preview(deployed.deployment, "dev", {**files, "totals.sql": changed})
         applying.apply(deployed.deployment, {**files, "totals.sql": changed}, allow_break=True)
     live = "SELECT count(DISTINCT version) FROM lamina.generation WHERE view = 'totals' AND state = 'live'"
-    assert deployed.owner(live) == [(2,)], "one version is kept beside the one that is read"
+    assert deployed.owner(live) == [(2,)], "one version is kept next to the published one"
     quick_lamina("apply", "--catalog", str(with_files), "--allow-break")
     quick_lamina("apply", "--preview", "dev", "--drop")
     assert deployed.owner("SELECT count(*) FROM pg_namespace WHERE nspname = 'dev'") == [(0,)]

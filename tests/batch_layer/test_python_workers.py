@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 def test_sparks_python_workers_import_from_no_archive(spark: SparkSession) -> None:
     """Each task would read the whole of it, several times."""
 
-    def archives(given: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    def archives(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         import sys
         from zipimport import zipimporter
 
-        for _ in given:
-            cached = [each.archive for each in sys.path_importer_cache.values() if isinstance(each, zipimporter)]
+        for _ in batches:
+            cached = [finder.archive for finder in sys.path_importer_cache.values() if isinstance(finder, zipimporter)]
             yield pa.RecordBatch.from_pydict({"place": pa.array(cached, pa.string())})
 
-    found = spark.range(4).repartition(2).mapInArrow(archives, "place string").collect()
-    assert [row.place for row in found] == []
+    rows = spark.range(4).repartition(2).mapInArrow(archives, "place string").collect()
+    assert [row.place for row in rows] == []

@@ -111,7 +111,7 @@ def test_a_second_rebuild_retires_the_generation_before_the_last(deployed: Deplo
     for _ in range(3):
         deployed.deployment.batch.rebuild()
     with deployed.deployment.database.begin() as connection:
-        states = [(each.id, each.state) for each in lookup.find(connection)]
+        states = [(generation.id, generation.state) for generation in lookup.find(connection)]
     assert [state for _, state in states] == ["retired", "retired", "live", "live"]
 
 
@@ -199,10 +199,10 @@ def test_every_step_can_be_repeated(deployed: Deployed) -> None:
     away = replace(batch, dsn="postgresql://nobody@127.0.0.1:1/nothing")
     with pytest.raises(Exception, match="Connection refused") as refused:
         away.compute(id, "totals")
-    told = in_our_words(refused.value)
-    assert told is not None
-    assert told.what == "Postgres went away during the command"
-    assert len(told.evidence.splitlines()) == 1, "of a page of Java's"
+    error = in_our_words(refused.value)
+    assert error is not None
+    assert error.what == "Postgres went away during the command"
+    assert len(error.evidence.splitlines()) == 1, "of a page of Java's"
     batch.compute(id, "totals")
     with deployed.deployment.database.begin() as connection:
         connection.exec_driver_sql(
@@ -264,7 +264,7 @@ def test_views_are_proven_one_by_one_and_the_hand_over_names_those_with_new_rows
     with pytest.raises(LaminaError, match=f"Rebuild {id} has no view total"):
         batch.prove(id, ["total"])
     proven = quick_lamina("step", "prove", "hourly", "--json").lines()
-    assert [each["view"] for each in proven] == ["hourly"]
+    assert [proof["view"] for proof in proven] == ["hourly"]
 
     handed = quick_lamina("step", "hand-over", "--json", code=3).lines()[-1]
     assert handed == {"rebuild": id, "handed_over": ["hourly", "places"], "held": ["totals"]}, "it is not proven"
@@ -365,7 +365,7 @@ def test_a_running_speed_layer_waits_for_a_leap_and_continues_from_it(deployed: 
 
 
 def _outrun_by_retention(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
-    """Of 30 events the first ten are counted, all are archived, and retention leaves the last five."""
+    """Sends 30 events: the first ten are counted, all are archived, and retention leaves the last five."""
     deployed.send("events", *(event(n) for n in range(10)), partition=0)
     deployed.catch_up()
     deployed.send("events", *(event(n) for n in range(10, 30)), partition=0)
@@ -451,8 +451,8 @@ def test_records_that_left_kafka_before_they_were_archived_raise_an_alarm(
     for policy, alarms in (("compact", 1), ("delete", 0)):
         kafka_admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {"cleanup.policy": policy})])
         deployed.until(lambda: brokers.retention(topic).compacted == bool(alarms), policy)  # noqa: B023
-        told = read(deployed.deployment).alarms
-        assert ["has been compacted since it was deployed" in alarm for alarm in told] == [True] * alarms
+        alarm_lines = read(deployed.deployment).alarms
+        assert ["has been compacted since it was deployed" in alarm for alarm in alarm_lines] == [True] * alarms
     kafka_admin.delete_records({TopicPartition(deployed.topic("events"), 0): 4})
     [alarm] = read(deployed.deployment).alarms
     assert "removed by retention before they were archived" in alarm
@@ -562,13 +562,13 @@ def test_a_stream_outside_a_leap_is_read_as_before(deployed: Deployed, kafka_adm
     deployed.apply(events=EVENTS, totals=TOTALS, others=OTHERS["others"])
     deployed.send("others", *({"x": n} for n in range(5)), partition=0)
     deployed.send("events", event(0))
-    told: list[str] = []
+    narration: list[str] = []
     with deployed.speed():
         deployed.wait_for("others")
         kafka_admin.delete_records({TopicPartition(deployed.topic("others"), 0): 3})
-        deployed.deployment.tell = told.append
+        deployed.deployment.tell = narration.append
         deployed.deployment.batch.rebuild(leap=True)
-        assert "others, which feeds no view, is left out" in "\n".join(told)
+        assert "others, which feeds no view, is left out" in "\n".join(narration)
         deployed.send("others", {"x": 5}, partition=0)
         deployed.wait_for("others")
         deployed.send("events", event(1))
@@ -606,8 +606,8 @@ def test_a_leap_lands_a_stream_without_views_at_its_archived_end_and_its_table_a
     deployed: Deployed,
 ) -> None:
     table = OTHERS["others"].replace("x BIGINT", "x BIGINT PRIMARY KEY").replace("TABLE others", "TABLE named")
-    known = "CREATE VIEW known AS SELECT count(*) AS n FROM named;"
-    deployed.apply(others=OTHERS["others"], named=table, known=known)
+    by_name = "CREATE VIEW by_name AS SELECT count(*) AS n FROM named;"
+    deployed.apply(others=OTHERS["others"], named=table, by_name=by_name)
     deployed.send("others", *((str(n).encode(), {"x": n}) for n in range(5)), partition=0)
     deployed.catch_up()
     deployment = deployed.deployment
@@ -625,7 +625,7 @@ def test_a_leap_lands_a_stream_without_views_at_its_archived_end_and_its_table_a
     assert at == {"others": 10, "named": 5}
     deployment.at = lambda place: None
     deployed.catch_up()
-    assert one(deployed.rows("SELECT n FROM known")) == (9,)
+    assert one(deployed.rows("SELECT n FROM by_name")) == (9,)
     deployed.check()
 
 
@@ -709,13 +709,13 @@ def test_a_view_that_spark_cannot_compute_is_named_and_the_others_are_checked(
         deployed.owner(f"UPDATE lamina.{table} SET texts = {failing} WHERE {name} = 'half'")
 
     checked = quick_lamina("check", "--json", code=1)
-    found = {line["view"]: line for line in checked.lines()}
-    assert {name: line["result"] for name, line in found.items()} == {
+    results = {line["view"]: line for line in checked.lines()}
+    assert {name: line["result"] for name, line in results.items()} == {
         "totals": "equal", "half": "FAILED", "halves": "FAILED",
     }  # fmt: skip
-    assert found["totals"]["error"] is None
-    assert "no luck" in found["half"]["error"]
-    assert "no luck" in found["halves"]["error"]
+    assert results["totals"]["error"] is None
+    assert "no luck" in results["half"]["error"]
+    assert "no luck" in results["halves"]["error"]
     assert json.loads(checked.err.splitlines()[-1])["evidence"] == "half, halves"
     assert "half: Spark failed" in quick_lamina("verify", "-", stdin=receipt, code=1).err
 
@@ -736,7 +736,7 @@ def test_a_view_that_spark_cannot_compute_is_named_and_the_others_are_checked(
         [place] = lookup.get(connection, after["totals"]).places.values()
         connection.exec_driver_sql(f"DELETE FROM {place}")
     assert quick_lamina("check", "totals", code=3).out.count("DIFFERENT") == 1
-    assert "half: Spark failed" in quick_lamina("check", code=3).err, "a difference outweighs what is not known"
+    assert "half: Spark failed" in quick_lamina("check", code=3).err, "a difference outweighs an unknown result"
 
 
 def test_an_infinity_is_after_every_time_in_cells_rebuilds_receipts_and_checks(
@@ -758,8 +758,8 @@ def test_an_infinity_is_after_every_time_in_cells_rebuilds_receipts_and_checks(
     rows: list[tuple[Any, ...]] = [("a", True, 6, None, None), ("b", False, 6, None, None)]
     rows += [("c", False, 6, "2023-11-14", "2023-11-14"), ("d", None, 0, None, None)]
     for _ in ("live", "rebuilt"):
-        found = deployed.rows("SELECT kind, endless, n, last::date::text, first::text FROM longest ORDER BY kind")
-        assert found == rows
+        shown = deployed.rows("SELECT kind, endless, n, last::date::text, first::text FROM longest ORDER BY kind")
+        assert shown == rows
         assert deployed.rows(
             "SELECT kind, holds, count(*) FROM valid WHERE until IS NULL GROUP BY 1, 2 ORDER BY 1"
         ) == [

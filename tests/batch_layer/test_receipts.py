@@ -74,9 +74,9 @@ def test_a_receipt_is_verified_after_records_rebuilds_and_a_rollback(deployed: D
     applying.roll_back(deployed.deployment, "hourly")
     third = receipt(deployed, "hourly")
     for line in (*first.values(), second, third):
-        found = verified(deployed, line)
-        assert found.equal, found
-        assert found.recomputed.digest == found.receipt.digest.digest
+        result = verified(deployed, line)
+        assert result.equal, result
+        assert result.recomputed.digest == result.receipt.digest.digest
     assert json.loads(second)["digest"] == json.loads(third)["digest"] != json.loads(first["hourly"])["digest"]
     assert json.loads(second)["generation"] != json.loads(third)["generation"]
     assert json.loads(first["totals"])["rows"] == 1
@@ -89,8 +89,8 @@ def test_a_view_that_reads_the_clock_is_checked_and_verified_at_its_snapshots_ti
     deployed.catch_up()
     lines = [receipt(deployed, view) for view in ("lately", "ages")]
     opened = deployed.deployment
-    for found in check(opened.database, lambda: (opened.spark, opened.log), opened.brokers):
-        assert found.equal, found
+    for result in check(opened.database, lambda: (opened.spark, opened.log), opened.brokers):
+        assert result.equal, result
     opened.batch.rebuild()
     for line in lines:
         found_again = verified(deployed, line)
@@ -104,21 +104,21 @@ def test_a_forged_receipt_differs(deployed: Deployed) -> None:
     deployed.send("events", *(event(n) for n in range(60)))
     deployed.catch_up()
     line = receipt(deployed, "ratios")
-    given = json.loads(line)
+    issued = json.loads(line)
     assert verified(deployed, line).equal
-    assert given["left_out"] == ["low"]
+    assert issued["left_out"] == ["low"]
     assert verified(deployed, forged(line, rows=5)).differing == ["the number of rows: 5 and 4"]
-    columns = {**given["columns"], "exact": given["columns"]["exact"][::-1]}
+    columns = {**issued["columns"], "exact": issued["columns"]["exact"][::-1]}
     assert verified(deployed, forged(line, columns=columns)).differing == ["the values of exact"]
-    total, size = given["doubles"]["total"].split()
-    near = {**given["doubles"], "total": f"{float(total) * (1 + 1e-12)!r} {size}"}
+    total, size = issued["doubles"]["total"].split()
+    near = {**issued["doubles"], "total": f"{float(total) * (1 + 1e-12)!r} {size}"}
     assert verified(deployed, forged(line, doubles=near)).equal
-    far = {**given["doubles"], "total": f"{float(total) * (1 + 1e-7)!r} {size}"}
+    far = {**issued["doubles"], "total": f"{float(total) * (1 + 1e-7)!r} {size}"}
     assert verified(deployed, forged(line, doubles=far)).differing == ["the values of total"]
-    [told] = verified(deployed, forged(line, digest=given["digest"][::-1])).differing
-    assert told.startswith("the values that share a row")
-    [partition] = [p for p, end in given["sources"]["events"]["below"].items() if end][:1]
-    sources = json.loads(json.dumps(given["sources"]))
+    [difference] = verified(deployed, forged(line, digest=issued["digest"][::-1])).differing
+    assert difference.startswith("the values that share a row")
+    [partition] = [p for p, end in issued["sources"]["events"]["below"].items() if end][:1]
+    sources = json.loads(json.dumps(issued["sources"]))
     sources["events"]["below"][partition] -= 1
     assert not verified(deployed, forged(line, sources=sources)).equal
     with pytest.raises(LaminaError, match="This is not a receipt"):
@@ -154,8 +154,8 @@ def test_verify_reports_rows_that_were_shown_in_error(deployed: Deployed) -> Non
             ).scalars().all() or [None]
             if column:
                 connection.exec_driver_sql(f'UPDATE {place} SET "{column}" = "{column}" + 1')
-    [told] = verified(deployed, receipt(deployed, "totals")).differing
-    assert told.startswith("the values of ")
+    [difference] = verified(deployed, receipt(deployed, "totals")).differing
+    assert difference.startswith("the values of ")
 
 
 def test_a_receipt_outlives_the_version_the_name_and_the_view(deployed: Deployed) -> None:
@@ -212,17 +212,17 @@ def test_the_command_line_issues_and_verifies_a_receipt(
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
-    given = quick_lamina("receipt", "totals").out
-    assert given.count("\n") == 1
-    assert show(Output(as_json=True), deployed.deployment, Receipt.read(given))
+    printed = quick_lamina("receipt", "totals").out
+    assert printed.count("\n") == 1
+    assert show(Output(as_json=True), deployed.deployment, Receipt.read(printed))
     assert json.loads(capsys.readouterr().out)["result"] == "equal"
-    ended = quick_lamina("verify", "-", stdin=forged(given, rows=2), code=3)
+    ended = quick_lamina("verify", "-", stdin=forged(printed, rows=2), code=3)
     assert "totals: the receipt and the log differ in the number of rows: 2 and 1" in ended.err
     assert "so does Spark" not in ended.err
-    by_another = json.loads(given)["made_of"]
+    by_another = json.loads(printed)["made_of"]
     assert by_another["totals"]["spark"] == deployed.deployment.spark.version
     by_another["totals"]["spark"] = "3.5.0"
-    assert not show(Output(), deployed.deployment, Receipt.read(forged(given, rows=2, made_of=by_another)))
+    assert not show(Output(), deployed.deployment, Receipt.read(forged(printed, rows=2, made_of=by_another)))
     assert "totals: so does Spark: 3.5.0 computed the view" in capsys.readouterr().err
     assert "There is no view named nothing" in quick_lamina("receipt", "nothing", code=1).err
 
@@ -237,6 +237,6 @@ def test_empty_and_retaining_views_have_receipts(deployed: Deployed) -> None:
     assert verified(deployed, receipt(deployed, "totals")).equal
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
-    found = verified(deployed, receipt(deployed, "daily"))
-    assert found.equal
-    assert found.recomputed.rows == 0, "all of them are of long ago"
+    result = verified(deployed, receipt(deployed, "daily"))
+    assert result.equal
+    assert result.recomputed.rows == 0, "all of them are old"

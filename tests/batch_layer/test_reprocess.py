@@ -1,4 +1,4 @@
-"""A changed catalog over a real log: new versions computed beside the old ones, under traffic, killed, rolled back."""
+"""A changed catalog over a real log: new versions computed next to the old ones, under traffic, killed, rolled back."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_view_renamed_under_traffic_keeps_its_cells(deployed: Deployed) -> Non
             f"{by_hour} TBLPROPERTIES ('renamed_from' = 'hourly')",
         )
         deployed.files["places.sql"] = PLACES.replace("FROM hourly", "FROM by_hour")
-        [change] = [each for each in applying.plan(deployed.deployment, deployed.files) if each.name == "by_hour"]
+        [change] = [change for change in applying.plan(deployed.deployment, deployed.files) if change.name == "by_hour"]
         assert "its cells stay" in change.effect
         with pytest.raises(LaminaError, match="break"):
             applying.apply(deployed.deployment, deployed.files, prune=True)
@@ -158,7 +158,7 @@ def test_a_view_renamed_under_traffic_keeps_its_cells(deployed: Deployed) -> Non
 def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
     deployed: Deployed, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first run of a statement takes Spark seconds; it holds up no micro-batch."""
+    """The first run of a statement takes Spark seconds, and delays no micro-batch."""
     planned: list[frozenset[str]] = []
 
     class Noted(Plans):
@@ -189,12 +189,12 @@ def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
     deployed.check()
     assert "could not be prepared" not in caplog.text
     before, both, *after = planned
-    assert before < both, "the statements of both versions are planned beside micro-batches"
+    assert before < both, "the statements of both versions are planned next to micro-batches"
     assert both not in after, "and run as they are, once both are maintained"
 
 
 def apply_beside_a_micro_batch(deployed: Deployed, record: object, **files: str) -> None:
-    """Applies a change, and sends a record while it waits for the speed layer, which prepares beside a micro-batch."""
+    """Applies a change, and sends a record while it waits for the speed layer, which prepares next to a micro-batch."""
     threading.Timer(1, deployed.send, ("events", record)).start()
     deployed.apply(**files)
 
@@ -270,8 +270,8 @@ def test_a_killed_apply_is_resumed(deployed: Deployed, quick_lamina: CommandLine
     for name, sql in {**deployed.files, "totals.sql": LARGEST}.items():
         (catalog / name).write_text(sql)
     planned = quick_lamina("plan", "--catalog", str(catalog), "--json", code=3)
-    [said] = [json.loads(line) for line in planned.out.splitlines()]
-    assert (said["change"], said["what"], said["name"], said["records"]) == ("reprocess", "view", "totals", 20)
+    [line] = [json.loads(line) for line in planned.out.splitlines()]
+    assert tuple(line[key] for key in ("change", "what", "name", "records")) == ("reprocess", "view", "totals", 20)
     quick_lamina("apply", "--catalog", str(catalog), code=-9, LAMINA_STOP_AT="after go-live")
     deployed.send("events", event(20))
     deployed.catch_up()
@@ -316,7 +316,7 @@ def test_an_apply_does_not_undo_a_rollback_and_resumes_its_computation(deployed:
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
     deployed.apply(hourly=BY_KIND)
-    opened, told = deployed.deployment, list[str]()
+    opened, narration = deployed.deployment, list[str]()
 
     def roll_back(place: str) -> None:
         if place == "after check":
@@ -326,9 +326,9 @@ def test_an_apply_does_not_undo_a_rollback_and_resumes_its_computation(deployed:
     opened.at = roll_back
     with pytest.raises(LaminaError, match="hourly was given another version while the catalog was computed"):
         deployed.apply(totals=LARGEST)
-    opened.tell = told.append
+    opened.tell = narration.append
     deployed.apply(hourly=HOURLY)
-    assert any("which an earlier apply left unfinished: totals" in line for line in told), told
+    assert any("which an earlier apply left unfinished: totals" in line for line in narration), narration
     assert one(deployed.rows("SELECT largest FROM totals")) == (19,)
     deployed.check()
 
@@ -397,16 +397,16 @@ def test_a_change_of_a_view_waits_for_a_reader_and_names_it(deployed: Deployed) 
     deployed.apply(events=EVENTS, totals=TOTALS)
     reader = psycopg2.connect(deployed.deployment.settings.analyst)
     reader.cursor().execute("SELECT * FROM analytics.totals")
-    told = []
+    narration = []
 
     def tell(line: str) -> None:
         if line.startswith("waiting for readers that hold a view in an open transaction"):
-            told.append(line)
+            narration.append(line)
             reader.close()
 
     deployed.deployment.tell = tell
     deployed.apply(totals=TOTALS.replace("count(*)", "count(*) + 1"))
-    assert [line.count("\n") for line in told] == [1], "one reader is named"
+    assert [line.count("\n") for line in narration] == [1], "one reader is named"
     assert one(deployed.rows("SELECT events FROM totals")) == (1,)
 
 
@@ -464,7 +464,7 @@ def test_a_view_that_moves_to_a_new_source_of_an_old_topic_keeps_its_history(
         deployed.send("by_id", event(20), event(22), event(5))
         deployed.wait_for("by_id")
     assert shown["after check"] == [(30,)]
-    assert shown["after hand-over"] == [(23,)], "each event once, also of those that came meanwhile"
+    assert shown["after hand-over"] == [(23,)], "every event once, also those that arrived meanwhile"
     assert deployed.rows("SELECT events FROM totals") == [(24,)]
     assert deployed.rows("SELECT source, records FROM lamina.bad_records") == [("by_id", 1)]
     assert deployed.rows("SELECT source, first_offset FROM lamina.offsets") == [("by_id", 0)]

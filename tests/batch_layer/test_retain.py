@@ -26,7 +26,7 @@ def test_old_groups_leave_at_the_hand_over(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, daily=DAILY, lately=LATELY, totals=ALL)
 
     def send(*of: tuple[int, int]) -> None:
-        deployed.send("events", *(event(now, *each) for each in of))
+        deployed.send("events", *(event(now, *values) for values in of))
         deployed.catch_up()
 
     def days() -> dict[int, int]:
@@ -42,7 +42,7 @@ def test_old_groups_leave_at_the_hand_over(deployed: Deployed) -> None:
     deployed.check()
 
     def late(place: str) -> None:
-        if place == "noted":  # what the hand-over will exchange is known, and it comes otherwise
+        if place == "noted":  # the hand-over's exchange is noted, and other records arrive
             send((12, 6), (11, 7), (2, 8), (0, 9))
 
     deployed.deployment.at = late
@@ -108,7 +108,7 @@ def test_a_join_within_a_time_keeps_every_record_that_a_kept_record_may_match(de
         return shown
 
     def oldest_payments() -> set[float]:
-        """In minutes after the first day that is kept: of each table of cells of payments."""
+        """Minutes after the first kept day, of every table of cells of payments."""
         tables = deployed.owner(
             "SELECT place FROM lamina.generation_cells JOIN lamina.cell_table ON name = cell_table"
             " JOIN lamina.publication USING (generation) WHERE query = 'payments'"

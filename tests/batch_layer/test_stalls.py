@@ -1,4 +1,4 @@
-"""A record that an expression would compute for ever ends a command, which names the view and the record."""
+"""A record that an expression would compute forever ends a command, which names the view and the record."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def test_a_stalled_apply_names_view_and_record_and_delays_no_micro_batch(
         deployed.until(lambda: announced(deployed), "the version is announced")
         deployed.send("a", HOSTILE)
         deployed.wait_for("a")
-        _, said = command.communicate(timeout=400)
+        _, stderr = command.communicate(timeout=400)
         assert command.returncode == 1
-        assert "matching: Spark stood still for" in said
-        assert "partition 0, offset 3" in said or "partition 0, offset 6" in said
-        assert "java.util.regex" in said
+        assert "matching: Spark stood still for" in stderr
+        assert "partition 0, offset 3" in stderr or "partition 0, offset 6" in stderr
+        assert "java.util.regex" in stderr
         deployed.send("a", {"k": "a", "a": "foo"})
         deployed.wait_for("a")
         assert idles(speed), "what was prepared spins"
@@ -87,12 +87,12 @@ def test_a_stalled_check_still_checks_every_other_view(deployed: Deployed, impat
     above = f"CREATE VIEW above AS SELECT k, {ENDLESS} AS found FROM a_longest;"
     deployed.apply(longest=longest, above=above, summed="CREATE VIEW summed AS SELECT count(*) AS n FROM above;")
     ended = impatient(*PATIENT, "check", "--json", code=1, timeout=400)
-    found = {each["view"]: each for each in ended.lines()}
-    assert {name: each["result"] for name, each in found.items()} == {
+    lines = {line["view"]: line for line in ended.lines()}
+    assert {name: line["result"] for name, line in lines.items()} == {
         "counted": "equal",
         "a_longest": "equal",
         "above": "FAILED",
         "summed": "FAILED",
     }
-    assert "above: Spark stood still" in found["above"]["error"]
-    assert "a from" in found["above"]["error"]
+    assert "above: Spark stood still" in lines["above"]["error"]
+    assert "a from" in lines["above"]["error"]

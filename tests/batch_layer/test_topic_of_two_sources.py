@@ -75,7 +75,7 @@ def test_a_record_is_bad_for_a_source_and_forgotten_with_it(deployed: Deployed) 
     assert bad_records(deployed) == [of_stream, *of_table]
     deployed.apply(table="")
     assert bad_records(deployed) == [of_stream]
-    deployed.apply(table=TABLE)  # it reads anew from the first record
+    deployed.apply(table=TABLE)  # it reads from the first record again
     assert bad_records(deployed) == [of_stream]
     deployed.catch_up()
     assert bad_records(deployed) == [of_stream, *of_table]
@@ -212,7 +212,7 @@ def test_sources_begin_at_their_declared_offsets_and_the_log_at_the_lowest(deplo
         offsets = f"SELECT source, {listed} FROM lamina.offsets WHERE starts_with(view, 'of_') GROUP BY 1"
         assert {name: tuple(at) for name, at in deployed.rows(offsets)} == begins
         assert {(of, n) for of, why, n in bad_records(deployed) if why == "not JSON"} == {("all_of_it", 3), ("some", 2)}
-        assert {n: at for each in deployed.check() for n, at in each.begins.items()}.keys() == begins.keys() - {
+        assert {n: at for result in deployed.check() for n, at in result.begins.items()}.keys() == begins.keys() - {
             "all_of_it"
         }
         assert verified(deployed, receipt(deployed, "of_timed")).equal
@@ -226,12 +226,12 @@ def test_sources_begin_at_their_declared_offsets_and_the_log_at_the_lowest(deplo
     assert deployed.deployment.log.records_below(source, brokers.latest(topic)).count() == 11
     assert verified(deployed, first).equal
     [change] = [
-        each
-        for each in applying.plan(
+        change
+        for change in applying.plan(
             deployed.deployment,
             {**deployed.files, "some.sql": deployed.files["some.sql"].replace('{"0": 2}', '{"0": 4}')},
         )
-        if each.name == "some"
+        if change.name == "some"
     ]
     assert change.action == "refuse"
     assert "and began at" in change.effect
