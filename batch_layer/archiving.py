@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 AT_ONCE = 10_000_000
-"""Offsets per commit: the next archive run does not read again what this one has committed."""
+"""Offsets per commit. After a crash, the next archive run continues from the last commit."""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
-"""The batch view: the cells of all records below a cut, computed by Spark and copied into Postgres part by part."""
+"""The cells of all records below a cut, computed by Spark and copied into Postgres part by part."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -31,7 +32,7 @@ MOST_BYTES = 2**29
 
 @dataclass(frozen=True)
 class Target:
-    """The place that a batch view is loaded into. dsn: libpq's. attempt: as `loading.begin_attempt` gave it."""
+    """The generation that cells are loaded into. dsn: the address of Postgres. attempt: from `loading.begin_attempt`."""
 
     dsn: str
     generation: int
@@ -40,7 +41,7 @@ class Target:
 
 
 def counting(records: DataFrame, source: Source) -> DataFrame:
-    """The records that count: the good ones and, of a stream that tells events apart, one of each event."""
+    """The records that count: all good records or, in a stream with UNIQUE, one good record per event."""
     good = records.where("kafka_error IS NULL")
     if not source.counted:
         return good
@@ -84,18 +85,18 @@ class Shared:
 def cells_of(counted: DataFrame, table: CellTable, since: datetime | None) -> DataFrame:
     """The cells of the records that count, for one table of cells.
 
-    Without records there is no cell, as in a micro-batch, although a SELECT without GROUP BY gives a row.
+    Without records there is no cell, as in a micro-batch, although a SELECT without GROUP BY returns a row.
     """
     counted.where("true").createOrReplaceTempView(table.source)  # replacing a view of `counted` itself drops its cache
     of_some = "\nHAVING count(*) > 0" if table.kind == "aggregate" and not table.keys else ""
     computed = counted.sparkSession.sql(table.partial + of_some)
     begins = kept_since(table, since)
-    computed = computed if begins is None else computed.where(kept(table.retained, begins))
-    return _listed(computed) if table.spread else computed
+    computed = computed if begins is None else computed.where(is_kept(table.retained, begins))
+    return _as_texts(computed) if table.spread else computed
 
 
-def _listed(windows: DataFrame) -> DataFrame:
-    """Hopping windows as texts with an era, as Postgres reads them: Arrow has no times beyond the calendar."""
+def _as_texts(windows: DataFrame) -> DataFrame:
+    """Hopping windows as texts with an era for Postgres, since Arrow has no times beyond the calendar."""
     (name,) = (spark_name(column) for column in windows.columns)
     year = f"CASE WHEN year({name}) < 1 THEN 1 - year({name}) ELSE year({name}) END"
     time = f"date_format({name}, '-MM-dd HH:mm:ss.SSSSSS+00')"
@@ -103,15 +104,15 @@ def _listed(windows: DataFrame) -> DataFrame:
     return windows.selectExpr(f"concat(format_string('%04d', {year}), {time}, {era}) AS {name}")
 
 
-def kept(column: str, since: datetime) -> str:
-    """The condition, in Spark SQL, on a row or a cell that is kept."""
+def is_kept(column: str, since: datetime) -> str:
+    """The condition in Spark SQL for a row or a cell that is kept."""
     return f"{spark_name(column)} >= TIMESTAMP '{since.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'"
 
 
 def load(computed: DataFrame, target: Target) -> dict[int, int]:
-    """Copies cells into their generation, each part in the task that computed it.
+    """Copies cells into their generation, every part in the task that computed it.
 
-    Gives the number of cells by part, without empty parts: `loading.complete` compares these with the loaded ones.
+    Returns the number of cells by part, without empty parts. `loading.complete` compares it with the loaded cells.
     """
     dsn, generation, name, attempt = target.dsn, target.generation, target.table.name, target.attempt
     columns = tuple(computed.columns)
@@ -130,14 +131,9 @@ def load(computed: DataFrame, target: Target) -> dict[int, int]:
                 attempt=attempt,
                 part=context.partitionId(),
                 columns=columns,
-                rows=(csv(pa.table(batch.columns, list(columns))) for batch in _all(first, batches)),
+                rows=(csv(pa.table(batch.columns, list(columns))) for batch in chain([first], batches)),
             )
             part = pa.array([context.partitionId()], pa.int32())
             yield pa.RecordBatch.from_pydict({"part": part, "cells": pa.array([copied], pa.int64())})
 
     return {row.part: row.cells for row in computed.mapInArrow(copy_part, "part int, cells bigint").collect()}
-
-
-def _all(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest

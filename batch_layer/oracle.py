@@ -10,7 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from batch_layer.comparison import Row
-from batch_layer.compute import counting, kept
+from batch_layer.compute import counting, is_kept
 from master_log.causes import interrupted_at_once
 from master_log.kafka import Brokers
 from master_log.kafka_reader import within
@@ -57,7 +57,7 @@ def select_all(
 def select(spark: SparkSession, view: View, begins: datetime | None) -> None:
     """Makes the author's SELECT of one view a table of Spark, without the groups before `begins`."""
     selected = spark.sql(view.spelled).toDF(*[column.name for column in view.columns])
-    rows = selected if begins is None else selected.where(kept(view.retained, begins))
+    rows = selected if begins is None else selected.where(is_kept(view.retained, begins))
     rows.createOrReplaceTempView(view.name)
 
 

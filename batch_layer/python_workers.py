@@ -2,7 +2,7 @@
 
 Spark puts its own archives, a zip of Python sources and a jar, before the installed packages, and lets each task look
 for modules again. Up to Python 3.12, that reads the directories of both archives, which takes longer than a small part
-of a rebuild. So the process, and its forks, do not look into archives.
+of a rebuild. So the process and its forks skip archives.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ USED = (
     "serving_layer.postgres.copying",
     "serving_layer.promise.loading",
 )
-"""Modules that every worker would otherwise import by itself."""
+"""Modules that every worker would otherwise import for itself."""
 
 
 def main() -> None:
@@ -35,9 +35,9 @@ def main() -> None:
 
 def forget_archives() -> None:
     """Lets Python look for modules in folders only: the modules in Spark's archives are installed there, too."""
-    sys.path[:] = [place for place in sys.path if not Path(place).is_file()]
-    for place in [place for place, finder in sys.path_importer_cache.items() if isinstance(finder, zipimporter)]:
-        del sys.path_importer_cache[place]
+    sys.path[:] = [path for path in sys.path if not Path(path).is_file()]
+    for path in [path for path, finder in sys.path_importer_cache.items() if isinstance(finder, zipimporter)]:
+        del sys.path_importer_cache[path]
 
 
 if __name__ == "__main__":

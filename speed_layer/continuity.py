@@ -61,7 +61,7 @@ def check_topic(
             evidence=f"progress is {removed.start}, the first records the brokers still hold are {removed.end}",
             way_out=(
                 "If `lamina archive` took them into the master log in time, `lamina rebuild --leap"
-                f" {source.name}` continues from there; it says so if it did not."
+                f" {source.name}` continues from there. Otherwise, it reports that they are missing."
             ),
         )
 

@@ -32,19 +32,19 @@ from view_algebra.errors import LaminaError
 log = logging.getLogger("lamina.speed")
 
 MANY_FAILURES = 3
-"""Consecutive failures of a query after which a person learns of them (`lamina status`)."""
+"""Consecutive failures of a query after which `lamina status` reports them."""
 
 REFUSED_EVERY = 10.0
-"""Seconds between two looks whether the reason for a refusal is gone, as after a leap."""
+"""Seconds until a refused query is examined again: its reason may be gone, as after a leap."""
 
 SEARCHED_EVERY = 1.0
-"""Seconds between two looks whether the endless record was found, or skipped."""
+"""Seconds between two looks at the search for an endless record."""
 
 MANY_DEATHS = 7
-"""Consecutive deaths of processes after which micro-batches are of one record."""
+"""Consecutive deaths of processes after which micro-batches hold one record."""
 
 FULL = re.compile("No space left on device|Disk quota exceeded")
-"""Messages of the operating system, which Postgres and Spark pass on."""
+"""Messages of the operating system in errors of Postgres and Spark."""
 
 LONGEST_WAIT = 10.0
 """Seconds: the greatest delay before a query that failed is started again."""
@@ -251,7 +251,7 @@ class Judge:
         return False
 
     def _is_passed(self, query: Query, hang: Hang) -> bool:
-        """True if one of its records was skipped, perhaps by a person who knows which it is, or a leap passed all."""
+        """True if a leap passed its records, or one was skipped, perhaps by a person who knows it."""
         range = hang.given_up.range
         with self.resources.database.begin() as connection:
             reached = progress.read(connection, [query.source.name]).reaches(range.moved)

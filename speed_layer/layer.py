@@ -49,16 +49,16 @@ CHECK_EVERY = 5.0
 """Seconds between two looks at the ids of the topics."""
 
 CAUGHT_UP_EVERY = 1.0
-"""Seconds between two looks whether there is anything left to count. The freshness of an idle view depends on it."""
+"""Seconds between two comparisons of progress with the ends of topics, by which an idle view stays fresh."""
 
 NOTE_EVERY = 20.0
-"""Seconds between two attempts to note the freshness of a minute, so that one falls into each."""
+"""Seconds between two attempts to note freshness, so that every minute has one."""
 
 LEAP_EVERY = 1.0
-"""Seconds between two looks whether a leap has landed."""
+"""Seconds between two checks for the landing of a leap."""
 
 HEARD_EVERY = 1.0
-"""Seconds between two signs of life: the console misses a speed layer after 4 (`lamina/console/watcher.py`)."""
+"""Seconds between two heartbeats. The console reports the loss of a speed layer after 4."""
 
 
 @dataclass
@@ -101,7 +101,7 @@ class SpeedLayer:
         except (Py4JError, ConnectionError) as error:
             if not spark_is_gone(error):
                 raise
-            raise _ended("Spark's process has ended", first_line(error)) from error
+            raise _spark_ended("Spark's process has ended", first_line(error)) from error
         except (PostgresError, LaminaError) as error:
             self._let_go()  # a refused process has not died
             if not (self.stopping.is_set() and is_away(error)):  # a stopping process does not wait for a server
@@ -130,7 +130,7 @@ class SpeedLayer:
     def _look(self) -> None:
         """Looks at everything once. If Postgres goes away in the middle, the look can be repeated from its start."""
         if self.resources.spark.sparkContext._jsc.sc().isStopped():  # noqa: SLF001 (pyspark has no public way to ask)
-            raise _ended("Spark has stopped", "Its master removed the application, or somebody ended it.")
+            raise _spark_ended("Spark has stopped", "Its master removed the application, or a person ended it.")
         self._follow_catalog()
         self._runs.look()
         for query in self._queries.values():
@@ -310,10 +310,7 @@ class SpeedLayer:
 
 @contextmanager
 def heartbeat(beat: Callable[[], None]) -> Iterator[None]:
-    """Calls `beat` at once and then every second while the block runs, in a thread that waits for nothing else.
-
-    A call that fails is ignored.
-    """
+    """Calls `beat` at once, and then every second while the block runs, in a thread of its own. It ignores failures."""
     ended = threading.Event()
 
     def run() -> None:
@@ -332,7 +329,7 @@ def heartbeat(beat: Callable[[], None]) -> Iterator[None]:
         thread.join(HEARD_EVERY)
 
 
-def _ended(what: str, why: str) -> LaminaError:
+def _spark_ended(what: str, why: str) -> LaminaError:
     """The error for a Spark that is gone. This process ends with it, and another one resumes."""
     way_out = "Start the speed layer again: it resumes from progress. Too little memory is the usual cause."
     return LaminaError(what, evidence=why, way_out=way_out)

@@ -83,7 +83,7 @@ INTERPRETED = {
     "spark.sql.subexpressionElimination.enabled": "false",
 }
 """Settings with which Spark interprets expressions. Otherwise it writes their code for every task, only to find that it
-has compiled it before. That takes longer than interpreting a handful of records, and less long than some hundred."""
+has compiled it before. That takes longer than interpreting a handful of records, and not as long as some hundred."""
 
 DIGEST = 64
 """Letters of a SHA-256."""

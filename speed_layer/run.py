@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 TRIGGER, TRIGGER_SHARED = "50 milliseconds", "200 milliseconds"
-"""Intervals at which an idle query asks the brokers for records: of one topic, and of many. A busy query never waits.
-"""
+"""Intervals at which an idle query asks for records of one topic, and of many. A busy query never waits."""
 
 AT_ONCE = 4
 """Members of a run that compute, and that commit, at the same time."""

@@ -1,4 +1,4 @@
-"""The runs of a speed layer: which queries share one, and what the others do when one of them leaves it.
+"""The runs of a speed layer: a shared run for small sources, and runs of their own for the others.
 
 Small sources that keep up share one run. A query that fails, is refused, waits for a lock or becomes busy leaves it.
 Then the run ends, and the others continue at once in the next run, from their positions. The query that left continues
@@ -23,7 +23,7 @@ from view_algebra.errors import LaminaError
 log = logging.getLogger("lamina.speed")
 
 JOIN_EVERY = 30.0
-"""Seconds between two times that a shared run is restarted because a query joins it. The others pause meanwhile."""
+"""Seconds between two restarts of a shared run for queries that join it. The other queries pause meanwhile."""
 
 TOGETHER = 2
 """Consecutive failures of shared runs, without the failure of a member, after which their members run alone."""

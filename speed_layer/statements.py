@@ -93,7 +93,7 @@ class Statements:
         """The statements of these tables of cells, by declaration of the source, the current one first."""
         (source, tables), *before = readings
         now = cls.of(source, tables)
-        older = [_apart(cls.of(*reading), number) for number, reading in enumerate(before, 1)]
+        older = [_with_own_tables(cls.of(*reading), number) for number, reading in enumerate(before, 1)]
         return replace(now, tables=[table for _, read in readings for table in read], older=older)
 
     @classmethod
@@ -127,7 +127,7 @@ class Statements:
                     raise
                 counted = looking_up.result()
             if effect is None or counted.copies.num_rows:
-                effect = self._effect(raw, records, _without(used, counted.copies), counted.copies)
+                effect = self._effect(raw, records, _without_copies(used, counted.copies), counted.copies)
             return replace(effect, ids=counted)
         finally:
             used.unpersist()
@@ -152,7 +152,7 @@ class Statements:
         results = [result_of(fused, selected(counting, "records", fused.sql)) for fused in self.fused]
         for older in self.older:
             parsed_then = parsed(raw, older.source)
-            counting_then = parsed_then if copies is None else _without(parsed_then, copies)
+            counting_then = parsed_then if copies is None else _without_copies(parsed_then, copies)
             results += [result_of(fused, selected(counting_then, "records", fused.sql)) for fused in older.fused]
         bad_copies = copies is not None and copies.num_rows > 0 and self.source.counts_bad_fields
         return effect_of(results, records, self.source, bad_copies=bad_copies)
@@ -171,7 +171,7 @@ def ids_of(statement: DataFrame) -> pa.Table:
     return in_order(pa.Table.from_batches(ids) if ids else to_arrow_schema(statement.schema).empty_table())
 
 
-def _without(records: DataFrame, copies: pa.Table) -> DataFrame:
+def _without_copies(records: DataFrame, copies: pa.Table) -> DataFrame:
     """The records that count."""
     from pyspark.sql.functions import broadcast
 
@@ -182,8 +182,8 @@ def _without(records: DataFrame, copies: pa.Table) -> DataFrame:
     return records.join(broadcast(left_out), ["kafka_partition", "kafka_offset"], "left_anti")
 
 
-def _apart(statements: Statements, number: int) -> Statements:
-    """The same statements, staged in temporary tables of their own: another declaration's have the same names."""
+def _with_own_tables(statements: Statements, number: int) -> Statements:
+    """The same statements with temporary tables of their own. Those of another declaration have the same names."""
 
     def renamed(fused: Fused) -> Fused:
         name = f"{fused.table}_{number}"
