@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from batch_layer.comparison import Difference, Row, compare, shown_columns
-from batch_layer.compute import counting
+from batch_layer.compute import records_that_count
 from batch_layer.oracle import rows_of, select, set_clock
 from batch_layer.stalls import Stalled, Watching, Work, unwatched
 from master_log.causes import SPARK_ERRORS
@@ -202,7 +202,7 @@ def _select_views(request: _Request, spark: SparkSession, log: MasterLog, broker
         source = request.catalog.sources[name]
         log.create(source, request.topic_ids[name], request.log_begins[name])
         records = log.records(source, below, brokers, since=request.starts[name])
-        counting(records, source).createOrReplaceTempView(spark_name(source.records))
+        records_that_count(records, source).createOrReplaceTempView(spark_name(source.records))
     set_clock(spark, request.selected, request.clock)
     return _select_all(spark, request.selected, request.since)
 

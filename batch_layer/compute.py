@@ -40,7 +40,7 @@ class Target:
     attempt: int
 
 
-def counting(records: DataFrame, source: Source) -> DataFrame:
+def records_that_count(records: DataFrame, source: Source) -> DataFrame:
     """The records that count: all good records or, in a stream with UNIQUE, one good record per event."""
     good = records.where("kafka_error IS NULL")
     if not source.counted:
@@ -59,12 +59,12 @@ class Shared:
     tables: Sequence[tuple[Source, CellTable]] = ()
     _kept: dict[tuple[str, str, str, Offsets], DataFrame] = field(default_factory=dict, init=False)
 
-    def counting(self, log: MasterLog, source: Source, cut: Offsets, start: Offsets) -> DataFrame:
+    def records(self, log: MasterLog, source: Source, cut: Offsets, start: Offsets) -> DataFrame:
         """The records of a source from `start` up to `cut` that count."""
         key = (source.name, source.parse, source.counted, cut)
         if key in self._kept:
             return self._kept[key]
-        records = counting(log.records_below(source, cut, since=start), source)
+        records = records_that_count(log.records_below(source, cut, since=start), source)
         alike = [table for other, table in self.tables if (other.name, other.parse, other.counted) == key[:3]]
         if len(alike) < 2 or log.size(source) > MOST_BYTES:
             return records

@@ -10,7 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from batch_layer.comparison import Row
-from batch_layer.compute import counting, is_kept
+from batch_layer.compute import is_kept, records_that_count
 from master_log.causes import interrupted_at_once
 from master_log.kafka import Brokers
 from master_log.kafka_reader import within
@@ -191,7 +191,7 @@ class Oracle:
             begins = self._states[0].below if after is None else after
             newer = recent.where(within(OffsetRange(_offsets_on(state.below[name], begins[name]), state.below[name])))
             records = newer if after is not None else older.unionByName(newer)
-            counting(records, source).createOrReplaceTempView(spark_name(source.records))
+            records_that_count(records, source).createOrReplaceTempView(spark_name(source.records))
         select_all(self._spark, definition.views.values(), state.since, self._clock)
         return self._spark.table(self._name).where(self._key.spark(definition.views[self._name]))
 

@@ -40,7 +40,7 @@ from serving_layer.promise.proof import Proof
 from serving_layer.promise.rebuilds import Rebuild, Scheduler
 from serving_layer.readers import views
 from serving_layer.upkeep import dropping, indexes
-from view_algebra.compiled import Source
+from view_algebra.compiled import CellTable, Source
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
@@ -120,32 +120,58 @@ class BatchLayer:
             raise left_out
         return proofs
 
-    def record_failure(self, id: int, error: BaseException) -> None:
-        """Records why a rebuild failed and retires its generations, unless an apply or a preview can be resumed.
+    def seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
+        """Opens a generation of each view at its cut. Returns the id of the rebuild."""
 
-        They can be resumed after Ctrl-C, and if a reader or another command was in the way. If Postgres is away, the
-        next rebuild finds this one dead.
+        def step(connection: Connection) -> int:
+            if (repeated := rebuilds.sealed_by(connection, by)) is not None:
+                return repeated
+            wanted = registry.with_cells(connection, names)
+            id = rebuilds.begin(connection, wanted, by=by)
+            views = deployed(connection).views
+            # All queries are locked before the first generation is opened, so that all lock in one order.
+            registry.retire_the_dead(connection, beside={source for name in wanted for source in views[name].fed_by})
+            for name in wanted:
+                generations.open_building(connection, name, rebuild=id)
+            rebuilds.record_finished(connection, id, Step.SEAL)
+            return id
+
+        id = self.database.retrying(step)
+        self.on_sealed(id)
+        self.at("after seal")
+        return id
+
+    def leap_seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
+        """Takes over the queries of these views or sources, archives to their end, and opens generations there.
+
+        All views that a query feeds leap with it, since its progress moves for all of them.
         """
-        interrupted = isinstance(error, KeyboardInterrupt)
-        if interrupted:
-            self.give_up()
+        leap = self._leap.begin(names, by)
+        if leap.sources:
+            try:
+                self._leap.open(leap)
+            except BaseException as error:
+                self.record_failure(leap.id, error)  # or the speed layer would wait for it
+                raise
+            self.on_sealed(leap.id)
+            self.at("after seal")
+        return leap.id
 
-        def step(connection: Connection) -> tuple[Rebuild, bool]:
-            run = rebuilds.get(connection, id)
-            stays = run.is_resumable and (interrupted or _is_in_the_way(error))
-            if not stays:
-                rebuilds.fail(connection, id, error)
-                registry.retire_the_dead(connection)
-            elif interrupted:
-                rebuilds.interrupt(connection, id)
-            return run, stays
-
-        with suppress(PostgresAway, PostgresError):
-            run, stays = self.database.retrying(step)
-            if interrupted:
-                self.tell(_after_interrupt(run))
-            if not stays:
-                dropping.drop_unused(self.database)
+    def archive(self, id: int) -> None:
+        """Archives every record below the cuts of the rebuild in the master log."""
+        self._expect(id)
+        with self.database.begin() as connection:
+            sources: dict[str, Source] = {}
+            cuts: dict[str, Offsets] = {}
+            tails: dict[str, Tails] = {}
+            for new in lookup.of_rebuild(connection, id):
+                sources |= versions.get(connection, new.view, new.version).sources
+                for name in new.queries:
+                    cuts[name] = lookup.cut_of(connection, new.id, name)
+                    tails[name] = lookup.tails_of(connection, new.id, name)
+        for name, cut in sorted(cuts.items()):
+            self.logs.archive(sources[name], cut, tails=tails[name])
+        self._done(id, Step.ARCHIVE)
 
     def compute_all(self, id: int) -> LaminaError | None:
         """Computes every view, except those that Spark cannot compute. Returns the error that names these, if any.
@@ -180,55 +206,16 @@ class BatchLayer:
         finally:
             shared.forget()
 
-    def seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
-        """Opens a generation of each view at its cut. Returns the id of the rebuild."""
-
-        def step(connection: Connection) -> int:
-            if (repeated := rebuilds.sealed_by(connection, by)) is not None:
-                return repeated
-            wanted = registry.with_cells(connection, names)
-            id = rebuilds.begin(connection, wanted, by=by)
-            views = deployed(connection).views
-            # All queries are locked before the first generation is opened, so that all lock in one order.
-            registry.retire_the_dead(connection, beside={source for name in wanted for source in views[name].fed_by})
-            for name in wanted:
-                generations.open_building(connection, name, rebuild=id)
-            rebuilds.record_finished(connection, id, Step.SEAL)
-            return id
-
-        id = self.database.retrying(step)
-        self.on_sealed(id)
-        self.at("after seal")
-        return id
-
-    def due(self, names: Sequence[str] = ()) -> list[str]:
-        """The views among these names, or among all views, that a scheduler has to rebuild now."""
-        with self.database.begin() as connection:
-            if not names and set(registry.kinds(connection).values()) <= {"derived"}:
-                return []
-            return rebuilds.due(connection, deployed(connection), registry.with_cells(connection, names))
-
-    def archive(self, id: int) -> None:
-        """Archives every record below the cuts of the rebuild in the master log."""
-        self._expect(id)
-        with self.database.begin() as connection:
-            sources: dict[str, Source] = {}
-            cuts: dict[str, Offsets] = {}
-            tails: dict[str, Tails] = {}
-            for new in lookup.of_rebuild(connection, id):
-                sources |= versions.get(connection, new.view, new.version).sources
-                for name in new.queries:
-                    cuts[name] = lookup.cut_of(connection, new.id, name)
-                    tails[name] = lookup.tails_of(connection, new.id, name)
-        for name, cut in sorted(cuts.items()):
-            self.logs.archive(sources[name], cut, tails=tails[name])
-        self._done(id, Step.ARCHIVE)
-
-    def tidy(self) -> list[int]:
-        """Retires the generations of dead rebuilds, and drops tables that nobody reads. Returns the dropped ones."""
-        self.database.retrying(registry.retire_the_dead)
-        renewals.settle(self.database)
-        return dropping.drop_unused(self.database)
+    def compute_unless_dropped(self, id: int, name: str, shared: Shared | None = None) -> None:
+        """Computes a view, or leaves it out if `apply` dropped it meanwhile."""
+        try:
+            self.compute(id, name, shared)
+        except Exception:
+            if name not in self._expect(id).views or name in {new.view for new in self.generations(id)}:
+                raise
+            if shared is not None:
+                shared.forget()  # with Spark's process, if it was ended
+            self.tell(f"{name}: left out, because it was dropped meanwhile")
 
     def compute(self, id: int, name: str, shared: Shared | None = None) -> int:
         """Computes and loads one view's cells of all records below its cut. Returns the number of cells."""
@@ -241,37 +228,25 @@ class BatchLayer:
             new = lookup.of_view(connection, id, name)
             version = versions.get(connection, name, new.version)
             todo = loading.not_loaded(connection, new.id)
-        total = 0
-        for table in version.view.cell_tables:
-            if table.name not in todo:
-                continue
-            with self.database.begin() as connection:
-                attempt = loading.begin_attempt(connection, new.id, table.name)
-                cut = lookup.cut_of(connection, new.id, table.source)
-                start = progress.starts(connection, [table.source])
-            source = version.sources[table.source]
-            counted = shared.counting(self.log(), source, cut, start)
-            computed = compute.cells_of(counted, table, new.since)
-            with self.watching(Work(name, {source.name: (source, OffsetRange.since(start, cut))}, [table])):
-                parts = compute.load(computed, compute.Target(self.dsn, new.id, table, attempt))
-            total += sum(parts.values())
-            self.at(f"compute {name}")
-            with self.database.begin() as connection:
-                loading.complete(connection, new.id, table.name, attempt, parts.keys())
+        tables = [table for table in version.view.cell_tables if table.name in todo]
+        total = sum(self._compute_table(new, version.sources[table.source], table, shared) for table in tables)
         self.tell(f"{name}: {total:,} cells computed" if todo else f"{name}: its cells were computed before")
         self._done(id, Step.COMPUTE, name)
         return total
 
-    def compute_unless_dropped(self, id: int, name: str, shared: Shared | None = None) -> None:
-        """Computes a view, or leaves it out if `apply` dropped it meanwhile."""
-        try:
-            self.compute(id, name, shared)
-        except Exception:
-            if name not in self._expect(id).views or name in {new.view for new in self.generations(id)}:
-                raise
-            if shared is not None:
-                shared.forget()  # with Spark's process, if it was ended
-            self.tell(f"{name}: left out, because it was dropped meanwhile")
+    def _compute_table(self, new: Generation, source: Source, table: CellTable, shared: Shared) -> int:
+        """Computes and loads one table of cells. Returns the number of cells."""
+        with self.database.begin() as connection:
+            attempt = loading.begin_attempt(connection, new.id, table.name)
+            cut = lookup.cut_of(connection, new.id, table.source)
+            start = progress.starts(connection, [table.source])
+        cells = compute.cells_of(shared.records(self.log(), source, cut, start), table, new.since)
+        with self.watching(Work(new.view, {source.name: (source, OffsetRange.since(start, cut))}, [table])):
+            parts = compute.load(cells, compute.Target(self.dsn, new.id, table, attempt))
+        self.at(f"compute {new.view}")
+        with self.database.begin() as connection:
+            loading.complete(connection, new.id, table.name, attempt, parts.keys())
+        return sum(parts.values())
 
     @waited_for("merging the records that were counted meanwhile")
     def go_live(self, id: int) -> None:
@@ -396,31 +371,6 @@ class BatchLayer:
                     overwriting.note(connection, new, old)
         self.at("noted")
 
-    def leap_seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
-        """Takes over the queries of these views or sources, archives to their end, and opens generations there.
-
-        All views that a query feeds leap with it, since its progress moves for all of them.
-        """
-        leap = self._leap.begin(names, by)
-        if leap.sources:
-            try:
-                self._leap.open(leap)
-            except BaseException as error:
-                self.record_failure(leap.id, error)  # or the speed layer would wait for it
-                raise
-            self.on_sealed(leap.id)
-            self.at("after seal")
-        return leap.id
-
-    @property
-    def logs(self) -> Logs:
-        """The master logs, to archive into and to maintain."""
-        return Logs(self.database, self.brokers, self.log, self.tell)
-
-    @property
-    def _leap(self) -> Leap:
-        return Leap(self.database, self.brokers, self.log, self.logs.archive, self.tell)
-
     def retire(self, id: int, left_out: LaminaError | None = None) -> None:
         """Ends the rebuild, retires generations that nobody reads or may roll back to, and drops their tables.
 
@@ -457,6 +407,33 @@ class BatchLayer:
         dropping.drop_unused(self.database)
         self.at("after retire")
 
+    def record_failure(self, id: int, error: BaseException) -> None:
+        """Records why a rebuild failed and retires its generations, unless an apply or a preview can be resumed.
+
+        They can be resumed after Ctrl-C, and if a reader or another command was in the way. If Postgres is away, the
+        next rebuild finds this one dead.
+        """
+        interrupted = isinstance(error, KeyboardInterrupt)
+        if interrupted:
+            self.give_up()
+
+        def step(connection: Connection) -> tuple[Rebuild, bool]:
+            run = rebuilds.get(connection, id)
+            stays = run.is_resumable and (interrupted or _is_in_the_way(error))
+            if not stays:
+                rebuilds.fail(connection, id, error)
+                registry.retire_the_dead(connection)
+            elif interrupted:
+                rebuilds.interrupt(connection, id)
+            return run, stays
+
+        with suppress(PostgresAway, PostgresError):
+            run, stays = self.database.retrying(step)
+            if interrupted:
+                self.tell(_after_interrupt(run))
+            if not stays:
+                dropping.drop_unused(self.database)
+
     def abandon(self, id: int) -> None:
         """Gives a rebuild up and retires its generations. Readers see no change."""
 
@@ -468,10 +445,32 @@ class BatchLayer:
         self.database.retrying(step)
         dropping.drop_unused(self.database)
 
+    def due(self, names: Sequence[str] = ()) -> list[str]:
+        """The views among these names, or among all views, that a scheduler has to rebuild now."""
+        with self.database.begin() as connection:
+            if not names and set(registry.kinds(connection).values()) <= {"derived"}:
+                return []
+            return rebuilds.due(connection, deployed(connection), registry.with_cells(connection, names))
+
+    def tidy(self) -> list[int]:
+        """Retires the generations of dead rebuilds, and drops tables that nobody reads. Returns the dropped ones."""
+        self.database.retrying(registry.retire_the_dead)
+        renewals.settle(self.database)
+        return dropping.drop_unused(self.database)
+
     def generations(self, id: int) -> list[Generation]:
         """The generations of a rebuild that are not retired."""
         with self.database.begin() as connection:
             return lookup.of_rebuild(connection, id)
+
+    @property
+    def logs(self) -> Logs:
+        """The master logs, to archive into and to maintain."""
+        return Logs(self.database, self.brokers, self.log, self.tell)
+
+    @property
+    def _leap(self) -> Leap:
+        return Leap(self.database, self.brokers, self.log, self.logs.archive, self.tell)
 
     def _expect(self, id: int) -> Rebuild:
         with self.database.begin() as connection:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from batch_layer.comparison import FLOAT, FLOAT_TOLERANCE
-from batch_layer.compute import counting
+from batch_layer.compute import records_that_count
 from batch_layer.oracle import select_all
 from batch_layer.stalls import Watching, Work, unwatched
 from master_log.kafka import Brokers
@@ -169,7 +169,7 @@ def _read_records(database: Database, log: MasterLog, brokers: Brokers, receipt:
                 " receipt where a backup from that time was restored.",
             )
         records = log.records(source, counted.below, brokers, since=counted.begins)
-        counting(records, source).createOrReplaceTempView(spark_name(source.records))
+        records_that_count(records, source).createOrReplaceTempView(spark_name(source.records))
 
 
 def _as_texts(rows: DataFrame) -> DataFrame:

@@ -25,7 +25,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 
 from batch_layer.comparison import Row, compare, shown_columns
-from batch_layer.compute import counting
+from batch_layer.compute import records_that_count
 from batch_layer.rebuild import BatchLayer
 from batch_layer.stalls import Watch, Work
 from lamina.authoring.catalog_files import catalog_files
@@ -406,7 +406,7 @@ def _by_duckdb(catalog: Catalog, raw: Mapping[str, DataFrame], fixture: Fixture,
     """DuckDB's results for the views that it can compute."""
     asked = needed(catalog, [name for name in fixture.expect if duckdb_queries.translated_view(catalog.views[name])])
     records = {
-        source.records: interrupted_at_once(counting(parsed(raw[name], source), source).toArrow)
+        source.records: interrupted_at_once(records_that_count(parsed(raw[name], source), source).toArrow)
         for name, source in asked.sources.items()
     }
     try:

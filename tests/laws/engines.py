@@ -21,7 +21,7 @@ import psycopg2.extensions
 from pyarrow import csv
 from pyspark.sql import DataFrame, SparkSession
 
-from batch_layer.compute import counting
+from batch_layer.compute import records_that_count
 from batch_layer.oracle import set_clock
 from lamina.testing.runner import QUICK, raw_records
 from master_log import log_times
@@ -179,7 +179,7 @@ class Engines:
         good = self.spark.createDataFrame(parsed.toArrow(), parsed.schema).coalesce(1)  # which nothing has to shuffle
         good.createOrReplaceTempView(f"`copies of {source.name}`")
         for name in (source.name, f"`{source.records}`"):
-            counting(good, source).createOrReplaceTempView(name)
+            records_that_count(good, source).createOrReplaceTempView(name)
 
     def oracle(self, catalog: Catalog, batches: Mapping[str, Batches]) -> None:
         """Makes Spark views of all records, and of every view's whole SELECT over them."""

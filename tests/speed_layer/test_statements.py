@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 
-from batch_layer.compute import counting
+from batch_layer.compute import records_that_count
 from master_log.kafka_reader import parsed, selected
 from serving_layer.postgres.copying import Rows
 from serving_layer.promise.event_ids import IdLookup
@@ -77,7 +77,7 @@ def test_conditions_do_not_parse_a_record_again(spark: SparkSession) -> None:
     records = parsed(raw_records(spark).repartition(1), EVENTS)
     for asked in (
         selected(records, "records", EVENTS.ids),
-        counting(records, EVENTS),
+        records_that_count(records, EVENTS),
         selected(records, "records", "SELECT kind FROM records WHERE kafka_error IS NULL AND kind = 'a'"),
     ):
         conditions = [line for line in plan_of(asked).split("\n") if "Filter" in line]
