@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from batch_layer.comparison import Row, compare, exact, shown_columns
-from batch_layer.oracle import Oracle, State
+from batch_layer.oracle import Oracle, State, work_of
 from batch_layer.stalls import Watching, Work, unwatched
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
@@ -154,7 +154,7 @@ def blame(
         watching(snapshot.work),
         closing(Oracle(database, spark(), log(), brokers, name, key, states, snapshot.read_at)) as oracle,
     ):
-        rows = _Search(oracle, states, steps, limit).all()
+        rows = _Bisection(oracle, states, steps, limit).all()
     view = snapshot.catalog.views[name]
     if not snapshot.rows and not any(rows.values()):
         raise LaminaError(
@@ -181,13 +181,10 @@ def _read(connection: Connection, name: str, key: Key, since: datetime) -> _Snap
     ids = {shown.generation for shown in (*turns, *past.shown.values()) if shown.generation is not None}
     origins = history.origins(connection, ids)
     below = {source: progress.read(connection, [source]) for source in view.sources}
-    reads = {
-        source: (catalog.sources[source], OffsetRange.since(progress.starts(connection, [source]), counted))
-        for source, counted in below.items()
-    }
+    starts = {source: progress.starts(connection, [source]) for source in view.sources}
     return _Snapshot(
         catalog,
-        Work(name, reads, [table for read in under for table in catalog.views[read].cell_tables]),
+        work_of(catalog, name, starts, below),
         past,
         below,
         origins,
@@ -242,7 +239,7 @@ def _turn(snapshot: _Snapshot, before: Shown | None, after: Shown) -> Turn:
     return Turn(after.view, before, after, old, new, compared)
 
 
-class _Search:
+class _Bisection:
     """Searches for the few states whose rows show how each step changed them, and asks the oracle for these."""
 
     def __init__(self, oracle: Oracle, states: Sequence[State], steps: Sequence[_Step], limit: int) -> None:

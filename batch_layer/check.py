@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from batch_layer.comparison import Difference, Row, compare, shown_columns
 from batch_layer.compute import records_that_count
-from batch_layer.oracle import rows_of, select, set_clock
-from batch_layer.stalls import Stalled, Watching, Work, unwatched
+from batch_layer.oracle import rows_of, select, set_clock, work_of
+from batch_layer.stalls import Stalled, Watching, unwatched
 from master_log.causes import SPARK_ERRORS
 from master_log.kafka import Brokers
 from master_log.log import MasterLog
-from master_log.offsets import OffsetRange, Offsets, Skipped
-from serving_layer.catalog import definitions, lookup
+from master_log.offsets import Offsets, Skipped
+from serving_layer.catalog import lookup
 from serving_layer.catalog.deployed import deployed
 from serving_layer.change import previews
 from serving_layer.postgres.database import Connection, Database, PostgresError, is_away, unreadable_time
@@ -150,15 +150,6 @@ class _Request:
         """The views whose sources are read, each after the views that it reads."""
         return [view for view in self.catalog.views.values() if set(view.sources) <= self.below.keys()]
 
-    def work(self, name: str) -> Work:
-        """The computation of a view's SELECT, to be watched."""
-        under = definitions.of(self.catalog, name).views.keys()
-        reads = {
-            source: (self.catalog.sources[source], OffsetRange.since(self.starts[source], self.below[source]))
-            for source in self.catalog.views[name].sources
-        }
-        return Work(name, reads, [table for view in under for table in self.catalog.views[view].cell_tables])
-
 
 def _read(database: Database, names: Iterable[str], preview: str | None, shown: _Shown) -> _Request:
     """Reads views and progress in one snapshot, and keeps the rows of the views."""
@@ -225,7 +216,7 @@ def _compare_view(
     number, difference = 0, Difference([], [])
     if failure is None:
         try:
-            with watching(request.work(name)):
+            with watching(work_of(request.catalog, name, request.starts, request.below)):
                 selected = rows_of(spark.table(name))
             rows = shown.rows(name)
             number, difference = len(rows), compare(view, selected, rows)

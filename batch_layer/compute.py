@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -28,16 +29,6 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 2**29
 """Bytes of a log's files up to which its records are kept. The files are compressed, the kept records are not."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """The generation that cells are loaded into. dsn: the address of Postgres. attempt: from `loading.begin_attempt`."""
-
-    dsn: str
-    generation: int
-    table: CellTable
-    attempt: int
 
 
 def records_that_count(records: DataFrame, source: Source) -> DataFrame:
@@ -109,13 +100,15 @@ def is_kept(column: str, since: datetime) -> str:
     return f"{spark_name(column)} >= TIMESTAMP '{since.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'"
 
 
-def load(computed: DataFrame, target: Target) -> dict[int, int]:
-    """Copies cells into their generation, every part in the task that computed it.
+def load(cells: DataFrame, dsn: str, generation: int, table: str, attempt: int) -> dict[int, int]:
+    """Copies cells into their generation, every part in the task that computed it. dsn: the address of Postgres.
 
     Returns the number of cells by part, without empty parts. `loading.complete` compares it with the loaded cells.
     """
-    dsn, generation, name, attempt = target.dsn, target.generation, target.table.name, target.attempt
-    columns = tuple(computed.columns)
+    columns = cells.columns
+    load_part = partial(
+        loading.load_part, dsn, generation=generation, name=table, attempt=attempt, columns=tuple(columns)
+    )
 
     def copy_part(part_batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -124,16 +117,9 @@ def load(computed: DataFrame, target: Target) -> dict[int, int]:
         context, first = TaskContext.get(), next(batches, None)
         assert context is not None
         if first is not None:
-            copied = loading.load_part(
-                dsn,
-                generation=generation,
-                name=name,
-                attempt=attempt,
-                part=context.partitionId(),
-                columns=columns,
-                rows=(csv(pa.table(batch.columns, list(columns))) for batch in chain([first], batches)),
-            )
+            rows = (csv(pa.table(batch.columns, columns)) for batch in chain([first], batches))
+            copied = load_part(part=context.partitionId(), rows=rows)
             part = pa.array([context.partitionId()], pa.int32())
             yield pa.RecordBatch.from_pydict({"part": part, "cells": pa.array([copied], pa.int64())})
 
-    return {row.part: row.cells for row in computed.mapInArrow(copy_part, "part int, cells bigint").collect()}
+    return {row.part: row.cells for row in cells.mapInArrow(copy_part, "part int, cells bigint").collect()}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from batch_layer.comparison import Row
 from batch_layer.compute import is_kept, records_that_count
+from batch_layer.stalls import Work
 from master_log.causes import interrupted_at_once
 from master_log.kafka import Brokers
 from master_log.kafka_reader import within
@@ -20,7 +21,7 @@ from serving_layer.catalog.deployed import deployed
 from serving_layer.postgres.database import Database
 from serving_layer.promise import progress
 from serving_layer.readers.row_keys import Key
-from view_algebra.compiled import JSON_TIMES, Source, View
+from view_algebra.compiled import JSON_TIMES, Catalog, Source, View
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.times import NOW_IN_SPARK
@@ -77,6 +78,14 @@ def rows_of(result: DataFrame) -> list[Row]:
         for column, json_ in zip(table.columns, nested, strict=True)
     ]
     return list(zip(*columns, strict=True)) if columns else []
+
+
+def work_of(catalog: Catalog, name: str, starts: Mapping[str, Offsets], below: Mapping[str, Offsets]) -> Work:
+    """The computation of a view's SELECT over its sources' records from `starts` up to `below`, to be watched."""
+    sources = {source: catalog.sources[source] for source in catalog.views[name].sources}
+    reads = {source: (read, OffsetRange.since(starts[source], below[source])) for source, read in sources.items()}
+    under = definitions.of(catalog, name).views
+    return Work(name, reads, [table for view in under for table in catalog.views[view].cell_tables])
 
 
 @dataclass(frozen=True)

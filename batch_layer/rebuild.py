@@ -242,7 +242,7 @@ class BatchLayer:
             start = progress.starts(connection, [table.source])
         cells = compute.cells_of(shared.records(self.log(), source, cut, start), table, new.since)
         with self.watching(Work(new.view, {source.name: (source, OffsetRange.since(start, cut))}, [table])):
-            parts = compute.load(cells, compute.Target(self.dsn, new.id, table, attempt))
+            parts = compute.load(cells, self.dsn, new.id, table.name, attempt)
         self.at(f"compute {new.view}")
         with self.database.begin() as connection:
             loading.complete(connection, new.id, table.name, attempt, parts.keys())
