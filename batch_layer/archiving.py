@@ -63,11 +63,11 @@ class Logs:
                 records += archived.records
                 if (cut := archived.cut_off) is not None:
                     self.tell(
-                        f"{source.name}: Kafka has other records now than the log held from {cut.start} to {cut.end}."
-                        f" These were cut off, and stay readable as the tag {archived.kept_as} of the Iceberg table"
+                        f"{source.name}: Kafka now has other records from {cut.start} to {cut.end} than the log."
+                        f" Those were cut off the log, and stay readable as its Iceberg tag {archived.kept_as}"
                     )
                 if (lost := archived.lost).end:
-                    self.tell(f"{source.name}: noted as lost: the records from {lost.start} to {lost.end}")
+                    self.tell(f"{source.name}: the records from {lost.start} to {lost.end} are lost, and noted as lost")
                 self.tell(f"{source.name}: {records:,} records archived{'' if end == last else ' so far'}")
             first = master_log.start(source)
             earlier = OffsetRange.since(start, Offsets({at: first[at] for at in start if at in first}))

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from batch_layer.comparison import Row, compare, exact, shown_columns
-from batch_layer.oracle import Oracle, State, work_of
+from batch_layer.selects import Oracle, State, work_of
 from batch_layer.stalls import Watching, Work, unwatched
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from batch_layer.comparison import Difference, Row, compare, shown_columns
 from batch_layer.compute import records_that_count
-from batch_layer.oracle import rows_of, select, set_clock, work_of
+from batch_layer.selects import rows_of, select, set_clock, work_of
 from batch_layer.stalls import Stalled, Watching, unwatched
 from master_log.causes import SPARK_ERRORS
 from master_log.kafka import Brokers

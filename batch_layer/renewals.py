@@ -100,8 +100,9 @@ def roll_back(database: Database, name: str, tell: Callable[[str], None]) -> tup
 
     ids, dropped = renew(database, tell, step, within=READERS_SECONDS_AT_ONCE)
     if dropped:
-        was, it = ("was", "it") if len(dropped) == 1 else ("were", "them")
-        tell(f"{', '.join(dropped)}, of analysts, {was} dropped, because {name} has other columns now: make {it} again")
+        views_were, them = ("view {} was", "it") if len(dropped) == 1 else ("views {} were", "them")
+        subject = views_were.format(", ".join(dropped))
+        tell(f"the analysts' {subject} dropped, because {name} has other columns now: create {them} again")
     dropping.drop_unused(database)
     return ids
 

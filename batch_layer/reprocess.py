@@ -194,7 +194,7 @@ def resume_or_begin(
     registry.retire_the_dead(connection, beside=fed_by & progress.queries(connection).keys())
     open(id)
     rebuilds.record_finished(connection, id, Step.SEAL)
-    batch.tell(f"computing new versions of {', '.join(wanted)}. Meanwhile, readers read the old ones")
+    batch.tell(f"computing new versions of {', '.join(wanted)}; readers keep reading the old ones")
     return id
 
 

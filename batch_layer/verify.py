@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from batch_layer.comparison import FLOAT, FLOAT_TOLERANCE
 from batch_layer.compute import records_that_count
-from batch_layer.oracle import select_all
+from batch_layer.selects import select_all
 from batch_layer.stalls import Watching, Work, unwatched
 from master_log.kafka import Brokers
 from master_log.log import MasterLog
@@ -113,7 +113,7 @@ def _refuse_losses(log: MasterLog, receipt: Receipt, definition: Catalog) -> Non
                 "The receipt cannot be verified: the log lacks records that it may count",
                 evidence=f"Kafka lost or removed records of {name} from {lost[0].start} to {lost[0].end}, and an"
                 " archive run continued without them (--accept-loss)",
-                way_out="Verify it where a backup of Kafka, or of the log from before that, was restored.",
+                way_out="Restore a backup of Kafka or of the log from before the loss, and verify the receipt there.",
             )
 
 
@@ -165,8 +165,8 @@ def _read_records(database: Database, log: MasterLog, brokers: Brokers, receipt:
             raise LaminaError(
                 f"The topic {counted.topic} was created again after the receipt was issued",
                 evidence=f"the receipt belongs to the topic with id {counted.topic_id}, the log to {now}",
-                way_out=f"The log of the earlier topic is set aside as `{counted.topic}-{counted.topic_id}`. Verify the"
-                " receipt where a backup from that time was restored.",
+                way_out=f"The log of the earlier topic is set aside as `{counted.topic}-{counted.topic_id}`. Restore"
+                " a backup from that time, and verify the receipt there.",
             )
         records = log.records(source, counted.below, brokers, since=counted.begins)
         records_that_count(records, source).createOrReplaceTempView(spark_name(source.records))

@@ -89,14 +89,6 @@ class Assumptions:
     ids_are_new: bool = True
 
 
-def read_skipped(resources: Resources, source: Source) -> Skipped:
-    """Reads the skipped offsets, and forgets those that Kafka has lost: another record may have the offset now."""
-    for at, offset in skipping.forget_lost(resources.database, resources.brokers, source.topic):
-        log.warning("%s: the record skipped at %s %s:%s is lost", source.name, *at, offset)
-    with resources.database.begin() as connection:
-        return skipping.read(connection)
-
-
 @dataclass(frozen=True)
 class Flow:
     """The phases of a source's micro-batches, in one run.
@@ -134,23 +126,6 @@ class Flow:
             raise StartAgain(f"{self.source.name}: its log times are needed now")
         self.assumptions.statements = self.planner.as_announced(statements)
 
-    def read(self, span: Span) -> Records:
-        """Reads a span from Kafka without the skipped records."""
-        resources, source = self.resources, self.source
-        self.assumptions.skipped = skipped = read_skipped(resources, source)
-        raw = kafka_range(resources.spark, resources.brokers, source, span.range, skipped)
-        return Records(lambda: raw)
-
-    def look_up(self, ids: pa.Table) -> IdLookup:
-        """Looks up the ids of a micro-batch in Postgres."""
-        return self.in_transaction(partial(event_ids.look_up, source=self.source, ids=ids))
-
-    def in_transaction(self, step: Callable[[Connection], T]) -> T:
-        """Runs a step in a transaction. It is repeated while Postgres is away, until the run is stopped."""
-        database = self.resources.database
-        transaction, stopped = partial(database.retrying, step), self.membership.stopped
-        return database.waiting(transaction, give_up=stopped.is_set, lost_at_most=LOST_AT_MOST)
-
     def compute(self, span: Span, records: Records | None, look_up: LookUp, *, again: bool = False) -> MicroBatch:
         """Computes a span for the tables of cells that are assumed to be maintained.
 
@@ -182,6 +157,13 @@ class Flow:
             timer=timer,
         )
 
+    def read(self, span: Span) -> Records:
+        """Reads a span from Kafka without the skipped records."""
+        resources, source = self.resources, self.source
+        self.assumptions.skipped = skipped = read_skipped(resources, source)
+        raw = kafka_range(resources.spark, resources.brokers, source, span.range, skipped)
+        return Records(lambda: raw)
+
     def _effect(
         self, statements: Statements, span: Span, records: Records, look_up: LookUp, timer: Timer, *, again: bool
     ) -> Effect:
@@ -211,6 +193,24 @@ class Flow:
         topic = self.source.topic
         since = {TopicPartition(topic, number): time for number, time in effect.by_partition.items()}
         return log_times.later(reached, since)
+
+    def look_up(self, ids: pa.Table) -> IdLookup:
+        """Looks up the ids of a micro-batch in Postgres."""
+        return self.in_transaction(partial(event_ids.look_up, source=self.source, ids=ids))
+
+    def in_transaction(self, step: Callable[[Connection], T]) -> T:
+        """Runs a step in a transaction. It is repeated while Postgres is away, until the run is stopped."""
+        database = self.resources.database
+        transaction, stopped = partial(database.retrying, step), self.membership.stopped
+        return database.waiting(transaction, give_up=stopped.is_set, lost_at_most=LOST_AT_MOST)
+
+
+def read_skipped(resources: Resources, source: Source) -> Skipped:
+    """Reads the skipped offsets, and forgets those that Kafka has lost: another record may have the offset now."""
+    for at, offset in skipping.forget_lost(resources.database, resources.brokers, source.topic):
+        log.warning("%s: the record skipped at %s %s:%s is lost", source.name, *at, offset)
+    with resources.database.begin() as connection:
+        return skipping.read(connection)
 
 
 def _unknown_schemas(effect: Effect) -> set[str]:

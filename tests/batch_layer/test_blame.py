@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from batch_layer.blame import Blame, Event, blame
-from batch_layer.oracle import Oracle
+from batch_layer.selects import Oracle
 from batch_layer.stalls import Watching, Work, unwatched
 from lamina.operations import applying
 from lamina.reports.blame_lines import show

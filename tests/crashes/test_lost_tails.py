@@ -175,7 +175,7 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     dataclasses.replace(batch.logs, tell=lines.append).archive(
         source, deployment.brokers.latest(topic), accept_loss=True
     )
-    line = rf"other records now than the log held from {topic} 0:110 to {topic} 0:120\. .* the tag replaced_\d+"
+    line = rf"other records from {topic} 0:110 to {topic} 0:120 than the log\. .* tag replaced_\d+"
     assert re.search(line, "\n".join(lines)), lines
     batch.rebuild(leap=True)
     assert totals() == (115, sum(range(90)) + sum(range(1000, 1020)) + sum(range(2000, 2005)))

@@ -22,7 +22,7 @@ from pyarrow import csv
 from pyspark.sql import DataFrame, SparkSession
 
 from batch_layer.compute import records_that_count
-from batch_layer.oracle import set_clock
+from batch_layer.selects import set_clock
 from lamina.testing.runner import QUICK, raw_records
 from master_log import log_times
 from master_log.log_times import LogTimes

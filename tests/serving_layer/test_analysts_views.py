@@ -117,7 +117,9 @@ def test_relations_in_an_analysts_schema_give_way(world: World, services: Servic
         assert cursor.fetchall() == [("theirs",)]
         lines: list[str] = []
         renewals.roll_back(world.database, "counts", lines.append)
-        assert lines == ["marts.theirs, of analysts, was dropped, because counts has other columns now: make it again"]
+        assert lines == [
+            "the analysts' view marts.theirs was dropped, because counts has other columns now: create it again"
+        ]
         cursor.execute("SELECT count(*) FROM information_schema.views WHERE table_schema = 'marts'")
         assert cursor.fetchall() == [(0,)]
     analyst.close()
