@@ -7,9 +7,9 @@ nothing.
 One micro-batch of a source, in the order of its phases:
 
     noun          what it is                                                               module
-    Position      the offsets that a member reads next, the tails and log times there      span.py
-    Span          the offset range of a micro-batch, from a position on                    span.py
-    Records       the raw records of a span, fetched on demand                             span.py
+    Position      the offsets that a member reads next, the tails and log times there      flow.py
+    Span          the offset range of a micro-batch, from a position on                    flow.py
+    Records       the raw records of a span, fetched on demand                             flow.py
     Statements    the compiled texts that maintain all tables of cells of a source         statements.py
     Plans         the statements as Spark has planned them, kept for small micro-batches   plans.py
     Effect        the cells, bad records and ids of a span, before they are written        statements.py

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,8 +26,9 @@ import pyarrow as pa
 from master_log import log_times
 from master_log.kafka_reader import kafka_range
 from master_log.log_times import LogTimes
-from master_log.offsets import Skipped, TopicPartition
-from master_log.record_decoding import named_schemas
+from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
+from master_log.record_decoding import decoded, decoded_few, named_schemas
+from master_log.tails import Tails
 from serving_layer.catalog import versions
 from serving_layer.postgres.database import Connection, PostgresAway, PostgresError, session_of
 from serving_layer.postgres.phases import Timer
@@ -36,9 +37,8 @@ from serving_layer.promise.event_ids import IdLookup
 from serving_layer.promise.micro_batch import MicroBatch, Outcome, commit
 from speed_layer.continuity import check_id, check_tails
 from speed_layer.jobs import Running
-from speed_layer.plans import FEW, Planner
+from speed_layer.plans import FEW, FEW_BYTES, Planner, few_of
 from speed_layer.resources import Resources
-from speed_layer.span import Records, Span, StartAgain
 from speed_layer.statements import Effect, LookUp, Statements, names_maintained
 from view_algebra.compiled import Source
 from view_algebra.formats import Answers, Decoding, frames
@@ -57,6 +57,84 @@ Postgres."""
 COMPUTED_AGAIN = 5
 """Times a micro-batch is computed because other tables of cells are maintained by its commit. Then its query starts
 again from progress."""
+
+
+MOST_DECODED = 2 * FEW_BYTES
+"""Bytes of the records of a small micro-batch with their decoded columns. Spark plans a larger one for itself."""
+
+
+class StartAgain(Exception):
+    """Raised if a member cannot continue from its position. It loses nothing by starting again from progress."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """A member's position in its topic.
+
+    offsets: the next records to read.
+    tails: Kafka's last batches below them.
+    log_times: those that the records below have reached, or None if no maintained text reads log times.
+    """
+
+    offsets: Offsets
+    tails: Tails
+    log_times: LogTimes | None
+
+
+@dataclass(frozen=True)
+class Span:
+    """The offset range of a micro-batch, and the position at which it starts.
+
+    tails: Kafka's last batches below the end of the range, fetched before its records are read.
+    """
+
+    start: Position
+    range: OffsetRange
+    tails: Tails
+
+    def end(self, reached: LogTimes) -> Position:
+        """The position at the end, where the records have `reached` these log times."""
+        moved = self.range.moved
+        unmoved = {at: tail for at, tail in self.start.tails.items() if at not in moved}
+        return Position(self.range.end, unmoved | dict(self.tails), None if self.start.log_times is None else reached)
+
+
+@dataclass(frozen=True)
+class Records:
+    """The raw records of a span, fetched on demand.
+
+    raw: returns them as Spark reads them.
+    few: fetches them, or returns None if there are too many or none. Without it, there are too many.
+    """
+
+    raw: Callable[[], DataFrame]
+    few: Callable[[], pa.Table | None] | None = None
+
+    @classmethod
+    def of(cls, raw: DataFrame) -> Records:
+        """The records that Spark reads for one source."""
+        return cls(lambda: raw, partial(few_of, raw))
+
+    def with_log_times(self, topic: str, reached: LogTimes) -> Records:
+        """These records with their log times, which continue from those `reached` below them."""
+        of_raw = partial(log_times.of_raw, topic=topic, reached=reached)
+        return self._mapped(of_raw, partial(log_times.of_few, reached=reached))
+
+    def decoded(self, sources: Sequence[Source], answers: Answers) -> Records:
+        """These records, their values decoded for every declaration of their source."""
+
+        def few(table: pa.Table) -> pa.Table | None:
+            table = decoded_few(table, sources, answers)
+            return None if table.nbytes > MOST_DECODED else table
+
+        return self._mapped(partial(decoded, sources=sources, answers=answers), few)
+
+    def _mapped(self, raw: Callable[[DataFrame], DataFrame], few: Callable[[pa.Table], pa.Table | None]) -> Records:
+        def mapped_few() -> pa.Table | None:
+            table = None if self.few is None else self.few()
+            return None if table is None else few(table)
+
+        return Records(lambda: raw(self.raw()), None if self.few is None else mapped_few)
 
 
 @dataclass(frozen=True)

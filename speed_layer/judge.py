@@ -22,10 +22,10 @@ from serving_layer.promise import progress, skipping
 from serving_layer.promise.progress import Fenced
 from speed_layer.continuity import MISSING_SECONDS, CannotGoOn, check_topic, in_doubt
 from speed_layer.endless import Endless, Hang, Search, TooLong
+from speed_layer.flow import StartAgain
 from speed_layer.member import Member
 from speed_layer.query import Query
 from speed_layer.resources import Resources
-from speed_layer.span import StartAgain
 from speed_layer.statements import names_maintained
 from view_algebra.errors import LaminaError
 

@@ -27,11 +27,10 @@ from serving_layer.promise.micro_batch import Outcome
 from serving_layer.promise.quarantine import TRIM_AFTER, trim
 from speed_layer.continuity import check_topic
 from speed_layer.endless import TooLong
-from speed_layer.flow import Assumptions, Commit, Flow, Membership, read_skipped
+from speed_layer.flow import Assumptions, Commit, Flow, Membership, Position, Records, Span, StartAgain, read_skipped
 from speed_layer.jobs import Running
 from speed_layer.plans import Planner
 from speed_layer.resources import Resources
-from speed_layer.span import Position, Records, Span, StartAgain
 from speed_layer.statements import Statements
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
@@ -206,10 +205,9 @@ class Member:
         return self._raised
 
     def give_up(self, range: OffsetRange) -> None:
-        """Makes it fail, and cancels the micro-batch that is overdue."""
+        """Makes it fail, and cancels the micro-batch that is overdue, unless it has been computed meanwhile."""
         if (jobs := self.running.jobs_of(range)) is not None:
-            self._raised = TooLong(range, jobs, range.holds(self.assumptions.skipped))
-            self.failed = range
+            self._raised, self.failed = TooLong(range, jobs, range.holds(self.assumptions.skipped)), range
             jobs.cancel()
 
     def unreadable(self) -> Unreadable | None:

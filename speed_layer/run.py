@@ -20,12 +20,11 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from master_log.fetching import LeaderChanged
 from master_log.kafka_reader import stream
 from master_log.offsets import Offsets
-from speed_layer.flow import Membership
+from speed_layer.flow import Membership, Records, Span, StartAgain
 from speed_layer.jobs import Jobs
 from speed_layer.member import Member
 from speed_layer.plans import FEW, few_of, of_topic
 from speed_layer.resources import Resources
-from speed_layer.span import Records, Span, StartAgain
 
 if TYPE_CHECKING:
     import pyarrow as pa
