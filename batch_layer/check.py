@@ -41,7 +41,7 @@ EXAMPLES = 5
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """The result for one view: `missing` rows are in the SELECT's result only, `surplus` rows in the view only.
 
     skipped: the number of skipped records below progress, which are on neither side.
@@ -77,8 +77,8 @@ def check(
     preview: str | None = None,
     *,
     watching: Watching = unwatched,
-    done: Callable[[Checked], None] = lambda _: None,
-) -> list[Checked]:
+    done: Callable[[CheckResult], None] = lambda _: None,
+) -> list[CheckResult]:
     """Checks the named views, or all that are served, as of one snapshot of Postgres.
 
     A view whose rows cannot be computed has a `failure`, and the other views still have results.
@@ -209,7 +209,7 @@ def _with_readers(catalog: Catalog, name: str, failure: Exception) -> dict[str, 
 
 def _compare_view(
     spark: SparkSession, request: _Request, name: str, shown: _Shown, failure: Exception | None, watching: Watching
-) -> Checked:
+) -> CheckResult:
     """Compares the rows of a view with those of its SELECT."""
     view = request.catalog.views[name]
     below = Offsets({at: offset for source in view.sources for at, offset in request.below[source].items()})
@@ -227,7 +227,7 @@ def _compare_view(
     skipped = sum(offset < below.get(at, 0) for at, offset in request.skipped)
     starts = {source: request.starts[source].positive for source in view.sources}
     begins = {source: str(start) for source, start in starts.items() if start}
-    return Checked(name, number, below, difference.missing, difference.surplus, skipped, failure, begins)
+    return CheckResult(name, number, below, difference.missing, difference.surplus, skipped, failure, begins)
 
 
 def _begins(connection: Connection, preview: str | None) -> dict[str, datetime | None]:

@@ -41,7 +41,7 @@ def records_that_count(records: DataFrame, source: Source) -> DataFrame:
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedRecords:
     """The records that several of these tables read: read and parsed once, and kept on the disks of Spark's executors.
 
     One process computes the tables one after the other. After an error, `forget` lets the next table read for itself.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Passed:
+class Unread:
     """Records of a source that no micro-batch reads: from `reached` up to `cut`. start: the source's first offsets."""
 
     source: Source
@@ -32,7 +32,7 @@ class Passed:
 
 
 @dataclass(frozen=True)
-class Gathered:
+class BadAndIds:
     """Bad records, and ids by query. replaced: topics whose bad records replace those already kept."""
 
     bad: Sequence[Bad]
@@ -41,21 +41,21 @@ class Gathered:
 
 
 def gather(
-    database: Database, log: Callable[[], MasterLog], passed: Sequence[Passed], replaced: Collection[str]
-) -> Gathered:
+    database: Database, log: Callable[[], MasterLog], unread: Sequence[Unread], replaced: Collection[str]
+) -> BadAndIds:
     """Reads bad records and ids from the log. replaced: topics with quarantined records that Kafka may have lost."""
     bad = []
-    for records in passed:
+    for records in unread:
         since = records.start if records.source.topic in replaced else records.reached
         below = log().records_below(records.source, records.cut, since=since)
         bad.append(quarantine.bad_among(below, records.source))
-    return Gathered(bad, _ids(database, log, passed), replaced)
+    return BadAndIds(bad, _ids(database, log, unread), replaced)
 
 
-def _ids(database: Database, log: Callable[[], MasterLog], passed: Sequence[Passed]) -> dict[str, IdLookup]:
+def _ids(database: Database, log: Callable[[], MasterLog], unread: Sequence[Unread]) -> dict[str, IdLookup]:
     """The ids of all records below the cut, by query: Kafka may have lost some of the records counted before."""
     ids = {}
-    for records in passed:
+    for records in unread:
         if records.source.ids:
             below = log().records_below(records.source, records.cut, since=records.start)
             with database.begin() as connection:
@@ -64,7 +64,7 @@ def _ids(database: Database, log: Callable[[], MasterLog], passed: Sequence[Pass
     return ids
 
 
-def write(connection: Connection, gathered: Gathered) -> None:
+def write(connection: Connection, gathered: BadAndIds) -> None:
     """Writes the bad records, with their counts, and the ids."""
     for bad in gathered.bad:
         if bad.topic in gathered.replaced:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from batch_layer.gathering import Gathered, Passed, gather, write
+from batch_layer.gathering import BadAndIds, Unread, gather, write
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
 from master_log.tails import Tails
@@ -47,7 +47,7 @@ class Landing:
     lost: the partitions whose end Kafka has lost.
     """
 
-    gathered: Gathered
+    kept: BadAndIds
     to: Mapping[str, tuple[Offsets, Tails]]
     lost: Sequence[TopicPartition]
 
@@ -126,7 +126,7 @@ class Leap:
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
             if not run.leap or run.state is not RebuildState.RUNNING or run.is_handed_over:
-                return Landing(Gathered([], {}, ()), {}, [])
+                return Landing(BadAndIds([], {}, ()), {}, [])
             sources = {name: deployed(connection).sources[name] for name in _queries_of(connection, id)}
             reached = {name: progress.read_with_tails(connection, name) for name in sources}
             starts = {name: progress.starts(connection, [name]) for name in sources}
@@ -135,8 +135,8 @@ class Leap:
             held = self.log().held(sources[name])
             to[name] = held, self.log().tails(sources[name], held)
         lost = self._report_losses(reached.values())
-        passed = [Passed(sources[name], to[name][0], reached[name][0], starts[name]) for name in sorted(sources)]
-        return Landing(gather(self.database, self.log, passed, {at.topic for at in lost}), to, lost)
+        unread = [Unread(sources[name], to[name][0], reached[name][0], starts[name]) for name in sorted(sources)]
+        return Landing(gather(self.database, self.log, unread, {at.topic for at in lost}), to, lost)
 
     def land(self, connection: Connection, id: int, new: Sequence[Generation], landing: Landing) -> None:
         """Moves progress to the cut, and writes the bad records and ids below it."""
@@ -147,7 +147,7 @@ class Leap:
                 f"The query {taken[0]} was taken over by {queries[taken[0]].writer} during the leap",
                 way_out="Stop the speed layer, or let it continue without a leap: `lamina rebuild`.",
             )
-        write(connection, landing.gathered)
+        write(connection, landing.kept)
         fences = {name: queries[name].fence for name in names}
         to = {name: landing.to[name] for name in names}
         generations.land(connection, [generation.id for generation in new], fences, to, landing.lost)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batch_layer import gathering
-from batch_layer.gathering import Passed
+from batch_layer.gathering import Unread
 from master_log.offsets import OffsetRange, Offsets
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
@@ -38,7 +38,7 @@ class Behind(Postponed):
 
 
 @dataclass(frozen=True)
-class Replaced:
+class Replacement:
     """A view that reads the source `old` and moves to `new`, which is declared over the same topic."""
 
     view: str
@@ -52,13 +52,13 @@ def gather(batch: BatchLayer, id: int) -> None:
         sources = _new(connection, id)
         if _are_read(connection, sources):
             return  # the step is being repeated
-        passed = []
+        unread = []
         for name, source in sorted(sources.items()):
             start = progress.starts(connection, [name])
-            passed.append(Passed(source, progress.read(connection, [name]), start, start))
-    if not passed:
+            unread.append(Unread(source, progress.read(connection, [name]), start, start))
+    if not unread:
         return
-    gathered = gathering.gather(batch.database, batch.log, passed, {source.topic for source in sources.values()})
+    gathered = gathering.gather(batch.database, batch.log, unread, {source.topic for source in sources.values()})
 
     def step(connection: Connection) -> None:
         rebuilds.lock_running(connection, id)
@@ -94,12 +94,12 @@ def catch_up(batch: BatchLayer, id: int) -> None:
         batch.tell(f"{name} is read up to {reached[name]} of {ends[name]}: the rest is counted after the move")
 
 
-def replaced(connection: Connection, id: int) -> list[Replaced]:
+def replacements(connection: Connection, id: int) -> list[Replacement]:
     """The views that move to a new source of a topic that they read already."""
     now = deployed(connection)
     new = _new(connection, id)
     return [
-        Replaced(generation.view, old, name)
+        Replacement(generation.view, old, name)
         for generation in lookup.of_rebuild(connection, id)
         for name in sorted(new.keys() & set(generation.queries))
         for old in sorted(now.views[generation.view].fed_by if generation.view in now.views else ())
@@ -107,7 +107,7 @@ def replaced(connection: Connection, id: int) -> list[Replaced]:
     ]
 
 
-def await_replacements(connection: Connection, moving: Sequence[Replaced], seconds: float) -> None:
+def await_replacements(connection: Connection, moving: Sequence[Replacement], seconds: float) -> None:
     """Locks the queries of replaced sources until the transaction ends, and waits for their replacements.
 
     Raises `Behind` if a replacement needs longer than `seconds` to catch up: readers would see fewer records.
@@ -122,7 +122,7 @@ def await_replacements(connection: Connection, moving: Sequence[Replaced], secon
             time.sleep(0.02)
 
 
-def _behind(connection: Connection, replacement: Replaced, reached: Offsets, shown: Offsets) -> Behind:
+def _behind(connection: Connection, replacement: Replacement, reached: Offsets, shown: Offsets) -> Behind:
     new, old = replacement.new, replacement.old
     stopped = progress.queries(connection)[new].stopped
     return Behind(

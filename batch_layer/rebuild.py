@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from batch_layer import compute, new_sources, renewals
 from batch_layer.archiving import Logs
-from batch_layer.compute import Shared
+from batch_layer.compute import SharedRecords
 from batch_layer.leap import Leap
 from batch_layer.stalls import Stalled, Watching, Work, unwatched
 from batch_layer.verdicts import held_back, run_checks
@@ -171,7 +171,7 @@ class BatchLayer:
                     tails[name] = lookup.tails_of(connection, new.id, name)
         for name, cut in sorted(cuts.items()):
             self.logs.archive(sources[name], cut, tails=tails[name])
-        self._done(id, Step.ARCHIVE)
+        self._finish_step(id, Step.ARCHIVE)
 
     def compute_all(self, id: int) -> LaminaError | None:
         """Computes every view, except those that Spark cannot compute. Returns the error that names these, if any.
@@ -196,17 +196,19 @@ class BatchLayer:
         return _not_computed(reasons) if reasons else None
 
     @contextmanager
-    def sharing(self, sealed: Sequence[Generation]) -> Iterator[Shared]:
+    def sharing(self, sealed: Sequence[Generation]) -> Iterator[SharedRecords]:
         """A block in which these generations share the records that they are computed from."""
         with self.database.begin() as connection:
             computed = [versions.get(connection, new.view, new.version) for new in sealed]
-        shared = Shared([(ver.sources[table.source], table) for ver in computed for table in ver.view.cell_tables])
+        shared = SharedRecords(
+            [(ver.sources[table.source], table) for ver in computed for table in ver.view.cell_tables]
+        )
         try:
             yield shared
         finally:
             shared.forget()
 
-    def compute_unless_dropped(self, id: int, name: str, shared: Shared | None = None) -> None:
+    def compute_unless_dropped(self, id: int, name: str, shared: SharedRecords | None = None) -> None:
         """Computes a view, or leaves it out if `apply` dropped it meanwhile."""
         try:
             self.compute(id, name, shared)
@@ -217,12 +219,12 @@ class BatchLayer:
                 shared.forget()  # with Spark's process, if it was ended
             self.tell(f"{name}: left out, because it was dropped meanwhile")
 
-    def compute(self, id: int, name: str, shared: Shared | None = None) -> int:
+    def compute(self, id: int, name: str, shared: SharedRecords | None = None) -> int:
         """Computes and loads one view's cells of all records below its cut. Returns the number of cells."""
         with waiting(self.tell, f"{name}: computing and loading the cells of all records"):
-            return self._compute(id, name, shared or Shared())
+            return self._compute(id, name, shared or SharedRecords())
 
-    def _compute(self, id: int, name: str, shared: Shared) -> int:
+    def _compute(self, id: int, name: str, shared: SharedRecords) -> int:
         self._expect(id)
         with self.database.begin() as connection:
             new = lookup.of_view(connection, id, name)
@@ -231,10 +233,10 @@ class BatchLayer:
         tables = [table for table in version.view.cell_tables if table.name in todo]
         total = sum(self._compute_table(new, version.sources[table.source], table, shared) for table in tables)
         self.tell(f"{name}: {total:,} cells computed" if todo else f"{name}: its cells were computed before")
-        self._done(id, Step.COMPUTE, name)
+        self._finish_step(id, Step.COMPUTE, name)
         return total
 
-    def _compute_table(self, new: Generation, source: Source, table: CellTable, shared: Shared) -> int:
+    def _compute_table(self, new: Generation, source: Source, table: CellTable, shared: SharedRecords) -> int:
         """Computes and loads one table of cells. Returns the number of cells."""
         with self.database.begin() as connection:
             attempt = loading.begin_attempt(connection, new.id, table.name)
@@ -270,7 +272,7 @@ class BatchLayer:
 
             self.database.retrying(step)
             dropping.drop_unused(self.database)
-        self._done(id, Step.GO_LIVE)
+        self._finish_step(id, Step.GO_LIVE)
 
     @waited_for("comparing every new cell with the published one")
     def prove(self, id: int, names: Sequence[str] = ()) -> list[Proof]:
@@ -282,7 +284,7 @@ class BatchLayer:
         run.check_names(names)
         sealed = [] if run.leap else [new for new in self.generations(id) if new.view in (names or run.views)]
         proofs = [proof for new in sealed if (proof := self.compare(new, id)) is not None]
-        self._done(id, Step.PROVE, *names)
+        self._finish_step(id, Step.PROVE, *names)
         return proofs
 
     def compare(self, new: Generation, rebuild: int | None = None) -> Proof | None:
@@ -315,7 +317,7 @@ class BatchLayer:
         verdicts = run_checks(self.database, trial)
         with self.database.begin() as connection:
             view_checks.record(connection, verdicts, id)
-        self._done(id, Step.CHECK)
+        self._finish_step(id, Step.CHECK)
         self.on_checked(verdicts)
         return verdicts
 
@@ -476,7 +478,7 @@ class BatchLayer:
         with self.database.begin() as connection:
             return rebuilds.lock_running(connection, id)
 
-    def _done(self, id: int, step: Step, *names: str) -> None:
+    def _finish_step(self, id: int, step: Step, *names: str) -> None:
         with self.database.begin() as connection:
             rebuilds.record_finished(connection, id, step, *names)
         self.at(" ".join(["after", step, *names]))

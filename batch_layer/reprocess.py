@@ -185,7 +185,7 @@ def resume_or_begin(
     """Resumes the rebuild of a dead apply that computes these versions of a catalog, or begins one."""
     wanted = {view.name: (view.version, {name: catalog.sources[name] for name in view.fed_by}) for view in new}
     left = rebuilds.left_by_apply(connection)
-    if left is not None and _versions_computed(connection, left) == wanted:
+    if left is not None and _versions_of(connection, left) == wanted:
         batch.tell(f"continues rebuild {left}, which an earlier apply left unfinished: {', '.join(wanted)}")
         rebuilds.resume(connection, left, purpose)
         return left
@@ -198,7 +198,7 @@ def resume_or_begin(
     return id
 
 
-def _versions_computed(connection: Connection, id: int) -> dict[str, tuple[str, dict[str, Source]]]:
+def _versions_of(connection: Connection, id: int) -> dict[str, tuple[str, dict[str, Source]]]:
     """The version of each view that a rebuild computes, and the sources that feed it."""
     computed = {}
     for new in lookup.of_rebuild(connection, id):
@@ -267,7 +267,7 @@ def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str])
     topics = {name: replace(topic, earliest=begins[name]) for name, topic in target.topics.items()}
 
     with batch.database.begin() as connection:
-        moving = new_sources.replaced(connection, id)
+        moving = new_sources.replacements(connection, id)
 
     def step(connection: Connection) -> None:
         if rebuilds.lock_running(connection, id).is_handed_over:
@@ -276,7 +276,7 @@ def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str])
         new_sources.await_replacements(connection, moving, seconds)
         registry.lock(connection)
         _refuse_moved(connection, before, ready)
-        if new_sources.replaced(connection, id) != moving:
+        if new_sources.replacements(connection, id) != moving:
             raise Meanwhile("A view was rolled back while its new version waited for readers", way_out="Apply again.")
         apply(connection, replace(target, topics=topics), ready)
         rebuilds.record_finished(connection, id, Step.HAND_OVER)

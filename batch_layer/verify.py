@@ -40,7 +40,7 @@ LARGEST_WEIGHT = 2**16
 
 
 @dataclass(frozen=True)
-class Verified:
+class Verification:
     """A receipt, and the digest that was recomputed from the log.
 
     differing: the differences in words.
@@ -70,7 +70,7 @@ def verify(
     brokers: Brokers,
     receipt: Receipt,
     watching: Watching = unwatched,
-) -> Verified:
+) -> Verification:
     """Recomputes the rows of a receipt, and compares their digest with its own."""
     with database.begin() as connection:
         definition = definitions.get(connection, receipt.definition, receipt.view)
@@ -88,7 +88,7 @@ def verify(
     differing = differences(view, receipt.digest, recomputed)
     if differing:
         _refuse_losses(log, receipt, definition)
-    return Verified(receipt, recomputed, differing, str(spark.version))
+    return Verification(receipt, recomputed, differing, str(spark.version))
 
 
 def _work(receipt: Receipt, definition: Catalog, tables: Sequence[CellTable]) -> Work:

@@ -215,7 +215,7 @@ class Flow:
         if self.source.kind == "table":
             records = records.with_log_times(self.source.topic, span.start.log_times or {})
         statements, timer = self.assumptions.statements, Timer()
-        with self.running.counted(self.resources.spark, span.range), timer.phase("compute"):
+        with self.running.track(self.resources.spark, span.range), timer.phase("compute"):
             for by in statements.older_decodings:  # bad records do not report the ids that these lack
                 self._learn(by, named_schemas(records.raw(), by))
             effect = self._effect(statements, span, records, look_up, timer, again=again)

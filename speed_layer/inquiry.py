@@ -97,7 +97,7 @@ class Inquiry:
         began = time.monotonic()
         try:
             self._resources.at("before the log is asked")
-            with self._jobs.counted():
+            with self._jobs.group():
                 self._answer = self._ask(self._resources.log())
         except BaseException as error:  # noqa: BLE001 (`answer` raises it)
             self._raised = error

@@ -30,7 +30,7 @@ AT_MOST = 10
 
 @dataclass(eq=False)
 class Jobs:
-    """All jobs that are started within `counted`. Spark knows them by the name of their group.
+    """All jobs that are started within `group`. Spark knows them by the name of their group.
 
     began: on the monotonic clock.
     """
@@ -43,7 +43,7 @@ class Jobs:
         self._processor_before = self._processor()
 
     @contextmanager
-    def counted(self) -> Iterator[None]:
+    def group(self) -> Iterator[None]:
         """Adds every job that this thread starts inside the block."""
         context = self.spark.sparkContext
         context.setJobGroup(self.name, "a micro-batch", interruptOnCancel=True)
@@ -112,12 +112,12 @@ class Running:
     _ranges: list[tuple[OffsetRange, Jobs]] = field(default_factory=list)
 
     @contextmanager
-    def counted(self, spark: SparkSession, range: OffsetRange) -> Iterator[None]:
-        """Counts the jobs of the block as those that compute a range."""
+    def track(self, spark: SparkSession, range: OffsetRange) -> Iterator[None]:
+        """Tracks the jobs of the block as those that compute a range."""
         jobs = Jobs(spark)
         self._ranges.append((range, jobs))
         try:
-            with jobs.counted():
+            with jobs.group():
                 yield
         finally:
             self._ranges.remove((range, jobs))

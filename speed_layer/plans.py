@@ -189,7 +189,7 @@ class Planner:
 
         try:
             records = read()
-            with jobs.counted():
+            with jobs.group():
                 # A query of its own, which shares no cache with the micro-batch.
                 soon.compute(records.where("true"), look_up)
                 entry = self._new_entry(soon, interpreted)

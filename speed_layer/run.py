@@ -78,7 +78,7 @@ class Run:
         """The number of micro-batches that its members have committed in it."""
         return sum(member.commits for member in self.members) - self._committed_before
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """True if it has ended, or must end because a member has failed."""
         return not self._streaming.isActive or any(member.failure() is not None for member in self.members)
 
@@ -186,7 +186,7 @@ class Run:
             together.unpersist()
 
     def _few_of(self, records: DataFrame) -> pa.Table | None:
-        with self._reading.counted():
+        with self._reading.group():
             return few_of(records)
 
 

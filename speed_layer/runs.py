@@ -49,7 +49,7 @@ class Runs:
         """Handles the runs that ended, the commits, and the queries that leave a shared run or join it."""
         for run in self._all():
             queries = self._in(run)
-            if run.ended():
+            if run.has_ended():
                 self._handle_end(run, queries)
             else:
                 self._note_commits(run, queries)

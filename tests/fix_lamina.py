@@ -19,7 +19,7 @@ import pytest
 from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
-from batch_layer.check import Checked, check
+from batch_layer.check import CheckResult, check
 from lamina.authoring.catalog_files import catalog_files
 from lamina.configuration.settings import Settings
 from lamina.operations import applying, installation
@@ -173,7 +173,7 @@ class Deployed:
             result = connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
             return [tuple(row) for row in result.all()] if result.returns_rows else []
 
-    def check(self, *views: str) -> list[Checked]:
+    def check(self, *views: str) -> list[CheckResult]:
         """Every view equals its SELECT over all records below progress, or the test fails with the rows that differ."""
         opened = self.deployment
         found = check(opened.database, lambda: (opened.spark, opened.log), opened.brokers, views)

@@ -18,9 +18,9 @@ from serving_layer.narration import waiting
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
-    from batch_layer.check import Checked
     from lamina.operations.deployment import Deployment
     from serving_layer.change.view_checks import Verdict
+    from batch_layer.check import CheckResult
 
 
 @command()
@@ -80,7 +80,7 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
             if tell_failing(output, verdicts):
                 raise Different
             return
-        compared: list[Checked] = []
+        compared: list[CheckResult] = []
         what = "reading every record from the log and Kafka, comparing every row"
         with waiting(output.tell, what, so_far=lambda: f"views compared: {len(compared)}"):
             results = run(
@@ -111,7 +111,7 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
         )
 
 
-def _show_checked(output: Output, results: Sequence[Checked]) -> None:
+def _show_checked(output: Output, results: Sequence[CheckResult]) -> None:
     """A row per view. The reason why a view could not be computed is a field in JSON, and a line of narration
     otherwise.
     """

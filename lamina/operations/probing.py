@@ -198,7 +198,7 @@ def _answer(deployment: Deployment, jobs: Jobs, of: _Of, range: OffsetRange, *, 
     except SPARK_ERRORS as error:
         return cause(str(error))
     try:
-        with jobs.counted():
+        with jobs.group():
             statements.try_over(decoded(raw, statements.sources, deployment.schemas.of(source.topic)))
     except SPARK_ERRORS:
         log.debug("%s: a range fails; its micro-batch will report the error", source.name, exc_info=True)

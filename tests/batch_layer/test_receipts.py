@@ -10,7 +10,7 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
 from batch_layer.check import check
-from batch_layer.verify import Verified, verify
+from batch_layer.verify import Verification, verify
 from lamina.operations import applying
 from lamina.reports.receipt_lines import show
 from lamina.terminal.render import Output
@@ -50,7 +50,7 @@ def receipt(deployed: Deployed, view: str) -> str:
     return str(line)
 
 
-def verified(deployed: Deployed, line: str) -> Verified:
+def verified(deployed: Deployed, line: str) -> Verification:
     opened = deployed.deployment
     return verify(opened.database, opened.spark, opened.log, opened.brokers, Receipt.read(line))
 

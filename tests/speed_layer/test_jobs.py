@@ -19,7 +19,7 @@ def test_a_task_that_gets_no_processor_is_not_overdue(spark: SparkSession) -> No
     jobs = Jobs(spark)
 
     def run() -> None:
-        with jobs.counted():
+        with jobs.group():
             spark.range(0, 1, 1, 1).selectExpr(SLEEPS).write.format("noop").mode("overwrite").save()
 
     with ThreadPoolExecutor(1) as threads:
