@@ -6,8 +6,8 @@
     compute   Records     MicroBatch  `Flow.compute`, by an `Effect` of the statements
     commit    MicroBatch  Outcome     `Commit.run`, which stages and merges in `serving_layer/promise/micro_batch.py`
 
-`Span.end` is the position at which the next micro-batch begins. `Assumptions` is all that one micro-batch leaves to the
-next.
+`Span.end` is the position at which the next micro-batch begins. Only `Assumptions` and the `Planner` remember anything
+of earlier micro-batches.
 """
 
 from __future__ import annotations

@@ -120,8 +120,7 @@ class Planner:
 
     def plan(self, statements: Statements, *, interpreted: bool) -> Plans | None:
         """The plans of these statements, made at most once a day, or None if Spark cannot run them again."""
-        entry = self._entry(statements, interpreted) or self._new_entry(statements, interpreted)
-        self._current = entry
+        self._current = entry = self._entry(statements, interpreted) or self._new_entry(statements, interpreted)
         return entry.plans
 
     def kept(self, statements: Statements, *, interpreted: bool) -> Plans | None:

@@ -136,9 +136,8 @@ class Runs:
         shortest = self.resources.limits.shared
         longest = shortest if run.shared else self.resources.limits.alone
         for query in queries:
-            if query.member is None:
+            if (member := query.member) is None:
                 continue
-            member = query.member
             member.planner.give_up(shortest)
             if (range := member.running.overdue(shortest)) is None:
                 continue
