@@ -1,4 +1,4 @@
-"""`lamina blame` names what moved a row: the micro-batch with its offsets, the rebuild, the version."""
+"""`lamina blame` names the micro-batch (with its offsets), the rebuild or the version that changed a row."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_blame_names_the_micro_batches_that_moved_a_row_and_no_other(
 
     result = blamed(deployed, "hourly", HOUR, "DE", watching=watching)
     [(name, reads, tables)] = [(work.name, work.reads, work.tables_of("events")) for work in watched]
-    assert name == "hourly", "a record that Spark stands still at is looked for in what feeds the view"
+    assert name == "hourly", "a search for a slow record reads the sources of the view"
     assert str(reads["events"][1].end) == f"{deployed.topic('events')} 0:16 1:2"
     assert len(tables) == 1
     first, late = micro_batches(result)

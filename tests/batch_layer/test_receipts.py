@@ -1,4 +1,4 @@
-"""A receipt says what a view showed, and the master log says later whether that was true."""
+"""A receipt records the rows of a view, and the master log shows later if they were true."""
 
 from __future__ import annotations
 

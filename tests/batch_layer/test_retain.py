@@ -1,4 +1,4 @@
-"""`retain`: groups of long ago leave when a rebuild is handed over, and none of them is ever seen in part."""
+"""`retain`: old groups leave at the hand-over of a rebuild, and readers never see a part of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bank: money moves between accounts on two topics, and whoever adds the accounts up reads one number, always."""
+"""A bank: money moves between accounts on two topics, and the sum over all accounts never changes."""
 
 from __future__ import annotations
 

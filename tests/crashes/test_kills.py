@@ -1,4 +1,4 @@
-"""kill -9, for real: processes of their own, ended at a named place or at random, then `check`."""
+"""Real processes are killed with SIGKILL, at a named point or at random, and `check` follows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka loses the end of a log, as in a power cut, and gives the offsets to other records: nobody counts both."""
+"""Kafka loses the end of a log, as in a power cut, and reuses the offsets. No view counts both records."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def actions(opened: Deployment, files: dict[str, str]) -> dict[str, str]:
     return {change.name: change.action for change in applying.plan(opened, files)}
 
 
-def test_what_an_older_lamina_deployed_is_streamed_rebuilt_and_checked(deployed: Deployed) -> None:
+def test_a_catalog_of_an_older_lamina_is_streamed_rebuilt_and_checked(deployed: Deployed) -> None:
     deploy_by_an_older_lamina(deployed, sales=SALES, totals=TOTALS, largest=LARGEST)
     deployed.send("sales", {"country": "NL", "amount": 3}, {"country": "BE", "amount": 4}, b"no JSON")
     with deployed.speed():  # of this Lamina, all the while
@@ -95,7 +95,7 @@ def upgraded(deployed: Deployed) -> None:
     assert deployed.rows("SELECT * FROM largest") == [("NL", 2, 8)]
 
 
-def test_a_view_of_an_older_lamina_goes_on_if_only_texts_outside_its_cells_differ(deployed: Deployed) -> None:
+def test_a_view_of_an_older_lamina_keeps_its_cells_if_only_other_texts_differ(deployed: Deployed) -> None:
     def older(catalog: Catalog) -> Catalog:
         totals, largest = catalog.views["totals"], catalog.views["largest"]
         (table,) = totals.cell_tables
@@ -138,7 +138,7 @@ def test_a_changed_declaration_is_not_mistaken_for_a_changed_compilation(deploye
     assert deployed.rows("SELECT * FROM totals") == [("NL", 3, 9)], "the version of the older Lamina, by its own texts"
 
 
-def test_a_view_is_fed_by_the_parse_that_its_version_is_named_by(deployed: Deployed) -> None:
+def test_a_view_is_fed_by_the_parse_of_its_version(deployed: Deployed) -> None:
     def older(catalog: Catalog) -> Catalog:
         sales = catalog.sources["sales"]
         loud = replace(sales, parse=f"SELECT * EXCEPT (country), upper(country) AS country FROM ({sales.parse})")
@@ -195,6 +195,6 @@ def test_later_views_read_a_unique_stream_by_the_declaration_its_ids_were_claime
         assert not any(proof.differing for proof in deployed.deployment.batch.rebuild())
 
 
-def test_what_is_deployed_is_what_was_compiled(deployed: Deployed) -> None:
+def test_the_deployed_texts_are_the_compiled_ones(deployed: Deployed) -> None:
     deployed.apply(sales=SALES, totals=TOTALS, largest=LARGEST)
     assert deployed.deployment.deployed() == compile_catalog(deployed.files)

@@ -105,7 +105,7 @@ def test_a_producer_that_sends_30_000_records_twice_more_changes_no_number(
     assert lamina("status", "--json").lines()[0]["queries"][0]["duplicates"] == 2 * sent
 
 
-def test_an_event_without_an_id_is_no_copy_and_a_bad_record_claims_no_id(deployed: Deployed) -> None:
+def test_an_event_without_an_id_is_not_a_copy_and_a_bad_record_claims_no_id(deployed: Deployed) -> None:
     deployed.apply(payments=PAYMENTS, **VIEWS)
     bad = b'{"id": 7, "till": "a", "amount": "much"}'
     deployed.send("payments", payment(None), payment(None), payment(7, till=None), payment(7, till=None), bad)
@@ -130,7 +130,7 @@ def test_a_micro_batch_that_fails_leaves_no_id_behind(deployed: Deployed, place:
     deployed.check()
 
 
-def test_the_least_copy_counts_in_a_rebuild_where_the_live_one_came_first(deployed: Deployed) -> None:
+def test_a_rebuild_counts_the_least_copy_even_if_another_came_first(deployed: Deployed) -> None:
     deployed.apply(payments=PAYMENTS, **VIEWS)
     sent_at(deployed, NOON + 20, payment(7, amount=1), payment(8, amount=5))
     deployed.catch_up()
@@ -194,7 +194,7 @@ def test_ids_claimed_before_a_horizon_was_declared_are_forgotten_together(deploy
     assert deployed.rows(ALL) == [(9, 9)]
 
 
-def test_a_leap_knows_the_ids_that_it_leapt_over(deployed: Deployed) -> None:
+def test_a_leap_gathers_the_ids_below_its_cut(deployed: Deployed) -> None:
     deployed.apply(payments=PAYMENTS, **VIEWS)
     deployed.send("payments", payment(1), payment(2))
     deployed.catch_up()
@@ -208,7 +208,7 @@ def test_a_leap_knows_the_ids_that_it_leapt_over(deployed: Deployed) -> None:
     deployed.check()
 
 
-def test_a_source_that_is_declared_again_knows_no_ids_of_before(deployed: Deployed) -> None:
+def test_a_source_declared_again_forgets_its_earlier_ids(deployed: Deployed) -> None:
     deployed.apply(payments=PAYMENTS, **VIEWS)
     deployed.send("payments", payment(1))
     deployed.catch_up()
@@ -222,7 +222,7 @@ def test_a_source_that_is_declared_again_knows_no_ids_of_before(deployed: Deploy
     deployed.check()
 
 
-def test_a_stream_that_gains_a_column_knows_its_ids_all_the_same(deployed: Deployed) -> None:
+def test_a_stream_that_gains_a_column_keeps_its_ids(deployed: Deployed) -> None:
     deployed.apply(payments=PAYMENTS, **VIEWS)
     deployed.send("payments", payment(1), payment(2), payment(2))
     deployed.catch_up()
@@ -245,7 +245,7 @@ def test_a_stream_that_gains_a_column_knows_its_ids_all_the_same(deployed: Deplo
     deployed.check()
 
 
-def test_events_at_random_count_once(deployed: Deployed) -> None:
+def test_random_events_count_once(deployed: Deployed) -> None:
     """Copies in any partition, of any time, in micro-batches of any size, with rebuilds in between."""
     deployed.apply(payments=PAYMENTS, **VIEWS)
     chance = random.Random(11)

@@ -1,4 +1,4 @@
-"""A task is overdue by what it computes: a machine that is busy with other things makes no record an endless one."""
+"""Only a task that computes becomes overdue: on a busy machine, no record looks endless."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BRIEFLY = 0.1
 SLEEPS = f"reflect('java.lang.Thread', 'sleep', CAST({int((SECONDS + 60) * 1000)} + id AS BIGINT))"
 
 
-def test_a_task_that_gets_no_processor_is_not_overdue(spark: SparkSession) -> None:
+def test_a_starved_task_is_not_overdue(spark: SparkSession) -> None:
     jobs = Jobs(spark)
 
     def run() -> None:

@@ -71,7 +71,7 @@ def test_the_newest_record_of_a_key_in_two_partitions_is_the_same_live_and_rebui
     deployed.check()
 
 
-def test_a_table_whose_log_is_asked_for_log_times_holds_no_other_source_up(deployed: Deployed) -> None:
+def test_a_table_that_waits_for_log_times_delays_no_other_source(deployed: Deployed) -> None:
     clicks = """
         CREATE TABLE clicks (n INT) USING kafka OPTIONS (topic '{topics}_clicks', format 'json');
         CREATE VIEW clicked AS SELECT sum(n) AS n FROM clicks;
@@ -106,7 +106,7 @@ def test_a_table_whose_log_is_asked_for_log_times_holds_no_other_source_up(deplo
         answer.set()
 
 
-def test_only_what_goes_by_log_times_has_to_know_them() -> None:
+def test_log_times_are_needed_only_if_a_text_reads_them() -> None:
     stream_too = "CREATE TABLE s (log_time INT) USING kafka OPTIONS (topic 's', format 'json');"
     sources = compile_catalog({"c.sql": TABLE.replace("{topics}_", "") + stream_too}).sources
     table, stream = sources["prices"], sources["s"]

@@ -1,4 +1,4 @@
-"""Plans that are kept: over every micro-batch, they have the same effect as statements planned for it."""
+"""Kept plans have the same effect over every micro-batch as statements that are planned for it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def contents(effect: Effect | None) -> object:
 
 @pytest.mark.parametrize("interpreted", [False, True])
 @pytest.mark.parametrize("name", ["events", "newest"])
-def test_kept_plans_and_statements_planned_anew_have_the_same_effect(
+def test_kept_plans_and_new_ones_have_the_same_effect(
     spark: SparkSession, tmp_path: Path, catalog: Catalog, name: str, interpreted: bool
 ) -> None:
     anew = statements(catalog, name)
@@ -133,7 +133,7 @@ def test_kept_plans_and_statements_planned_anew_have_the_same_effect(
 
 
 @pytest.mark.parametrize("damage", [b"", b"[]", b"null", b"no JSON", None])
-def test_records_that_a_disk_has_lost_are_not_counted_as_none(
+def test_records_that_a_disk_has_lost_are_noticed(
     spark: SparkSession, tmp_path: Path, catalog: Catalog, damage: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Progress would go past them: of a file that is not what was written, nothing is effect."""
@@ -152,9 +152,7 @@ def test_records_that_a_disk_has_lost_are_not_counted_as_none(
     assert contents(plans.compute(few, Known()))
 
 
-def test_a_plan_that_keeps_what_it_shuffled_is_not_run_again(
-    spark: SparkSession, tmp_path: Path, catalog: Catalog
-) -> None:
+def test_a_plan_with_a_shuffle_is_not_run_again(spark: SparkSession, tmp_path: Path, catalog: Catalog) -> None:
     plans = Plans(spark, statements(catalog, "events"), tmp_path, interpreted=True)
     records = plans.records
     for statement in (
