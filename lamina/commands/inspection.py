@@ -18,9 +18,9 @@ from serving_layer.narration import waiting
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
+    from batch_layer.check import CheckResult
     from lamina.operations.deployment import Deployment
     from serving_layer.change.view_checks import Verdict
-    from batch_layer.check import CheckResult
 
 
 @command()
