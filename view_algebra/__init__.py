@@ -1,6 +1,6 @@
 """The declaration and its compilation: SQL in, SQL out.
 
-In come the `.sql` files of a catalog; out comes a `Catalog` of frozen values that hold, per view, four texts:
+In come the `.sql` files of a catalog. Out comes a `Catalog` of frozen values that hold, per view, four texts:
 `partial` (Spark), `cells`, `merge` and `final` (Postgres). Promised for every view that compiles, and tested by running
 the texts: `merge` is associative and commutative, and `final(merge(partial(A), partial(B)))` is the author's SELECT
 over A and B together, for disjoint sets of records A and B. What cannot keep the promise is refused, with the way out.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from view_algebra.texts.fuse import fuse, rows
 
 SPARK_FUNCTIONS = (files(__package__) / "spark_functions.sql").read_text(encoding="utf-8")
-"""Postgres DDL of schema `spark`, which every `merge` and `final` may call; run it when the serving layer migrates."""
+"""Postgres DDL of schema `spark`, which every `merge` and `final` may call. Run it when the serving layer migrates."""
 
 _COMPILING = {"compile_catalog": "compile", "of_today": "compile", "fuse": "texts.fuse", "rows": "texts.fuse"}
 

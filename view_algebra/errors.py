@@ -1,4 +1,4 @@
-"""Every error that Lamina raises on purpose; anything else is a bug and keeps its traceback."""
+"""Every error that Lamina raises on purpose. Anything else is a bug and keeps its traceback."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class LaminaError(Exception):
     """A failure with a way out, in three parts.
 
     what: one sentence that says where and what
-    evidence: the state found and the state wanted; for SQL, the author's line with a caret
+    evidence: the state found and the state wanted. For SQL, the author's line with a caret
     way_out: the instruction that works instead
     """
 
@@ -41,7 +41,7 @@ class Unknown(LaminaError):
 
 
 class Blocked(LaminaError):
-    """Raised when a check declared in the catalog fails. Nothing is handed over; readers keep the rows they had."""
+    """Raised when a check declared in the catalog fails. Nothing is handed over. Readers keep the rows they had."""
 
 
 class Refused(LaminaError):

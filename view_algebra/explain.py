@@ -13,7 +13,7 @@ FAILS = {"row": "the rows that fail it", "key": "the keys that fail it", "whole"
 
 
 def explain(view: View) -> str:
-    """The four texts of a view. A derived view has only `final`; each table of cells has its own other three."""
+    """The four texts of a view. A derived view has only `final`. Each table of cells has its own other three."""
     parts: list[str] = []
     for table in view.cell_tables:
         parts.append(f"-- partial: Spark, over records of {table.source}\n{table.partial}")

@@ -49,7 +49,7 @@ def lineage(query: Query) -> tuple[Lineage, ...]:
 
 
 def copied(query: Query, name: str) -> tuple[str, str] | None:
-    """The source or view, and its column in lower case, that an output copies; None if the output is computed."""
+    """The source or view, and its column in lower case, that an output copies, or None if the output is computed."""
     if isinstance(query, Combined):
         return None
     expression = next(output.expression for output in query.outputs if output.name.lower() == name.lower())
@@ -143,7 +143,7 @@ def _as_written(expression: Expr) -> Expr:
 
 
 def _ordered_by(arguments: Sequence[Expr]) -> Iterator[Expr]:
-    """The arguments; a nullable key, which takes two of them, becomes the key itself."""
+    """The arguments. A nullable key, which takes two of them, becomes the key itself."""
     pairs = [*zip(arguments, [*arguments[1:], None], strict=True)]
     twice = {
         after: there.arguments[0]

@@ -46,7 +46,7 @@ _INFIX = ("=", "<>", "<", "<=", ">", ">=", "<=>", "+", "-", "*", "/", "%", "div"
 
 
 def outline(query: Query) -> str:
-    """A query with one clause per line; nested queries are indented."""
+    """A query with one clause per line. Nested queries are indented."""
     return "\n".join(_query(query))
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in the author's SQL: where, why, and what works instead; all of a catalog are shown at once."""
+"""Mistakes in the author's SQL: where, why, and what works instead. All mistakes of a catalog are shown at once."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def caret(file: File, span: Span) -> str:
 
 
 LONG_LINE, AROUND = 240, 72
-"""Characters: lines longer than the first are cut; the second is kept on either side of the span."""
+"""Characters: lines longer than the first are cut. The second is kept on either side of the span."""
 
 
 def refuse_all(mistakes: Iterable[Mistake]) -> Refused:
@@ -146,7 +146,7 @@ _EXTENT = "lamina_extent"
 
 
 def placed(body: exp.Expr, place: Span | None) -> exp.Expr:
-    """A body with the places of the call that it replaces; a literal keeps its length, which tells 2L from 2."""
+    """A body with the places of the call that it replaces. A literal keeps its length, which tells 2L from 2."""
     for part in body.walk():
         part.meta.pop(_EXTENT, None)
         if "start" in part.meta and place is not None:

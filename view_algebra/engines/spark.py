@@ -185,14 +185,14 @@ def storable(expression: Expr) -> str:
 
 
 BEGINNING = 100
-"""Characters kept of a long text; with the digest, this makes at least `SHORTEST` bytes."""
+"""Characters kept of a long text. With the digest, this makes at least `SHORTEST` bytes."""
 
 SHORTEST = len(SHORTENED.encode()) + 64
 """Least bytes of a shortened text."""
 
 
 def shortened(text: str, longest: int) -> str:
-    """A text or, if it has more than `longest` bytes, its beginning and its SHA-256; equal texts stay equal.
+    """A text or, if it has more than `longest` bytes, its beginning and its SHA-256. Equal texts stay equal.
 
     So that no two texts become one, a text that looks shortened is shortened, too. The rare case is in a lambda, which
     Spark keeps out of the code that it generates.
@@ -264,7 +264,7 @@ def _bitwise(operator: str, call: Call) -> str:
 
 
 def _pane_bits(call: Call) -> str:
-    """The bit of a record's pane in its block; NULL if it belongs to another word of 64 bits."""
+    """The bit of a record's pane in its block, or NULL if it belongs to another word of 64 bits."""
     time = spark(call.arguments[0])
     pane, offset, panes, word = (int(str(getattr(a, "value", 0))) for a in call.arguments[1:])
     moved = f" - {offset}L" if offset else ""

@@ -36,9 +36,9 @@ __all__ = ["FORMATS", "Answers", "Declared", "Decoder", "Format", "Mistake", "Re
 class Format:
     """A format of values.
 
-    read: returns the reading of a declared source's values; raises `Mistake` if its columns or options do not fit.
+    read: returns the reading of a declared source's values. Raises `Mistake` if its columns or options do not fit.
     options: the options of the format with their descriptions in docs/sql.md. decoder: returns the decoder for these
-    options and known schemas; None if Spark SQL converts the values. directly: reads values into declared columns
+    options and known schemas, or None if Spark SQL converts the values. directly: reads values into declared columns
     without JSON, if the result is the same.
     """
 
@@ -66,7 +66,7 @@ DECODED_KEYS: tuple[Literal["avro", "protobuf"], ...] = ("avro", "protobuf")
 """The key formats that a decoder reads, by a registry's schemas."""
 
 _COMMENT = "-- decoded by "
-"""Prefix of the first line of a text that reads decoded records; the decoding follows as JSON."""
+"""Prefix of the first line of a text that reads decoded records. The decoding follows as JSON."""
 
 
 class _Declared(Protocol):
@@ -89,7 +89,7 @@ class _Compiled(Protocol):
 
 @dataclass(frozen=True)
 class Decoding:
-    """The decoding of records. values, keys: their formats; None if Spark SQL reads them.
+    """The decoding of records. values, keys: their formats, or None if Spark SQL reads them.
 
     options: the options of the values' format. columns: the columns that may be read without JSON, either all or none.
     ask_again: the number of the registry's answers that apply. version: the decoders' version (`DECODERS`).
@@ -104,7 +104,7 @@ class Decoding:
 
     @classmethod
     def declared(cls, source: _Declared, columns: Sequence[DirectColumn] = ()) -> Decoding | None:
-        """The decoding of a declared source; None if Spark SQL reads its records."""
+        """The decoding of a declared source, or None if Spark SQL reads its records."""
         form = FORMATS.get(source.format)
         values = source.format if form is not None and form.decoder is not None else None
         keys = source.key_format if source.key_format in DECODED_KEYS else None

@@ -15,7 +15,7 @@ MOST_BYTES = 64 * 1024 * 1024
 only one byte in Avro and two in Protobuf, so 1 MB could become gigabytes."""
 
 _OF_A_BYTE = 1_000
-"""Most bytes of JSON per byte of a value, besides names; also most values that take no byte."""
+"""Most bytes of JSON per byte of a value, besides names. Also most values that take no byte."""
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (UTC, like all times here)
 
@@ -52,7 +52,7 @@ def _is_too_long(value: Any) -> bool:
 
 
 def instant(per_second: int, zone: str) -> Callable[[int], str]:
-    """Returns the function from a number of units since 1970 to its text; beyond the calendar, it shows the number.
+    """Returns the function from a number of units since 1970 to its text. Beyond the calendar, it shows the number.
 
     >>> instant(1_000, "Z")(1_500)
     '1970-01-01T00:00:01.500Z'
@@ -70,7 +70,7 @@ def instant(per_second: int, zone: str) -> Callable[[int], str]:
 
 
 def day(number: int) -> str:
-    """The text of a day since 1970; beyond the calendar, it shows the number."""
+    """The text of a day since 1970. Beyond the calendar, it shows the number."""
     try:
         return date.fromordinal(_EPOCH.toordinal() + number).isoformat()
     except (OverflowError, ValueError):

@@ -142,7 +142,7 @@ def parsed(schema: Schema, named: dict[str, Any] | None = None, as_read: Callabl
 
 
 def reader_of(schema: Schema, as_read: Callable[[Any], Any] | None = None) -> Callable[[bytes], Any]:
-    """The reader of a schema's data; `as_read` as in `parsed`, whose exceptions it raises.
+    """The reader of a schema's data. `as_read` as in `parsed`, whose exceptions it raises.
 
     The reader returns the value of a datum. It raises `NoText` for bytes that no writer writes, or after the datum.
     """
@@ -280,7 +280,7 @@ def _check_sizes(schema: Any, named: Mapping[str, Any], sizes: dict[str, int]) -
 
 
 def _without_a_byte(schema: Any, named: Mapping[str, Any], sizes: dict[str, int]) -> int:
-    """The number of values in a value that takes no byte; 0 if it takes any byte.
+    """The number of values in a value that takes no byte, or 0 if it takes any byte.
 
     sizes: the results for named types so far, which other types may contain many times.
     """

@@ -168,7 +168,7 @@ class _Plan(NamedTuple):
 
 @lru_cache(maxsize=1_000)
 def _plan(schema: Schema, columns: tuple[DirectColumn, ...]) -> _Plan | None:
-    """The plan for reading a schema into these columns; None if the kind of a field does not fit."""
+    """The plan for reading a schema into these columns, or None if the kind of a field does not fit."""
     named: dict[str, Any] = {}
     try:
         fields = {field["name"]: field["type"] for field in parsed(schema, named)["fields"]}
@@ -230,7 +230,7 @@ def _bare(schema: Any) -> Any:
 
 
 def _column(kind: Any, type: str, named: Mapping[str, Any]) -> Column | None:
-    """The maker of a column of this type from a field of this kind; None if they do not fit."""
+    """The maker of a column of this type from a field of this kind, or None if they do not fit."""
     if isinstance(kind, list):
         kinds = [branch for branch in kind if branch != "null"]
         return _column(kinds[0] if kinds else "null", type, named) if len(kinds) <= 1 else None
@@ -296,7 +296,7 @@ def _time(micros: int) -> Column:
 
 
 def _decimal(scale: int, type: str) -> Column | None:
-    """Makes decimals from a scale that is at most the column's; None for a larger one."""
+    """Makes decimals from a scale that is at most the column's, or None for a larger one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

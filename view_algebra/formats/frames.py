@@ -111,7 +111,7 @@ def unknown(reasons: Iterable[str]) -> set[str]:
 
 
 def lacked(reason: str) -> str | None:
-    """The id of the schema that the registry lacked, or ABOVE, taken from the reason; None for other reasons.
+    """The id of the schema that the registry lacked, or ABOVE, taken from the reason, or None for other reasons.
 
     >>> lacked("the registry had no schema 17: if it has by now, …"), lacked("not Avro: …")
     ('17', None)

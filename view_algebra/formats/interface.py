@@ -9,17 +9,17 @@ from typing import NamedTuple
 from view_algebra.language.types import Type
 
 TEXT = "kafka_text"
-"""The raw record's column with the JSON text of its value; NULL if it has none."""
+"""The raw record's column with the JSON text of its value, or NULL if it has none."""
 
 NO_TEXT = "kafka_no_text"
-"""The decoded record's column with the reason its value has no JSON text; NULL if it has one."""
+"""The decoded record's column with the reason its value has no JSON text, or NULL if it has one."""
 
 
 KEY_TEXT, NO_KEY_TEXT = "kafka_key_text", "kafka_no_key_text"
 """The same two columns for Kafka's key."""
 
 DIRECT = "kafka_direct"
-"""The raw record's column with the declared columns, if they were read without JSON; NULL otherwise."""
+"""The raw record's column with the declared columns, if they were read without JSON, or NULL."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Schema:
 
 
 Schemas = Mapping[str, Schema | None]
-"""The schemas of a topic's records by id; None for an id that the registry lacked."""
+"""The schemas of a topic's records by id, or None for an id that the registry lacked."""
 
 NO_SCHEMAS: Schemas = {}
 """The schemas of a topic before any is known."""
@@ -86,7 +86,7 @@ class DirectColumn(NamedTuple):
 
 
 Decoder = Callable[[bytes, bytes | None], str]
-"""Decodes a value or a key to JSON text; raises `NoText` if it has none.
+"""Decodes a value or a key to JSON text. Raises `NoText` if it has none.
 
 The second argument is the header that names the schema, or None.
 """

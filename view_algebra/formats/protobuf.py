@@ -35,7 +35,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]+")
 """Text in base64, which a .proto file with a message never is."""
 
 _REASON = re.compile(r"[\w.+/-]+:")
-"""A line of protoc's output about a file; other lines contain the time."""
+"""A line of protoc's output about a file. Other lines contain the time."""
 
 _REFUSED = 3
 COMPILE_SECONDS = 60
@@ -404,7 +404,7 @@ def _of_type(kind: Any, types: dict[str, Convert]) -> Convert:
 
 
 def _of_value(field: Any, types: dict[str, Convert]) -> Convert | None:
-    """Returns the conversion of a field's value to JSON; None if JSON takes Python's value."""
+    """Returns the conversion of a field's value to JSON, or None if JSON takes Python's value."""
     if not field.is_repeated:
         return _of_one(field, types)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
@@ -465,7 +465,7 @@ def _decimal(value: Any, _: list[int]) -> Any:
 
 
 def _any_json(value: Any, left: list[int]) -> Any:
-    """The JSON of a `google.protobuf.Value`; a whole number has no fraction."""
+    """The JSON of a `google.protobuf.Value`. A whole number has no fraction."""
     kind = value.WhichOneof("kind")
     match kind:
         case None | "null_value":

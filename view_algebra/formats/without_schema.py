@@ -95,7 +95,7 @@ def _object(declared: Declared) -> str:
 
 
 def _stands_in_json(value: str, kind: Type, declared: Declared) -> str | None:
-    """The condition that a field is JSON by itself; None if every value of its type is a text.
+    """The condition that a field is JSON by itself, or None if every value of its type is a text.
 
     A list, a map or a struct is JSON if it is the only value between brackets, which excludes `1, "other": 2`.
     """

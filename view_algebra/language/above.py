@@ -60,11 +60,11 @@ WRITTEN = frozenset(
         *(".", "[]", "to_json", "named_struct", "map"),
     }
 )
-"""Calls that the Postgres writer has a function for; every other call needs a template in the table of functions."""
+"""Calls that the Postgres writer has a function for. Every other call needs a template in the table of functions."""
 
 
 def obstacle(part: Expr) -> Obstacle | None:
-    """The obstacle to computing an expression above the cells, apart from those in its arguments; None if none.
+    """The obstacle to computing an expression above the cells, apart from those in its arguments, or None.
 
     >>> from view_algebra.language.types import INT
     >>> obstacle(Call("/", (Field("t", ("x",), FLOAT), Field("t", ("y",), FLOAT)), FLOAT))
@@ -120,7 +120,7 @@ def _of_call(call: Call) -> Obstacle | None:
 
 
 HOPPING = 3
-"""The number of arguments of a tumbling window's start; a hopping window's start also has the slide."""
+"""The number of arguments of a tumbling window's start. A hopping window's start also has the slide."""
 
 _EXPLODED = "Aggregate its elements: SELECT k, sum(e) AS s FROM (…) LATERAL VIEW explode(x) t AS e GROUP BY k."
 
@@ -174,7 +174,7 @@ def is_left_out(call: Call) -> bool:
 
 
 def cast_template(call: Call) -> str | None:
-    """Postgres' template of a cast, `{0}` for its operand; None if Postgres has none that agrees with Spark."""
+    """Postgres' template of a cast, `{0}` for its operand, or None if Postgres has none that agrees with Spark."""
     (value,) = call.arguments
     if isinstance(value, Constant) and value.type.numeric and call.type == FLOAT:
         return "{0}::real"  # Spark may omit the cast of a non-literal if the result becomes a DOUBLE

@@ -1,7 +1,7 @@
 """The aggregates, one row each, as data. A row has the mergeable partials of an aggregate and its result over them.
 
 For disjoint sets of records A and B: `final(merge(partial(A), partial(B))) = SELECT(A ∪ B)`. A new aggregate is a new
-row; the laws are tested for every row.
+row. The laws are tested for every row.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Part:
 
     counts: `input` is a condition, and the part is the number of records for which it holds (never NULL).
     type: the column's type in Spark. about: the expression that names the column.
-    order: the sort keys of `first` and `last`, different for all records; `when`: the condition for a record to count.
+    order: the sort keys of `first` and `last`, different for all records. `when`: the condition for a record to count.
     beside: the parts that `mean` (a count) and `comoment` (a count and two means) merge by. other: the second argument.
     """
 
@@ -75,15 +75,16 @@ class Part:
 class AggregateFunction:
     """One aggregate.
 
-    accepts: a predicate on argument types; arguments: fewest and most.
+    accepts: a predicate on argument types.
+    arguments: the fewest and the most.
     parts: its partials, from its arguments and its FILTER.
     final: its result over the merged parts, by their names.
     gives: the type of the result.
-    above: Postgres' expression over plain rows, for aggregates of aggregates; `@` marks the place of FILTER and OVER.
+    above: Postgres' expression over plain rows, for aggregates of aggregates. `@` marks the place of FILTER and OVER.
         None if the aggregate needs an order, which rows that are not records lack.
     once: a repeated value changes nothing, so DISTINCT does not matter.
     over: for an aggregate that needs every value of a group, Postgres' expression over its values: `{0}` is the value,
-        `{n}` its count, `{1}` the next argument, `{o}` the requested order; `parts` is then empty.
+        `{n}` its count, `{1}` the next argument, `{o}` the requested order. `parts` is then empty.
     repeated: `over` for values that may be repeated by explode(), if `over` itself has no `{n}`.
     sub_key: the key in place of a value, and the expression whose maximum is kept in place of the count.
     rows: for an aggregate over values, Postgres' expression over plain rows.
@@ -127,7 +128,7 @@ def only(when: Expr | None, value: Expr) -> Expr:
 
 
 def not_null(arguments: Sequence[Expr]) -> Expr | None:
-    """The condition that no argument is NULL; None if that always holds."""
+    """The condition that no argument is NULL, or None if that always holds."""
     condition: Expr | None = None
     for argument in arguments:
         if not isinstance(argument, Constant):
@@ -365,7 +366,7 @@ def _moments(
     power: int = 2,
     synonyms: tuple[str, ...] = (),
 ) -> AggregateFunction:
-    """The row of an aggregate of deviations from means; with two columns, y comes first, as in `regr_slope(y, x)`.
+    """The row of an aggregate of deviations from means. With two columns, y comes first, as in `regr_slope(y, x)`.
 
     power: the highest power of deviations that it sums.
     """
@@ -745,10 +746,10 @@ BY_EVENT_ORDER = {
     "last": "max_by",
     "last_value": "max_by",
 }
-"""Aggregates with an order that Spark leaves open; here it is the order of events."""
+"""Aggregates with an order that Spark leaves open. Here it is the order of events."""
 
 BY_BUCKETS = ("percentile_approx", "approx_percentile")
-"""Percentiles over buckets in place of values; see `bucketed` in `typed/aggregates.py`."""
+"""Percentiles over buckets in place of values. See `bucketed` in `typed/aggregates.py`."""
 
 ACCURACY = 100
 """The greatest relative error of a value is 1 / accuracy."""

@@ -20,7 +20,7 @@ SEMANTIC = {
     "io.debezium.time.NanoTimestamp": UNITS["ns"],
     **dict.fromkeys(DAYS, DAY),
 }
-"""Microseconds of a unit, by the schema names of Debezium and Kafka Connect; `DAYS` are dates."""
+"""Microseconds of a unit, by the schema names of Debezium and Kafka Connect. `DAYS` are dates."""
 
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 """The name of the schema of a decimal, whose bytes are its unscaled number."""
@@ -39,13 +39,13 @@ DECIMAL_MODES = ("precise", "string", "double")
 """Values of Debezium's `decimal.handling.mode`: base64 of the unscaled number, a text, a number."""
 
 SCHEMAS = ("true", "false")
-"""Values of `schemas.enable` of Kafka Connect's JSON converter; true if a record is next to its schema."""
+"""Values of `schemas.enable` of Kafka Connect's JSON converter. True if a record is next to its schema."""
 
 FRAMES = ("registry",)
 """Frames before the JSON of a value: five bytes with the schema's id in a registry."""
 
 BINARY_MODES = ("bytes", "base64", "base64-url-safe", "hex")
-"""Values of Debezium's `binary.handling.mode`; `bytes` are base64 in JSON."""
+"""Values of Debezium's `binary.handling.mode`. `bytes` are base64 in JSON."""
 
 PLACEHOLDER = "__debezium_unavailable_value"
 """Debezium's default for `unavailable.value.placeholder`, which replaces a long value that a change left unchanged."""
@@ -59,7 +59,7 @@ class Encodings:
     envelope: its columns are those of the envelope (`op`, `after`, …), not of the row.
     epoch: the unit of numbers. times, decimals, binaries: the connector's modes. placeholder: the text in place of a
     value that a change left unchanged. schemas: a record may be the `payload` next to its `schema`, Kafka Connect's
-    default; the schema takes precedence. framed: each value follows the frame of a schema registry.
+    default. The schema takes precedence. framed: each value follows the frame of a schema registry.
     """
 
     changes: bool = False
@@ -88,7 +88,7 @@ class Encodings:
         return self.epoch or TIME_MODES.get(self.times or "adaptive")
 
     def microseconds(self, kind: Type) -> str | None:
-        """Microseconds of a unit in a column of this type; None if it is not declared."""
+        """Microseconds of a unit in a column of this type, or None if it is not declared."""
         if kind.name == "DATE" and self.of_connector:
             return DAY
         return UNITS[self.unit] if self.unit else None

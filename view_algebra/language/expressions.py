@@ -20,7 +20,7 @@ Place = Span | None
 
 @dataclass(frozen=True)
 class Constant:
-    """A literal; `value` is its text, None is NULL. `suffixed`: the author states its type, as in `2L`."""
+    """A literal. `value` is its text, None is NULL. `suffixed`: the author states its type, as in `2L`."""
 
     value: str | None
     type: Type
@@ -32,7 +32,7 @@ class Constant:
 class Field:
     """A column of a relation in FROM, or a field inside a nested column of it.
 
-    bound: the greatest absolute value that it can take, if known; a count of records stays far below 2^63.
+    bound: the greatest absolute value that it can take, if known. A count of records stays far below 2^63.
     outer: it is a column of the block that encloses its subquery. of: the type that has it as a field.
     """
 
@@ -47,7 +47,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Call:
-    """A scalar function or operator over typed arguments; the type of a `cast` is its target.
+    """A scalar function or operator over typed arguments. The type of a `cast` is its target.
 
     implicit: Spark inserts this cast itself, so the Spark text does not need it.
     """
@@ -71,7 +71,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An aggregate over the rows of a group; `condition` is its FILTER. `count(*)` has no arguments."""
+    """An aggregate over the rows of a group. `condition` is its FILTER. `count(*)` has no arguments."""
 
     function: str
     arguments: tuple[Expr, ...]
@@ -83,7 +83,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Order:
-    """A key of ORDER BY, with its default spelled out; `tie`: it breaks the ties of the author's keys."""
+    """A key of ORDER BY, with its default spelled out. `tie`: it breaks the ties of the author's keys."""
 
     expression: Expr
     descending: bool
@@ -93,7 +93,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Windowed:
-    """A function over a window of rows; `ignore_nulls`: it has IGNORE NULLS."""
+    """A function over a window of rows. `ignore_nulls`: it has IGNORE NULLS."""
 
     function: str
     arguments: tuple[Expr, ...]
@@ -122,7 +122,7 @@ class Subquery:
 
 @dataclass(frozen=True)
 class OverValues:
-    """An aggregate over the values of a group that cells keep one by one; `times`: the count of each value.
+    """An aggregate over the values of a group that cells keep one by one. `times`: the count of each value.
 
     order: their sort keys, if these are not the value itself. literals: the further arguments.
     """
@@ -148,7 +148,7 @@ class Merged:
 
 @dataclass(frozen=True)
 class NeedsRecords:
-    """A value, or an order, that the rows in FROM do not give; the records below those rows may."""
+    """A value, or an order, that the rows in FROM do not give. The records below those rows may."""
 
     reason: str
     way_out: str
@@ -197,7 +197,7 @@ class Retained:
 
 @dataclass(frozen=True)
 class Stream:
-    """The records of a source, repeated by the generators; `retained`: None if all of them keep cells."""
+    """The records of a source, repeated by the generators. `retained`: None if all of them keep cells."""
 
     source: str
     alias: str
@@ -258,7 +258,7 @@ class Exploded:
 
 @dataclass(frozen=True)
 class Joined:
-    """Two joined relations; `kind` is SQL's word for the join."""
+    """Two joined relations. `kind` is SQL's word for the join."""
 
     left: Relation
     right: Relation
@@ -269,7 +269,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Hopped:
-    """Panes, once for every window that contains them; `pane` is the column of their start.
+    """Panes, once for every window that contains them. `pane` is the column of their start.
 
     words: for cells of blocks, the columns with bits for the panes in which a group has records.
     """
@@ -286,7 +286,7 @@ class Sessions:
     """Panes with the start of their session.
 
     within: the columns of the group. first, last: the columns with the times of a pane's first record and of its last,
-    or of the end that this sets; `gap`: µs from `last` to the end.
+    or of the end that this sets. `gap`: µs from `last` to the end.
     """
 
     panes: Cells
@@ -341,7 +341,7 @@ PLAINLY = Keeping()
 class Select:
     """One SELECT block. `group` is None where nothing is grouped, () for one group of everything.
 
-    relation: the FROM; None without one, which makes one row.
+    relation: the FROM, or None without one, which makes one row.
     keeping: the decisions about its cells, if it is a block over a source.
     syntax: the syntax tree that it was read from.
     """
@@ -367,7 +367,7 @@ class Select:
 
     @property
     def undecided(self) -> Expr | None:
-        """The conditions of its WHERE that a record alone does not decide; None until the split looks for them."""
+        """The conditions of its WHERE that a record alone does not decide. None until the split looks for them."""
         return self.keeping.undecided
 
 
@@ -412,7 +412,7 @@ def conjuncts(condition: Expr | None) -> Iterator[Expr]:
 
 
 def both(left: Expr | None, right: Expr | None) -> Expr | None:
-    """The conjunction of two conditions, either of which may be missing."""
+    """The conjunction of two conditions, or the other one if one is None."""
     if left is None or right is None:
         return left if right is None else right
     return Call("and", (left, right), BOOLEAN)

@@ -94,7 +94,7 @@ class Function:
     """One overload of a function.
 
     takes: a kind per argument, from KINDS or a type's name in lower case. A last kind that ends in `*` repeats any
-        number of times; one that ends in `?` may be missing.
+        number of times. One that ends in `?` may be missing.
     above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments, `{inside}` for them
         as parts of a nested value, `{element}` for the type of the first one's elements. None: below the aggregation
         only.
@@ -185,14 +185,14 @@ def _f(
 
 
 def _since_1970(name: str, per_second: int) -> str:
-    """Spark SQL of the time of a number since 1970; NULL outside of the years 1 to 9999, except for infinities."""
+    """Spark SQL of the time of a number since 1970, or NULL outside of the years 1 to 9999, except for infinities."""
     first, end = -62_135_596_800 * per_second, 253_402_300_800 * per_second
     infinities = _infinities(per_second, "L", "TIMESTAMP '0000-12-31 00:00:00'", "TIMESTAMP '10000-01-01 00:00:00'")
     return f"CASE WHEN {{0}} BETWEEN {first}L AND {end - 1}L THEN {name}({{0}}){infinities} END"
 
 
 _ENDLESS_MICROS = {"before": 9223372036832400000, "after": 9223372036825200000}
-"""Debezium's microseconds for Postgres' infinite timestamps; the first is negated."""
+"""Debezium's microseconds for Postgres' infinite timestamps. The first is negated."""
 
 
 def _infinities(per_second: int, suffix: str, before: str, after: str) -> str:
@@ -213,7 +213,7 @@ def _sequence(takes: str, of: Type) -> Function:
 
 
 def _of_lists(name: str, others: str, gives: Gives, above: str) -> list[Function]:
-    """The rows of a function of lists, for values that are equal if their JSON is; Spark's maps are never equal."""
+    """The rows of a function of lists, for values that are equal if their JSON is. Spark's maps are never equal."""
     kind = "array" if name in ("array_append", "array_prepend", "array_compact") else "comparable"
     return [_f(name, f"plain {others}", gives, above), _f(name, f"{kind} {others}", gives, why=_NESTED)]
 
@@ -278,7 +278,7 @@ def _below(names: str, takes: str, gives: Gives, why: str = "") -> list[Function
 
 
 def _in_a_zone(name: str) -> list[Function]:
-    """The rows of a time shifted by a zone; NULL for an unknown zone in a record, at which Spark raises."""
+    """The rows of a time shifted by a zone, or NULL for an unknown zone in a record, at which Spark raises."""
     why = "the engines may know different time zone rules"
     tried = f"try_add({name}({{0}}, {{1}}), INTERVAL 0 SECONDS)"
     return [
@@ -883,7 +883,7 @@ COLUMNS: dict[str, str] = {
 """Pseudo-columns of other systems, with their equivalents here."""
 
 GENERATORS = words("explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple")
-"""Functions that return several rows for one; those with `_outer` return one row for an empty value."""
+"""Functions that return several rows for one. Those with `_outer` return one row for an empty value."""
 
 
 WINDOWED = words("tumble hop hopping tumbling cumulate session time_bucket")
@@ -916,4 +916,4 @@ OWN_FRAMES = {
     "cume_dist": f"RANGE {_SO_FAR}",
     **dict.fromkeys(("lag", "lead"), ""),
 }
-"""Window functions that only allow one frame in Spark; an empty text means none."""
+"""Window functions that only allow one frame in Spark. An empty text means none."""

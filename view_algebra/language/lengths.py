@@ -38,7 +38,7 @@ MICROSECONDS = {
     "day": 86_400_000_000,
     "week": 7 * 86_400_000_000,
 }
-"""Microseconds of a unit of time; months and years have no fixed length."""
+"""Microseconds of a unit of time. Months and years have no fixed length."""
 
 LENGTHS = (DURATION, DAYS)
 
@@ -84,7 +84,7 @@ def microseconds_of(of: Expr, place: Place = None) -> Expr:
 
 
 def in_days_or_microseconds(of: Expr, kind: Type, place: Place = None) -> Expr:
-    """The number of an interval in the unit of another kind; whole days for DAYS."""
+    """The number of an interval in the unit of another kind, in whole days for DAYS."""
     if kind != DAYS:
         return microseconds_of(of, place)
     count = number(of, place)
@@ -128,7 +128,7 @@ def as_numbers(query: Query) -> Query:
 
 
 def _counted(relation: Relation) -> Relation:
-    """A relation with numbers in place of intervals; another view is wrapped in a subquery that converts them."""
+    """A relation with numbers in place of intervals. Another view is wrapped in a subquery that converts them."""
     if isinstance(relation, Nested):
         return replace(relation, query=as_numbers(relation.query))
     if isinstance(relation, Read) and any(kind in LENGTHS for _, kind in relation.columns):

@@ -73,7 +73,7 @@ EXPONENT = r"[eE][+-]?\p{Nd}{4}"
 BARE_AND_LONG = (
     r"""(?s)^(?:[^"'0-9]++|"(?:[^"\\]++|\\.)*+"|'(?:[^'\\]++|\\.)*+'|[0-9.]++(?![eE][+-]?[0-9]{4}))*+[0-9.]++[eE]"""
 )
-"""JSON with an unquoted number that has an exponent of 4 digits; JSON cannot have one of over 1,000 digits."""
+"""JSON with an unquoted number that has an exponent of 4 digits. JSON cannot have one of over 1,000 digits."""
 
 QUOTED_AND_LONG = r""""[+-]?(?:[\p{Nd}.]*+[eE][+-]?\p{Nd}{4,}+|[\p{Nd}.]{1000,}+(?:[eE][^"]*+)?)"[,}\]]"""
 """Such a number in Spark's JSON of texts only."""
@@ -94,7 +94,7 @@ def may_be_long(text: str) -> str:
 
 
 def short_number(text: str) -> str:
-    """Spark SQL of a text before its cast to DECIMAL; NULL if the number is too long."""
+    """Spark SQL of a text before its cast to DECIMAL, or NULL if the number is too long."""
     return f"CASE WHEN ({text}) RLIKE {spark_text(SHORT_NUMBER)} THEN {text} END"
 
 
@@ -108,7 +108,7 @@ def has_decimals(kind: Type) -> bool:
 
 
 def bounded(text: str, kind: Type, corrupt: str | None = None) -> str:
-    """Spark SQL of a JSON text before it is read as a type; NULL if a DECIMAL in it has too long a number.
+    """Spark SQL of a JSON text before it is read as a type, or NULL if a DECIMAL in it has too long a number.
 
     If a text may have too long a number and repeats a field, Spark would read both, so it counts as one that has.
     corrupt: the field that Spark's reader fills for a text that it cannot read completely. Such a text becomes another
@@ -152,7 +152,7 @@ def mapped(kind: Type, change: Callable[[Type], Type]) -> Type:
 
 
 def decimals_alone(kind: Type) -> Type | None:
-    """The type reduced to its decimals; None if it has none."""
+    """The type reduced to its decimals, or None if it has none."""
     if kind.name == "DECIMAL":
         return kind
     fields = tuple((name, alone) for name, field in kind.fields if (alone := decimals_alone(field)) is not None)
@@ -189,7 +189,7 @@ def finite(time: Expr) -> Expr:
 
 
 def moved(call: Call, time: Expr) -> Call:
-    """The value of a call on a time; for an infinity, the same infinity."""
+    """The value of a call on a time, for an infinity the same infinity."""
     arguments = tuple(finite(argument) if argument == time else argument for argument in call.arguments)
     of_finite = replace(call, arguments=arguments, type=replace(call.type, endless=False))
     return Call("endless", (of_finite, time), replace(call.type, endless=True), place=call.place)
@@ -239,7 +239,7 @@ _MAKES_CHARACTERS = words("chr char get_json_object try_url_decode")
 
 
 TIME_ALONE = r"^[\x00-\x20]*(T|[0-9]{1,2}:)"
-"""A text that Spark reads as a time of the current day; here it is not a time."""
+"""A text that Spark reads as a time of the current day. Here it is not a time."""
 
 
 def within_calendar(text: str, kind: Type) -> str:
@@ -254,7 +254,7 @@ def within_calendar(text: str, kind: Type) -> str:
 
 
 def ended_within_calendar(end: str, size: int) -> str:
-    """Spark SQL of the end of a window of `size` microseconds; NULL unless all of it is in the years 1 to 9999.
+    """Spark SQL of the end of a window of `size` microseconds, or NULL unless all of it is in the years 1 to 9999.
 
     Its start, the only bound in cells, is then NULL.
     """
@@ -304,7 +304,7 @@ READS_TIMES = words("to_timestamp try_to_timestamp to_date unix_timestamp to_uni
 
 
 def read_time(function: str, arguments: Sequence[str]) -> str:
-    """Spark SQL of a text as a time; NULL if Spark raises (from the year 294248 on), or for a time without its day."""
+    """Spark SQL of a text as a time. NULL if Spark raises (from the year 294248 on) or the time has no day."""
     text, *pattern = arguments
     if not pattern and function.endswith("to_timestamp"):
         return f"CAST({not_alone(text)} AS TIMESTAMP)"
@@ -316,7 +316,7 @@ def read_time(function: str, arguments: Sequence[str]) -> str:
 
 
 def not_alone(text: str) -> str:
-    """Spark SQL of a text before it is read as a TIMESTAMP; NULL for a time without its day."""
+    """Spark SQL of a text before it is read as a TIMESTAMP, or NULL for a time without its day."""
     return f"CASE WHEN NOT ({text}) RLIKE {spark_text(TIME_ALONE)} THEN {text} END"
 
 

@@ -30,7 +30,7 @@ _LAST = ")(?:.*"
 
 
 def regular(pattern: str) -> str | None:
-    r"""The regular expression of a pattern; None if Spark's own is as quick: with one `%`, or in the form `%a%`.
+    r"""The regular expression of a pattern, or None if Spark's own is as quick: with one `%`, or in the form `%a%`.
 
     Spark 4.1's LIKE never matches characters beyond U+FFFF, so a pattern with one always gets an expression.
 
@@ -62,7 +62,7 @@ def _written(sign: str) -> str:
 def regular_in_spark(pattern: str) -> str:
     r"""Spark SQL of `regular` for a pattern from a record.
 
-    Signs of regular expressions are escaped first, so that a backslash precedes every literal character; `\G` then
+    Signs of regular expressions are escaped first, so that a backslash precedes every literal character. `\G` then
     moves from one `_`, or run of `%`, to the next.
     """
     escaped = rf"regexp_replace({pattern}, '[\\[\\](){{}}.*+?^$|#&~-]', '\\\\$0')"
@@ -98,7 +98,7 @@ _LETTERS = dict(
 
 
 def as_literal(argument: Constant, kind: str) -> Expr | None:
-    """The checked literal for an argument of this kind; None if it is wrong."""
+    """The checked literal for an argument of this kind, or None if it is wrong."""
     value = argument.value
     if value is None:
         return None
@@ -122,7 +122,7 @@ def as_literal(argument: Constant, kind: str) -> Expr | None:
 
 
 def folded(value: Expr) -> Expr:
-    """The literal value of an expression over literals; any other expression unchanged.
+    """The literal value of an expression over literals. Any other expression stays unchanged.
 
     >>> from view_algebra.language.operators import calculate
     >>> from view_algebra.language.types import decimal
@@ -196,7 +196,7 @@ def _is_format(text: str) -> bool:
 
 
 def _is_parsed(text: str) -> bool:
-    """True if Spark reads times by the pattern; a text may lack the parts in brackets."""
+    """True if Spark reads times by the pattern. A text may lack the parts in brackets."""
     bare = re.sub(r"'[^']*'", "", text)
     return "'" not in bare and _has_only(_READ, bare) and _nests(bare) and not re.search(r"[#{}]", bare)
 
@@ -240,7 +240,7 @@ LITERALS = ("literal", "flag", "weekday", "unit", "dateunit", *NUMBERS, *CHECKED
 
 
 def pattern(text: str) -> str | None:
-    """A date_format pattern in Postgres' letters; None if a letter has no equivalent.
+    """A date_format pattern in Postgres' letters, or None if a letter has no equivalent.
 
     >>> pattern("yyyy-MM-dd HH:mm"), pattern("EEEE"), pattern("yyyyMM"), pattern("X")
     ('YYYY-MM-DD HH24:MI', 'FMDay', 'YYYY""MM', None)

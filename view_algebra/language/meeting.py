@@ -45,7 +45,7 @@ _LIMITED: dict[str, tuple[Collection[str], Collection[str] | None, str]] = {
 
 
 def instead_of(from_: Type, to: Type) -> str | None:
-    """The way out for a cast that Spark always refuses; None if it accepts it.
+    """The way out for a cast that Spark always refuses, or None if it accepts it.
 
     >>> from view_algebra.language.types import BIGINT, BINARY
     >>> instead_of(BIGINT, BINARY), instead_of(BINARY, BIGINT)
@@ -91,7 +91,7 @@ def is_untried(from_: Type, to: Type) -> bool:
 
 
 def tried_in_postgres(from_: Type, to: Type) -> str | None:
-    """The template of a TRY_CAST; None if Postgres has none that agrees."""
+    """The template of a TRY_CAST, or None if Postgres has none that agrees."""
     exact = from_.integral or from_.name == "DECIMAL"
     return f"spark.within(trunc({{0}}::numeric), {2 ** BITS[to.name]}::numeric)::{to.postgres}" if exact else None
 
@@ -131,7 +131,7 @@ PLAIN_TEXT = 6
 
 
 def cast_in_postgres(from_: Type, to: Type) -> str | None:
-    """The template of a cast; None if Postgres has none that agrees."""
+    """The template of a cast, or None if Postgres has none that agrees."""
     if from_ == to:
         return "{0}"
     if from_.name == "VOID":
@@ -175,7 +175,7 @@ TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
 
 def cast(expression: Expr, kind: Type, implicit: bool = False) -> Expr:
-    """An expression cast to another type; a literal becomes a literal of that type if both engines agree on it."""
+    """An expression cast to another type. A literal becomes a literal of that type if both engines agree on it."""
     if expression.type == kind:
         return expression
     if expression.type.endless and kind in TIMES:
@@ -211,7 +211,7 @@ _OF_ANOTHER_DAY = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECA
 
 
 def as_time(text: str, kind: Type) -> str | None:
-    """The normal form of a text that every engine reads as the same date or time; None if they might differ.
+    """The normal form of a text that every engine reads as the same date or time, or None if they might differ.
 
     >>> as_time("2024-01-31", TIMESTAMP), as_time("2024-1-31", DATE), as_time("2024-01-31T12:30", TIMESTAMP)
     ('2024-01-31 00:00:00', None, '2024-01-31 12:30:00')
@@ -247,7 +247,7 @@ def _of_bytes(wanted: Type) -> str:
 
 
 def meet(expressions: Sequence[Expr], place: Place, of: str, *, texts: bool = False) -> tuple[Expr, ...]:
-    """Expressions cast to one type, as in Spark; `texts`: with a text among them, all become texts."""
+    """Expressions cast to one type, as in Spark. `texts`: with a text among them, all become texts."""
     kinds = {e.type for e in expressions} - {VOID}
     if len(kinds) > 1 and all(is_length(e) or e.type == VOID for e in expressions):
         kind = beside(expressions, place)
@@ -282,7 +282,7 @@ def _as_text(value: Expr) -> Expr:
 
 
 def shown(literal: Constant) -> str | None:
-    """The text that every engine writes for a literal; None if they might differ.
+    """The text that every engine writes for a literal, or None if they might differ.
 
     >>> shown(Constant("2024-01-31 12:30:00.500000", TIMESTAMP)), shown(Constant("2e0", DOUBLE))
     ('2024-01-31 12:30:00.5', None)
@@ -321,7 +321,7 @@ def _is_written(text: Expr, kind: Type) -> bool:
 
 
 def compare(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr:
-    """`left operator right` as BOOLEAN; a text is read as the type of the other side."""
+    """`left operator right` as BOOLEAN. A text is read as the type of the other side."""
     if is_length(left) or is_length(right):
         return Call(operator, _as_numbers((left, right), place, operator), BOOLEAN, place=place)
     sides = meet((_against(operator, left, right), _against(operator, right, left)), place, operator)
@@ -355,7 +355,7 @@ def _against(operator: str, side: Expr, other: Expr) -> Expr:
 
 
 def text_as(text: Expr, kind: Type) -> Expr:
-    """A text cast to another type; a literal becomes one of that type if all engines read it alike."""
+    """A text cast to another type. A literal becomes one of that type if all engines read it alike."""
     value = text.value if isinstance(text, Constant) else None
     if value is None:
         return cast(text, kind, implicit=kind != TIMESTAMP)  # Spark may read texts as times that are not times here
@@ -381,7 +381,7 @@ TRUE_WORDS, FALSE_WORDS = words("t true y yes 1"), words("f false n no 0")
 
 
 def _whole(text: str, kind: Type) -> str | None:
-    """The whole number that Spark reads, without its fraction; None for other texts, or a number beyond the type."""
+    """The whole number that Spark reads, without its fraction, or None for other texts, or a number beyond the type."""
     match = re.fullmatch(r"([+-]?[0-9]*)(\.[0-9]*)?", text.strip(BLANKS))
     if match is None or not any(letter.isdigit() or letter == "." for letter in match[0]):
         return None

@@ -39,7 +39,7 @@ def condition(expression: Expr, of: str) -> Expr:
 
 
 def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr:
-    """`left operator right` for numbers; the operator is one of + - * / % div.
+    """`left operator right` for numbers. The operator is one of + - * / % div.
 
     >>> calculate("/", Constant("1", INT), Constant("2", INT)).type.spark
     'DOUBLE'
@@ -118,7 +118,7 @@ def _exact(side: Expr) -> Expr:
 
 
 def negative(operand: Expr, place: Place = None) -> Expr:
-    """`-x`; a literal for a literal."""
+    """`-x`, a literal for a literal."""
     if isinstance(operand, Constant) and operand.type.numeric and operand.value is not None:
         value = operand.value[1:] if operand.value.startswith("-") else f"-{operand.value}"
         if operand.suffixed or operand.type.name not in (*INTEGRAL, "DECIMAL") or "." in value:

@@ -47,7 +47,7 @@ _HOW = {
 
 
 def _takes(letter: str, kind: Type) -> bool:
-    """True if Java accepts the value that Spark passes; it does not know Spark's DECIMAL."""
+    """True if Java accepts the value that Spark passes. It does not know Spark's DECIMAL."""
     if letter == "s":
         return kind.integral or kind.name in ("STRING", "BOOLEAN", "DOUBLE", "FLOAT", "VOID")
     return kind.integral if letter in "dx" else kind.name in ("DOUBLE", "FLOAT")
@@ -171,7 +171,7 @@ def _read_as_wanted(row: Function, arguments: Sequence[Expr]) -> Sequence[Expr]:
 
 
 _OF_TEXTS = {"double": DOUBLE, "date": DATE}
-"""Types that Spark converts a text to for a function; from `12:30` it would make a timestamp of the current day."""
+"""Types that Spark converts a text to for a function. From `12:30` it would make a timestamp of the current day."""
 
 
 def text_of(value: Expr) -> Expr:
@@ -328,7 +328,7 @@ def _given(row: Function, arguments: Sequence[Expr], literals: Sequence[str | No
 
 
 def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place) -> tuple[Expr, ...] | None:
-    """The arguments in the form that the row takes; None if it does not accept them."""
+    """The arguments in the form that the row takes, or None if it does not accept them."""
     kinds = _kinds(row, len(arguments))
     if kinds is None:
         return None
@@ -355,7 +355,7 @@ def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place
 
 
 def _kinds(row: Function, count: int) -> list[str] | None:
-    """The kinds of `count` arguments; None if the row does not accept as many."""
+    """The kinds of `count` arguments, or None if the row does not accept as many."""
     kinds: list[str] = []
     for kind in row.takes:
         if kind.endswith("*"):
@@ -399,7 +399,7 @@ _SHAPES: dict[str, Callable[[Type], bool]] = {
 
 
 def _as_kind(argument: Expr, kind: str, exactly: bool) -> Expr | None:
-    """One argument as a kind of the table; None if it does not fit. Unless `exactly`, Spark's safe casts are added."""
+    """One argument as a kind of the table, or None if it does not fit. `exactly`: without Spark's safe casts."""
     type_ = argument.type
     if kind in _SHAPES:
         return argument if _SHAPES[kind](type_) else None

@@ -54,7 +54,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A part repeated from `least` to `most` times; None is without limit."""
+    """A part repeated from `least` to `most` times. None means no limit."""
 
     part: Part
     least: int
@@ -63,7 +63,7 @@ class Repeated:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of options between |; `captures`: a replacement may refer to it."""
+    """A group of options between |. `captures`: a replacement may refer to it."""
 
     options: tuple[tuple[Part, ...], ...]
     captures: bool
@@ -78,7 +78,7 @@ class Untranslated(Exception):
 
 @dataclass(frozen=True)
 class Expression:
-    """A whole expression; `lazy`: it has a lazy repetition."""
+    """A whole expression. `lazy`: it has a lazy repetition."""
 
     whole: Group
     lazy: bool
@@ -86,7 +86,7 @@ class Expression:
 
 @cache
 def read_java(java: str) -> Expression | None:
-    r"""The parts of an expression; None if one of them has no translation.
+    r"""The parts of an expression, or None if one of them has no translation.
 
     >>> read_java("a").whole.options, read_java(r"\bword")
     (((Letter(ranges=((97, 97),)),),), None)
@@ -376,7 +376,7 @@ def _captures(part: Part) -> bool:
 
 
 def decides(java: str) -> str | None:
-    r"""The expression for Postgres, if both engines match the same texts; None otherwise.
+    r"""The expression for Postgres, if both engines match the same texts, or None.
 
     >>> decides("(?i)^a|b+?c"), decides(r"\bword")
     ('^[Aa]|[Bb]+[Cc]', None)
@@ -386,7 +386,7 @@ def decides(java: str) -> str | None:
 
 
 def finds(java: str) -> str | None:
-    r"""The expression for Postgres, if both engines find the same matches and groups; None otherwise.
+    r"""The expression for Postgres, if both engines find the same matches and groups, or None.
 
     >>> finds("https?://([^/]+)"), finds("(.*)-(.*)")
     ('https?\\:\\/\\/([^\\/]+)', None)
@@ -396,7 +396,7 @@ def finds(java: str) -> str | None:
 
 
 def one_way(java: str) -> bool:
-    r"""True if every text has at most one path through the expression; False for one that cannot be read.
+    r"""True if every text has at most one path through the expression. False for one that cannot be read.
 
     >>> one_way("([^,]*,){9}"), one_way("(.*,){9}")
     (True, False)
@@ -467,7 +467,7 @@ _LONG = 1_000
 
 @dataclass(frozen=True)
 class _Letter:
-    """One character, or a position between two; the flag is True if every such character is one unit of UTF-16."""
+    """One character, or a position between two. The flag is True if every such character is one unit of UTF-16."""
 
     plain: bool
 
@@ -501,7 +501,7 @@ class Endless:
 
 
 def endless(java: str) -> Endless | None:
-    r"""The first repetition that some text makes endless; None if there is none.
+    r"""The first repetition that some text makes endless, or None if there is none.
 
     >>> endless(r"^(a|b)*$")
     Endless(text='(a|b)*', instead='[ab]*')
@@ -546,7 +546,7 @@ def _is_plain(part: _Part) -> bool:
 
 
 def _rounds(part: _Part) -> int:
-    """Java's approximate depth of recursion in a part; a character does not count."""
+    """Java's approximate depth of recursion in a part. A character does not count."""
     match part:
         case _Group():
             return max((sum(map(_rounds, parts)) for parts in part.options), default=0)
@@ -623,7 +623,7 @@ class _Structure:
         return _Letter(plain=sign not in _WIDE and max(sign) < "\U00010000")
 
     def _class(self) -> _Letter:
-        """Reads a class; a nested class, which only Java knows, ends it as in Python."""
+        """Reads a class. A nested class, which only Java knows, ends it as in Python."""
         start = self.at
         self.at += 2 if self.text.startswith("[^", self.at) else 1
         self.at += self.text.startswith("]", self.at)

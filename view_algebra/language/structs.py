@@ -22,7 +22,7 @@ def is_struct(value: Expr) -> bool:
 
 
 def scalars(value: Expr) -> Iterator[Expr]:
-    """The scalars of a value, in order; for a nullable struct, first the condition that it is present."""
+    """The scalars of a value, in order. For a nullable struct, first the condition that it is present."""
     if not is_struct(value):
         yield value
         return
@@ -47,7 +47,7 @@ def _fields(value: Expr) -> list[tuple[str, Expr]]:
 
 
 def _is_there(value: Expr) -> Expr | None:
-    """The condition that a struct is not NULL; None if it never is."""
+    """The condition that a struct is not NULL, or None if it never is."""
     if isinstance(value, Call) and value.function == "named_struct":
         return None
     if isinstance(value, Case) and len(value.branches) == 1 and value.otherwise is None:
@@ -63,7 +63,7 @@ def has_order(kind: Type) -> bool:
 
 
 def order_of(value: Expr) -> tuple[Expr, ...]:
-    """The sort keys of a struct, which are never NULL; a scalar is its own key."""
+    """The sort keys of a struct, which are never NULL. A scalar is its own key."""
     return keys_of(value) if is_struct(value) else (value,)
 
 
@@ -87,7 +87,7 @@ def _any(kind: Type) -> Constant:
 
 
 def by(function: str, value: Expr, order: Sequence[Expr], when: Expr | None, place: Place) -> Expr:
-    """The value of the row with the first or the last order; a struct is rebuilt from its scalars."""
+    """The value of the row with the first or the last order. A struct is rebuilt from its scalars."""
     kept = partial(_of_one_row, function=function, order=order, when=when, place=place)
     if not is_struct(value):
         return kept(value)

@@ -18,7 +18,7 @@ HOP_END = "hop_end"
 """The group key of hopping windows that are listed by their ends."""
 
 BEYOND = "beyond"
-"""The column that identifies hopping windows without a visible bound; NULL for other windows."""
+"""The column that identifies hopping windows without a visible bound, or NULL for other windows."""
 
 SESSION_START, SESSION_END, BEGINS = "session_start", "session_end", "begins"
 """Columns that panes get when they are assembled to sessions."""
@@ -26,7 +26,7 @@ SESSION_START, SESSION_END, BEGINS = "session_start", "session_end", "begins"
 
 @dataclass(frozen=True)
 class Hops:
-    """Windows `size` long, one every `slide`, one of them `offset` after the epoch; all in microseconds.
+    """Windows `size` long, one every `slide`, one of them `offset` after the epoch. All are in microseconds.
 
     by_end: True if they are listed by their ends.
     """
@@ -60,7 +60,7 @@ BLOCK_PANES = 16 * WORD
 
 
 def hops(key: Expr) -> Hops | None:
-    """The hopping windows whose start or end is the group key; None for any other key."""
+    """The hopping windows whose start or end is the group key, or None for any other key."""
     if isinstance(key, Call) and key.function in ("window_start", HOP_END) and len(key.arguments) > 3:
         size, offset, slide = (int(getattr(a, "value", 0)) for a in key.arguments[1:])
         return Hops(size, slide, offset, key.function == HOP_END)
@@ -102,7 +102,7 @@ def block_of(key: Call) -> Expr:
 
 
 def cells_per_window(key: Call, kept: Expr) -> int:
-    """Most cells, by panes or blocks of panes, from which a window is read; 1 for a session."""
+    """Most cells, by panes or blocks of panes, from which a window is read, or 1 for a session."""
     window = hops(key)
     if window is None:
         return 1
@@ -172,7 +172,7 @@ def _tumbling(key: Call, size: int, offset: int) -> Call:
 
 
 def window_key(key: Expr) -> Expr:
-    """The group key of a window: its start, or a session itself, whose start no record knows; any other key unchanged.
+    """The group key of a window: its start, or a session itself, whose start no record knows. Other keys stay the same.
 
     >>> from view_algebra.language.expressions import Field
     >>> from view_algebra.language.types import TIMESTAMP, WINDOW

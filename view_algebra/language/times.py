@@ -115,7 +115,7 @@ def microseconds(argument: Expr, place: Place, of: str = "window") -> int:
 
 
 def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None:
-    """A time plus or minus an interval or days, or the difference of two times; None for plain numbers."""
+    """A time plus or minus an interval or days, or the difference of two times, or None for plain numbers."""
     if operator == "-" and left.type == STRING and right.type == DATE:
         left = text_as(left, DATE)
     if is_length(left) and is_length(right):
@@ -218,12 +218,12 @@ MOST_ELEMENTS = 10_000
 """Most elements of a record's sequence, or of one spelled out in the view's texts: the days of 27 years."""
 
 BOUNDED = "bounded sequence"
-"""Internal call: a sequence that conditions bound to MOST_ELEMENTS. If their sums wrap around, it may be longer; beyond
+"""Internal call: a sequence that conditions bound to MOST_ELEMENTS. If their sums wrap around, it may be longer. Beyond
 LONGEST_SEQUENCE it is NULL, like every sequence."""
 
 
 def sequence(arguments: Sequence[Expr], place: Place) -> Expr | None:
-    """The array of `sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)`; None for other arguments."""
+    """The array of `sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)`, or None for other arguments."""
     kind = arguments[0].type if arguments else STRING
     if kind not in (DATE, TIMESTAMP) or not 2 <= len(arguments) <= 3 or arguments[1].type != kind:
         return None
@@ -250,7 +250,7 @@ def sequence(arguments: Sequence[Expr], place: Place) -> Expr | None:
 
 
 def _length_of(step: Expr, kind: Type) -> int:
-    """Days (for dates) or seconds (for times) of a step forward; 0 for any other step."""
+    """Days (for dates) or seconds (for times) of a step forward, or 0 for any other step."""
     number, unit = (
         (step.value or "0 ").split(" ") if isinstance(step, Constant) and step.type == INTERVAL else ("0", "")
     )
@@ -259,7 +259,7 @@ def _length_of(step: Expr, kind: Type) -> int:
 
 
 def _steps(begin: datetime, number: int, unit: str, place: Place) -> Iterator[datetime]:
-    """The elements from the first on; steps of months keep the day, or use the last day of a shorter month."""
+    """The elements from the first on. Steps of months keep the day, or use the last day of a shorter month."""
     with suppress(OverflowError, ValueError):  # after the year 9999
         for many in range(MOST_ELEMENTS):
             year, month = divmod(begin.month - 1 + many * number * MONTHS.get(unit, 0), 12)

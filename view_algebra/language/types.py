@@ -11,12 +11,12 @@ from sqlglot.errors import ParseError, TokenError
 from view_algebra.language.quoting import spark_name, words
 
 COLLATED = "COLLATE pg_unicode_fast"
-"""Text compares by its bytes in Postgres, as in Spark; lower() and ILIKE know the letters of every language."""
+"""Text compares by its bytes in Postgres, as in Spark. lower() and ILIKE know the letters of every language."""
 
 
 @dataclass(frozen=True)
 class Type:
-    """A Spark SQL type. `name` is Spark's word for it; the rest is for DECIMAL and nested types."""
+    """A Spark SQL type. `name` is Spark's word for it. The rest is for DECIMAL and nested types."""
 
     name: str
     precision: int = 0
@@ -25,7 +25,7 @@ class Type:
     element: Type | None = None
     key: Type | None = None
     unit: str = field(default="", compare=False)
-    """Microseconds of a unit, if a number in JSON is a time of this type; empty otherwise."""
+    """Microseconds of a unit, if a number in JSON is a time of this type, or an empty text."""
     session: bool = field(default=False, compare=False)
     """True for a session's window: wherever Spark groups by it, overlapping windows become one."""
     endless: bool = field(default=False, compare=False)
@@ -47,7 +47,7 @@ class Type:
 
     @property
     def postgres(self) -> str:
-        """The type in Postgres' form, such as `numeric(12,2)`; nested types are stored as jsonb."""
+        """The type in Postgres' form, such as `numeric(12,2)`. Nested types are stored as jsonb."""
         if self.name == "DECIMAL":
             return f"numeric({self.precision},{self.scale})"
         return _POSTGRES[self.name]
@@ -146,7 +146,7 @@ INTERVAL = Type("INTERVAL")
 DURATION = Type("INTERVAL DAY TO SECOND")
 DAYS = Type("INTERVAL DAY")
 WINDOW = Type("WINDOW", fields=(("start", TIMESTAMP), ("end", TIMESTAMP)))
-"""A window, which is a struct to Spark; it is NULL as a whole, never in part."""
+"""A window, which is a struct to Spark. It is NULL as a whole, never in part."""
 SESSION = replace(WINDOW, session=True)
 
 ENDLESS = replace(TIMESTAMP, endless=True)
@@ -202,7 +202,7 @@ def arithmetic(operator: str, left: Type, right: Type) -> Type:
 
 
 def as_decimal(kind: Type, literal: str | None = None) -> Type:
-    """The decimal that holds a whole number; for a literal, with only its own digits.
+    """The decimal that holds a whole number, for a literal with only its own digits.
 
     >>> as_decimal(INT).spark, as_decimal(INT, "100").spark
     ('DECIMAL(10,0)', 'DECIMAL(3,0)')
@@ -339,7 +339,7 @@ def unknown(node: exp.DataType) -> tuple[str, str]:
 
 
 def read(node: exp.Expr | None) -> Type | None:
-    """The type of sqlglot's syntax for it; None for a type that Lamina does not know.
+    """The type of sqlglot's syntax for it, or None for a type that Lamina does not know.
 
     >>> import sqlglot
     >>> read(sqlglot.exp.DataType.build("STRUCT<a: INT, b: ARRAY<DECIMAL(5,1)>>", dialect="spark")).spark
@@ -365,7 +365,7 @@ def read(node: exp.Expr | None) -> Type | None:
 
 
 def schema(text: str) -> Type | None:
-    """The schema of `from_json` in a text; None for a type that depends on the time of reading, or an unknown one.
+    """The schema of `from_json` in a text, or None for a type that depends on the time of reading, or an unknown one.
 
     >>> schema("a INT, b ARRAY<STRING>").spark, schema("MAP<STRING, INT>").spark, schema("at TIMESTAMP")
     ('STRUCT<a: INT, b: ARRAY<STRING>>', 'MAP<STRING, INT>', None)

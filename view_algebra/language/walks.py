@@ -46,7 +46,7 @@ from view_algebra.language.expressions import (
 
 
 def inputs_of(relation: Relation) -> tuple[Relation, ...]:
-    """The relations directly inside one; none for a subquery, which is a separate query."""
+    """The relations directly inside one, or none for a subquery, which is a separate query."""
     match relation:
         case Stream() | Read() | Constants() | Nested() | Cells():
             return ()
@@ -63,7 +63,7 @@ def inputs_of(relation: Relation) -> tuple[Relation, ...]:
 
 
 def over_inputs(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:
-    """A relation with the relations directly inside it replaced; cells stay unchanged."""
+    """A relation with the relations directly inside it replaced. Cells stay unchanged."""
     match relation:
         case Stream() | Read() | Constants() | Nested() | Cells() | Hopped() | Sessions():
             return relation
@@ -120,7 +120,7 @@ def with_nested(block: Select, change: Callable[[Nested], Nested]) -> Select:
 
 
 def children(expression: Expr) -> tuple[Expr, ...]:
-    """The expressions directly inside one; for a subquery, those of the enclosing scope."""
+    """The expressions directly inside one, for a subquery those of the enclosing scope."""
     match expression:
         case Constant() | Field() | NeedsRecords():
             return ()
@@ -187,7 +187,7 @@ def is_asked(expression: Expr) -> bool:
 
 
 def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """An expression with parts replaced, outermost first; a replacement is not rewritten again."""
+    """An expression with parts replaced, outermost first. A replacement is not rewritten again."""
     changed = change(expression)
     if changed is not None:
         return changed
@@ -299,7 +299,7 @@ def every_relation(query: Query) -> Iterator[Relation]:
 
 
 def every_expression(query: Query) -> Iterator[Expr]:
-    """Every expression of a query and of the queries inside it; what is inside an expression is not given apart."""
+    """Every expression of a query and of the queries inside it. Their parts are not listed separately."""
     if isinstance(query, Combined):
         yield from every_expression(query.left)
         yield from every_expression(query.right)
@@ -438,7 +438,7 @@ def union_all(queries: Sequence[Query]) -> Query:
 def over_branches(
     block: Select, branches: Sequence[Query], alias: str, keys: Mapping[Expr, str], read: Callable[[Expr], Expr | None]
 ) -> Select:
-    """A block over the rows of several others; `keys`: its keys in their columns; `read`: rewrites its expressions."""
+    """A block over the rows of several others. `keys`: its keys in their columns. `read`: rewrites its expressions."""
     below = Nested(union_all(branches), alias, block.place)
     plain = replace(block, relation=below, where=None, group=None, keeping=PLAINLY)
     group = tuple(Field(alias, (name,), key.type, place=key.place) for key, name in keys.items())

@@ -109,7 +109,7 @@ def _refuse_ungrouped(block: Select, group: Sequence[Expr]) -> None:
 
 
 def _row_key(output: Expr) -> Expr:
-    """The key that distinguishes rows; a session itself, because sessions are assembled only from groups."""
+    """The key that distinguishes rows. For sessions it is the session itself, because only groups assemble them."""
     key = window_key(output)
     return output if is_session(key) else key
 

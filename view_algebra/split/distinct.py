@@ -119,7 +119,7 @@ def _refuse(block: Select, aggregates: list[Aggregate]) -> None:
 
 
 def _as_filter(part: Expr) -> Expr | None:
-    """The aggregate with its CASE as a FILTER; None if it has no such CASE."""
+    """The aggregate with its CASE as a FILTER, or None if it has no such CASE."""
     if not isinstance(part, Aggregate) or not part.arguments:
         return None
     value, *more = part.arguments
@@ -150,7 +150,7 @@ _FINER = "finer"
 
 
 def over_values(block: Select) -> Select:
-    """A block over a stream whose aggregates over values read finer groups; any other block unchanged."""
+    """A block over a stream whose aggregates over values read finer groups. Any other block stays the same."""
     aggregates = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
     if block.group is None or not any(_of_values(a) for a in aggregates):
         return block
@@ -163,7 +163,7 @@ def over_values(block: Select) -> Select:
 class _Finer:
     """Names of the columns of a block's groups and finer groups, by their expressions.
 
-    keys: for a session, its start; for a hopping window, its listed bound and the column for windows without one.
+    keys: a session has its start, a hopping window its listed bound and the column for windows without one.
     until: the end of a session, which its last record sets, whatever its value.
     values: the columns of each finer group. beside: aggregates kept next to the values, with their columns.
     repeats: True if a record may occur several times because explode() repeats it.
@@ -270,7 +270,7 @@ def _field(expression: Expr, name: str) -> Field:
 
 
 def most_values(sub_key: Expr) -> int | None:
-    """The most values that a sub-key may have, including NULL; None if they are unbounded."""
+    """The most values that a sub-key may have, including NULL, or None if they are unbounded."""
     if isinstance(sub_key, Case) and sub_key.otherwise is None and len(sub_key.branches) == 1:
         return most_values(sub_key.branches[0][1])
     if isinstance(sub_key, Call) and sub_key.function == "pmod" and isinstance(sub_key.arguments[1], Constant):
@@ -298,7 +298,7 @@ def _times(aggregate: Aggregate) -> Aggregate | None:
 
 
 def _wholes(aggregate: Aggregate) -> dict[Expr, Aggregate]:
-    """The parts of a value that its key cannot hold, or holds shortened; equal keys have equal parts.
+    """The parts of a value that its key cannot hold, or holds shortened. Equal keys have equal parts.
 
     A text may be shortened as a key. A list cannot be a key: the order of events identifies it within its group.
     """

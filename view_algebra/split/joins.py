@@ -3,8 +3,8 @@
 If every aggregate reads one stream, that stream is kept as cells keyed by the join and group columns. The other streams
 keep one cell per record.
 
-The join itself runs when the view is read, over everything that has arrived by then, so no side waits for another or is
-late. Conditions and expressions of one side alone are computed from its records, below the join.
+The join itself runs when the view is read, over everything that has arrived, so no side waits for another or is late.
+Conditions and expressions of one side alone are computed from its records, below the join.
 
 Joins of records with records need an equality, because otherwise their cost is unbounded.
 
@@ -88,7 +88,7 @@ def _unbounded(block: Select) -> Joined | None:
 
 
 def _without_equality(relation: Relation, conditions: Sequence[Expr]) -> Joined | None:
-    """The first join of records without an equality; `conditions`: those that its rows have to meet."""
+    """The first join of records without an equality. `conditions`: those that its rows have to meet."""
     if not isinstance(relation, Joined):
         joins = (_without_equality(below, conditions) for below in inputs_of(relation))
         return next((joined for joined in joins if joined is not None), None)
@@ -117,7 +117,7 @@ def _in_order(block: Select) -> Select:
 
 
 def _inner(relation: Relation, conditions: list[Expr]) -> Iterator[Relation]:
-    """The relations of nested inner joins; adds the conditions of the joins to `conditions`."""
+    """The relations of nested inner joins. Adds the conditions of the joins to `conditions`."""
     if isinstance(relation, Joined) and relation.kind in ("INNER", "CROSS"):
         yield from _inner(relation.left, conditions)
         yield from _inner(relation.right, conditions)
@@ -203,14 +203,14 @@ def of_one_row(expression: Expr, own: set[str]) -> bool:
 
 @dataclass
 class _Condition:
-    """One of several conditions that must all hold; `taken`: a stream's rows already meet it."""
+    """One of several conditions that must all hold. `taken`: a stream's rows already meet it."""
 
     expression: Expr
     taken: bool = False
 
 
 def of_rows(block: Select) -> Select:
-    """The block with its joined streams as subqueries of their rows; any other block unchanged."""
+    """The block with its joined streams as subqueries of their rows. Any other block stays the same."""
     if not has_joins(block.relation):
         return block
     assert block.relation is not None

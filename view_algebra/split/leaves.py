@@ -1,6 +1,6 @@
 """Leaves: the cell tables that blocks over a source keep. Blocks that keep cells of the same records share one.
 
-A block is one SELECT over one stream. With aggregates it keeps a cell per group; without, a cell per record.
+A block is one SELECT over one stream. With aggregates it keeps a cell per group, without them a cell per record.
 
 Readable and unique names for the columns of cells.
 
@@ -145,7 +145,7 @@ class Leaf:
 
     @property
     def hops(self) -> Hops | None:
-        """The hopping windows that this table lists if they hold a record; None for any other table."""
+        """The hopping windows that this table lists if they hold a record, or None for any other table."""
         return hops(self.keys[0][1]) if self.keys else None
 
 

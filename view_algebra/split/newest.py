@@ -54,7 +54,7 @@ class _Table:
         return replace(self.nested, query=replace(self.block, outputs=(*self.block.outputs, *more), syntax=None))
 
     def _newest(self, value: Expr) -> Expr:
-        """The value for the newest record that has its columns; if no record has them, the value for NULLs."""
+        """The value for the newest record that has its columns, or the value for NULLs if none has them."""
         of_row = _newest_of(_ANY, self._of_row)
         of_columns = next(iter(self._told_by(value)), of_row)
         newest = _newest_of(rewrite(value, self._of_record), of_columns, value.place)
@@ -130,7 +130,7 @@ def _whole(column: Expr) -> Expr:
 
 
 def _each_newest(column: Expr) -> Iterator[Aggregate]:
-    """The aggregates of a table's column, one of which its CASE selects; none for a column of the key."""
+    """The aggregates of a table's column, one of which its CASE selects, or none for a column of the key."""
     if isinstance(column, Aggregate):
         yield column
     elif isinstance(column, Case):

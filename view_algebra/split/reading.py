@@ -8,7 +8,7 @@ For a value that is either present or not, as in count(DISTINCT), a cell per pan
 per block of as many panes as a window has, with a bit for each pane. A window is then read from two blocks.
 
 A session consists of panes as long as its gap: two records of one pane are never further apart, so a pane is never in
-two sessions. A pane keeps the times of its first and last record. Panes whose records are no further apart than the gap
+two sessions. A pane keeps the times of its first and last record. Panes whose records are at most the gap apart
 form one session, even if a late record closes a gap between two. If every record has its own gap, a pane is an instant.
 """
 
@@ -128,7 +128,7 @@ def with_bounds(query: Query) -> Query:
 
 
 def _expression_of(relation: Relation | None, alias: str, column: str) -> Expr | None:
-    """The expression of a column of a subquery in FROM; None if the subquery is not a SELECT."""
+    """The expression of a column of a subquery in FROM, or None if the subquery is not a SELECT."""
     below = next((nested.query for nested in nested_in(relation) if nested.alias == alias), None)
     outputs = below.outputs if isinstance(below, Select) else ()
     return next((o.expression for o in outputs if o.name.lower() == column.lower()), None)
@@ -151,7 +151,7 @@ def hopped(
     parts: Parts,
     where: Expr | None = None,
 ) -> Query:
-    """Merges panes to hopping windows; `start`: the column with the start of a pane or of a block.
+    """Merges panes to hopping windows. `start`: the column with the start of a pane or of a block.
 
     A window partly outside of the calendar has NULL for its start or end, and the column BEYOND identifies it. Such
     windows are separate rows, so that the others are found by index.
@@ -186,7 +186,7 @@ def _readable(listed: Expr, window: Hops) -> Expr:
 
 
 def sessions(panes: Cells, keys: Sequence[str], within: Sequence[str], session: Call, parts: Parts) -> Select:
-    """Merges panes to sessions; `within`: the keys whose groups have separate sessions, a part of all keys."""
+    """Merges panes to sessions. `within`: the keys whose groups have separate sessions, a part of all keys."""
     types = dict(panes.columns)
     first, last = (next(name for name, part in parts if part == end) for end in ends(session))
     gap = session.arguments[1]
@@ -223,7 +223,7 @@ def cells_of(leaf: Leaf, table: int) -> Cells:
 
 
 def over_cells(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -> Select:
-    """The block over the cells of its leaf; `windows`: the table that lists its hopping windows."""
+    """The block over the cells of its leaf. `windows`: the table that lists its hopping windows."""
     relation, window = _put_together(block, leaf, cells, windows)
     several = block.undecided is not None or block.keeping.beside is not None
     # keys that only undecided conditions, joins or subqueries in GROUP BY name are merged away
@@ -246,7 +246,7 @@ def over_cells(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -
 
 
 def _read_from_cells(leaf: Leaf, keys: Mapping[Expr, Expr], block: Select, one: bool) -> Callable[[Expr], Expr | None]:
-    """Returns the rewriting of expressions to columns of cells; `one`: one group exists even without cells."""
+    """Returns the rewriting of expressions to columns of cells. `one`: one group exists even without cells."""
     merged: dict[Part | Expr, Field] = {
         (k.part or k.expression): Field(CELL, (k.name,), k.part.type if k.part else k.expression.type)
         for k in leaf.kept
@@ -359,7 +359,7 @@ def _cells_column(names: Mapping[Expr, str], alias: str) -> Callable[[Expr], Exp
 
 
 def _counted(field: Field, part: Part, one: bool, at_most: int | None) -> Expr:
-    """A merged part; a count is 0 if the only group has no cell yet."""
+    """A merged part. A count is 0 if the only group has no cell yet."""
     if part.counts:
         field = replace(field, bound=at_most)
     if part.counts and one:

@@ -45,7 +45,7 @@ LONGEST = 36_500 * MICROSECONDS["day"]
 
 
 def retaining(query: Query, place: Place) -> tuple[str, Query]:
-    """The output by which old rows leave, and the query with the retention of its streams; `place`: of the view."""
+    """The output by which old rows leave, and the query with the retention of its streams. `place`: the view's."""
     by = _time(query) if isinstance(query, Select) else None
     if by is None:
         way_out = (
@@ -62,7 +62,7 @@ def retaining(query: Query, place: Place) -> tuple[str, Query]:
 def _time(query: Select) -> tuple[str, Expr, str] | None:
     """The output's name, the time and the stream's alias of the only time that a query groups by and shows.
 
-    Without GROUP BY, showing it is enough. Every row must have it from one stream; otherwise the result is None.
+    Without GROUP BY, showing it is enough. Every row must have it from one stream, otherwise the result is None.
     """
     shown = {output.expression: output.name for output in query.outputs}
     candidates = shown if query.group is None else dict.fromkeys(query.group)
@@ -119,7 +119,7 @@ def _refuse_other_rows(query: Select, time: Expr, place: Place) -> None:
 
 
 def _with_retained(query: Select, time: Expr, alias: str) -> Select:
-    """The query with the retention of its streams; the stream with this alias retains by the time."""
+    """The query with the retention of its streams. The stream with this alias retains by the time."""
     begins = _not_before(time)
     kept = ({} if begins is None else _bounded(query, begins)) | {alias: Retained(time, 0)}
 
@@ -144,7 +144,7 @@ def _bounded(query: Select, begins: Field) -> dict[str, Retained]:
 
 
 def _not_before(time: Expr) -> Field | None:
-    """The column that a time is, or truncates to the beginning of a day, hour or window; None for other times."""
+    """The column that a time is, or truncates to the beginning of a day, hour or window, or None for other times."""
     match time:
         case Field():
             return time if time.type == TIMESTAMP else None

@@ -73,7 +73,9 @@ def _most_elements(call: Call, conditions: Sequence[Expr]) -> Fraction | None:
 
 
 def _greatest(high: Expr, low: Expr, conditions: Sequence[Expr]) -> Fraction | None:
-    """The greatest difference of two values (times in microseconds) under the conditions; None if it is unbounded."""
+    """The greatest difference of two values (times in microseconds) under the conditions, or None without
+    a bound.
+    """
     bounds = [
         bound
         for a in _one_of(high, "least")
@@ -141,7 +143,7 @@ class _Range:
 
 
 def _range(value: Expr) -> _Range:
-    """The range of a value; times are in microseconds, and a day counts as its beginning."""
+    """The range of a value. Times are in microseconds, and a day counts as its beginning."""
     if isinstance(value, Constant) and value.value is not None and (value.type.numeric or value.type.name == "DECIMAL"):
         number = Fraction(value.value)
         return _Range({}, number, number)

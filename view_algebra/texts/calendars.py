@@ -37,7 +37,7 @@ Columns = Sequence[tuple[str, tuple[str, str] | None]]
 
 
 def in_postgres(final: str, query: Query, typed: Query, keys: Collection[str]) -> str:
-    """The text of a view in Postgres, with NULL for times that its clients cannot read; `keys`: keys of its groups.
+    """The text of a view in Postgres, with NULL for times that its clients cannot read. `keys`: keys of its groups.
 
     Readers find a cell by its key's index, which an expression over the key could not use. So readable keys stay
     unchanged, and the few others are separate rows.

@@ -27,7 +27,7 @@ from view_algebra.split.leaves import Kept, Leaf
 def indexes(
     asked: str, query: Query, cell_tables: Sequence[CellTable], place: Span | None
 ) -> dict[str, tuple[str, ...]]:
-    """The text after USING in CREATE INDEX, by cell table; `query`: the query over the cells.
+    """The text after USING in CREATE INDEX, by cell table. `query`: the query over the cells.
 
     >>> from view_algebra.compile import compile_catalog
     >>> catalog = compile_catalog({"c.sql": '''
@@ -153,7 +153,7 @@ def _partial(kept: Kept, columns: Mapping[Part, str]) -> Partial:
 
 
 def _noise(part: Part, columns: Mapping[Part, str]) -> str:
-    """SQL of the size of the numbers whose rounding may make up a partial; empty if the partial is of that size."""
+    """SQL of the size of the numbers whose rounding may make up a partial, or an empty text if that is its size."""
     noise = MERGES[part.merge].noise
     if noise is None:
         return ""
@@ -348,6 +348,6 @@ def _merge_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, .
 
 
 def _folded(part: Part, columns: Mapping[Part, str]) -> str:
-    """SQL that merges two partials of a group; NULL, the partial of no values, changes nothing."""
+    """SQL that merges two partials of a group. NULL, the partial of no values, changes nothing."""
     cell, fresh = ([f"{side}.{columns[other]}" for other in (*part.by, part)] for side in ("cell", "excluded"))
     return MERGES[part.merge].upsert(cell, fresh, part.type, part.counts)

@@ -52,10 +52,10 @@ _PARTS = {
 
 
 def unwrapped(value: str) -> str:
-    """The raw records with the operation, and the JSON of the previous row and of the row; `value`: the event's JSON.
+    """The raw records with the operation, and the JSON of the previous row and of the row. `value`: the event's JSON.
 
     An object becomes its JSON. MongoDB's connector writes a document as a text that is JSON already. A variant turns
-    `0.10` into 0.1, and a number with an exponent or more than 38 digits into a double; `marked_part` keeps all digits.
+    `0.10` into 0.1, and a number with an exponent or more than 38 digits into a double. `marked_part` keeps all digits.
     """
     return f"""(
     SELECT
@@ -168,7 +168,7 @@ ERRORS_OF_STREAM = [_NO_OP]
 
 
 def errors(of_deletion: str) -> list[tuple[str, str]]:
-    """Conditions and reasons for records that do not change a row; `of_deletion`: the reason for a bare deletion."""
+    """Conditions and reasons for records that do not change a row. `of_deletion`: the reason for a bare deletion."""
     return [
         _NO_OP,
         (IS_TRUNCATION, "CAST(NULL AS STRING)"),  # has no row

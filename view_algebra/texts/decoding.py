@@ -121,7 +121,7 @@ class Decoding:
         return mapped(kind, lambda part: as_json(part) if self.encodings.decodes(part) else part)
 
     def plain_part(self, kind: Type) -> Type | None:
-        """The type without its decoded parts; None if nothing remains."""
+        """The type without its decoded parts, or None if nothing remains."""
         if self.encodings.decodes(kind):
             return None
         if kind.name == "STRUCT":
@@ -166,7 +166,7 @@ class Decoding:
   )"""
 
     def _struct(self, of: str, columns: Columns, slots: _Slots, also: Sequence[str]) -> str:
-        """The struct `of` with its columns decoded; `also`: unchanged fields."""
+        """The struct `of` with its columns decoded. `also`: unchanged fields."""
         fields = [
             f"{spark_text(name)}, {self._value(_Leaf(f'{of}.{spark_name(name)}', kind, (name,)), slots)}"
             for name, kind in columns
@@ -175,7 +175,7 @@ class Decoding:
         return f"CASE WHEN {of} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
 
     def _value(self, of: _Leaf, slots: _Slots | None) -> str:
-        """Spark SQL of a decoded value; inside a list or a map, by its own expression."""
+        """Spark SQL of a decoded value, inside a list or a map by its own expression."""
         value, kind = of.value, of.kind
         if not self.encodings.decodes_in(kind):
             return value
@@ -190,7 +190,7 @@ class Decoding:
         return f"transform({value}, {element.value} -> {self._value(element, None)})"
 
     def _undecoded(self, columns: Columns, slots: _Slots) -> str:
-        """Spark SQL of the reason a column could not be decoded; NULL if all could."""
+        """Spark SQL of the reason a column could not be decoded, or NULL if all could."""
         first = "get(filter({0}, f -> f.why IS NOT NULL), 0).why"
         reasons = [first.format(f"{slots.prefix}_{group}") for group, leaves in slots.leaves.items() if leaves]
         for place, leaf in enumerate(slots.leaves["decimals"]):
@@ -200,7 +200,7 @@ class Decoding:
         return f"coalesce({', '.join(reasons)}, NULL)"
 
     def _why_nested(self, of: _Leaf) -> list[str]:
-        """Expressions of the reason a value in a list or a map could not be decoded; NULL if it could."""
+        """Expressions of the reason a value in a list or a map could not be decoded, or NULL if it could."""
         if not self.encodings.decodes_in(of.kind) or self.encodings.decodes(of.kind):
             return []
         if of.kind.name == "STRUCT":
@@ -260,7 +260,7 @@ class Decoding:
         return f"named_struct({', '.join(parts)})"
 
     def _schema(self, leaf: _Leaf) -> str:
-        """The field's entry in the record's schema; NULL without a schema, or for a nested field."""
+        """The field's entry in the record's schema, or NULL without a schema, or for a nested field."""
         within = (("before",), ("after",)) if self.encodings.envelope else ((),)
         if self.encodings.has_schema and leaf.path[:-1] in within:
             name = leaf.path[-1] if self.encodings.envelope else self.names.get(leaf.path[-1], leaf.path[-1])
@@ -329,7 +329,7 @@ class Decoding:
         return f"CASE WHEN NOT ({refused}) THEN {read} END"
 
     def _why_no_time(self) -> str:
-        """Spark SQL of the reason a value is missing; NULL for a value, for JSON's null, and for an infinity."""
+        """Spark SQL of the reason a value is missing, or NULL for a value, for JSON's null, and for an infinity."""
         outside = "concat(f.name, ' is outside the years 0001 to 9999')"
         branches = [
             (f"f.v IS NULL OR f.told = 'VOID' OR {_within('f.at')} IS NOT NULL", "NULL"),
@@ -375,7 +375,7 @@ class Decoding:
         return typed, field_, written, read, extended, valued, f"named_struct('value', f.value, 'why', {why})"
 
     def _written(self) -> str:
-        """Spark SQL of a decimal's form: number, text or base64; NULL if it is uncertain."""
+        """Spark SQL of a decimal's form: number, text or base64, or NULL if it is uncertain."""
         branches = [
             "f.told = 'NUMBER' THEN 'number'",
             "f.told = 'OBJECT' THEN 'base64'",
@@ -423,7 +423,7 @@ def _typed(decoded: str, kind: Type) -> str:
 
 
 def _midnight(day: str) -> str:
-    """The instant at which a day begins; Spark would raise for days of the year 300,000."""
+    """The instant at which a day begins. Spark would raise for days of the year 300,000."""
     first, last = CALENDAR["DATE"]
     outside = "timestamp_micros(253402300800000000)"
     of_calendar = f"WHEN {day} BETWEEN {first} AND {last} THEN CAST({day} AS TIMESTAMP)"

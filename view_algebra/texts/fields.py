@@ -60,7 +60,7 @@ NUMERIC_KEYS: Mapping[str, str] = {
     "float": _fraction(4, 23, 127),
     "double": _fraction(8, 52, 1023),
 }
-"""The JSON of a key in Spark SQL, by its format; NULL if the key has another length."""
+"""The JSON of a key in Spark SQL, by its format, or NULL if the key has another length."""
 
 
 MARK = "\uf8ff"
@@ -146,7 +146,7 @@ class Reading:
 
 
 def json_read(text: str, columns: Columns, reading: Reading, options: str = "") -> str:
-    """Spark SQL that reads JSON as a struct of columns; case matters in field names, but not in column names."""
+    """Spark SQL that reads JSON as a struct of columns. Case matters in field names, but not in column names."""
     schema = spark_text(struct_of([(reading.name(name), kind) for name, kind in columns]))
     read = f"from_json({text}, {schema}{', ' + options if options else ''})"
     if not any(name in reading.names for name, _ in columns):
@@ -160,7 +160,7 @@ def struct_of(columns: Columns) -> str:
 
 
 def loses_digits(columns: Columns, read: str, text: str) -> str:
-    """The condition that a STRING may have lost digits, with the cheap part first; empty without a STRING."""
+    """The condition that a STRING may have lost digits, its cheap part first, or an empty text without a STRING."""
     conditions = _conditions(columns, read, lambda value, kind: _is_rewritten(value) if kind == STRING else "")
     return f"(({' OR '.join(conditions)}) AND {text} RLIKE {spark_text(FRACTION)})" if conditions else ""
 
@@ -177,7 +177,7 @@ def loses_digits_in_variant(columns: Columns, read: str, text: str) -> str:
 
 
 def decimals_lose_digits(columns: Columns, read: str, text: str, encodings: Encodings) -> str:
-    """The condition that a DECIMAL read as a VARIANT may have lost digits; empty without one."""
+    """The condition that a DECIMAL read as a VARIANT may have lost digits, or an empty text without one."""
 
     def is_double(value: str, kind: Type) -> str:
         decoded = kind.name == "DECIMAL" and encodings.decodes(kind)
@@ -287,7 +287,7 @@ class Again:
       ), 1)"""
 
     def _reason(self) -> str:
-        """Spark SQL of the reason a record is bad, or of the fields it counts without; NULL if every field was read."""
+        """Spark SQL of the reason a record is bad, or of the fields it counts without. NULL if all are read."""
         wrong: dict[bool, list[str]] = {True: [], False: []}
         for name, kind in self.columns:
             path, of_raw, value = self.reading.name(name), f"raw.{spark_name(name)}", f"v.{spark_name(name)}"
@@ -308,7 +308,7 @@ def _is_nested(kind: Type) -> bool:
 
 
 def _why(path: str, text: str, value: str, kind: Type, reading: Reading) -> str:
-    """Spark SQL of the reason a field is bad; NULL if it is not."""
+    """Spark SQL of the reason a field is bad, or NULL if it is not."""
     if reading.encodings.decodes(kind):
         return "CAST(NULL AS STRING)"
     empty = f" AND NOT {text} RLIKE {spark_text(EMPTY)}" if reading.empty and kind != STRING else ""
@@ -332,7 +332,7 @@ def _reason(path: str, kind: Type) -> str:
 
 
 def _value(path: str, text: str, first: str | None, kind: Type, reading: Reading, depth: int = 0) -> str:
-    """Spark SQL of a value from its text; for a nested one, a struct of the value `v` and the reason `why`."""
+    """Spark SQL of a value from its text, for a nested one a struct of the value `v` and the reason `why`."""
     if _is_nested(kind):
         nested = _struct if kind.name == "STRUCT" else _listing
         return nested(path, text, first, kind, reading, depth)
@@ -349,7 +349,7 @@ def _value(path: str, text: str, first: str | None, kind: Type, reading: Reading
     if kind.name == "DECIMAL":
         return _decimal(text, kind)
     if kind.name == "BINARY":
-        assert first is not None  # bytes are never in a list; as a text, `true` would be base64
+        assert first is not None  # bytes are never in a list. As a text, `true` would be base64
         return first
     if kind.name in CALENDAR:
         return _time(text, first, kind, reading)
@@ -369,7 +369,7 @@ def _decimal(text: str, kind: Type) -> str:
 
 
 def _exact(text: str, kind: Type) -> str:
-    """A number as a VARIANT with all digits of a DECIMAL; NULL if it is not a number or does not fit."""
+    """A number as a VARIANT with all digits of a DECIMAL, or NULL if it is not a number or does not fit."""
     return f"CASE WHEN {text} RLIKE {spark_text(_IS_NUMBER)} THEN CAST({_decimal(text, kind)} AS VARIANT) END"
 
 
@@ -427,7 +427,7 @@ def _struct(path: str, text: str, first: str | None, kind: Type, reading: Readin
 
 
 def _listing(path: str, text: str, _: str | None, kind: Type, reading: Reading, depth: int) -> str:
-    """Spark SQL of a list or a map, element by element; an unreadable element is NULL."""
+    """Spark SQL of a list or a map, element by element. An unreadable element is NULL."""
     raw, value, part, e = f"r{depth}", f"w{depth}", kind.element, f"e{depth}"
     assert part is not None
     is_map = kind.name == "MAP"
@@ -459,7 +459,7 @@ def _listing(path: str, text: str, _: str | None, kind: Type, reading: Reading, 
 
 
 def _is_there(text: str, reading: Reading, is_object: bool = True) -> str:
-    """The condition that a field that should be an object or a list has a value; `[]` and '' may mean NULL."""
+    """The condition that a field that should be an object or a list has a value. `[]` and '' may mean NULL."""
     if not reading.empty:
         return f"{text} IS NOT NULL"
     return f"NOT {text} RLIKE {spark_text(_NOTHING if is_object else EMPTY)}"

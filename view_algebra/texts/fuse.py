@@ -1,6 +1,6 @@
 """Fuses all views of a micro-batch into one Spark job: one copy of a record per cell table, and one GROUP BY.
 
-The keys and inputs of all tables share typed slots, as many of a type as the widest table needs; a slot that a table
+The keys and inputs of all tables share typed slots, as many of a type as the widest table needs. A slot that a table
 does not use is NULL. `v` is the number of a row's table. A row with v = 0 stands for bad records, or, for the source of
 a table, for a Kafka partition. UNPIVOT is Spark's syntax for its operator Expand, which copies a record without
 building objects. Expressions that several tables share are computed once.
@@ -107,7 +107,7 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
 
 
 def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
-    """Fuses the rows of a source's row tables into one statement; a row with v = 0 stands for a bad record."""
+    """Fuses the rows of a source's row tables into one statement. A row with v = 0 stands for a bad record."""
     slots = _Slots("c")
     structs: _Structs = {"": [(_bad(source), 0, {})]}
     taken: dict[str, list[str]] = {}

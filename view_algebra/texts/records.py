@@ -78,7 +78,7 @@ The group repeats with the possessive `*+`: with `*`, Java recurses for every sp
 """
 
 BEGINS_AGAIN = r"\}[ \t\r\n]*+,?[ \t\r\n]*+\{"
-"""Text that may separate two top-level objects; in a list or a text it does not."""
+"""Text that may separate two top-level objects. In a list or a text it does not."""
 
 BYTE_ORDER_MARK = "a byte order mark stands before the object: let the producer leave it out"
 """The reason a value that begins with the mark is not a record."""
@@ -224,7 +224,7 @@ def _is_read_again(columns: Columns, row: _Row, decoding: Decoding) -> str:
 
 
 def _loses(columns: Columns, read: str, text: str, row: _Row, *, of_variant: bool) -> list[str]:
-    """Conditions that the struct `read` lacks digits of the text; of_variant: it comes from a variant's JSON."""
+    """Conditions that the struct `read` lacks digits of the text. `of_variant`: it comes from a variant's JSON."""
     of_texts = (loses_digits_in_variant if of_variant else loses_digits)(columns, read, text)
     return [
         condition for condition in (of_texts, decimals_lose_digits(columns, read, text, row.encodings)) if condition
@@ -317,7 +317,7 @@ class _Row:
         return f"(kafka_value IS NULL OR lower(CAST(parsed.{spark_name(flattened)} AS STRING)) <=> 'true')"
 
     def flattened(self, columns: Columns) -> str | None:
-        """The column that is true if a flattened change deleted its row; None for other records."""
+        """The column that is true if a flattened change deleted its row, or None for other records."""
         return next((name for name, _ in columns if self.reading.name(name) == FLATTENED), None)
 
 
@@ -373,7 +373,7 @@ def _read_of_keys(columns: Columns, of_key: Columns, row: _Row, decoding: Decodi
 
 
 def _key_text(columns: Columns, key: Key, row: _Row) -> str:
-    """Spark SQL of Kafka's key as a JSON object of the columns; the key of one column may be its bare value."""
+    """Spark SQL of Kafka's key as a JSON object of the columns. The key of one column may be its bare value."""
     text = _KEYS.get(key.format, "make_valid_utf8(CAST(kafka_key AS STRING))")
     if row.encodings.has_schema and not row.decodes_key:
         text = f"coalesce(get_json_object({text}, '$.payload'), {text})"
@@ -412,7 +412,7 @@ def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns,
 
 
 def _moved_from(columns: Columns, key: Key) -> str:
-    """The key under which an update deletes the row; NULL if the key is unchanged or unknown."""
+    """The key under which an update deletes the row, or NULL if the key is unchanged or unknown."""
     of_key = key.of(columns)
     before = [_in_key(name, kind, "before_parsed") for name, kind in of_key]
     is_complete = " AND ".join(f"{value} IS NOT NULL" for value in before)
@@ -436,7 +436,7 @@ def _of_both(name: str, kind: Type) -> str:
 
 
 def _in_key(name: str, kind: Type, of: str = "key_parsed") -> str:
-    """A column from Kafka's key; NULL if Postgres could not store it."""
+    """A column from Kafka's key, or NULL if Postgres could not store it."""
     value = _declared(name, kind, of)
     if kind == STRING:
         return f"CASE WHEN NOT contains({value}, '\\u0000') THEN {value} END"
@@ -522,7 +522,7 @@ def _more_follows(row: _Row) -> Iterator[tuple[str, str]]:
 
 
 def _undecoded(columns: Columns, row: _Row, decoding: Decoding) -> Sequence[tuple[str, str]]:
-    """The condition and reason if decoding failed; if bad fields are NULL, only for a needed column."""
+    """The condition and reason if decoding failed, of needed columns alone if bad fields are NULL."""
     if not decoding.needed(columns):
         return ()
     if not row.reading.nulls:
@@ -564,7 +564,7 @@ _IS_BESIDE_SCHEMA = "startswith(%s, '{\"schema\":')"
 
 
 def _without_value(columns: Columns, row: _Row) -> str:
-    """The reason a record without a value is bad; NULL if it deletes a row."""
+    """The reason a record without a value is bad, or NULL if it deletes a row."""
     if row.key is not None:
         return _not_deleting(columns, row.key)
     return _text(LEFT_OUT if row.encodings.changes else "the value is null")
@@ -577,7 +577,7 @@ def _no_change(columns: Columns, row: _Row) -> Sequence[tuple[str, str]]:
 
 
 def _not_deleting(columns: Columns, key: Key) -> str:
-    """The reason a record without a value does not name the row that it deletes; NULL if it does."""
+    """The reason a record without a value does not name the row that it deletes, or NULL if it does."""
     if key.format == "none":
         return _text("a deletion, and Kafka's key is not read: declare key_format")
     missing = " OR ".join(f"{_in_key(name, kind)} IS NULL" for name, kind in key.of(columns))
@@ -617,7 +617,9 @@ _FORMATS = {"json": "JSON", "string": "text", "avro": "Avro", "protobuf": "Proto
 
 
 def _outside(value: str, kind: Type, bounds: Mapping[str, tuple[str, str]] = CALENDAR, depth: int = 0) -> str:
-    """The condition that a time, even a nested one, is outside the years that every client reads; empty without times.
+    """The condition that a time, even a nested one, is outside the years that every client reads.
+
+    Without times, it is an empty text.
 
     bounds: the first and the last value by type, to check other types than times.
     """

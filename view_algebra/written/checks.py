@@ -14,7 +14,7 @@ from view_algebra.refusals import File, Span, Wrong, placed, span
 from view_algebra.written.dialect import Statement, parsed, text_of, write_windows_out
 
 CLOCK = "clock of checks"
-"""The view of one row that gives a check the time; no author can use this name."""
+"""The view of one row that gives a check the time. No author can use this name."""
 
 PUBLISHED = "published"
 """The schema by which a check names the published version of a view."""
@@ -30,7 +30,7 @@ LONGEST_NAME = 63
 
 @dataclass(frozen=True)
 class CheckDeclaration:
-    """A declared check; `select` returns its violations, and `counts` says what one of its rows is."""
+    """A declared check. `select` returns its violations, and `counts` says what one of its rows is."""
 
     name: str
     view: str

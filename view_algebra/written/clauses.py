@@ -14,7 +14,7 @@ from view_algebra.refusals import Wrong, span
 from view_algebra.written.ways_out import replaced
 
 DEEPEST = 2_000
-"""Most nested expressions. A sum of as many terms compiles in a few seconds; Spark's parser accepts fewer."""
+"""Most nested expressions. A sum of as many terms compiles in a few seconds. Spark's parser accepts fewer."""
 
 MOST_RELATIONS = 256
 """Most relations that a view reads once all CTEs are inlined. As many compile in a few seconds."""
@@ -34,7 +34,7 @@ def refuse_large(select: exp.Expr) -> None:
 
 
 def _relations(node: exp.Expr, counts: Mapping[str, int]) -> int:
-    """The number of relations that a query reads; `counts`: the same number for the CTEs that it may name."""
+    """The number of relations that a query reads. `counts`: the same number for the CTEs that it may name."""
     with_ = node.args.get("with_")
     if with_ is not None:
         counts = dict(counts)

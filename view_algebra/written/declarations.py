@@ -52,7 +52,7 @@ from view_algebra.written.properties import (
 from view_algebra.written.ways_out import computed_in_view
 
 ICEBERG_COLUMNS = words("_file _pos _deleted _spec_id _partition _row_id _last_updated_sequence_number")
-"""Metadata columns of every Iceberg table; a declared column with such a name could not be read back."""
+"""Metadata columns of every Iceberg table. A declared column with such a name could not be read back."""
 
 LONGEST_SOURCE, LONGEST_VIEW = 36, 63
 """Most bytes of a name, as Postgres allows."""
@@ -105,7 +105,7 @@ class SourceDeclaration:
 
 @dataclass(frozen=True)
 class ViewDeclaration:
-    """A declared view; `columns` is its list of names, empty without one."""
+    """A declared view. `columns` is its list of names, empty without one."""
 
     name: str
     file: File
@@ -323,7 +323,7 @@ def _key_format(primary: tuple[str, ...], options: Found, default: KeyFormat, re
 def _columns(
     schema: exp.Schema, report: Report
 ) -> tuple[dict[str, Type], dict[str, str], tuple[str, ...], tuple[str, ...]]:
-    """The columns with their types and comments; the names in UNIQUE and in PRIMARY KEY."""
+    """The columns with their types and comments, and the names in UNIQUE and in PRIMARY KEY."""
     columns: dict[str, Type] = {}
     comments: dict[str, str] = {}
     unique: tuple[str, ...] = ()
@@ -439,7 +439,7 @@ def _names(schema: exp.Schema) -> set[str]:
 
 
 def _refuse_name(item: exp.ColumnDef, columns: Mapping[str, Type], taken: Collection[str]) -> None:
-    """Refuses a column whose name is not allowed; its field may be read into a column of another name."""
+    """Refuses a column whose name is not allowed. Its field may be read into a column of another name."""
     name = item.name
 
     def way_out(wanted: str) -> str:

@@ -74,7 +74,7 @@ class _Parser(SparkParser):
     }
 
     def _parse_interval(self, *args: Any, **kwargs: Any) -> exp.Add | exp.Interval | None:
-        """Notes the place of an INTERVAL, from its first token to its last; that of several units is one place."""
+        """Notes the place of an INTERVAL, from its first token to its last. That of several units is one place."""
         first = self._curr
         interval = super()._parse_interval(*args, **kwargs)
         for part in () if interval is None else interval.find_all(exp.Interval, exp.Add):
@@ -189,7 +189,7 @@ _SUFFIXES = {
 
 
 class _Dialect(Spark):
-    """Spark SQL with unchanged calls; an unknown type is parsed as well, so that it can be refused as a type."""
+    """Spark SQL with unchanged calls. An unknown type is parsed as well, so that it can be refused as a type."""
 
     SUPPORTS_USER_DEFINED_TYPES = True
     Tokenizer = _Tokenizer
@@ -210,7 +210,7 @@ class Statement:
 
 
 def parse(file: File) -> list[Statement]:
-    """The statements of a file; every name, literal and call keeps its place.
+    """The statements of a file. Every name, literal and call keeps its place.
 
     `window(…)` or `window` directly after GROUP BY is not a WINDOW clause.
 
@@ -286,7 +286,7 @@ _BEGINS = {*_WANTS, TokenType.DISTINCT, TokenType.L_PAREN, TokenType.L_BRACKET, 
 
 
 def is_suffixed(node: exp.Expr) -> bool:
-    """True for `2L`, which is a CAST of 2 to sqlglot; its place covers more than the digits."""
+    """True for `2L`, which is a CAST of 2 to sqlglot. Its place covers more than the digits."""
     literal = node.this if isinstance(node, exp.Cast) else None
     if not isinstance(literal, exp.Literal) or literal.is_string or "start" not in literal.meta:
         return False
@@ -400,7 +400,7 @@ def parsed(text: str) -> exp.Expr:
 
 
 def without_qualify(block: exp.Select, names: Sequence[str]) -> exp.Select:
-    """Rewrites QUALIFY, which Spark lacks, as WHERE around a subquery; `names`: the block's column names."""
+    """Rewrites QUALIFY, which Spark lacks, as WHERE around a subquery. `names`: the block's column names."""
     outer = exp.select(*(exp.column(exp.to_identifier(name, quoted=True)) for name in names))
     outer = outer.from_(qualifying(block).subquery(QUALIFIED)).where(exp.column(QUALIFIED))
     for clause in _AROUND_QUALIFY:

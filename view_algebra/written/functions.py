@@ -23,7 +23,7 @@ from view_algebra.written.dialect import Statement, text_of
 
 
 def variable(name: exp.Expr) -> exp.Identifier | None:
-    """The variable that a name means, from the innermost lambda that has it; None for other names.
+    """The variable that a name means, from the innermost lambda that has it, or None for other names.
 
     >>> from view_algebra.written.dialect import parsed
     >>> body = parsed("transform(a, x -> exists(b, X -> x > y))")
@@ -106,7 +106,7 @@ _TAKEN = frozenset((*_OF_ROWS, *FUNCTIONS, *NON_DETERMINISTIC)) - FOREIGN.keys()
 
 @dataclass(frozen=True)
 class FunctionDeclaration:
-    """A declared function; `takes`: its parameters with their types; `gives`: None without RETURNS."""
+    """A declared function. `takes`: its parameters with their types. `gives`: None without RETURNS."""
 
     name: str
     file: File
@@ -126,7 +126,7 @@ def is_function(statement: exp.Expr) -> bool:
 
 
 def function_declaration(file: File, written: Statement, taken: Collection[str] = ()) -> FunctionDeclaration:
-    """The function that a statement declares; `taken`: further names of Spark's functions."""
+    """The function that a statement declares. `taken`: further names of Spark's functions."""
     statement = written.tree
     assert isinstance(statement, exp.Create)
     head, place = statement.this, span(statement.this)
@@ -154,7 +154,7 @@ def function_declaration(file: File, written: Statement, taken: Collection[str] 
 
 
 def _type_of(statement: exp.Create) -> exp.DataType | None:
-    """The type after RETURNS; comments, and characteristics that every function here has, are allowed."""
+    """The type after RETURNS. Comments, and characteristics that every function here has, are allowed."""
     gives = None
     properties = statement.args.get("properties")
     for item in properties.expressions if properties is not None else []:
@@ -203,7 +203,7 @@ def _refuse_in_body(node: exp.Expr, name: str, parameters: Collection[str]) -> N
 
 
 def _parameter_named(column: exp.Column, function: str) -> str | None:
-    """The parameter that a name in a function's body may mean, `x` or `f.x`; None for a name with more parts."""
+    """The parameter that a name in a function's body may mean, `x` or `f.x`, or None for a name with more parts."""
     *before, name = [part.name.lower() for part in column.parts]
     return name if before in ([], [function]) else None
 
@@ -216,7 +216,7 @@ def _is_unit(column: exp.Column) -> bool:
 
 
 def expanded(written: Statement, functions: Mapping[str, FunctionDeclaration]) -> Statement:
-    """The statement with all calls of the catalog's functions expanded; the same statement if it has none.
+    """The statement with all calls of the catalog's functions expanded, or the same statement if it has none.
 
     >>> from view_algebra.written.dialect import parse
     >>> f, v = parse(File("", "CREATE FUNCTION f(x INT) RETURN x + 1; CREATE VIEW v AS SELECT f(a) AS b FROM s"))
@@ -248,7 +248,7 @@ def _declared(node: exp.Expr, functions: Mapping[str, FunctionDeclaration]) -> F
 
 
 def _expanded(node: exp.Expr, functions: Mapping[str, FunctionDeclaration], around: tuple[str, ...]) -> exp.Expr:
-    """A node with its calls expanded, inner ones first; `around`: the functions being expanded."""
+    """A node with its calls expanded, inner ones first. `around`: the functions being expanded."""
     for part in reversed([*node.walk()]):
         if (function := _declared(part, functions)) is None:
             continue
@@ -266,7 +266,7 @@ def _call(
     functions: Mapping[str, FunctionDeclaration],
     around: tuple[str, ...],
 ) -> exp.Expr:
-    """The expansion of a call; a mistake in it is reported at the call."""
+    """The expansion of a call. A mistake in it is reported at the call."""
     name, values = function.name, call.expressions
     if name in around:
         circle = " calls ".join([*around[around.index(name) :], name])

@@ -25,7 +25,7 @@ _NO_ALIAS = "Write … AS name."
 
 
 def pivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type]) -> exp.Expr:
-    """The query for a PIVOT or UNPIVOT; `columns`: the columns of its source, with their types."""
+    """The query for a PIVOT or UNPIVOT. `columns`: the columns of its source, with their types."""
     place = span(pivot)
     if len(pivot.args.get("fields") or []) != 1 or not isinstance(chosen := pivot.args["fields"][0], exp.In):
         raise Wrong(place, "PIVOT of several columns", "Pivot one column, for example FOR kind IN ('a', 'b').")

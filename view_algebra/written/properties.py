@@ -59,7 +59,7 @@ def values_of(
     encodings: Encodings,
     report: Report,
 ) -> Read | None:
-    """The reading of values as JSON; None if they are JSON."""
+    """The reading of values as JSON, or None if they are JSON."""
     own = of_format(format_, options)
     for name in [option for option in (*OPTIONS_OF_FORMATS, *MODES) if option in options and option not in own]:
         if format_ in FORMATS or name in OPTIONS_OF_FORMATS:

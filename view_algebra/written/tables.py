@@ -34,7 +34,7 @@ _GEOMETRIES = ("AQEAACDmEAAAAAAA/IPXl8EAAAD8g9eXwQ==", "AQEAACDmEAAADCHn/f9/ZkAY
 
 
 def is_there(column: str, kind: Type, placeholder: str | None) -> str | None:
-    """The condition that a change has a column's value, not a placeholder; None if it always does.
+    """The condition that a change has a column's value, not a placeholder, or None if it always does.
 
     >>> from view_algebra.language.types import BINARY, INT
     >>> is_there("photo", BINARY, "unavailable"), is_there("n", INT, "unavailable")
@@ -155,7 +155,7 @@ class _Newest:
     table: SourceDeclaration
 
     def value(self, value: str, there: str | None = None) -> str:
-        """The value of the newest record; `there`: the condition that a change has the value."""
+        """The value of the newest record. `there`: the condition that a change has the value."""
         if self.table.newest_by != "source":
             return _last(value, there)
         changed = _last(value, _and(f"NOT {SNAPSHOT}", there))
@@ -210,7 +210,7 @@ def _and(condition: str, other: str | None) -> str:
 
 
 def as_view(table: SourceDeclaration, passing: Mapping[str, str] = MappingProxyType({})) -> ViewDeclaration:
-    """A table's view; `passing`: further expressions of the records in its rows, by name.
+    """A table's view. `passing`: further expressions of the records in its rows, by name.
 
     The order of events decides which record is newest (`SourceDeclaration.order`). A column that a change event lacks
     has the value of the newest event that has it.

@@ -22,7 +22,7 @@ _OF_ROWS = ("lag", "lead", "first_value", "last_value", "nth_value")
 
 
 def below(select: exp.Expr, place: Span | None) -> tuple[str, exp.Expr] | None:
-    """The replacement for a function that Postgres lacks, and the SELECT with it; None if there is none.
+    """The replacement for a function that Postgres lacks, and the SELECT with it, or None if there is none.
 
     An aggregate that takes a value of one record may take the function of this value instead.
 

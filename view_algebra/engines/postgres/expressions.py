@@ -87,7 +87,7 @@ from view_algebra.language.types import COLLATED, INT, STRING, VOID
 
 
 def filter_of(condition: Expr | None, reading: Reading) -> str:
-    """The FILTER of an aggregate; empty without a condition."""
+    """The FILTER of an aggregate, or an empty text without a condition."""
     return "" if condition is None else f" FILTER (WHERE {reading.text(condition)})"
 
 
@@ -120,7 +120,7 @@ def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
 
 
 def _by_value(call: Aggregate, reading: Reading) -> str:
-    """max_by and min_by of plain rows; in a tie, the greatest or the least value."""
+    """max_by and min_by of plain rows, in a tie the greatest or the least value."""
     value, *by = call.arguments
     last = bool(AGGREGATES[call.function].last)
     keys = ", ".join(ordering(Order(e, descending=last, nulls_first=not last), reading) for e in by)
@@ -136,7 +136,7 @@ def merged(value: Merged, reading: Reading) -> tuple[str, int]:
 
 
 def aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tuple[str, int]:
-    """An aggregate over rows; `suffix`: its FILTER or OVER."""
+    """An aggregate over rows. `suffix`: its FILTER or OVER."""
     if isinstance(call, Aggregate) and (text := _without_suffix(call, reading)) is not None:
         return text, ATOM
     row = AGGREGATES[call.function]
@@ -154,7 +154,7 @@ def aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tupl
 
 
 def _without_suffix(call: Aggregate, reading: Reading) -> str | None:
-    """An aggregate whose FILTER is part of its arguments, and which is not a window function; None for others."""
+    """An aggregate whose FILTER is part of its arguments, and which is not a window function, or None for others."""
     row = AGGREGATES[call.function]
     if row.last is not None:
         return _by_value(call, reading)

@@ -112,7 +112,7 @@ def _ordered_around(value: Select) -> Select:
 
 
 def _hidden(column: Expr, reading: Reading, shown: set[str]) -> str | None:
-    """The text of a column that an output of the same name would hide in ORDER BY; None for any other column."""
+    """The text of a column that an output of the same name would hide in ORDER BY, or None for any other column."""
     hides = isinstance(column, Field) and not column.relation and column.path in {(name,) for name in shown}
     return f"coalesce({reading.text(column)})" if hides else None
 
@@ -158,7 +158,7 @@ def _combined(value: Combined, reading: Reading) -> str:
 
 
 def output(value: Output, reading: Reading, number: int = 1) -> str:
-    """A column of a SELECT with exactly Spark's type; text compares by its bytes."""
+    """A column of a SELECT with exactly Spark's type. Text compares by its bytes."""
     name, text = _name(value, number), _exactly(value.expression, reading)
     return text if isinstance(value.expression, Field) and text == name else f"{text} AS {name}"
 

@@ -51,7 +51,7 @@ def bitwise(operator: str, call: Call, reading: Reading) -> tuple[str, int]:
 
 
 def arithmetic(call: Call, reading: Reading) -> tuple[str, int]:
-    """Arithmetic that wraps or returns NULL or Infinity as Spark's does; plain operators where neither can happen."""
+    """Arithmetic that wraps or returns NULL or Infinity as Spark's does, by plain operators where neither can be."""
     name, kind = call.function, call.type
     operands = [reading.text(a) for a in call.arguments]
     if name == "negative":
@@ -162,7 +162,7 @@ def window_start(call: Call, reading: Reading) -> tuple[str, int]:
 
 
 def hops(window: Call, reading: Reading) -> str:
-    """The starts of the hopping windows that contain a time, as rows; no rows for NULL."""
+    """The starts of the hopping windows that contain a time, as rows, none for NULL."""
     size, offset, slide = (int(str(getattr(a, "value", 0))) for a in window.arguments[1:])
     time, step = reading.text(window.arguments[0]), length(slide)
     last = f"date_bin({step}, {time}, {origin(offset)})"
@@ -187,7 +187,7 @@ def whole_end(end: Call, reading: Reading) -> str:
 
 
 def shifted(call: Call, reading: Reading) -> tuple[str, int]:
-    """A time shifted by an INTERVAL, with days and months in UTC; NULL outside of the calendar."""
+    """A time shifted by an INTERVAL, with days and months in UTC, or NULL outside of the calendar."""
     time, by = call.arguments
     sign = "-" if call.function[0] == "-" else ""
     return f"spark.shifted({reading.text(time)}, {sign}{reading.text(by)})", ATOM
@@ -228,13 +228,13 @@ _ELEMENTS, _ELEMENT, _NTH = '"->"', '"-> element"', '"-> place"'
 
 
 def shares(call: Call, reading: Reading) -> tuple[str, int]:
-    """Several percentiles as a list; NULL without values."""
+    """Several percentiles as a list, or NULL without values."""
     each = [reading.text(a) for a in call.arguments]
     return f"CASE WHEN {each[0]} IS NOT NULL THEN jsonb_build_array({', '.join(each)}) END", ATOM
 
 
 def window_as_json(call: Call, reading: Reading) -> tuple[str, int]:
-    """A window in Spark's JSON; NULL in a grouping without it."""
+    """A window in Spark's JSON, or NULL in a grouping without it."""
     start, end = call.arguments
     # the end of a window may be the first instant after the calendar
     after = whole_end(end, reading) if isinstance(end, Call) and end.function == "window_end" else reading.text(end)
@@ -324,14 +324,14 @@ def over_elements(call: Call, reading: Reading) -> tuple[str, int]:
 
 
 def _field_of_each(variable: Expr, body: Expr) -> str | None:
-    """The path of the field if the lambda is just `s -> s.kind`; None otherwise."""
+    """The path of the field if the lambda is just `s -> s.kind`, or None."""
     if not (isinstance(body, Field) and isinstance(variable, Field) and body.path[:1] == variable.path):
         return None
     return f"ARRAY[{', '.join(constant(Constant(name, STRING)) for name in body.path[1:])}]::text[]"
 
 
 def in_json(value: str, kind: Type) -> str:
-    """A value as JSON; a time in the form that Spark is configured to write, in any reader's time zone."""
+    """A value as JSON, a time in the form that Spark is configured to write, in any reader's time zone."""
     return f"spark.json({value})" if kind in (TIMESTAMP, TIMESTAMP_NTZ) else value
 
 

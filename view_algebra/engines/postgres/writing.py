@@ -35,7 +35,7 @@ class Reading:
         return self.expression(value, self, least)
 
     def alias(self, name: str, *, outer: bool = False) -> str:
-        """The alias of a relation here; `outer`: of the enclosing query."""
+        """The alias of a relation here. `outer`: of the enclosing query."""
         depth = self.depth - outer
         return postgres_name(f"{name}_{depth + 1}" if name == CELL and depth > 0 else name)
 
@@ -61,7 +61,7 @@ def constant(literal: Constant) -> str:
 
 
 def as_text(argument: Expr, reading: Reading) -> str:
-    """An argument as text; a bare NULL, which has no type in Postgres, gets the type text."""
+    """An argument as text. A bare NULL, which has no type in Postgres, gets the type text."""
     text = reading.text(argument, ADD)
     return f"{text}::text" if argument.type.name == "VOID" else text
 
@@ -84,7 +84,7 @@ def bare_value(value: Expr) -> Expr:
 
 
 def typed_text(value: Expr, reading: Reading) -> str:
-    """A value for a polymorphic aggregate; a bare text literal gets its type."""
+    """A value for a polymorphic aggregate. A bare text literal gets its type."""
     text = reading.text(value, CAST)
     return f"{text}::text" if isinstance(value, Constant) and value.type == STRING else text
 
