@@ -243,7 +243,7 @@ def _source(d: SourceDeclaration) -> Source:
 
 
 def _read_directly(d: SourceDeclaration) -> Sequence[DirectColumn]:
-    """The columns for a decoder that reads them without JSON. Empty if a column is encoded in the records."""
+    """The columns for a decoder that reads them without JSON, or none if a column is encoded in the records."""
     if any(d.encodings.decodes_in(kind) for _, kind in d.columns):
         return ()
     fields = fields_of(d.properties)

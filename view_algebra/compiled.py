@@ -34,7 +34,7 @@ LOG_TIME = "kafka_log_time"
 or below the record's offset. It never falls within a partition, so there the order is that of offsets."""
 
 SOURCE_TIME = "kafka_source_time"
-"""The column of a change event's commit time in its source; NULL if it names none."""
+"""The column of a change event's commit time in its source, or NULL if it names none."""
 
 TOMBSTONE, TRUNCATES, SNAPSHOT = "kafka_tombstone", "kafka_truncates", "kafka_snapshot"
 """The columns of a change event that are true if the record has no value, if it removes all rows before it, and if it
@@ -44,7 +44,7 @@ LEFT_OUT = ""
 """The error of a record that is neither good nor bad: Debezium's tombstone after a deletion, in a stream of changes."""
 
 BAD_FIELDS = "kafka_bad_fields"
-"""The column with the unreadable fields of a record that still counts, and the reasons; NULL if it has none."""
+"""The column with the unreadable fields of a record that still counts, and the reasons, or NULL if it has none."""
 
 ON_BAD_FIELD = "on_bad_field"
 """The property of a source that decides whether its records have the column BAD_FIELDS."""
@@ -59,7 +59,7 @@ SHORTENED = "… sha256 "
 """The separator between the first part of a text too long for an index and its digest."""
 
 LONGEST_STEM = 36
-"""Bytes; a version and the numbers of a table, a generation and a micro-batch follow the stem."""
+"""Bytes of a stem, which a version and the numbers of a table, a generation and a micro-batch follow."""
 
 JSON_TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -103,7 +103,7 @@ class Partial:
     """A mergeable part of an aggregate: one column of a table of cells.
 
     noise: Postgres expression over a cell: the magnitude of the numbers whose rounding error this partial may consist
-        of; empty if the partial has that magnitude itself
+        of, or empty if the partial has that magnitude itself
     """
 
     column: Column
@@ -125,9 +125,9 @@ class Source:
         and then the declared columns.
     format: the format of the records' values
     key_format: the format of Kafka's keys
-    ids: of a stream with UNIQUE, Spark SQL that gives the ids of `records`; else empty
+    ids: of a stream with UNIQUE, Spark SQL that gives the ids of `records`, else empty
     counted: of a stream with UNIQUE, Spark SQL that gives the records of `good_records` that count
-        (`texts/duplicates.py`); else empty
+        (`texts/duplicates.py`), else empty
     changing: a table's columns that `parse` reads next to the declared ones
     moved_from: the type of the column by which an older Lamina kept `changing`
     """
@@ -171,7 +171,7 @@ class Source:
 
     @property
     def start(self) -> str:
-        """The start in the topic, from OPTIONS; see `language/starts.py`."""
+        """The start in the topic, from OPTIONS. See `language/starts.py`."""
         return self.properties.get("start", "earliest")
 
     @property
@@ -227,7 +227,7 @@ _CHANGES = "changes of "
 class Cost:
     """The number of cells that a group of a view takes in a table, and that a read combines.
 
-    sub_keys: the keys next to the group's; a group has a cell per combination of their values
+    sub_keys: the keys next to the group's. A group has a cell per combination of their values
     at_most: the upper bound of that number, if there is one (for an estimate or a BOOLEAN)
     panes: the number of panes in a window of the view
     """
@@ -246,19 +246,20 @@ class CellTable:
     """One table of cells of one view version, fed by one stream.
 
     name: the table in schema `cells`, with the version in it, such as `search_ctr_9f3a1c02`
-    partial: Spark SQL over the view `<source>` (good records only); its columns are the keys, then the partials
+    partial: Spark SQL over the view `<source>` (good records only). Its columns are the keys, then the partials
     cells: Postgres DDL of one table of cells, with the placeholder `{table}`. Columns: `touched integer` (the view's
-        newest generation when realtime last merged into the cell), the keys, the partials; unique on the keys, NULLS
+        newest generation when realtime last merged into the cell), the keys, the partials. Unique on the keys, NULLS
         NOT DISTINCT
     merge: Postgres upsert of the cells read from `{cells}` (a table or a parenthesised SELECT of keys and partials, no
         two rows with equal keys) into `{into}`. `{generation}` is the new value of `touched`. If the view retains,
         groups before the time `{since}` are dropped.
-    where: the condition on a record, for `fuse`; empty for none
+    where: the condition on a record, for `fuse`, or empty for none
     key_inputs: per key, the expression over a record, for `fuse`
-    partial_inputs: per partial, the expression over a record, for `fuse`; a count adds up 1 and 0
+    partial_inputs: per partial, the expression over a record, for `fuse`. A count adds up 1 and 0
     generators: LATERAL VIEW clauses of `partial`, which turn a record into several rows, or none
-    spread: Postgres SELECT of the window keys behind the pane keys in `{panes}`; empty if a record's keys are a cell's
-    retained: the column compared with `{since}`; empty if all cells stay
+    spread: Postgres SELECT of the window keys behind the pane keys in `{panes}`, or empty if cells have
+    the keys of records
+    retained: the column compared with `{since}`, or empty if all cells stay
     longer: microseconds for which cells are kept beyond `{since}`
     cost: the cells that a group takes in it
     """
@@ -300,7 +301,7 @@ class Check:
     """A condition that a view's rows meet before readers see them.
 
     counts: the unit of a row of `failing`: a row of the view, a key of it, or the view as a whole
-    blocks: true if a failing generation is kept from readers; otherwise the failure is only reported
+    blocks: true if a failing generation is kept from readers, otherwise the failure is only reported
     failing: Postgres SELECT of the failures. It reads the views to be checked as `analytics.<view>`, and the views that
         readers see now as `published.<view>`.
     reads: names of the views that it reads as `analytics.<view>`
@@ -323,15 +324,15 @@ class View:
     rounded: true if it computes deviations, such as `stddev`. If they are 0, both engines may leave some rounding
         error.
     lineage: the origin of each column
-    version: fingerprint of the `partial`, `cells` and `merge` texts; empty for a derived view, which has no cells
-    final: Postgres `SELECT` that is the body of the analyst's view; it reads its tables of cells as `cells.<name>` and
+    version: fingerprint of the `partial`, `cells` and `merge` texts, or empty for a derived view, which has no cells
+    final: Postgres `SELECT` that is the body of the analyst's view. It reads its tables of cells as `cells.<name>` and
         other views as `analytics.<view>`
     reads: names of the views it reads
     sources: names of the sources it reads, through other views too
-    retained: the column with the time of a group if old groups are dropped; else empty
+    retained: the column with the time of a group if old groups are dropped, else empty
     checks: the checks of its rows, which are not part of its version
-    indexes: by table of cells, the text after USING in CREATE INDEX; not part of its version either
-    unique: the column sets that are provably unique (NULL equals NULL); a view of one row has the empty set
+    indexes: by table of cells, the text after USING in CREATE INDEX. They are not part of its version either
+    unique: the column sets that are provably unique (NULL equals NULL). A view of one row has the empty set
     never_null: the columns that are provably never NULL
     additive: the counts and sums over records, if no record is in two rows, so that rows may be added up
 
@@ -368,7 +369,7 @@ class View:
 
 @dataclass(frozen=True)
 class Catalog:
-    """All declarations, compiled; each of the `views` comes after the views that it reads."""
+    """All declarations, compiled. Each of the `views` comes after the views that it reads."""
 
     sources: Mapping[str, Source]
     views: Mapping[str, View]
@@ -378,7 +379,7 @@ class Catalog:
 class Fused:
     """The rows of a micro-batch for several tables of cells: computed by one Spark SQL statement, staged by one COPY.
 
-    sql: Spark SQL over the view `records` (the output of `Source.parse`, bad records included); gives the columns of
+    sql: Spark SQL over the view `records` (the output of `Source.parse`, bad records included). It gives the columns of
         `staged`, then `newest`, a Kafka timestamp. Bad records among `records` add a row whose first column is 0:
         `quarantined()` gives them. If `partition` is not empty, there is such a row per Kafka partition.
     in_one_task: the same for a few records in one partition, for which Spark needs no shuffle
