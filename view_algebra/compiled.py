@@ -181,7 +181,7 @@ class Source:
 
     def reads_as(self, other: Source) -> bool:
         """True if both sources read the same records, accept the same ones, and tell their events apart alike."""
-        mine, others = ((each.topic, each.parse, each.counted, each.ids) for each in (self, other))
+        mine, others = ((source.topic, source.parse, source.counted, source.ids) for source in (self, other))
         return mine == others
 
     @property

@@ -65,8 +65,8 @@ def age(table: CellTable, view: View) -> str:
 def origins(view: View) -> list[str]:
     """A line per column: its aggregates, and the columns that it is computed from."""
     lines = []
-    for each in view.lineage:
-        how = ", ".join(each.aggregates)
-        whence = f"from {', '.join(each.columns)}" if each.columns else "from every record" if how else "a constant"
-        lines.append(f"{each.column}: {how + ' ' if how else ''}{whence}")
+    for origin in view.lineage:
+        how = ", ".join(origin.aggregates)
+        whence = f"from {', '.join(origin.columns)}" if origin.columns else "from every record" if how else "a constant"
+        lines.append(f"{origin.column}: {how + ' ' if how else ''}{whence}")
     return lines

@@ -100,15 +100,15 @@ def _below(relation: Relation | None) -> Below:
         case Read(view=view, alias=alias):
             return lambda of, name: Lineage(name, (f"{view}.{name}",), ()) if of == alias else None
         case Nested(query=query, alias=alias):
-            nested = {(alias, each.column.lower()): each for each in lineage(query)}
+            nested = {(alias, origin.column.lower()): origin for origin in lineage(query)}
             return lambda of, name: nested.get((of, name))
         case Joined(left=left, right=right):
             return _either(_below(left), _below(right))
         case Exploded(relation=inner, generators=generators):
             below = _below(inner)
-            for each in generators:
-                made = {(each.alias, name.lower()): _of(name, each.argument, below) for name, _ in each.columns}
-                below = _either(lambda of, name, made=made: made.get((of, name)), below)  # type: ignore[misc]
+            for rows in generators:
+                columns = {(rows.alias, name.lower()): _of(name, rows.argument, below) for name, _ in rows.columns}
+                below = _either(lambda of, name, columns=columns: columns.get((of, name)), below)  # type: ignore[misc]
             return below
         case None | Constants() | Cells() | Hopped() | Sessions():
             return lambda _, __: None
@@ -136,8 +136,9 @@ def _as_written(expression: Expr) -> Expr:
         alone = {"max_by": "last", "min_by": "first"} if len(arguments) == 1 else {}
         name = alone.get(part.function, part.function)
         not_null = [Call("is not null", (key,), BOOLEAN) for key in arguments[1:]]
-        asked = [each for each in conjuncts(part.condition) if each not in not_null or name not in ("min_by", "max_by")]
-        return replace(part, function=name, arguments=arguments, condition=reduce(both, asked, None))
+        chooses = AGGREGATES[part.function].last is not None
+        conditions = [asked for asked in conjuncts(part.condition) if not chooses or asked not in not_null]
+        return replace(part, function=name, arguments=arguments, condition=reduce(both, conditions, None))
 
     return rewrite(expression, change)
 

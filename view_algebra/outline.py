@@ -53,7 +53,7 @@ def outline(query: Query) -> str:
 def outline_of_leaf(leaf: Leaf) -> str:
     """A table of cells: the records that it reads, its keys, and its values."""
     lines = [f"a cell per {'record' if leaf.kind == 'row' else 'group'} of {leaf.source}"]
-    lines += [f"  {each}" for each in map(_generator, leaf.generators)]
+    lines += [f"  {line}" for line in map(_generator, leaf.generators)]
     lines += [f"  WHERE {_text(leaf.where)}"] if leaf.where is not None else []
     lines += [f"  key {_as(name, e)}" for name, e in leaf.keys]
     for kept in leaf.kept:

@@ -112,15 +112,15 @@ def refuse_all(mistakes: Iterable[Mistake]) -> Refused:
     return Refused(f"{len(ordered)} mistakes in the catalog", evidence="\n\n".join(messages))
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """A hint at the nearest known name, or the list of known names.
+def suggestion(name: str, choices: Iterable[str]) -> str:
+    """A hint at the nearest of several names, or their list.
 
     >>> suggestion("contry", ["country", "city"])
     'Did you mean country?'
     >>> suggestion("x", ["country", "city"])
     'There are: city, country.'
     """
-    names = sorted(set(known))
+    names = sorted(set(choices))
     near = get_close_matches(name.lower(), names, n=1)
     if near:
         return f"Did you mean {near[0]}?"
@@ -135,7 +135,7 @@ def span(node: exp.Expr) -> Span | None:
     inside = [part for part in node.walk(prune=lambda part: _EXTENT in part.meta) if _EXTENT not in part.meta]
     for part in reversed(inside):  # the parts inside a part come before it
         spans = [Span(part.meta["start"], part.meta["end"] + 1)] if "start" in part.meta else []
-        spans += [extent for each in part.iter_expressions() if (extent := each.meta[_EXTENT]) is not None]
+        spans += [extent for inner in part.iter_expressions() if (extent := inner.meta[_EXTENT]) is not None]
         part.meta[_EXTENT] = Span(min(s.start for s in spans), max(s.end for s in spans)) if spans else None
     whole: Span | None = node.meta[_EXTENT]
     return whole

@@ -115,7 +115,7 @@ _LONGEST = 40
 
 
 def printed_sql(way_out: str, sql: str) -> str:
-    """The longest piece of SQL in a way out that is in `sql` letter by letter, apart from its holes; empty if none is.
+    """The longest piece of SQL in a way out that is in `sql` letter by letter, apart from its holes, or an empty text.
 
     >>> printed_sql("Write percentile(x, 0.9), which is exact.", "SELECT percentile(n + 1, 0.9) FROM s")
     'percentile ( x , 0.9 )'

@@ -69,7 +69,7 @@ CAPTURES = [
     # a variable that is named as a parameter
     ("CREATE FUNCTION f(x INT, z INT) RETURN exists(array(x), X -> x > z);", "f(1, x)",
      "(EXISTS(ARRAY(CAST(1 AS INT)), x_1 -> x_1 > CAST(x AS INT)))"),
-    # fields and labels are no variables, and no parameters
+    # fields and labels are neither variables nor parameters
     ("CREATE FUNCTION f(x INT) RETURN exists(array(struct(1 AS y)), y -> y.y > x);", "f(y)",
      "(EXISTS(ARRAY(STRUCT(1 AS y)), y_1 -> y_1.y > {y}))"),
     ("CREATE FUNCTION f(x INT) RETURN exists(array(struct(1 AS x)), E -> e.x > f.x);", "f(y)",
@@ -97,8 +97,8 @@ def test_a_check_may_call_a_function() -> None:
     view = "CREATE VIEW v AS SELECT k, count(*) AS n FROM s GROUP BY k; "
     check = "ALTER VIEW v ADD CONSTRAINT some CHECK (long(n) > 1);"
     catalog = compile_catalog({"v.sql": SOURCE + view + check + FUNCTIONS})
-    [found] = catalog.views["v"].checks
-    assert found.sql == "ALTER VIEW v ADD CONSTRAINT some CHECK ((CAST(n AS BIGINT) * 2L) > 1)"
+    [compiled] = catalog.views["v"].checks
+    assert compiled.sql == "ALTER VIEW v ADD CONSTRAINT some CHECK ((CAST(n AS BIGINT) * 2L) > 1)"
 
 
 REFUSED = {

@@ -14,7 +14,7 @@ from tests.algebra.refused import BASE
 from view_algebra import Refused, View, compile_catalog
 
 REFUSED = [
-    # (what is declared, what is said of it, what works instead)
+    # (the declaration, the reason in its refusal, what works instead)
     (
         "hourly ADD CONSTRAINT c CHECK (contry = 'x')",
         "no column contry",
@@ -70,19 +70,19 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("declared", "said", "instead"), REFUSED, ids=[declared for declared, _, _ in REFUSED])
-def test_what_cannot_be_a_check_is_refused_with_a_way_out(declared: str, said: str, instead: str) -> None:
+@pytest.mark.parametrize(("declared", "reason", "instead"), REFUSED, ids=[declared for declared, _, _ in REFUSED])
+def test_what_cannot_be_a_check_is_refused_with_a_way_out(declared: str, reason: str, instead: str) -> None:
     with pytest.raises(Refused) as caught:
         compile_catalog({"base.sql": BASE, "checks.sql": f"ALTER VIEW {declared};"})
-    assert said in str(caught.value)
+    assert reason in str(caught.value)
     assert "checks.sql:1" in str(caught.value)
     assert compile_catalog({"base.sql": BASE, "checks.sql": f"ALTER VIEW {instead};"}).views["hourly"].checks
 
 
 def test_a_condition_that_is_neither_true_nor_false_fails_no_row() -> None:
     check = "ALTER VIEW hourly ADD CONSTRAINT c CHECK (n > 0 OR country = 'x');"
-    [found] = compile_catalog({"base.sql": BASE, "checks.sql": check}).views["hourly"].checks
-    assert found.failing.endswith("WHERE NOT (n > 0 OR country = 'x')")
+    [compiled] = compile_catalog({"base.sql": BASE, "checks.sql": check}).views["hourly"].checks
+    assert compiled.failing.endswith("WHERE NOT (n > 0 OR country = 'x')")
 
 
 def test_a_check_changes_no_version_and_is_a_change_all_the_same() -> None:

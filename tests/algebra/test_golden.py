@@ -29,7 +29,7 @@ def page(catalog: Catalog) -> str:
 @pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
 def test_a_catalog_compiles_to_exactly_these_texts(path: Path) -> None:
     golden = path.with_suffix(".txt")
-    found = page(compiled(path))
+    text = page(compiled(path))
     if UPDATE:
-        golden.write_text(found, encoding="utf-8")
-    assert found == golden.read_text(encoding="utf-8")
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")

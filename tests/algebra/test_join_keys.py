@@ -1,4 +1,4 @@
-"""Comparisons that look like a join of a text with a number, but are none, compile."""
+"""Comparisons that only look like a join of a text with a number compile."""
 
 from __future__ import annotations
 

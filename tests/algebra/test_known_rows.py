@@ -51,5 +51,5 @@ def test_a_view_of_which_less_is_proved_is_the_same_view() -> None:
     view = compile_catalog(
         {"v.sql": f"{SOURCES} CREATE VIEW v AS SELECT page, count(*) AS c FROM clicks GROUP BY page;"}
     )
-    known = view.views["v"]
-    assert replace(known, unique=(), never_null=(), additive=()) == known
+    compiled = view.views["v"]
+    assert replace(compiled, unique=(), never_null=(), additive=()) == compiled

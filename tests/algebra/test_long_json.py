@@ -41,9 +41,9 @@ def of_protobuf() -> tuple[Decoder, Any]:
     return protobuf.decoder({"schema": schema, "message": "List"}, {}), lambda items: b"\x0a\x00" * items
 
 
-@pytest.mark.parametrize("made", [of_avro, of_protobuf])
-def test_a_value_whose_json_would_be_too_long_is_bad(made: Any) -> None:
-    decoder, written = made()
+@pytest.mark.parametrize("format_", [of_avro, of_protobuf])
+def test_a_value_whose_json_would_be_too_long_is_bad(format_: Any) -> None:
+    decoder, written = format_()
     assert len(json.loads(decoder(written(FEW), None))["items"]) == FEW
     assert len(written(MANY)) < 1_000_000
     with pytest.raises(NoText, match=f"its JSON would be longer than {MOST_BYTES:,} bytes"):

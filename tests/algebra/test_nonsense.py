@@ -80,8 +80,8 @@ def test_nonsense_is_compiled_or_refused() -> None:
         except Exception as error:
             raise AssertionError(select) from error
         compiled += 1
-        inputs = (each for table in view.cell_tables for each in (*table.key_inputs, *table.partial_inputs))
-        assert not any(each.type == "VOID" or each.type.startswith("INTERVAL") for each in inputs), select
+        inputs = (column for table in view.cell_tables for column in (*table.key_inputs, *table.partial_inputs))
+        assert not any(column.type == "VOID" or column.type.startswith("INTERVAL") for column in inputs), select
     assert compiled > 100
 
 

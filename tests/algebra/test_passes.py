@@ -35,12 +35,12 @@ def texts() -> Mapping[str, str]:
     }
 
 
-@pytest.mark.parametrize("made", [typed, split, texts])
-def test_a_pass_gives_exactly_this_of_each_view(made: Callable[[], Mapping[str, str]]) -> None:
-    golden = FOLDER / f"{made.__name__}.txt"
+@pytest.mark.parametrize("outlines", [typed, split, texts])
+def test_a_pass_gives_exactly_this_of_each_view(outlines: Callable[[], Mapping[str, str]]) -> None:
+    golden = FOLDER / f"{outlines.__name__}.txt"
     views = compile_catalog(CASES).views
-    pages = (f"{views[name].sql}\n\n{text}\n" for name, text in made().items())
-    found = f"\n{'=' * 100}\n".join(pages)
+    pages = (f"{views[name].sql}\n\n{text}\n" for name, text in outlines().items())
+    page = f"\n{'=' * 100}\n".join(pages)
     if UPDATE:
-        golden.write_text(found, encoding="utf-8")
-    assert found == golden.read_text(encoding="utf-8")
+        golden.write_text(page, encoding="utf-8")
+    assert page == golden.read_text(encoding="utf-8")

@@ -83,7 +83,7 @@ NOTHING: dict[str, Any] = {
     "ok": False,
     "kind": "NONE",
 }
-"""An order of which nothing was set."""
+"""The JSON of an order without any value."""
 
 PLACE = {"city": "a", "floors": {}}
 
@@ -177,11 +177,11 @@ def test_messages_within_one_another_end_at_a_depth() -> None:
     written = order(id=99)
     for number in range(98, 0, -1):
         written = order(id=number, within=written)
-    found = read(written.SerializeToString())
+    inner = read(written.SerializeToString())
     for number in range(1, 100):
-        assert found["id"] == number
-        found = found["within"]
-    assert found is None
+        assert inner["id"] == number
+        inner = inner["within"]
+    assert inner is None
     assert (
         reason(order(within=order(within=order(within=written))).SerializeToString())
         == "not Protobuf: not a message of type shop.Order"
@@ -255,7 +255,7 @@ def test_a_framed_message_is_read_by_the_schema_and_the_type_that_wrote_it() -> 
     assert of_registry(in_frame(1, b"\2\0" + whole))["id"] == 7
     assert of_registry(in_frame(1, b"\2\2\x0a\1a")) == {"name": "a"}
     assert of_registry(in_frame(1, b"\4\0\0\x0a\1a")) == {"city": "a", "floors": {}}
-    assert of_registry(in_frame(1, b"\6\0\0\0\x08\1")) == {"number": 1}, "an entry of a map is no message of the schema"
+    assert of_registry(in_frame(1, b"\6\0\0\0\x08\1")) == {"number": 1}, "a map's entry is not a message of the schema"
     header = b"\1" + bytes.fromhex(TWO.replace("-", ""))
     assert of_registry(whole, header + b"\0")["id"] == 7
     assert of_registry(b"\x0a\1a", header + b"\2\2") == {"name": "a"}
@@ -296,7 +296,7 @@ def test_a_descriptor_in_base64_is_a_schema_as_its_text_is() -> None:
     text = base64.b64encode(files.SerializeToString()).decode()
     assert read(value, text, None) == {"city": {"name": "a"}}
     # As confluent-kafka registers them: a descriptor for each file, without those of google.protobuf.
-    one = [base64.b64encode(each.SerializeToString()).decode() for each in files.file]
+    one = [base64.b64encode(file.SerializeToString()).decode() for file in files.file]
     place = Schema("PROTOBUF", one[1], (("geo/city.proto", one[0]),) * 2)
     assert json.loads(decoder({}, {"1": place})(in_frame(1, b"\0" + value), None)) == {"city": {"name": "a"}}
     whole = base64.b64encode(types_of(Schema("PROTOBUF", ORDER)).main.SerializeToString()).decode()
@@ -319,6 +319,6 @@ def test_a_schema_is_compiled_once_also_if_a_topic_has_more_than_are_at_hand(mon
         assert decoder({}, schemas)(in_frame(1, b"\0\x08\x07"), None) == '{"once":7}'
         with pytest.raises(NoText, match="the schema is not one of Protobuf"):
             decoder({}, schemas)(in_frame(2, b"\0\x08\x07"), None)
-        for each in (protobuf._compiled, protobuf._of_message):  # as if others had taken their places
-            each.cache_clear()
+        for cache in (protobuf._compiled, protobuf._of_message):  # as if others had taken their places
+            cache.cache_clear()
     assert len(compiled) == 2

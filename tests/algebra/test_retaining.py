@@ -25,7 +25,7 @@ KEPT: dict[str, dict[str, int | None]] = {
     f"CAST(a.ts AS DATE) AS day, count(*) AS n FROM a JOIN b ON {WITHIN} GROUP BY 1": {"a": 0, "b": 15 * MINUTE},
     "a.id, a.ts FROM a JOIN b ON b.id = a.id AND a.ts < b.ts + INTERVAL 1 HOUR": {"a": 0, "b": 60 * MINUTE},
     "a.id, a.ts FROM a JOIN b ON b.id = a.id AND b.ts - INTERVAL 1 MINUTE > a.ts": {"a": 0, "b": 0},
-    # What nothing bounds, or nothing that the kept records are told by, is kept whole.
+    # A stream is kept whole if nothing bounds it, or only something that does not select the kept records.
     "a.id, a.ts FROM a JOIN b ON b.id = a.id AND b.ts < a.ts": {"a": 0, "b": None},
     "a.id, a.ts FROM a JOIN b ON b.id = a.id AND b.ts > a.due": {"a": 0, "b": None},
     "a.id, a.ts FROM a JOIN b ON b.id = a.id AND b.ts > a.ts - INTERVAL 1 MONTH": {"a": 0, "b": None},

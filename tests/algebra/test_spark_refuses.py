@@ -1,4 +1,4 @@
-"""Every check of what Spark does not accept has a SELECT that it refuses; tests/laws asks Spark about the same ones."""
+"""Every check of what Spark does not accept refuses a SELECT, and tests/laws asks Spark about the same ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from view_algebra.typed import spark_refuses
 CASES = re.findall(
     r"-- (\w+)(, answered)?: (.*)\n([^;]*);", (Path(__file__).parent / "spark_refuses.sql").read_text(encoding="utf-8")
 )
-"""Name of a check; does Spark answer all the same, as it reads it; what is refused; a SELECT over `s` and `t`."""
+"""Names of checks, each with ", answered" if Spark answers all the same, the reason, and a SELECT over `s` and `t`."""
 
 SOURCES = """
 CREATE TABLE s (k STRING, n INT, day INT, tags ARRAY<STRING>, ts TIMESTAMP)
@@ -34,5 +34,5 @@ def test_a_check_refuses_what_spark_does_not_accept(check: str, answered: str, w
     with pytest.raises(Refused) as refused:
         compile_catalog({"c.sql": f"{SOURCES}CREATE VIEW v AS {select};"})
     source = ast.walk(ast.parse(inspect.getsource(getattr(spark_refuses, check))))
-    said = [node.value for node in source if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    assert any(len(text) > 8 and text in refused.value.what for text in said), refused.value.what
+    texts = [node.value for node in source if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    assert any(len(text) > 8 and text in refused.value.what for text in texts), refused.value.what

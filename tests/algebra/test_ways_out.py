@@ -35,7 +35,7 @@ WAYS_OUT = {
         "SELECT n, count(DISTINCT country) OVER (ORDER BY n DESC RANGE BETWEEN 5 PRECEDING AND 1 PRECEDING) AS c FROM hourly",
         WHOLE,
     ),
-    "distinct values beside a CTE": (
+    "distinct values next to a CTE": (
         "WITH h AS (SELECT country, hour FROM hourly) SELECT hour, count(DISTINCT country) OVER (ORDER BY date_trunc('day', hour)) AS c FROM h",
         WHOLE,
     ),
@@ -177,16 +177,16 @@ def compiled(select: str) -> Catalog:
 
 
 def printed(select: str) -> str:
-    """The SQL that the error for a SELECT names, up to what is said about it."""
+    """The SQL in the error for a SELECT, without the remarks that follow it."""
     with pytest.raises(Refused) as caught:
         compiled(select)
-    found = re.search(
+    match = re.search(
         r"\n\nWrite (.*?)(?:\. [A-Z].*|, (?:with a WHEN|which counts|or) .*| in its place\.|\.)$",
         str(caught.value),
         re.DOTALL,
     )
-    assert found is not None, str(caught.value)
-    return found[1]
+    assert match is not None, str(caught.value)
+    return match[1]
 
 
 @pytest.mark.parametrize(("select", "part"), WAYS_OUT.values(), ids=WAYS_OUT)

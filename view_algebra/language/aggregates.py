@@ -49,7 +49,8 @@ class Part:
     counts: `input` is a condition, and the part is the number of records for which it holds (never NULL).
     type: the column's type in Spark. about: the expression that names the column.
     order: the sort keys of `first` and `last`, different for all records. `when`: the condition for a record to count.
-    beside: the parts that `mean` (a count) and `comoment` (a count and two means) merge by. other: the second argument.
+    merged_with: the parts that `mean` (a count) and `comoment` (a count and two means) merge by.
+    other: the second argument.
     """
 
     name: str = field(compare=False)
@@ -60,13 +61,13 @@ class Part:
     about: Expr | None = field(default=None, compare=False)
     order: tuple[Expr, ...] = ()
     when: Expr | None = None
-    beside: tuple[Part, ...] = ()
+    merged_with: tuple[Part, ...] = ()
     other: Expr | None = None
 
     @property
     def by(self) -> tuple[Part, ...]:
-        """The parts that this part merges by: those of its order, or those in `beside`."""
-        return self.beside or tuple(
+        """The parts that this part merges by: those of its order, or those in `merged_with`."""
+        return self.merged_with or tuple(
             replace(self, name=f"{self.merge}_by", input=e, type=e.type, about=None) for e in self.order
         )
 
@@ -390,18 +391,18 @@ def _deviations(power: int, two: bool, arguments: Sequence[Expr], when: Expr | N
     count = Part("count", "sum", condition or TRUE, BIGINT, counts=True)
 
     def mean(of: Expr, axis: str) -> Part:
-        return Part(f"mean_{axis}", "mean", only(condition, of), DOUBLE, about=of, beside=(count,))
+        return Part(f"mean_{axis}", "mean", only(condition, of), DOUBLE, about=of, merged_with=(count,))
 
     x_mean, y_mean = mean(x, "x"), mean(y, "y") if two else mean(x, "x")
 
     def comoment(a: Expr, a_mean: Part, b: Expr, b_mean: Part, axes: str) -> Part:
-        beside = (count, a_mean, b_mean)
-        return Part(f"c_{axes}", "comoment", a, DOUBLE, about=a, when=condition, beside=beside, other=b)
+        merged_with = (count, a_mean, b_mean)
+        return Part(f"c_{axes}", "comoment", a, DOUBLE, about=a, when=condition, merged_with=merged_with, other=b)
 
     if not two:
         lower: tuple[Part, ...] = (count, x_mean, comoment(x, x_mean, x, x_mean, "xx"))
         for merge in _POWERS[: power - 2]:
-            lower += (Part(merge, merge, only(condition, x), DOUBLE, about=x, beside=lower),)
+            lower += (Part(merge, merge, only(condition, x), DOUBLE, about=x, merged_with=lower),)
         return lower
     every = ((x, x_mean, x, x_mean, "xx"), (x, x_mean, y, y_mean, "xy"), (y, y_mean, y, y_mean, "yy"))
     return (count, x_mean, y_mean, *(comoment(*pair) for pair in every))

@@ -307,7 +307,7 @@ Relation = Stream | AboveCells
 
 
 @dataclass(frozen=True)
-class Beside:
+class CellJoin:
     """The join of a block's cells when they are read, before they are merged to its groups.
 
     relation: the join, including the source. where: the condition on the joined rows.
@@ -323,14 +323,14 @@ class Keeping:
 
     finest: the keys of its cells, if they are finer than its groups. sessions_of: the keys that have separate sessions,
     if the block groups by more keys. sub_keys: the keys that distinguish finer groups within a group.
-    undecided: the conditions of its WHERE that a record alone does not decide. beside: its join.
+    undecided: the conditions of its WHERE that a record alone does not decide. join: its join.
     """
 
     finest: tuple[Expr, ...] | None = None
     sessions_of: tuple[Expr, ...] | None = None
     sub_keys: tuple[Expr, ...] = ()
     undecided: Expr | None = None
-    beside: Beside | None = None
+    join: CellJoin | None = None
 
 
 PLAINLY = Keeping()

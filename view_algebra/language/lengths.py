@@ -93,7 +93,7 @@ def in_days_or_microseconds(of: Expr, kind: Type, place: Place = None) -> Expr:
     return replace(count, value=str(int(count.value) // MICROSECONDS["day"]))
 
 
-def beside(lengths: Iterable[Expr], place: Place) -> Type:
+def common_length(lengths: Iterable[Expr], place: Place) -> Type:
     """Spark's common type of several intervals, with their largest and smallest unit."""
     intervals = [value for value in lengths if is_length(value)]
     kinds = {value.type for value in intervals}

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime
 from functools import reduce
 
 from view_algebra.language.expressions import Call, Constant, Expr, Field, Place
-from view_algebra.language.lengths import beside, in_days_or_microseconds, is_length, length, microseconds_of
+from view_algebra.language.lengths import common_length, in_days_or_microseconds, is_length, length, microseconds_of
 from view_algebra.language.quoting import words
 from view_algebra.language.types import (
     BIGINT,
@@ -250,7 +250,7 @@ def meet(expressions: Sequence[Expr], place: Place, of: str, *, texts: bool = Fa
     """Expressions cast to one type, as in Spark. `texts`: with a text among them, all become texts."""
     kinds = {e.type for e in expressions} - {VOID}
     if len(kinds) > 1 and all(is_length(e) or e.type == VOID for e in expressions):
-        kind = beside(expressions, place)
+        kind = common_length(expressions, place)
         return tuple(length(in_days_or_microseconds(e, kind, place), kind) for e in expressions)
     if texts and any(e.type == STRING for e in expressions) and all(_is_shown(e.type) for e in expressions):
         return tuple(map(_as_text, expressions))

@@ -107,12 +107,12 @@ def _value_of_slot(kind: str) -> str:
 # deviations from means: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm", 1979
 
 
-def _beside(name: str, cell: Columns, fresh: Columns, _: Type, __: bool) -> str:
+def _with_others(name: str, cell: Columns, fresh: Columns, _: Type, __: bool) -> str:
     """Merges by a function of both cells' counts and lower deviations, which precede the partial."""
     return f"spark.{name}({', '.join([*cell, *fresh])})"
 
 
-def _beside_above(name: str, columns: Columns) -> str:
+def _with_others_above(name: str, columns: Columns) -> str:
     return f"spark.{name}({', '.join(columns)})"
 
 
@@ -152,7 +152,7 @@ def _noise_of_powers(power: int, columns: Columns, _: Columns) -> str:
 
 
 def _of_deviations(name: Merge, spark: Callable[..., str], noise: Callable[[Columns, Columns], str]) -> MergeRow:
-    return MergeRow(name, spark, partial(_beside, name), above=partial(_beside_above, name), noise=noise)
+    return MergeRow(name, spark, partial(_with_others, name), above=partial(_with_others_above, name), noise=noise)
 
 
 def _by_order(name: Merge, spark: str, wins: str, direction: str) -> MergeRow:
@@ -190,10 +190,10 @@ _ROWS = (
     MergeRow(
         "comoment",
         _comoment_in_spark,
-        partial(_beside, "comoment"),
+        partial(_with_others, "comoment"),
         slot=("x", "y"),
         slot_gives=lambda _: "DOUBLE",
-        above=partial(_beside_above, "comoment"),
+        above=partial(_with_others_above, "comoment"),
         noise=_noise_of_comoment,
     ),
     _of_deviations("third", partial(_powers_in_spark, _SKEWNESS_SUM), partial(_noise_of_powers, 3)),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from view_algebra.language.expressions import Call, Case, Constant, Expr, Place
-from view_algebra.language.lengths import beside, in_days_or_microseconds, is_length, length, microseconds_of
+from view_algebra.language.lengths import common_length, in_days_or_microseconds, is_length, length, microseconds_of
 from view_algebra.language.lengths import number as number_of
 from view_algebra.language.meeting import cast, compare, meet, text_as
 from view_algebra.language.types import (
@@ -78,7 +78,7 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
 def _of_lengths(operator: str, left: Expr, right: Expr, place: Place) -> Expr:
     """The sum of intervals, or an interval times or divided by a whole number, to the nearest microsecond."""
     if operator in ("+", "-") and is_length(left) and is_length(right):
-        kind = beside((left, right), place)
+        kind = common_length((left, right), place)
         a, b = (in_days_or_microseconds(side, kind, place) for side in (left, right))
         return length(calculate(operator, a, b, place), kind)
     if operator == "*" and is_length(right):

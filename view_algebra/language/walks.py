@@ -16,9 +16,9 @@ from view_algebra.language.expressions import (
     VARIABLE,
     AboveCells,
     Aggregate,
-    Beside,
     Call,
     Case,
+    CellJoin,
     Cells,
     Combined,
     Constant,
@@ -113,9 +113,9 @@ def over_nested(relation: Relation, change: Callable[[Nested], Nested]) -> Relat
 
 def with_nested(block: Select, change: Callable[[Nested], Nested]) -> Select:
     """A block with the subqueries in its FROM replaced."""
-    if (beside := block.keeping.beside) is not None:
-        joined = replace(beside, relation=over_nested(beside.relation, change))
-        block = replace(block, keeping=replace(block.keeping, beside=joined))
+    if (join := block.keeping.join) is not None:
+        joined = replace(join, relation=over_nested(join.relation, change))
+        block = replace(block, keeping=replace(block.keeping, join=joined))
     return block if block.relation is None else replace(block, relation=over_nested(block.relation, change))
 
 
@@ -259,13 +259,13 @@ def _rewritten_keeping(keeping: Keeping, change: Callable[[Expr], Expr | None]) 
         sessions_of=each(keeping.sessions_of),
         sub_keys=each(keeping.sub_keys) or (),
         undecided=None if keeping.undecided is None else rewrite(keeping.undecided, change),
-        beside=None if keeping.beside is None else _rewritten_beside(keeping.beside, change),
+        join=None if keeping.join is None else _rewritten_join(keeping.join, change),
     )
 
 
-def _rewritten_beside(beside: Beside, change: Callable[[Expr], Expr | None]) -> Beside:
-    where = None if beside.where is None else rewrite(beside.where, change)
-    return Beside(rewritten_in(beside.relation, change), where)
+def _rewritten_join(join: CellJoin, change: Callable[[Expr], Expr | None]) -> CellJoin:
+    where = None if join.where is None else rewrite(join.where, change)
+    return CellJoin(rewritten_in(join.relation, change), where)
 
 
 def outer_fields(query: Query) -> Iterator[Field]:
@@ -317,8 +317,8 @@ def every_expression(query: Query) -> Iterator[Expr]:
 def expressions_of(block: Select) -> Iterator[Expr]:
     """Every expression of a block, including those in FROM."""
     yield from above_group(block)
-    beside = block.keeping.beside
-    conditions = (block.where, block.undecided, None if beside is None else beside.where)
+    join = block.keeping.join
+    conditions = (block.where, block.undecided, None if join is None else join.where)
     yield from (expression for expression in (*(block.group or ()), *conditions) if expression is not None)
     for read in _read_by(block):
         yield from expressions_in(read)
@@ -337,8 +337,8 @@ def _read_by(block: Select) -> Iterator[Relation]:
     """The relations that a block reads: its FROM and, if its cells are joined when read, the join."""
     if block.relation is not None:
         yield block.relation
-    if block.keeping.beside is not None:
-        yield block.keeping.beside.relation
+    if block.keeping.join is not None:
+        yield block.keeping.join.relation
 
 
 def _with_outer(query: Query, change: Callable[[Expr], Expr | None]) -> Query:
@@ -407,7 +407,7 @@ def kept_by(block: Select) -> tuple[Expr, ...]:
 
 def has_windows(query: Select) -> bool:
     """True if a block computes window functions."""
-    return any(isinstance(part, Windowed) for each in above_group(query) for part in walk(each))
+    return any(isinstance(part, Windowed) for column in above_group(query) for part in walk(column))
 
 
 def renamed(query: Query, names: Sequence[str]) -> Query:

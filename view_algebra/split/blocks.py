@@ -67,7 +67,7 @@ def folded(query: Query) -> Query:
     query = rewritten(query, inner)
     assert isinstance(query, Select)
     query = of_rows(of_newest(query))
-    if query.keeping.beside is not None:
+    if query.keeping.join is not None:
         _refuse_ungrouped(query, query.group or ())
     query = with_nested(query, lambda nested: replace(nested, query=folded(nested.query)))
     below: Relation | None = query.relation

@@ -165,7 +165,7 @@ class _Finer:
 
     keys: a session has its start, a hopping window its listed bound and the column for windows without one.
     until: the end of a session, which its last record sets, whatever its value.
-    values: the columns of each finer group. beside: aggregates kept next to the values, with their columns.
+    values: the columns of each finer group. companions: aggregates kept next to the values, with their columns.
     repeats: True if a record may occur several times because explode() repeats it.
     """
 
@@ -173,7 +173,7 @@ class _Finer:
     until: dict[Expr, str]
     plain: dict[Aggregate, str]
     values: dict[tuple[Expr, ...], list[str]]
-    beside: dict[tuple[Expr, ...], dict[Aggregate, str]]
+    companions: dict[tuple[Expr, ...], dict[Aggregate, str]]
     repeats: bool
 
     @staticmethod
@@ -181,7 +181,7 @@ class _Finer:
         plain = dict.fromkeys(a for a in aggregates if not _of_values(a))
         finer: dict[tuple[Expr, ...], dict[Aggregate, None]] = {}
         for a in filter(_of_values, aggregates):
-            finer.setdefault(_values(a), {}).update(dict.fromkeys(_beside(a)))
+            finer.setdefault(_values(a), {}).update(dict.fromkeys(_companions(a)))
         session = {key: bounds(key) for key in group if is_session(key)}
         keys = [session[key][0] if key in session else key for key in dict.fromkeys(group)]
         keys += [beyond(key) for key in keys if hops(key) is not None]
@@ -191,8 +191,8 @@ class _Finer:
             {a: f"plain_{n}" for n, a in enumerate(plain)},
             {values: [f"value_{n}_{i}" for i in range(len(values))] for n, values in enumerate(finer)},
             {
-                values: {a: f"beside_{n}_{i}" for i, a in enumerate(beside)}
-                for n, (values, beside) in enumerate(finer.items())
+                values: {a: f"beside_{n}_{i}" for i, a in enumerate(companions)}
+                for n, (values, companions) in enumerate(finer.items())
             },
             repeats,
         )
@@ -201,7 +201,7 @@ class _Finer:
         """The block's groups with the other aggregates, and every finer group, all with the same columns."""
         columns: list[tuple[Expr, str]] = [*self.keys.items(), *self.until.items(), *self.plain.items()]
         columns += [pair for values, names in self.values.items() for pair in zip(values, names, strict=True)]
-        columns += [pair for kept in self.beside.values() for pair in kept.items()]
+        columns += [pair for kept in self.companions.values() for pair in kept.items()]
         keys = tuple(block.group or ())
         sessions_of = keys if any(map(is_session, keys)) else None  # a value shares its group's sessions
 
@@ -209,22 +209,22 @@ class _Finer:
             sub_keys = tuple(dict.fromkeys(v for v in values if v not in keys))
             group = (*dict.fromkeys(keys), *sub_keys)
             outputs = tuple(Output(name, columns_of.get(name, Constant(None, e.type))) for e, name in columns)
-            finest, beside = block.keeping.finest, block.keeping.beside
-            more = group if beside is None else values  # beside a join, the keys already name the joined columns
+            finest, join = block.keeping.finest, block.keeping.join
+            more = group if join is None else values  # with a join, the keys already name the joined columns
             keeping = Keeping(
                 finest=None if finest is None else tuple(dict.fromkeys((*finest, *more))),
                 sessions_of=sessions_of,
                 sub_keys=sub_keys,
                 undecided=block.undecided,
-                beside=beside,
+                join=join,
             )
             return Select(outputs, block.relation, block.where, group, place=block.place, keeping=keeping)
 
         coarse: dict[str, Expr] = {name: key for key, name in (self.keys | self.until).items()}
         branches = [branch(coarse | {name: a for a, name in self.plain.items()}, ())] if self.plain else []
         for values, names in self.values.items():
-            beside = {name: kept for kept, name in self.beside[values].items()}
-            branches.append(branch(coarse | dict(zip(names, values, strict=True)) | beside, values))
+            companions = {name: kept for kept, name in self.companions[values].items()}
+            branches.append(branch(coarse | dict(zip(names, values, strict=True)) | companions, values))
         return branches
 
     def read(self, expression: Expr) -> Expr | None:
@@ -243,12 +243,14 @@ class _Finer:
     def _over(self, aggregate: Aggregate) -> Expr:
         values = _values(aggregate)
         fields: tuple[Expr, ...] = tuple(map(_field, values, self.values[values]))
-        beside = {kept: _field(kept, name) for kept, name in self.beside[values].items()}
+        companions = {kept: _field(kept, name) for kept, name in self.companions[values].items()}
         if AGGREGATES[aggregate.function].over is not None:
             counted, wholes = _times(aggregate), _wholes(aggregate)
-            often = ONE if counted is None else beside[counted]
-            shown = {v: _or(beside[wholes[v]], f) if v in wholes else f for v, f in zip(values, fields, strict=True)}
-            shown |= {value: beside[kept] for value, kept in wholes.items() if value not in shown}
+            often = ONE if counted is None else companions[counted]
+            shown = {
+                v: _or(companions[wholes[v]], f) if v in wholes else f for v, f in zip(values, fields, strict=True)
+            }
+            shown |= {value: companions[kept] for value, kept in wholes.items() if value not in shown}
             literals = tuple(a for a in aggregate.arguments[1:] if isinstance(a, Constant))
             if AGGREGATES[aggregate.function].sub_key is not None:
                 return OverValues(aggregate.function, shown[values[0]], often, (), literals, aggregate.type)
@@ -282,7 +284,7 @@ def _of_values(aggregate: Aggregate) -> bool:
     return aggregate.distinct or AGGREGATES[aggregate.function].over is not None
 
 
-def _beside(aggregate: Aggregate) -> tuple[Aggregate, ...]:
+def _companions(aggregate: Aggregate) -> tuple[Aggregate, ...]:
     """The aggregates that are kept next to the values of an aggregate."""
     times = _times(aggregate)
     return (*([] if times is None else [times]), *_wholes(aggregate).values())

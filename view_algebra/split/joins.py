@@ -23,9 +23,9 @@ from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import AGGREGATES, RECORD_KEYS
 from view_algebra.language.expressions import (
     Aggregate,
-    Beside,
     Call,
     Case,
+    CellJoin,
     Exploded,
     Expr,
     Field,
@@ -394,16 +394,16 @@ def _of_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
     for alias, rows in streams.items():
         named = set().union(*map(relations_named, asked))
         values = {name: value for value, name in rows.columns.items()}
-        named_beside = _named_beside(block, aggregates, alias)
+        named_outside = _named_outside(block, aggregates, alias)
         # sorted by text, on which versions depend, so that blocks that show different columns of a join share cells
-        keys = tuple(sorted(named_beside, key=lambda key: spark(values[key.path[0]])))
+        keys = tuple(sorted(named_outside, key=lambda key: spark(values[key.path[0]])))
         kept = 0 < len(keys) <= MOST_KEYS and all(_may_be_key(values[key.path[0]]) for key in keys)
         kept = kept and searched.isdisjoint(keys)
         if kept and not rows.nullable and not rows.windows and named <= {alias} and not any(map(is_asked, asked)):
             joined = _with_rows(block, streams, but=alias)
             assert joined.relation is not None
             sub_keys = tuple(key for key in keys if key not in block.group)
-            keeping = Keeping(finest=keys, sub_keys=sub_keys, beside=Beside(joined.relation, block.where))
+            keeping = Keeping(finest=keys, sub_keys=sub_keys, join=CellJoin(joined.relation, block.where))
             return replace(block, relation=rows.relation(), where=None, keeping=keeping)
     return None
 
@@ -421,7 +421,7 @@ def _searched(condition: Expr, *, whole: bool = False) -> set[Expr]:
     return set[Expr]().union(*(_searched(child, whole=whole) for child in children(condition)))
 
 
-def _named_beside(block: Select, aggregates: Container[Expr], alias: str) -> set[Field]:
+def _named_outside(block: Select, aggregates: Container[Expr], alias: str) -> set[Field]:
     """The columns of a relation that a block names outside of its aggregates."""
     fields: set[Field] = set()
 

@@ -225,7 +225,7 @@ def cells_of(leaf: Leaf, table: int) -> Cells:
 def over_cells(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -> Select:
     """The block over the cells of its leaf. `windows`: the table that lists its hopping windows."""
     relation, window = _put_together(block, leaf, cells, windows)
-    several = block.undecided is not None or block.keeping.beside is not None
+    several = block.undecided is not None or block.keeping.join is not None
     # keys that only undecided conditions, joins or subqueries in GROUP BY name are merged away
     merged_away = is_aggregated(block) and (several or any(map(is_asked, block.group or ())))
     named = [(name, e) for name, e in leaf.keys if not merged_away or e in (block.group or ())]
@@ -251,7 +251,7 @@ def _read_from_cells(leaf: Leaf, keys: Mapping[Expr, Expr], block: Select, one: 
         (k.part or k.expression): Field(CELL, (k.name,), k.part.type if k.part else k.expression.type)
         for k in leaf.kept
     }
-    at_most = MOST_RECORDS if block.keeping.beside is None else None  # a join may repeat a cell any number of times
+    at_most = MOST_RECORDS if block.keeping.join is None else None  # a join may repeat a cell any number of times
 
     def change(expression: Expr) -> Expr | None:
         if expression in keys:
@@ -273,7 +273,7 @@ def _put_together(
 ) -> tuple[Cells | Nested, dict[Expr, Expr]]:
     """The cells of a block's groups, and the columns that replace its window."""
     group, window = tuple(dict.fromkeys(block.group or ())), put_together(kept_by(block))
-    undecided = block.undecided is not None or block.keeping.beside is not None
+    undecided = block.undecided is not None or block.keeping.join is not None
     if not is_aggregated(block) or (window is None and not undecided and group == kept_by(block)):
         return cells, {}
     names = {e: name for name, e in leaf.keys}
@@ -300,12 +300,12 @@ def _in_groups(
     block: Select, group: Sequence[Expr], cells: Cells, names: Mapping[Expr, str], parts: Sequence[tuple[str, Part]]
 ) -> tuple[Nested, dict[Expr, Expr]]:
     """Cells of finer keys merged to groups, and the columns that replace subqueries in GROUP BY."""
-    beside = block.keeping.beside
+    join = block.keeping.join
     asked = {key: f"asked_{n}" for n, key in enumerate(key for key in group if key not in names)}
     over = [Output(asked.get(key) or names[key], _asked_of_cells(key, names, CELL)) for key in group]
-    condition = block.undecided if beside is None else beside.where
+    condition = block.undecided if join is None else join.where
     where = None if condition is None else _asked_of_cells(condition, names, CELL)
-    relation = cells if beside is None else _beside_cells(beside.relation, cells, names)
+    relation = cells if join is None else _joined_cells(join.relation, cells, names)
     answers: dict[Expr, Expr] = {key: Field(CELL, (name,), key.type) for key, name in asked.items()}
     return Nested(coarser(relation, CELL, over, parts, where), CELL), answers
 
@@ -330,7 +330,7 @@ def _refuse_in_windows(block: Select, group: Sequence[Expr], window: Call) -> No
             raise Wrong(part.place or block.place, what, "Write it as k IN (SELECT k …).")
 
 
-def _beside_cells(relation: Relation, cells: Cells, names: Mapping[Expr, str]) -> Relation:
+def _joined_cells(relation: Relation, cells: Cells, names: Mapping[Expr, str]) -> Relation:
     """The relations that a block's cells are joined with, with the cells in place of their source."""
     for joined in relations_in(relation):
         named = joined.generators if isinstance(joined, Exploded) else (joined,)

@@ -160,7 +160,7 @@ def _noise(part: Part, columns: Mapping[Part, str]) -> str:
 
     def spread(mean: Part) -> str:
         """The column of the squared deviations from a mean."""
-        return next((columns[other] for other in columns if other.beside[1:] == (mean, mean)), "0")
+        return next((columns[other] for other in columns if other.merged_with[1:] == (mean, mean)), "0")
 
     merged = (*part.by, part)
     return noise([columns[mean] for mean in merged], [spread(mean) for mean in merged])

@@ -484,7 +484,7 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
     of_change = _no_change(columns, row)
     unread = f"{debezium.OP} IS NULL" if of_change else None
     if row.encodings.schemas:  # and the payload next to the schema was not found
-        unread = f"{debezium.EVENT} = {_TEXT} AND {_IS_BESIDE_SCHEMA % _TEXT}"
+        unread = f"{debezium.EVENT} = {_TEXT} AND {_IS_NEXT_TO_SCHEMA % _TEXT}"
     plain = _plain(columns, decoding)
     units = [] if reading.nulls else numbers(plain, text, reading)
     branches = [
@@ -506,7 +506,7 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
         branches += _field_mistakes(columns, row, decoding, "parsed")[1:]
     if key is not None:
         if not row.encodings.has_schema and row.values is None:
-            branches.append(_beside_schema(columns, key, text))
+            branches.append(_next_to_schema(columns, key, text))
         branches += _wrong_keys(columns, key)
     return "\n".join(f"    WHEN {when} THEN {reason}" for when, reason in branches)
 
@@ -560,7 +560,7 @@ def _field_mistakes(columns: Columns, row: _Row, decoding: Decoding, of: str) ->
 
 _TINY = {"TINYINT": ("-128", "127")}
 _IS_JSON = "try_parse_json(%s) IS NOT NULL"
-_IS_BESIDE_SCHEMA = "startswith(%s, '{\"schema\":')"
+_IS_NEXT_TO_SCHEMA = "startswith(%s, '{\"schema\":')"
 
 
 def _without_value(columns: Columns, row: _Row) -> str:
@@ -599,13 +599,13 @@ def _wrong_keys(columns: Columns, key: Key) -> Iterator[tuple[str, str]]:
         )
 
 
-def _beside_schema(columns: Columns, key: Key, text: str) -> tuple[str, str]:
+def _next_to_schema(columns: Columns, key: Key, text: str) -> tuple[str, str]:
     """The condition and reason for a table's record that is a payload next to its schema."""
     missing = " AND ".join(
         f"{_of_both(n, k) if key.format != 'none' else _declared(n, k)} IS NULL" for n, k in key.of(columns)
     )
     reason = "the record is beside its schema, as Kafka Connect writes it: set schemas.enable to true in OPTIONS"
-    return f"{_IS_BESIDE_SCHEMA % text} AND {missing}", _text(reason)
+    return f"{_IS_NEXT_TO_SCHEMA % text} AND {missing}", _text(reason)
 
 
 def _described(columns: Columns, key: Key) -> str:

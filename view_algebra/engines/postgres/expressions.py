@@ -131,7 +131,7 @@ def merged(value: Merged, reading: Reading) -> tuple[str, int]:
     """Merges the partials of several cells."""
     above = MERGES[value.merge].above
     if above is not None:
-        return above([reading.text(each) for each in value.columns]), ATOM
+        return above([reading.text(column) for column in value.columns]), ATOM
     return aggregate(Aggregate(value.merge, value.columns, None, False, value.type), "", reading)
 
 
@@ -185,8 +185,8 @@ def _ignoring_nulls(call: Windowed, reading: Reading) -> str:
         call = replace(call, order=order)
     if call.function in ("lag", "lead"):
         call = replace(call, frame="ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
-    found = f"spark.{first}_known({reading.text(value, CAST)}::{value.type.postgres}){_over(call, reading)}"
-    return f"coalesce({found}, {reading.text(more[1])})" if len(more) > 1 else found
+    known_value = f"spark.{first}_known({reading.text(value, CAST)}::{value.type.postgres}){_over(call, reading)}"
+    return f"coalesce({known_value}, {reading.text(more[1])})" if len(more) > 1 else known_value
 
 
 def _over(call: Windowed, reading: Reading) -> str:
@@ -397,8 +397,8 @@ def _bounded_sequence(call: Call, reading: Reading) -> tuple[str, int]:
 
 def _endless(call: Call, reading: Reading) -> tuple[str, int]:
     """A value computed from a time, or the same infinity for an infinite time."""
-    made, time = (reading.text(each) for each in call.arguments)
-    return f"coalesce({made}, spark.infinite({time})::{call.type.postgres})", ATOM
+    value, time = (reading.text(argument) for argument in call.arguments)
+    return f"coalesce({value}, spark.infinite({time})::{call.type.postgres})", ATOM
 
 
 FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
@@ -429,7 +429,7 @@ FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     "map_from_entries": from_entries,
     "from_texts": from_texts,
     "row": lambda call, reading: (f"({', '.join(typed_text(a, reading) for a in call.arguments)})", ATOM),
-    **{each: partial(bitwise, "#" if each == "^" else each) for each in BITWISE},
+    **{sign: partial(bitwise, "#" if sign == "^" else sign) for sign in BITWISE},
     "~": lambda call, reading: (f"(~{reading.text(call.arguments[0], ATOM)})", ATOM),
 }
 """Calls that the table of functions does not have."""

@@ -239,25 +239,25 @@ def _relation(relation: AboveCells, reading: Reading) -> str:
             assert_never(relation)
 
 
-def _exploded(made: Generator, reading: Reading) -> str:
+def _exploded(generator: Generator, reading: Reading) -> str:
     """A row for each element of an array or entry of a map, which are both JSON."""
-    if isinstance(made.argument, Call) and made.argument.function == "hops":
-        ((start, _),) = made.columns
-        series = hops(made.argument, reading)
-        return f"CROSS JOIN {series} AS {reading.alias(made.alias)} ({postgres_name(start)})"
-    of_map, kind = made.argument.type.name == "MAP", made.argument.type.element or STRING
-    names = [postgres_name(name) for name, _ in made.columns]
-    texts = ["(place - 1)::integer"] * made.positions + [f"key {COLLATED}"] * of_map
-    if made.fields:
+    if isinstance(generator.argument, Call) and generator.argument.function == "hops":
+        ((start, _),) = generator.columns
+        series = hops(generator.argument, reading)
+        return f"CROSS JOIN {series} AS {reading.alias(generator.alias)} ({postgres_name(start)})"
+    of_map, kind = generator.argument.type.name == "MAP", generator.argument.type.element or STRING
+    names = [postgres_name(name) for name, _ in generator.columns]
+    texts = ["(place - 1)::integer"] * generator.positions + [f"key {COLLATED}"] * of_map
+    if generator.fields:
         texts += [from_json(f"value -> {constant(Constant(name, STRING))}", of) for name, of in kind.fields]
     else:
         texts.append(from_json("value", kind))
     columns = ", ".join(f"{text} AS {name}" for text, name in zip(texts, names, strict=True))
     rows = "jsonb_each" if of_map else "jsonb_array_elements"
     entry = f"{'key, ' * of_map}value, place"
-    select = f"SELECT {columns}\nFROM {rows}({reading.text(made.argument)}) WITH ORDINALITY AS each ({entry})"
-    lateral = f"LATERAL (\n{indented(select)}\n) AS {reading.alias(made.alias)}"
-    return f"LEFT JOIN {lateral} ON true" if made.outer else f"CROSS JOIN {lateral}"
+    select = f"SELECT {columns}\nFROM {rows}({reading.text(generator.argument)}) WITH ORDINALITY AS each ({entry})"
+    lateral = f"LATERAL (\n{indented(select)}\n) AS {reading.alias(generator.alias)}"
+    return f"LEFT JOIN {lateral} ON true" if generator.outer else f"CROSS JOIN {lateral}"
 
 
 def _hopped(relation: Hopped, reading: Reading) -> str:
@@ -306,7 +306,7 @@ def _on(join: Joined, reading: Reading) -> str:
     conditions = [_met(part, reading) for part in conjuncts(join.condition) if _meet(part, sides)]
     conditions += [reading.text(part, AND) for part in others]
     if others:
-        left, right = (f"cardinality(ARRAY[{reading.text(each[0])}])" for each in sides)
+        left, right = (f"cardinality(ARRAY[{reading.text(columns[0])}])" for columns in sides)
         conditions.append(f"{left} = {right}")
     return " AND ".join(conditions)
 
@@ -334,8 +334,8 @@ def _columns_of(relation: AboveCells) -> Iterator[Field]:
                 yield from _columns_of(above_cells(side))
         case Exploded():
             yield from _columns_of(above_cells(relation.relation))
-            for each in relation.generators:
-                yield from (Field(each.alias, (name,), kind) for name, kind in each.columns)
+            for generator in relation.generators:
+                yield from (Field(generator.alias, (name,), kind) for name, kind in generator.columns)
         case Nested():
             yield from (Field(relation.alias, (name,), kind) for name, kind in relation.query.columns)
         case Read() | Constants() | Cells():

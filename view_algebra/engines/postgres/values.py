@@ -149,7 +149,7 @@ def magnitude(value: Expr) -> int | None:
 def months_apart(call: Call, reading: Reading) -> tuple[str, int]:
     """The number of whole months, quarters or years between two times."""
     unit, *times = call.arguments
-    begin, end = (reading.text(each, CAST) for each in times)
+    begin, end = (reading.text(time, CAST) for time in times)
     whole = f"spark.months_apart({begin} AT TIME ZONE 'UTC', {end} AT TIME ZONE 'UTC')"
     months = MONTHS[str(getattr(unit, "value", "")).lower()]
     return (whole, ATOM) if months == 1 else (f"{whole} / {months}", MULTIPLY)
@@ -229,8 +229,8 @@ _ELEMENTS, _ELEMENT, _NTH = '"->"', '"-> element"', '"-> place"'
 
 def shares(call: Call, reading: Reading) -> tuple[str, int]:
     """Several percentiles as a list, or NULL without values."""
-    each = [reading.text(a) for a in call.arguments]
-    return f"CASE WHEN {each[0]} IS NOT NULL THEN jsonb_build_array({', '.join(each)}) END", ATOM
+    values = [reading.text(a) for a in call.arguments]
+    return f"CASE WHEN {values[0]} IS NOT NULL THEN jsonb_build_array({', '.join(values)}) END", ATOM
 
 
 def window_as_json(call: Call, reading: Reading) -> tuple[str, int]:
@@ -239,8 +239,8 @@ def window_as_json(call: Call, reading: Reading) -> tuple[str, int]:
     # the end of a window may be the first instant after the calendar
     after = whole_end(end, reading) if isinstance(end, Call) and end.function == "window_end" else reading.text(end)
     pairs = f"'start', {inside(start, reading)}, 'end', {in_json(after, end.type)}"
-    known = reading.text(call.arguments[0], OTHER)
-    return f"CASE WHEN {known} IS NOT NULL THEN jsonb_build_object({pairs}) END", ATOM
+    time = reading.text(call.arguments[0], OTHER)
+    return f"CASE WHEN {time} IS NOT NULL THEN jsonb_build_object({pairs}) END", ATOM
 
 
 def member(of: str, step: str, kind: Type) -> tuple[str, int]:
@@ -309,18 +309,18 @@ OF_ELEMENTS = {
 
 def over_elements(call: Call, reading: Reading) -> tuple[str, int]:
     """A function with a lambda, as a query over the list's elements whose columns are the lambda's variables."""
-    listed, made = call.arguments
-    assert isinstance(made, Call)
-    (element, *index), body = made.arguments[:-1], made.arguments[-1]
+    listed, function = call.arguments
+    assert isinstance(function, Call)
+    (element, *index), body = function.arguments[:-1], function.arguments[-1]
     if call.function == "transform" and (field_of_each := _field_of_each(element, body)):
         return f"spark.field_of_each({reading.text(listed)}, {field_of_each})", ATOM
     array, of = reading.text(listed, OTHER), listed.type.element or STRING
     columns = [from_json(_ELEMENT, of), *[f"({_NTH} - 1)::integer"] * len(index)]
     named = ", ".join(f"{c} AS {reading.text(v)}" for c, v in zip(columns, (element, *index), strict=True))
     text = inside(body, reading) if call.function == "transform" else reading.text(body)
-    found = OF_ELEMENTS[call.function].replace("{0}", text)
+    result = OF_ELEMENTS[call.function].replace("{0}", text)
     rows = f"(SELECT {_ELEMENT}, {_NTH}, {named} FROM {_elements(array)}) AS {_ELEMENTS}"
-    return f"CASE WHEN {array} IS NOT NULL THEN (SELECT {found} FROM {rows}) END", ATOM
+    return f"CASE WHEN {array} IS NOT NULL THEN (SELECT {result} FROM {rows}) END", ATOM
 
 
 def _field_of_each(variable: Expr, body: Expr) -> str | None:
