@@ -14,7 +14,7 @@ A file holds cases like these two, with an empty line between them. The errors a
     -- instead
     CREATE VIEW v AS SELECT count(*) AS n FROM events;
 
-`as printed` stands where the error prints SQL: that SQL is in the declarations that compile.
+`as printed` stands if the error prints SQL: the declarations that compile have it where they differ from the others.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "refusals"
@@ -59,6 +60,8 @@ _TOKEN = re.compile(r"(?<!\w)'(?:[^']|'')*'|`[^`]*`|\w+(?:\.\d+)?|…|<=|>=|<>|!
 _HOLE = re.compile(r"…|'…'|[a-z]|(another_)?name|list|days|tags|ts")
 """Names for something of the author's, such as x in `percentile(x, 0.9)`."""
 _SQL = re.compile(r"[A-Z][A-Z_]+|\w*_\w*|['`\d].*|[(.<>=\[]")
+_CLAUSES = {"FROM", "WHERE", "HAVING", "FILTER", "QUALIFY", "LIMIT", "RANGE", "PRECEDING", "ROLLUP"}
+"""Words that name a clause to write. Alone, they are no SQL that can be put anywhere."""
 _BEFORE = {
     *"(:;,",
     "Write",
@@ -107,53 +110,70 @@ _BEHIND = {
     "itself",
 }
 """Words of a sentence, and signs, between which a piece of SQL stands."""
-_WORD = re.compile(r"(?:Did you mean|alone:|ORDER BY:) (\w+)|Write ((?=\S*[\\*])\S+?)\.?(?= |$)")
+_WORD = re.compile(r"(?:Did you mean|alone:|ORDER BY:) (?!FROM)(\w+)|Write ((?=\S*[\\*])\S+?)\.?(?= |$)")
 """A name, or a regular expression, that is all of a piece."""
 
 _LONGEST = 40
 """Tokens that a hole stands for."""
 
 
-def printed_sql(way_out: str, sql: str) -> str:
-    """The longest piece of SQL in a way out that is in `sql` letter by letter, apart from its holes, or an empty text.
+def printed_sql(way_out: str, refused: str, instead: str) -> str:
+    """The longest piece of SQL in a way out that is in `instead`, where this differs from what was refused.
 
-    >>> printed_sql("Write percentile(x, 0.9), which is exact.", "SELECT percentile(n + 1, 0.9) FROM s")
+    The piece is there letter by letter, apart from its holes. Empty if there is none.
+
+    >>> printed_sql("Write percentile(x, 0.9), which is exact.", "SELECT p9(n)", "SELECT percentile(n + 1, 0.9)")
     'percentile ( x , 0.9 )'
-    >>> printed_sql("Write percentile(x, 0.9), which is exact.", "SELECT percentile(n + 1, 0.5) FROM s")
+    >>> printed_sql("Write percentile(x, 0.9), which is exact.", "SELECT p9(n)", "SELECT percentile(n + 1, 0.5)")
     ''
-    >>> printed_sql("Did you mean country?", "SELECT country FROM s")
+    >>> printed_sql("Did you mean country?", "SELECT county FROM s", "SELECT country FROM s")
     'country'
+    >>> printed_sql("Write country.", "SELECT country FROM t JOIN s", "SELECT country FROM s")
+    ''
     """
-    if (suggested := _WORD.search(way_out)) and (word := suggested[1] or suggested[2]) in sql:
-        return word
-    words, tokens = _TOKEN.findall(way_out), _TOKEN.findall(sql)
+    words, tokens = _TOKEN.findall(way_out), _TOKEN.findall(instead)
+    changed = _changed(_TOKEN.findall(refused), tokens)
+    if (suggested := _WORD.search(way_out)) and (word := suggested[1] or suggested[2]) in instead:
+        new = word not in refused or any(word in tokens[place] for place in changed if place < len(tokens))
+        return word if new else ""
     pieces: list[list[str]] = [
         words[first:last]
         for first in range(len(words))
         if first == 0 or words[first - 1] in _BEFORE
-        for last in _ends(words, first, tokens)
+        for last in _ends(words, first, tokens, changed)
         if (last == len(words) or words[last] in _BEHIND) and _is_sql(words[first:last])
     ]
     return max((" ".join(piece) for piece in pieces), key=len, default="")
 
 
+def _changed(refused: Sequence[str], instead: Sequence[str]) -> set[int]:
+    """The places of the tokens that are new, and of the neighbours of those that are gone."""
+    changed = set[int]()
+    for edit, _, _, first, last in SequenceMatcher(None, refused, instead, autojunk=False).get_opcodes():
+        if edit != "equal":
+            changed |= set(range(first, last)) or {first - 1, first}
+    return changed
+
+
 def _is_sql(piece: Sequence[str]) -> bool:
-    """True if every bracket is closed and some word is one of SQL."""
+    """True if every bracket is closed and some word is one of SQL, which is not the name of a clause alone."""
+    if len(piece) == 1 and piece[0] in _CLAUSES:
+        return False
     opened = sum(word in "([{" for word in piece)
     return opened == sum(word in ")]}" for word in piece) and any(map(_SQL.fullmatch, piece))
 
 
-def _ends(words: Sequence[str], first: int, tokens: Sequence[str]) -> set[int]:
-    """The ends of all pieces that begin at `first` and occur in `tokens`."""
-    ahead = [(first, start) for start in range(len(tokens))]
+def _ends(words: Sequence[str], first: int, tokens: Sequence[str], changed: set[int]) -> set[int]:
+    """The ends of all pieces that begin at `first` and occur in `tokens` over one that is changed."""
+    ahead = [(first, start, start) for start in range(len(tokens))]
     reached = set(ahead)
     while ahead:
-        word, token = ahead.pop()
+        word, token, start = ahead.pop()
         if word < len(words) and token < len(tokens):
-            new = {(word + 1, behind) for behind in _matches(words[word], tokens, token)} - reached
+            new = {(word + 1, behind, start) for behind in _matches(words[word], tokens, token)} - reached
             reached |= new
             ahead += new
-    return {word for word, _ in reached}
+    return {word for word, end, start in reached if not changed.isdisjoint(range(start, end))}
 
 
 def _matches(word: str, tokens: Sequence[str], first: int) -> Iterator[int]:

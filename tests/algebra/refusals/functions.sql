@@ -87,7 +87,7 @@ CREATE VIEW v AS
 SELECT country, repeat('*', CAST(count(*) AS INT)) AS bar FROM events GROUP BY country;
 -- instead, as printed
 CREATE VIEW v AS
-SELECT country, repeat('*', 3) AS bar, count(*) AS n FROM events GROUP BY country;
+SELECT country, CASE CAST(count(*) AS INT) WHEN 2 THEN repeat('*', 2) END AS bar FROM events GROUP BY country;
 
 -- an average as text
 CREATE VIEW v AS

@@ -3,7 +3,7 @@ CREATE VIEW v AS
 SELECT s, n FROM (SELECT explode(sequence(10, 1, 4)) AS s) CROSS JOIN (SELECT count(*) AS n FROM events);
 -- instead, as printed
 CREATE VIEW v AS
-SELECT s, n FROM (SELECT explode(sequence(10, 1, -4)) AS s) CROSS JOIN (SELECT count(*) AS n FROM events);
+SELECT s, n FROM (VALUES (1), (2)) AS steps(s) CROSS JOIN (SELECT count(*) AS n FROM events);
 
 -- a sequence by steps of what a record decides
 CREATE VIEW v AS
@@ -99,7 +99,7 @@ SELECT a, count(*) AS n FROM events LATERAL VIEW explode(tags) t AS a GROUP BY a
 -- constants alone
 CREATE VIEW v AS
 SELECT code FROM (VALUES ('NL'), ('FR')) AS names(code);
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT code, n FROM hourly RIGHT JOIN (VALUES ('NL'), ('FR')) AS names(code) ON country = code;
 
@@ -134,7 +134,7 @@ SELECT hourly.n FROM hourly JOIN VALUES (1), (2) AS numbers(n) ON hourly.n = num
 -- a query among constants
 CREATE VIEW v AS
 SELECT n FROM hourly JOIN VALUES ((SELECT max(country) FROM hourly)) AS names(code) ON country = code;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT n FROM hourly JOIN (SELECT max(country) AS code FROM hourly) AS names ON country = code;
 
@@ -169,21 +169,21 @@ SELECT event_id, tag FROM events CROSS JOIN LATERAL explode(tags) AS t(tag);
 -- explode of groups in another order
 CREATE VIEW v AS
 SELECT country, explode(collect_set(kind)) AS kind FROM events GROUP BY country ORDER BY count(*), kind LIMIT 3;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, kind FROM (SELECT country, count(*) AS n, collect_set(kind) AS kinds FROM events GROUP BY country) LATERAL VIEW explode(kinds) t AS kind ORDER BY n, kind, country LIMIT 3;
 
 -- explode beside ROLLUP
 CREATE VIEW v AS
 SELECT country, explode(collect_set(kind)) AS kind FROM events GROUP BY ROLLUP (country);
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, explode(kinds) AS kind FROM (SELECT country, collect_set(kind) AS kinds FROM events GROUP BY ROLLUP (country));
 
 -- explode beside HAVING
 CREATE VIEW v AS
 SELECT country, explode(collect_set(kind)) AS kind FROM events GROUP BY country HAVING count(*) > 3;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, explode(kinds) AS kind FROM (SELECT country, collect_set(kind) AS kinds FROM events GROUP BY country HAVING count(*) > 3);
 

@@ -50,7 +50,7 @@ SELECT country, count(*) AS n FROM events GROUP BY ALL;
 -- a constant among groupings
 CREATE VIEW v AS
 SELECT 'all' AS of, country, count(*) AS n FROM events GROUP BY CUBE ('all', country);
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT 'all' AS of, country, count(*) AS n FROM events GROUP BY CUBE (country);
 
@@ -92,7 +92,7 @@ SELECT count(*) AS n FROM events GROUP BY GROUPING SETS ((user_id + 1), (user_id
 -- an aggregate in WHERE
 CREATE VIEW v AS
 SELECT country, count(*) AS n FROM events WHERE count(*) > 1 GROUP BY country;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, count(*) AS n FROM events GROUP BY country HAVING count(*) > 1;
 
@@ -134,7 +134,7 @@ SELECT country, grouping_id() AS g, count(*) AS n FROM events GROUP BY ROLLUP(co
 -- a column of a grouping in an aggregate over windows
 CREATE VIEW v AS
 SELECT country, max(country) OVER () AS m, count(*) AS n FROM events GROUP BY ROLLUP (country);
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, max(country) OVER () AS m, n FROM (SELECT country, count(*) AS n FROM events GROUP BY ROLLUP (country));
 
@@ -239,6 +239,6 @@ SELECT user_id AS k0, max(user_id + 32) AS k32, count(*) AS n FROM events GROUP 
 -- a total in WHERE
 CREATE VIEW v AS
 SELECT kind, sum(amount) AS total FROM events WHERE total > 5 GROUP BY kind;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT kind, sum(amount) AS total FROM events GROUP BY kind HAVING total > 5;

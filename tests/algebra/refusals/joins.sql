@@ -173,14 +173,14 @@ SELECT h.hour, l.m - h.n AS m FROM hourly AS h, LATERAL (SELECT sum(i.n) AS m FR
 -- LATERAL (SELECT …) with a condition
 CREATE VIEW v AS
 SELECT h.hour, l.n FROM hourly AS h JOIN LATERAL (SELECT n FROM hourly AS i WHERE i.hour = h.hour) AS l ON l.n > 1;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT h.hour, l.n FROM hourly AS h JOIN LATERAL (SELECT n FROM hourly AS i WHERE i.hour = h.hour) AS l WHERE l.n > 1;
 
 -- a lateral join of the other side
 CREATE VIEW v AS
 SELECT t.tag, count(*) AS n FROM events RIGHT JOIN LATERAL explode(tags) AS t(tag) ON t.tag > 'a' GROUP BY t.tag;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT t.tag, count(*) AS n FROM events JOIN LATERAL explode(tags) AS t(tag) WHERE t.tag > 'a' GROUP BY t.tag;
 
@@ -203,7 +203,7 @@ CREATE VIEW v AS
 SELECT a.country, t.i, b.n FROM hourly a LATERAL VIEW explode(array(1, 2)) t AS i JOIN hourly b ON a.hour = b.hour;
 -- instead, as printed
 CREATE VIEW v AS
-SELECT a.country, t.i, b.n FROM hourly a JOIN hourly b ON a.hour = b.hour LATERAL VIEW explode(array(1, 2)) t AS i;
+SELECT a.country, t.i, b.n FROM hourly a CROSS JOIN LATERAL explode(array(1, 2)) AS t(i) JOIN hourly b ON a.hour = b.hour;
 
 -- a join by one of two keys
 CREATE VIEW v AS

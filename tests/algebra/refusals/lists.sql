@@ -52,7 +52,7 @@ CREATE VIEW v AS
 SELECT aggregate(array(1, 2), 0, (a, x) -> a + 0.5) AS s FROM events;
 -- instead, as printed
 CREATE VIEW v AS
-SELECT aggregate(array(1, 2), 0D, (a, x) -> a + 0.5D) AS s FROM events;
+SELECT aggregate(array(1, 2), CAST(0 AS DECIMAL(38,1)), (a, x) -> CAST(a + 0.5 AS DECIMAL(38,1))) AS s FROM events;
 
 -- an aggregate in a lambda
 CREATE VIEW v AS

@@ -54,7 +54,7 @@ CREATE VIEW v AS
 SELECT * EXCEPT (payload, tags, payload.user) FROM events;
 -- instead, as printed
 CREATE VIEW v AS
-SELECT * EXCEPT (payload, tags) FROM events;
+SELECT * EXCEPT (tags, payload) FROM events;
 
 -- * without a column that there is not
 CREATE VIEW v AS
@@ -80,7 +80,7 @@ SELECT k, n FROM (SELECT country AS k, kind AS j, count(*) AS n FROM events GROU
 -- a column of the query two around
 CREATE VIEW v AS
 SELECT a.country FROM hourly a WHERE EXISTS (SELECT 1 FROM hourly b WHERE b.country = a.country AND EXISTS (SELECT 1 FROM events c WHERE c.country = b.country AND c.user_id > a.n));
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT a.country FROM hourly a WHERE EXISTS (SELECT 1 FROM hourly b JOIN (SELECT country, user_id FROM events GROUP BY ALL) c ON c.country = b.country WHERE b.country = a.country AND c.user_id > a.n);
 
@@ -150,14 +150,14 @@ SELECT country FROM hourly;
 -- nothing to read
 CREATE VIEW v AS
 SELECT 1 AS one;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT 1 AS one, country FROM hourly;
 
 -- * of nothing
 CREATE VIEW v AS
 SELECT *;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT * FROM hourly;
 

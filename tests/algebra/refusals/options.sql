@@ -75,7 +75,7 @@ CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json');
 
 -- an option among the properties
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('value_format' = 'JSON');
--- instead, as printed
+-- instead
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json');
 
 -- a stream of ksqlDB

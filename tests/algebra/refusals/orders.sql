@@ -36,6 +36,6 @@ SELECT event_id FROM events LIMIT 10;
 -- LIMIT by an order that is not shown
 CREATE VIEW v AS
 SELECT * FROM (SELECT country FROM hourly ORDER BY n DESC) LIMIT 3;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country FROM (SELECT country, n FROM hourly) ORDER BY n DESC LIMIT 3;

@@ -92,7 +92,7 @@ SELECT country, sum(n) OVER (ORDER BY country) AS s FROM hourly;
 -- a range of numbers
 CREATE VIEW v AS
 SELECT country, n, sum(n) OVER (ORDER BY n RANGE BETWEEN 0.5 PRECEDING AND CURRENT ROW) AS s FROM hourly;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, n, sum(n) OVER (ORDER BY n RANGE BETWEEN 3 PRECEDING AND CURRENT ROW) AS s FROM hourly;
 
@@ -183,14 +183,14 @@ SELECT country, hour, first_value(n) OVER (PARTITION BY country ORDER BY hour) A
 -- a rank in ORDER BY alone
 CREATE VIEW v AS
 SELECT country, hour, n FROM hourly ORDER BY rank() OVER (ORDER BY n), country, hour LIMIT 3;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, hour, n FROM (SELECT country, hour, n, rank() OVER (ORDER BY n) AS r FROM hourly) ORDER BY r, country, hour LIMIT 3;
 
 -- a window function inside another
 CREATE VIEW v AS
 SELECT country, rank() OVER (ORDER BY sum(n) OVER (PARTITION BY country)) AS r FROM hourly;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, rank() OVER (ORDER BY s) AS r FROM (SELECT country, sum(n) OVER (PARTITION BY country) AS s FROM hourly);
 
@@ -225,7 +225,7 @@ SELECT country, lag(y) IGNORE NULLS OVER (ORDER BY country, hour) AS f FROM (SEL
 -- a RANGE of a negative INTERVAL
 CREATE VIEW v AS
 SELECT country, sum(n) OVER (PARTITION BY country ORDER BY hour RANGE BETWEEN INTERVAL -1 DAY PRECEDING AND CURRENT ROW) AS s FROM hourly;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, sum(n) OVER (PARTITION BY country ORDER BY hour RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND CURRENT ROW) AS s FROM hourly;
 
@@ -260,7 +260,7 @@ SELECT a.event_id, sum(b.amount) AS s FROM events a JOIN events b ON b.user_id =
 -- a rank in WHERE
 CREATE VIEW v AS
 SELECT kind, rank() OVER (ORDER BY ts) AS r FROM events WHERE r < 5;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT kind, rank() OVER (ORDER BY ts) AS r FROM events QUALIFY r < 5;
 

@@ -22,7 +22,7 @@ SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) AS total, max(n) AS 
 -- PIVOT of a count beside a text
 CREATE VIEW v AS
 SELECT * FROM (SELECT kind, country FROM events) PIVOT (count(*) AS n, max(country) AS c FOR kind IN ('show', 'click'));
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT count(*) FILTER (WHERE kind = 'show') AS n, max(country) FILTER (WHERE kind = 'show') AS c FROM events;
 

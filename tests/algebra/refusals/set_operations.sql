@@ -29,6 +29,6 @@ SELECT country, n FROM hourly UNION ALL SELECT country, n FROM hourly;
 -- an aggregate in ORDER BY of a set operation
 CREATE VIEW v AS
 SELECT country FROM hourly UNION ALL SELECT kind FROM events ORDER BY count(*) LIMIT 2;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, count(*) AS n FROM (SELECT country FROM hourly UNION ALL SELECT kind FROM events) GROUP BY country ORDER BY n LIMIT 2;

@@ -15,7 +15,7 @@ SELECT (SELECT sort_array(collect_list(id)) FROM orders) AS ids, count(*) AS n F
 -- a subquery below
 CREATE VIEW v AS
 SELECT avg(CASE WHEN country IN (SELECT country FROM hourly) THEN 1 ELSE 0 END) AS n FROM events;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT count(*) FILTER (WHERE country IN (SELECT country FROM hourly)) / count(*) AS n FROM events;
 
@@ -43,42 +43,42 @@ SELECT user_id, count(*) FILTER (WHERE country IN ('NL', 'BE')) AS n FROM events
 -- a filter by other records beside a list
 CREATE VIEW v AS
 SELECT collect_list(kind) AS k, count(*) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT collect_list(kind) AS k FROM events WHERE country IN (SELECT country FROM hourly);
 
 -- a filter by other records in a lambda
 CREATE VIEW v AS
 SELECT approx_count_distinct(kind) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT approx_count_distinct(kind) AS n FROM events WHERE country IN (SELECT country FROM hourly);
 
 -- a sum of wide decimals by other records
 CREATE VIEW v AS
 SELECT sum(CASE WHEN country IN (SELECT country FROM hourly) THEN CAST(user_id AS DECIMAL(38, 0)) ELSE 0 END) AS n FROM events;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT sum(CAST(user_id AS DECIMAL(38, 0))) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events;
 
 -- a column of the query around among columns
 CREATE VIEW v AS
 SELECT country, (SELECT max(n) - hourly.n FROM hourly h WHERE h.country = hourly.country) AS m FROM hourly;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, (SELECT max(n) FROM hourly h WHERE h.country = hourly.country) - n AS m FROM hourly;
 
 -- a correlated subquery beside GROUP BY
 CREATE VIEW v AS
 SELECT country, max(n) AS n, (SELECT max(h.n) FROM hourly h WHERE h.country = hourly.country) AS m FROM hourly GROUP BY country;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, n, (SELECT max(h.n) FROM hourly h WHERE h.country = g.country) AS m FROM (SELECT country, max(n) AS n FROM hourly GROUP BY country) g;
 
 -- a correlated subquery with ROLLUP
 CREATE VIEW v AS
 SELECT country FROM hourly a WHERE EXISTS (SELECT h.country FROM hourly h WHERE h.n > a.n GROUP BY ROLLUP (h.country) HAVING count(*) > 4);
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country FROM hourly a WHERE EXISTS (SELECT h.country FROM hourly h WHERE h.n > a.n GROUP BY h.country HAVING count(*) > 4);
 
@@ -92,28 +92,28 @@ SELECT country FROM hourly a WHERE EXISTS (SELECT 1 FROM hourly b JOIN (SELECT h
 -- a correlated subquery beside ROLLUP
 CREATE VIEW v AS
 SELECT country, sum(n) AS n FROM hourly a GROUP BY ROLLUP (country) HAVING EXISTS (SELECT 1 FROM hourly b WHERE b.country = a.country AND b.n > 3);
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, n FROM (SELECT country, sum(n) AS n FROM hourly GROUP BY ROLLUP (country)) a WHERE EXISTS (SELECT 1 FROM hourly b WHERE b.country = a.country AND b.n > 3);
 
 -- a correlated subquery in ORDER BY
 CREATE VIEW v AS
 SELECT country, n FROM hourly a ORDER BY (SELECT max(b.n) FROM hourly b WHERE b.country = a.country), country, hour LIMIT 3;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, n FROM (SELECT country, n, hour, (SELECT max(b.n) FROM hourly b WHERE b.country = a.country) AS m FROM hourly a) ORDER BY m, country, hour LIMIT 3;
 
 -- a correlated subquery about both sides in ON
 CREATE VIEW v AS
 SELECT a.country FROM hourly a JOIN hourly b ON a.hour = b.hour AND EXISTS (SELECT 1 FROM hourly c WHERE c.n > a.n AND c.n < b.n);
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT a.country FROM hourly a JOIN hourly b ON a.hour = b.hour WHERE EXISTS (SELECT 1 FROM hourly c WHERE c.n > a.n AND c.n < b.n);
 
 -- a correlated value in ON
 CREATE VIEW v AS
 SELECT a.country FROM hourly a JOIN hourly b ON a.hour = b.hour AND a.n > (SELECT avg(c.n) FROM hourly c WHERE c.country = b.country);
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT a.country FROM hourly a JOIN hourly b ON a.hour = b.hour WHERE a.n > (SELECT avg(c.n) FROM hourly c WHERE c.country = b.country);
 
@@ -169,14 +169,14 @@ SELECT event_id FROM events WHERE user_id NOT IN (SELECT user_id FROM orders);
 -- a subquery in a list
 CREATE VIEW v AS
 SELECT country, collect_list((SELECT max(n) FROM hourly)) AS n FROM events GROUP BY country;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, sort_array(collect_list(n)) AS n FROM (SELECT country, kind, count(*) AS n FROM events GROUP BY country, kind) GROUP BY country;
 
 -- EXISTS in ORDER BY
 CREATE VIEW v AS
 SELECT country, hour FROM hourly ORDER BY EXISTS (SELECT 1 FROM hourly), country, hour LIMIT 3;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, hour FROM (SELECT country, hour, EXISTS (SELECT 1 FROM hourly) AS e FROM hourly) ORDER BY e, country, hour LIMIT 3;
 

@@ -1,14 +1,14 @@
 -- two windows of a record
 CREATE VIEW v AS
 SELECT window(ts, '1 hour').start AS h, window(kafka_timestamp, '1 hour').start AS k FROM events;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT h, window(at, '1 hour').start AS k FROM (SELECT window(ts, '1 hour').start AS h, kafka_timestamp AS at FROM events) AS e;
 
 -- a window in ON
 CREATE VIEW v AS
 SELECT o.id FROM orders o JOIN events e ON o.user_id = e.user_id AND window(o.ts, '1 hour').start = e.ts;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT o.id FROM (SELECT id, user_id, window(ts, '1 hour').start AS h FROM orders) o JOIN events e ON o.user_id = e.user_id AND o.h = e.ts;
 
@@ -36,7 +36,7 @@ SELECT window.start AS w, count(*) AS n FROM events GROUP BY window(ts, '1 hour'
 -- two hopping windows of one record
 CREATE VIEW v AS
 SELECT user_id, window(ts, '1 hour', '5 minutes').start AS v, window(ts, '2 hours', '5 minutes').start AS w FROM events;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT user_id, window(ts, '1 hour', '5 minutes').start AS v FROM events;
 
@@ -155,14 +155,14 @@ SELECT session_window AS w FROM events GROUP BY session_window(ts, '1 hour');
 -- different windows in order
 CREATE VIEW v AS
 SELECT DISTINCT w FROM (SELECT window AS w, country FROM events GROUP BY window(ts, '1 hour'), country) ORDER BY w;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT w FROM (SELECT DISTINCT w FROM (SELECT window AS w, country FROM events GROUP BY window(ts, '1 hour'), country)) ORDER BY w;
 
 -- a union in the order of windows
 CREATE VIEW v AS
 SELECT window, count(*) AS n FROM events GROUP BY window(ts, '1 hour') UNION ALL SELECT window, count(*) AS n FROM events GROUP BY window(ts, '2 hours') ORDER BY window;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT * FROM (SELECT window, count(*) AS n FROM events GROUP BY window(ts, '1 hour') UNION ALL SELECT window, count(*) AS n FROM events GROUP BY window(ts, '2 hours')) ORDER BY window;
 
@@ -239,14 +239,14 @@ SELECT kind, count(*) AS n FROM events GROUP BY kind;
 -- a window of time in ORDER BY alone
 CREATE VIEW v AS
 SELECT event_id FROM events ORDER BY window(ts, '1 hour').start LIMIT 3;
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT event_id FROM (SELECT event_id, window(ts, '1 hour').start AS hour FROM events) ORDER BY hour, event_id LIMIT 3;
 
 -- a hopping window that is left out of a grouping
 CREATE VIEW v AS
 SELECT country, count(*) AS n FROM events GROUP BY ROLLUP (country, window(ts, '1 hour', '5 minutes'));
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT country, count(*) AS n FROM events GROUP BY window(ts, '1 hour', '5 minutes'), ROLLUP (country);
 
@@ -260,7 +260,7 @@ SELECT window.end - INTERVAL 1 MICROSECOND AS until, count(*) AS n FROM events G
 -- a question in GROUP BY beside a hopping window
 CREATE VIEW v AS
 SELECT CASE WHEN user_id IN (SELECT user_id FROM orders) THEN 'buys' END AS w, window.start AS s, count(*) AS n FROM events GROUP BY 1, window(ts, '1 hour', '10 minutes');
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT CASE WHEN user_id IN (SELECT user_id FROM orders) THEN 'buys' END AS w, s, sum(n) AS n FROM (SELECT user_id, window.start AS s, count(*) AS n FROM events GROUP BY user_id, window(ts, '1 hour', '10 minutes')) GROUP BY 1, 2;
 
