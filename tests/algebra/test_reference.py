@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
@@ -22,8 +23,10 @@ def test_the_reference_is_what_the_compiler_s_tables_say() -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_an_example_in_a_docstring_is_true(name: str) -> None:
-    failed, _ = doctest.testmod(importlib.import_module(name), verbose=False)
-    assert failed == 0
+    module = importlib.import_module(name)
+    examples = doctest.testmod(module, verbose=False)
+    assert examples.failed == 0
+    assert examples.attempted == inspect.getsource(module).count(">>> ")
 
 
 def test_the_examples_of_the_page_compile_as_one_catalog() -> None:

@@ -1,9 +1,10 @@
-"""The examples in docstrings are true. (The algebra has a test of its own.)"""
+"""The examples in docstrings are true, and each is run. (The algebra has a test of its own.)"""
 
 from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 
 import pytest
@@ -25,5 +26,7 @@ MODULES = [
 
 @pytest.mark.parametrize("name", MODULES)
 def test_an_example_in_a_docstring_is_true(name: str) -> None:
-    failed, _ = doctest.testmod(importlib.import_module(name), verbose=False)
-    assert failed == 0
+    module = importlib.import_module(name)
+    examples = doctest.testmod(module, verbose=False)
+    assert examples.failed == 0
+    assert examples.attempted == inspect.getsource(module).count(">>> ")
