@@ -20,20 +20,21 @@ LONGEST = (
     "deployment/test_services.py",  # over the same Postgres
     "laws/test_views.py",
     "acceptance/test_reports.py",
+    "acceptance/test_cases.py",
     "master_log/test_object_storage.py",
-    "crashes/test_bank.py",
+    "acceptance/test_shop_registry.py",
+    "crashes/test_lost_tails.py",
+    "speed_layer/test_endless.py",
+    "batch_layer/test_topic_of_two_sources.py",
     "acceptance/test_join_cases.py",
+    "crashes/test_bank.py",
     "crashes/test_kills.py",
     "crashes/test_chaos.py",
-    "speed_layer/test_endless.py",
     "acceptance/test_demo.py",
     "batch_layer/test_rebuild.py",
-    "crashes/test_lost_tails.py",
     "batch_layer/test_stalls.py",
-    "acceptance/test_shop_registry.py",
     "acceptance/test_ask_again.py",
     "acceptance/test_up.py",
-    "acceptance/test_cases.py",
 )
 """The files with tests of 45 seconds or more, the longest first: a long test that is left for the end is waited for."""
 
