@@ -20,10 +20,7 @@ INDEX = f"{DECISIONS}/index.md"
 
 
 def gather(folder: Path) -> Path:
-    """Writes pages and pictures into `pages` in a folder, and the configuration next to it.
-
-    Returns the path of the configuration.
-    """
+    """Writes pages and pictures into the folder `pages`, and the configuration next to it, whose path it returns."""
     pages = folder / "pages"
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(REPOSITORY / "docs", pages / "docs")

@@ -1,4 +1,4 @@
-"""A decoder reads a datum as Avro's own rules of resolution do for the declared columns."""
+"""A decoder reads a datum by Avro's own rules of schema resolution, for the declared columns."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PROMOTED = {
     "string": ("string",),
     "boolean": ("boolean",),
 }
-"""The types that a reader may have for a writer's, by Avro's specification; but for bytes, which are base64 in JSON."""
+"""The types that a reader may have for a writer's, by Avro's specification, without bytes, which are base64 in JSON."""
 
 
 class Schemas:
-    """Pairs of schemas of a writer and of a reader, and records of the writer's."""
+    """Pairs of a writer's and a reader's schema, with records of the writer's."""
 
     def __init__(self, seed: int) -> None:
         self.random, self.named = random.Random(seed), 0
@@ -84,17 +84,17 @@ class Schemas:
 
 
 def in_columns(value: Any, reader: Any) -> Any:
-    """A value of decoded JSON as a column of the reader's type holds it."""
+    """The value that a column of the reader's type holds for decoded JSON."""
     if isinstance(reader, list):
         return None if value is None else in_columns(value, reader[1])
     kind = reader["type"] if isinstance(reader, dict) else reader
     match kind:
         case "record":
-            return {each["name"]: in_columns(value.get(each["name"]), each["type"]) for each in reader["fields"]}
+            return {part["name"]: in_columns(value.get(part["name"]), part["type"]) for part in reader["fields"]}
         case "array":
-            return [in_columns(each, reader["items"]) for each in value]
+            return [in_columns(part, reader["items"]) for part in value]
         case "map":
-            return {key: in_columns(each, reader["values"]) for key, each in value.items()}
+            return {key: in_columns(part, reader["values"]) for key, part in value.items()}
         case "float" | "double":
             return float(value)
     return value
@@ -113,7 +113,7 @@ def test_a_record_is_resolved_as_avro_resolves_it(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_what_is_no_datum_has_a_reason(seed: int) -> None:
+def test_bytes_that_are_not_a_datum_have_a_reason(seed: int) -> None:
     picked = random.Random(seed)
     writer, _, record = Schemas(seed).record()
     datum = io.BytesIO()
@@ -128,7 +128,7 @@ def test_what_is_no_datum_has_a_reason(seed: int) -> None:
         assert isinstance(json.loads(decode(bytes(torn), None)), dict)
 
 
-def test_a_datum_that_says_it_is_huge_is_bad_at_once() -> None:
+def test_a_datum_that_claims_to_be_huge_is_bad_at_once() -> None:
     lists = {"type": "record", "name": "r", "fields": [{"name": "l", "type": {"type": "array", "items": "long"}}]}
     decode = avro.decoder({"schema": json.dumps(lists)}, {})
     for length in (b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\xff" * 9 + b"\x01", b"\x80" * 1000):
@@ -151,7 +151,7 @@ def test_a_schema_that_is_nested_too_deep_is_refused() -> None:
         avro.parsed(Schema("AVRO", text + '"long"' + "}]}" * 3000))
 
 
-def test_a_schema_that_names_its_types_again_and_again_is_read_at_once() -> None:
+def test_a_schema_that_repeats_its_types_many_times_is_read_at_once() -> None:
     inner: Any = "int"
     for level in range(80):
         again = [{"name": f"f{n}", "type": f"r{level - 1}"} for n in range(3)] if level else []
@@ -160,12 +160,12 @@ def test_a_schema_that_names_its_types_again_and_again_is_read_at_once() -> None
     assert avro.parsed(Schema("AVRO", json.dumps(inner)))["name"] == "r79"
 
 
-def test_a_schema_by_which_a_few_bytes_are_a_long_text_is_refused() -> None:
+def test_a_schema_that_expands_few_bytes_to_a_long_text_is_refused() -> None:
     levels: list[dict[str, Any]] = [{"type": "record", "name": "r0", "fields": [{"name": "a", "type": "null"}]}]
     for number in range(1, 40):
         parts = [{"name": name, "type": f"r{number - 1}"} for name in ("a", "b")]
         levels.append({"type": "record", "name": f"r{number}", "fields": parts})
-    whole = Schema("AVRO", json.dumps(levels[-1]), tuple((each["name"], json.dumps(each)) for each in levels[:-1]))
+    whole = Schema("AVRO", json.dumps(levels[-1]), tuple((part["name"], json.dumps(part)) for part in levels[:-1]))
     with pytest.raises(NoText, match="a record of more than 1,000 values that take no byte"):
         avro.parsed(whole)
     decimal = {"type": "bytes", "logicalType": "decimal", "precision": 300_000_000, "scale": 200_000_000}

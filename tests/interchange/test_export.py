@@ -1,4 +1,4 @@
-"""Rows become files, whole or not at all, or records."""
+"""Rows are exported to files, whole or not at all, or to a topic."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_every_format_holds_every_row(tmp_path: Path, name: str) -> None:
             assert json.loads(second) == dict.fromkeys(column.name for column in COLUMNS)
 
 
-def test_a_file_that_was_not_written_to_its_end_does_not_appear(tmp_path: Path) -> None:
+def test_a_file_that_was_not_completed_does_not_appear(tmp_path: Path) -> None:
     path = tmp_path / "view.csv"
     path.write_text("the one before")
 
@@ -86,7 +86,7 @@ def test_a_file_that_was_not_written_to_its_end_does_not_appear(tmp_path: Path) 
 
     with pytest.raises(RuntimeError):
         export(COLUMNS, broken(), str(path))
-    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("view.csv", "the one before")]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("view.csv", "the one before")]
 
 
 @pytest.mark.parametrize(

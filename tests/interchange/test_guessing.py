@@ -36,34 +36,34 @@ from view_algebra.language.types import INT, STRING, Type
 
 
 def guessed(folder: Path, records: Sequence[Any], name: str = "name") -> dict[str, str]:
-    """The types that are guessed for the field `name` and its neighbours, of records or of values of one field."""
-    objects = [each if isinstance(each, dict) else {name: each} for each in records]
+    """The guessed types of the fields of records, or of the field `name` for plain values."""
+    objects = [field if isinstance(field, dict) else {name: field} for field in records]
     path = folder / "records.jsonl"
     path.write_text("\n".join(map(json.dumps, objects)))
     return types(path)
 
 
 def types(path: Path, most: int = 10_000) -> dict[str, str]:
-    return {each.name: each.kind.spark for each in of_file(str(path), None, most)[1].fields}
+    return {field.name: field.kind.spark for field in of_file(str(path), None, most)[1].fields}
 
 
 def declared(path: Path, **options: Any) -> tuple[Proposal, Source]:
-    """The declarations proposed for a file, and its source as the compiler reads it."""
-    made = proposal(of_file(str(path), None)[1], "records", str(path), **options)
-    return made, compile_catalog(made.files).sources["records"]
+    """The declarations proposed for a file, and its compiled source."""
+    proposed = proposal(of_file(str(path), None)[1], "records", str(path), **options)
+    return proposed, compile_catalog(proposed.files).sources["records"]
 
 
 def problems(path: Path, source: Source) -> list[str | None]:
-    """The source's error for each record of a file."""
+    """The source's reason for each bad record of a file."""
     with seekable(str(path), io.BytesIO()) as content:
-        found = lines(content, str(path), format_of(str(path), None), Rules.of(source), LARGEST)
-        strangers, told = Strangers(Rules.of(source).columns), []
-        for line in found:
-            told.append(line.problem)
+        result = lines(content, str(path), format_of(str(path), None), Rules.of(source), LARGEST)
+        strangers, errors = Strangers(Rules.of(source).columns), []
+        for line in result:
+            errors.append(line.problem)
             if line.problem is None:
                 strangers.note({name: value for name, value in line.value.items() if name})
         assert not strangers.fields()
-        return told
+        return errors
 
 
 SECONDS, MILLIS = 1_700_000_000, 1_700_000_000_123
@@ -112,9 +112,9 @@ SECONDS, MILLIS = 1_700_000_000, 1_700_000_000_123
         ),
     ],
 )
-def test_a_type_takes_all_values_that_were_seen(tmp_path: Path, values: list[Any], kind: str) -> None:
-    found = guessed(tmp_path, values)
-    assert found == {"name": kind}
+def test_a_guessed_type_fits_every_sampled_value(tmp_path: Path, values: list[Any], kind: str) -> None:
+    result = guessed(tmp_path, values)
+    assert result == {"name": kind}
     assert set(problems(tmp_path / "records.jsonl", declared(tmp_path / "records.jsonl")[1])) == {None}
 
 
@@ -133,19 +133,19 @@ def test_a_type_takes_all_values_that_were_seen(tmp_path: Path, values: list[Any
         ("ts", [SECONDS, 5], "BIGINT", None),
     ],
 )
-def test_numbers_are_times_if_all_of_them_may_be(
+def test_numbers_are_times_if_all_are_plausible_times(
     tmp_path: Path, name: str, values: list[Any], kind: str, epoch: str | None
 ) -> None:
     assert guessed(tmp_path, values, name) == {name: kind}
-    made, source = declared(tmp_path / "records.jsonl")
+    proposed, source = declared(tmp_path / "records.jsonl")
     assert source.properties.get("epoch") == epoch
-    assert made.event_time == (name if epoch else None)
+    assert proposed.event_time == (name if epoch else None)
     assert set(problems(tmp_path / "records.jsonl", source)) == {None}
 
 
 def test_one_unit_is_declared_and_numbers_of_another_stay_numbers(tmp_path: Path) -> None:
-    found = guessed(tmp_path, [{"sent_at": MILLIS, "seen_at": MILLIS, "read_at": SECONDS}])
-    assert found == {"sent_at": "TIMESTAMP", "seen_at": "TIMESTAMP", "read_at": "BIGINT"}
+    result = guessed(tmp_path, [{"sent_at": MILLIS, "seen_at": MILLIS, "read_at": SECONDS}])
+    assert result == {"sent_at": "TIMESTAMP", "seen_at": "TIMESTAMP", "read_at": "BIGINT"}
 
 
 def test_an_empty_text_among_numbers_is_null(tmp_path: Path) -> None:
@@ -158,12 +158,12 @@ def test_an_empty_text_among_numbers_is_null(tmp_path: Path) -> None:
     assert problems(tmp_path / "records.jsonl", source) == [None, None]
 
 
-def test_a_csv_file_says_what_is_null_and_how_times_are_written(tmp_path: Path) -> None:
+def test_options_name_the_null_texts_and_time_formats_of_a_csv_file(tmp_path: Path) -> None:
     path = tmp_path / "records.csv"
     path.write_text("n,day,at,late\n1,31/12/2025,01/02/2026 08:05,02/03/2026\nNA,NA,NA,2026-03-02\n\\N,,,n/a\n")
     forms = CsvForms(("NA", "\\N"), ("%d/%m/%Y", "%d/%m/%Y %H:%M"))
     sample = of_file(str(path), None, forms=forms)[1]
-    assert {each.name: each.kind.spark for each in sample.fields} == {
+    assert {field.name: field.kind.spark for field in sample.fields} == {
         "n": "INT",
         "day": "DATE",
         "at": "TIMESTAMP",
@@ -171,8 +171,8 @@ def test_a_csv_file_says_what_is_null_and_how_times_are_written(tmp_path: Path) 
     }
     source = compile_catalog(proposal(sample, "records", str(path)).files).sources["records"]
     with path.open("rb") as file:
-        found = list(lines(file, str(path), "csv", Rules.of(source), LARGEST, forms))
-        assert [line.value for line in found] == [
+        result = list(lines(file, str(path), "csv", Rules.of(source), LARGEST, forms))
+        assert [line.value for line in result] == [
             {"n": 1, "day": "2025-12-31", "at": "2026-02-01 08:05:00", "late": "02/03/2026"},
             {"n": None, "day": None, "at": None, "late": "2026-03-02"},
             {"n": None, "day": None, "at": None, "late": "n/a"},
@@ -193,11 +193,11 @@ CSV = """,Order ID,country,zip,Amount,placed_at,ok,note,born
 """
 
 
-def test_a_source_and_a_view_of_a_csv_file_read_as_written(tmp_path: Path) -> None:
+def test_a_csv_file_gets_this_source_and_this_view(tmp_path: Path) -> None:
     path = tmp_path / "My Orders.csv"
     path.write_text(CSV)
-    made, source = declared(path)
-    assert made.files == {
+    proposed, source = declared(path)
+    assert proposed.files == {
         "sources/records.sql": f"""\
 -- Types were guessed from all 3 records of {path}. Correct them where you know better.
 -- No two records had the same order_id: UNIQUE (order_id) counts an event once if sent twice.
@@ -240,20 +240,20 @@ def test_digits_that_a_double_does_not_keep_make_a_decimal(tmp_path: Path) -> No
         (("1e+300", "1.5"), "DOUBLE"),
     ):
         (tmp_path / "records.csv").write_text("\n".join(("n", *values)))
-        (tmp_path / "records.jsonl").write_text("\n".join(f'{{"n": {each}}}' for each in values))
+        (tmp_path / "records.jsonl").write_text("\n".join(f'{{"n": {field}}}' for field in values))
         for name in ("records.csv", "records.jsonl"):
             assert types(tmp_path / name) == {"n": kind}, (name, values)
             assert set(problems(tmp_path / name, declared(tmp_path / name)[1])) == {None}
 
 
-def test_texts_that_are_one_number_stay_two_in_a_csv_file_and_in_a_key(tmp_path: Path) -> None:
+def test_different_texts_of_one_number_stay_different_in_csv_and_in_keys(tmp_path: Path) -> None:
     path = tmp_path / "records.csv"
     path.write_text("version,price,n,rate\n1.1,1.50,1.0,1.5\n1.10,2.00,2.25,2.5\n")
     assert types(path) == {"version": "STRING", "price": "DECIMAL(18,2)", "n": "DECIMAL(18,2)", "rate": "DECIMAL(18,2)"}
-    made, source = declared(path, as_table=True, key=["rate"])
+    proposed, source = declared(path, as_table=True, key=["rate"])
     assert source.unique == ("rate",)
-    assert {each.name: each.kind.spark for each in made.columns}["rate"] == "STRING"
-    assert "version STRING COMMENT 'seen 2 times, digits kept as written'" in made.files["sources/records.sql"]
+    assert {field.name: field.kind.spark for field in proposed.columns}["rate"] == "STRING"
+    assert "version STRING COMMENT 'seen 2 times, digits kept as written'" in proposed.files["sources/records.sql"]
     (tmp_path / "records.jsonl").write_text('{"version": 1.1}\n{"version": 1.10}\n')
     assert types(tmp_path / "records.jsonl") == {"version": "DECIMAL(18,2)"}, "one number, as JSON says"
 
@@ -273,20 +273,20 @@ def test_a_table_has_the_key_that_was_seen_or_named(tmp_path: Path) -> None:
         declared(path, as_table=True)
 
 
-def test_fields_that_sql_cannot_name_have_columns_all_the_same(tmp_path: Path) -> None:
+def test_fields_that_sql_cannot_name_get_columns_too(tmp_path: Path) -> None:
     fields = [
         "it's", 'a "b"', "kafka_key", "_pos", "Userid", "userID", "a\nb", "größe", "order", "x" * 80, "日本", "a`b",
         "element 1", "position", "\\", "1st", "a b", "a-b", "select", "glob", "%", "{}", "--", "/*", ";",
     ]  # fmt: skip
     path = tmp_path / "records.jsonl"
     path.write_text(json.dumps({name: number for number, name in enumerate(fields)} | {"": 1}))
-    made, source = declared(path)
-    assert [source.field(column.name) for column in made.columns] == fields
+    proposed, source = declared(path)
+    assert [source.field(column.name) for column in proposed.columns] == fields
     assert problems(path, source) == [None]
     assert of_file(str(path), None)[1].has_unnamed
 
 
-def test_what_is_not_like_the_sample_is_found_when_the_sample_is_larger(tmp_path: Path) -> None:
+def test_a_larger_sample_finds_rare_values(tmp_path: Path) -> None:
     path = tmp_path / "records.csv"
     path.write_text("n\n" + "1\n" * 100 + "x\n")
     assert types(path, 100) == {"n": "INT"}
@@ -332,13 +332,13 @@ def test_a_file_without_records_is_refused_with_a_way_out(
     assert way_out in raised.value.way_out
 
 
-def test_records_that_nothing_reads_are_counted_and_named(tmp_path: Path) -> None:
+def test_unreadable_records_are_counted_and_named(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     path.write_bytes(b'{"a": 1}\nno\n{"a": 2}\n{"a": "' + b"x" * 2_000_000 + b'"}\n{"a": 3, "b": "\\u0000"}\n')
-    found = of_file(str(path), None)[1]
-    assert (found.records, found.bad) == (5, 3)
-    assert [bad.number for bad in found.first_bad] == [2, 4, 5]
-    assert {each.name: each.kind.spark for each in found.fields} == {"a": "INT", "b": "STRING"}
+    result = of_file(str(path), None)[1]
+    assert (result.records, result.bad) == (5, 3)
+    assert [bad.number for bad in result.first_bad] == [2, 4, 5]
+    assert {field.name: field.kind.spark for field in result.fields} == {"a": "INT", "b": "STRING"}
 
 
 def test_a_thousand_columns_are_one_source(tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_a_thousand_columns_are_one_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-def test_a_csv_file_says_by_its_header_what_separates_its_fields(tmp_path: Path, separator: str) -> None:
+def test_the_header_of_a_csv_file_decides_its_separator(tmp_path: Path, separator: str) -> None:
     path = tmp_path / "records.csv"
     path.write_text(
         f'id{separator}"a;b"\n1{separator}x,y\n' if separator == ";" else f"id{separator}ab\n1{separator}x;y\n"
@@ -403,7 +403,7 @@ def test_the_types_of_parquet_are_kept(tmp_path: Path) -> None:
     assert types(tmp_path / "records.parquet.gz") == types(path)
 
 
-def test_values_of_persons_stand_in_no_comment(tmp_path: Path) -> None:
+def test_comments_contain_no_personal_values(tmp_path: Path) -> None:
     path = tmp_path / "records.csv"
     path.write_text("name,phone,email,born,word\n" + "Ada,612345678,ada@example.org,1990-01-02,x\n" * 2)
     text = declared(path)[0].files["sources/records.sql"]
@@ -424,7 +424,7 @@ AS_OBJECT = [(b'{"shop": 1}', b'{"shop": 1, "n": 2}'), (b'{"shop": 1}', b'{"shop
         ([(b"x", b'{"n": 5, "id": 6}'), (b"y", b'{"n": 5, "id": 7}')], ["id"], "none"),
     ],
 )
-def test_a_topic_says_by_its_keys_what_tells_rows_apart(
+def test_the_keys_of_a_topic_decide_the_key_of_its_table(
     brokers: Brokers, topic: Topic, producer: KafkaProducer, records: Records, key: list[str], key_format: str | None
 ) -> None:
     name = topic(2, "rows", **{"cleanup.policy": "compact"})
@@ -440,14 +440,12 @@ def test_a_topic_says_by_its_keys_what_tells_rows_apart(
         with pytest.raises(LaminaError, match="no column is a key of its own"):
             proposal(sample, "rows", "topic", topic=name, as_table=True)
         return
-    made = proposal(sample, "rows", "topic", topic=name, as_table=True)
-    source = compile_catalog(made.files).sources["rows"]
+    proposed = proposal(sample, "rows", "topic", topic=name, as_table=True)
+    source = compile_catalog(proposed.files).sources["rows"]
     assert (list(source.unique), source.key_format, source.topic) == (key, key_format, name)
 
 
-def test_a_topic_without_records_that_are_rows_is_refused(
-    brokers: Brokers, topic: Topic, producer: KafkaProducer
-) -> None:
+def test_a_topic_whose_records_are_not_rows_is_refused(brokers: Brokers, topic: Topic, producer: KafkaProducer) -> None:
     name = topic(1, "rows")
     with pytest.raises(LaminaError, match="holds no records"):
         of_topic(name, brokers)
@@ -488,7 +486,7 @@ AFTER = {
 }  # fmt: skip
 
 
-def test_change_events_are_a_table_of_the_types_that_their_schemas_say(
+def test_change_events_become_a_table_with_the_types_of_their_schemas(
     brokers: Brokers, topic: Topic, producer: KafkaProducer
 ) -> None:
     name = topic(1, "changes")
@@ -496,32 +494,32 @@ def test_change_events_are_a_table_of_the_types_that_their_schemas_say(
     for value in (change(AFTER, SCHEMAS), change(AFTER | {"at": 2**63 - 1}, SCHEMAS, "u"), change(None, op="d"), None):
         producer.send(name, value, key=key)
     producer.flush()
-    made = proposal(of_topic(name, brokers), "rows", "topic", topic=name)
-    assert {each.name: each.kind.spark for each in made.columns} == {
+    proposed = proposal(of_topic(name, brokers), "rows", "topic", topic=name)
+    assert {field.name: field.kind.spark for field in proposed.columns} == {
         "id": "INT", "price": "DECIMAL(10,2)", "total": "DECIMAL(38,10)", "day": "DATE", "at": "TIMESTAMP",
         "zoned": "TIMESTAMP", "opens": "BIGINT", "photo": "BINARY", "tags": "ARRAY<STRING>", "note": "STRING",
     }  # fmt: skip
-    source = compile_catalog(made.files).sources["rows"]
+    source = compile_catalog(proposed.files).sources["rows"]
     assert (source.kind, source.format, list(source.unique)) == ("table", "debezium-json", ["id"])
 
     name = topic(1, "changes")
     plain = {"id": 7, "price": 12.5, "at": MILLIS, "name": "x"}
     producer.send(name, change(plain), key=b'{"id": 7}')
     producer.flush()
-    made = proposal(of_topic(name, brokers), "rows", "topic", topic=name)
-    source = compile_catalog(made.files).sources["rows"]
+    proposed = proposal(of_topic(name, brokers), "rows", "topic", topic=name)
+    source = compile_catalog(proposed.files).sources["rows"]
     assert (list(source.unique), source.properties["epoch"]) == (["id"], "ms")
     assert source.properties["event_time"] == "source.ts_ms", "a row holds from its commit, whatever `at` says"
-    assert "-- The events have no schemas" in made.files["sources/rows.sql"]
+    assert "-- The events have no schemas" in proposed.files["sources/rows.sql"]
 
 
-def test_a_field_of_which_the_judge_refuses_a_value_becomes_a_text() -> None:
+def test_a_field_with_a_refused_value_becomes_a_string() -> None:
     records = [b'{"n": 1, "m": {"a": 1}}', b'{"n": 2.5, "m": {"a": "x"}}', b"no record"]
 
     def read(rules: Rules) -> Iterator[Line]:
         for number, raw in enumerate(records, 1):
-            found = rules.judged(raw)
-            yield Line(number, raw, raw, found.value, found.problem)
+            result = rules.judged(raw)
+            yield Line(number, raw, raw, result.value, result.problem)
 
     as_map = Type("MAP", key=STRING, element=INT)
     guess = (
@@ -529,9 +527,9 @@ def test_a_field_of_which_the_judge_refuses_a_value_becomes_a_text() -> None:
         GuessedField("m", as_map, Statistics()),
         GuessedField("o", INT, Statistics()),
     )
-    found = accepted(Sample(guess, records=3, is_all=True), read)
-    assert [(each.kind, each.was) for each in found.fields] == [(STRING, INT), (STRING, as_map), (INT, None)]
-    assert [bad.number for bad in found.first_bad] == [3]
+    result = accepted(Sample(guess, records=3, is_all=True), read)
+    assert [(field.kind, field.was) for field in result.fields] == [(STRING, INT), (STRING, as_map), (INT, None)]
+    assert [bad.number for bad in result.first_bad] == [3]
 
 
 TEXTS = st.sampled_from(["", " ", "x", "1", "007", "true", "2024-01-02", "2024-01-02T03:04:05Z", "1,5", "NaN", "1e400"])
@@ -565,11 +563,11 @@ def test_no_record_of_a_sample_is_bad(tmp_path_factory: pytest.TempPathFactory, 
 @settings(max_examples=60, deadline=None)
 def test_no_record_of_a_csv_file_is_bad(tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]]) -> None:
     path = tmp_path_factory.mktemp("guess") / "records.csv"
-    path.write_text("id,at\n" + "\n".join(",".join(f'"{each}"' for each in row) for row in rows))
+    path.write_text("id,at\n" + "\n".join(",".join(f'"{field}"' for field in row) for row in rows))
     assert set(problems(path, declared(path)[1])) == {None}
 
 
-def test_a_file_of_zstandard_is_unpacked_as_it_is_read(tmp_path: Path) -> None:
+def test_a_zstandard_file_is_decompressed_while_it_is_read(tmp_path: Path) -> None:
     lines_ = b"".join(b'{"id": %d, "name": "abcdefghijklmnop"}\n' % number for number in range(200_000))
     path = tmp_path / "records.jsonl.zst"
     half = len(lines_) // 2

@@ -1,4 +1,4 @@
-"""Files become records: all of a good file, nothing of a bad one unless its bad lines may go to quarantine."""
+"""A good file is sent whole. A bad one is refused unless its bad lines may go to quarantine."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ENDINGS: dict[Callable[[bytes], bytes], str] = {bytes: "", gzip.compress: ".gz",
 
 
 @pytest.mark.parametrize("pack", ENDINGS)
-def test_json_lines_arrive_as_they_are(
+def test_json_lines_arrive_unchanged(
     tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, pack: Callable[[bytes], bytes]
 ) -> None:
     source = new_source(3)
@@ -105,7 +105,7 @@ def test_an_undeclared_field_refuses_the_file_unless_unknown_fields_are_ignored(
     assert [value for _, value in contents(source.topic)] == lines, "as they are"
 
 
-def test_an_interrupted_file_goes_on_where_it_stopped(
+def test_an_interrupted_ingest_resumes_after_the_records_sent(
     tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents
 ) -> None:
     source = new_source(3)
@@ -130,7 +130,7 @@ def test_an_interrupted_file_goes_on_where_it_stopped(
     assert len(contents(source.topic)) == 2_000
 
 
-def test_an_ingest_interrupted_while_it_reads_the_file_says_that_nothing_was_sent(
+def test_an_ingest_interrupted_before_sending_reports_that_nothing_was_sent(
     tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
@@ -162,7 +162,7 @@ def test_one_bad_line_refuses_the_whole_file(
     assert contents(source.topic) == []
 
 
-def test_bad_lines_that_may_go_to_quarantine_are_sent_as_they_are_and_counted(
+def test_bad_lines_for_quarantine_are_sent_unchanged_and_counted(
     spark: SparkSession, brokers: Brokers, new_source: NewSource, contents: Contents
 ) -> None:
     source = new_source()
@@ -181,7 +181,7 @@ def test_bad_lines_that_may_go_to_quarantine_are_sent_as_they_are_and_counted(
     )
 
 
-def test_bad_rows_of_a_csv_file_go_to_quarantine_for_a_reason_that_names_no_line(
+def test_the_quarantine_reason_of_a_csv_row_names_no_line(
     spark: SparkSession, brokers: Brokers, new_source: NewSource
 ) -> None:
     source = new_source()
@@ -221,7 +221,7 @@ def test_a_line_that_counts_with_null_for_a_field_is_sent(
     assert ingest(source, path, brokers).first_with_null == BadLine(2, '_x is "x", not INT')
 
 
-def test_a_line_that_is_another_value_than_an_object_says_which(
+def test_the_reason_for_a_line_that_is_not_an_object_names_its_kind(
     tmp_path: Path, brokers: Brokers, new_source: NewSource
 ) -> None:
     reasons = {
@@ -238,7 +238,7 @@ def test_a_line_that_is_another_value_than_an_object_says_which(
     assert raised.value.evidence.splitlines() == [f"line {n}: {why}" for n, why in enumerate(reasons.values(), 2)]
 
 
-def test_a_number_is_shown_as_it_is_written(tmp_path: Path, brokers: Brokers, new_source: NewSource) -> None:
+def test_a_reason_shows_a_number_as_it_is_written(tmp_path: Path, brokers: Brokers, new_source: NewSource) -> None:
     lines = [
         b'{"id": 1e5000}',
         b'{"small": 1.50}',
@@ -305,7 +305,7 @@ def test_csv_becomes_the_declared_types(
     assert [(row.kafka_error, row.price) for row in rows] == [(None, Decimal("1.25")), (None, None)]
 
 
-def test_a_bad_line_of_csv_is_told_by_the_line_on_which_it_begins(
+def test_a_bad_csv_record_is_named_by_its_first_line(
     tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents
 ) -> None:
     source = new_source()
@@ -342,7 +342,7 @@ def test_a_bad_line_of_csv_is_told_by_the_line_on_which_it_begins(
         (b'"id"x,kind\n1,a\n', "the first line is not a header"),
     ],
 )
-def test_a_csv_header_that_names_no_column_or_one_twice_is_refused(
+def test_a_csv_header_without_columns_or_with_a_repeated_one_is_refused(
     tmp_path: Path, brokers: Brokers, new_source: NewSource, content: bytes, what: str
 ) -> None:
     with pytest.raises(LaminaError, match=what):
@@ -357,7 +357,7 @@ def test_a_csv_header_that_names_no_column_or_one_twice_is_refused(
         ("records.csv", b"|id|kind\n0|1|x,y\n"),
     ],
 )
-def test_the_header_says_what_separates_the_fields_and_a_column_without_a_name_is_none(
+def test_the_header_decides_the_separator_and_unnamed_columns_are_ignored(
     tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, name: str, content: bytes
 ) -> None:
     source = new_source()
@@ -366,7 +366,7 @@ def test_the_header_says_what_separates_the_fields_and_a_column_without_a_name_i
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard])
-def test_a_file_that_turns_out_to_be_damaged_says_how_far_it_was_sent(
+def test_the_error_for_a_damaged_file_counts_the_records_sent(
     tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, pack: Callable[[bytes], bytes]
 ) -> None:
     source = new_source()
@@ -380,7 +380,7 @@ def test_a_file_that_turns_out_to_be_damaged_says_how_far_it_was_sent(
     assert f"--skip {there}" in refused.value.way_out
 
 
-def test_half_of_a_surrogate_pair_is_a_key_like_any_other(
+def test_half_a_surrogate_pair_is_a_valid_key(
     tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents
 ) -> None:
     source = new_source()
@@ -393,9 +393,7 @@ def test_half_of_a_surrogate_pair_is_a_key_like_any_other(
     assert [value for _, value in contents(nested.topic)] == [b'{"id":1,"props":{"a":"?"}}']
 
 
-def test_a_time_beyond_the_years_of_python_is_one_error(
-    tmp_path: Path, brokers: Brokers, new_source: NewSource
-) -> None:
+def test_a_time_beyond_python_s_years_is_one_error(tmp_path: Path, brokers: Brokers, new_source: NewSource) -> None:
     table = pa.table({"id": [1], "ts": pa.array([2**62], pa.timestamp("us"))})
     pq.write_table(table, tmp_path / "records.parquet")
     with pytest.raises(LaminaError, match="beyond the years 1 to 9999"):
@@ -403,7 +401,7 @@ def test_a_time_beyond_the_years_of_python_is_one_error(
 
 
 DAYS = pa.map_(pa.date32(), pa.struct({"of": pa.map_(pa.string(), pa.int32())}))
-"""A map in a struct in a map, whose keys JSON has no form for."""
+"""A map in a struct in a map, with keys that JSON has no form for."""
 
 
 @pytest.mark.parametrize("name", ["records.parquet", "records.parquet.gz", "records.parquet.zst", "-"])
@@ -429,8 +427,8 @@ def test_parquet_keeps_its_values(
         buffer.getvalue()
     )
     file = name if name == "-" else written(tmp_path, name, packed)
-    told = "parquet" if name == "-" else None
-    done = ingest(source, file, brokers, file_format=told, ignore_unknown=True, stdin=io.BytesIO(packed))
+    stated = "parquet" if name == "-" else None
+    done = ingest(source, file, brokers, file_format=stated, ignore_unknown=True, stdin=io.BytesIO(packed))
     assert (done.sent, done.bad) == (2, 0)
     assert [value for _, value in contents(source.topic)] == [
         '{"id":1,"price":1.25,"ts":"2024-01-02T03:04:05.123456+00:00","kind":"ä","ratio":0.1,'
@@ -449,7 +447,7 @@ def test_a_parquet_column_of_another_type_makes_its_rows_bad(
     assert raised.value.evidence == 'line 1: id is "x", not BIGINT\nline 2: small is 40000, not SMALLINT'
 
 
-def test_records_are_keyed_by_the_unique_columns_or_those_asked_for(
+def test_records_are_keyed_by_the_unique_columns_or_by_named_ones(
     brokers: Brokers, new_source: NewSource, contents: Contents
 ) -> None:
     source = replace(new_source(3), unique=("id",))
@@ -457,10 +455,10 @@ def test_records_are_keyed_by_the_unique_columns_or_those_asked_for(
         b"".join(b'{"id": %d, "kind": "%d"}\n' % (number % 5, number) for number in range(50)) + b'{"kind": "x"}\n'
     )
     ingest(source, "-", brokers, file_format="jsonl", stdin=io.BytesIO(content))
-    found = contents(source.topic)
-    assert {key for key, _ in found} == {b"0", b"1", b"2", b"3", b"4", None}
+    pairs = contents(source.topic)
+    assert {key for key, _ in pairs} == {b"0", b"1", b"2", b"3", b"4", None}
     for key in range(5):
-        kinds = [json.loads(value or b"")["kind"] for given, value in found if given == b"%d" % key]
+        kinds = [json.loads(value or b"")["kind"] for sent, value in pairs if sent == b"%d" % key]
         assert kinds == [str(number) for number in range(key, 50, 5)]
     two = new_source()
     ingest(two, "-", brokers, file_format="jsonl", stdin=io.BytesIO(JSON[0]), key_by=("id", "kind"))
@@ -469,7 +467,7 @@ def test_records_are_keyed_by_the_unique_columns_or_those_asked_for(
         ingest(two, "-", brokers, file_format="jsonl", stdin=io.BytesIO(JSON[0]), key_by=("nothing",))
 
 
-def test_a_record_of_a_megabyte_is_sent_or_refused_by_the_limit_of_its_topic(
+def test_the_topic_s_limit_decides_if_a_record_of_a_megabyte_is_sent(
     brokers: Brokers, new_source: NewSource, contents: Contents
 ) -> None:
     large = b'{"kind": "%s"}' % (b"x" * 1_000_000)
@@ -490,7 +488,7 @@ def test_a_record_of_a_megabyte_is_sent_or_refused_by_the_limit_of_its_topic(
         assert "1,000,012 bytes, and the topic takes" in raised.value.evidence
 
 
-def test_a_rate_is_kept(brokers: Brokers, new_source: NewSource) -> None:
+def test_records_are_sent_at_the_given_rate(brokers: Brokers, new_source: NewSource) -> None:
     began = time.monotonic()
     content = io.BytesIO(b'{"id": 1}\n' * 100)
     assert ingest(new_source(), "-", brokers, file_format="jsonl", rate=200, stdin=content).sent == 100

@@ -1,4 +1,4 @@
-"""A line is judged by `lamina ingest` as its source reads the record."""
+"""`lamina ingest` judges a line exactly as its source reads the record."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ HOSTILE = (
     b'{"times": ["03:04"]}', b'{"id": " "}', b'{"id": "\\u00a0"}', b'{"open": "\\t"}', b'{"price": ""}',
     b'{"price": " "}', b'{"ratio": " "}', b'{"ts": " "}', b'{"day": ""}', b'{"name": " "}',
 )  # fmt: skip
-"""Lines at the edges of JSON: what no writer makes on purpose, and what producers and hands make all the same."""
+"""Lines at the edges of JSON, which no program writes on purpose but producers and people send."""
 
 
-def test_a_csv_field_of_endless_zeros_is_no_decimal() -> None:
+def test_a_csv_field_of_endless_zeros_is_not_a_decimal() -> None:
     for text in ("1e-100000000", "1E100000000", "0." + "0" * 1_000_000 + "1"):
         assert from_text(Type("DECIMAL", 6, 2), text) == text
         assert not fits(Type("DECIMAL", 6, 2), text)
@@ -105,8 +105,8 @@ def test_a_csv_field_of_endless_zeros_is_no_decimal() -> None:
     ids=lambda properties: ", ".join(properties.values()) or "plain",
 )
 def test_a_line_is_judged_as_its_source_reads_it(spark: SparkSession, properties: dict[str, str]) -> None:
-    said = ", ".join(f"'{name}' = '{value}'" for name, value in {"field.x": "_x", **properties}.items())
-    source = declared("any", COLUMNS, f"TBLPROPERTIES ({said})")
+    options = ", ".join(f"'{name}' = '{value}'" for name, value in {"field.x": "_x", **properties}.items())
+    source = declared("any", COLUMNS, f"TBLPROPERTIES ({options})")
     lines = [json.dumps({name: value}).encode() for name, values in VALUES.items() for value in values]
     lines += [*TEXTS, *HOSTILE]
     rules = Rules.of(source)
@@ -120,8 +120,8 @@ def test_a_line_is_judged_as_its_source_reads_it(spark: SparkSession, properties
     differ = []
     for row in read:
         line = lines[row.kafka_offset]
-        found = rules.judged(line)
-        if (found.problem is None, found.with_null is None) != (row.kafka_error is None, row.with_null is None):
-            ours, its = found.problem or found.with_null, row.kafka_error or row.with_null
+        judgement = rules.judged(line)
+        if (judgement.problem is None, judgement.with_null is None) != (row.kafka_error is None, row.with_null is None):
+            ours, its = judgement.problem or judgement.with_null, row.kafka_error or row.with_null
             differ.append(f"{line[:80]!r}: {ours!r}, and its source says {its!r}")
     assert not differ, "\n" + "\n".join(differ)

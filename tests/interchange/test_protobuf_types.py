@@ -1,4 +1,4 @@
-"""The types of columns that `lamina init` and `lamina plan` take from a schema of Protobuf."""
+"""The column types that `lamina init` and `lamina plan` take from a Protobuf schema."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ TYPES = {
 }
 
 
-def test_a_field_of_a_message_says_the_type_of_its_column() -> None:
-    found = columns_of(Schema("PROTOBUF", ORDER), "shop.Order")
-    assert {name: found[name].spark for name in TYPES} == TYPES
+def test_a_field_of_a_message_decides_the_type_of_its_column() -> None:
+    columns = columns_of(Schema("PROTOBUF", ORDER), "shop.Order")
+    assert {name: columns[name].spark for name in TYPES} == TYPES
     assert columns_of(Schema("PROTOBUF", ORDER), (1,)).keys() == {"name"}
     with pytest.raises(NoText, match="the schema has no message \\[2\\]"):
         columns_of(Schema("PROTOBUF", ORDER), (2,))
 
 
-def test_columns_are_compared_with_the_message_that_has_most_of_them() -> None:
+def test_columns_are_compared_with_the_message_that_shares_most_of_them() -> None:
     assert columns_like({"name", "age"}, Schema("PROTOBUF", ORDER)).keys() == {"name"}
     assert columns_like({"id", "name", "ok"}, Schema("PROTOBUF", ORDER)).keys() >= {"id", "ok"}

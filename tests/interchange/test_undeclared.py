@@ -1,4 +1,4 @@
-"""Fields that no column takes are told; those that every change event has are not."""
+"""Undeclared fields are reported, except those of every change event."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ EVENT = {
 }
 
 
-def test_an_envelope_of_debezium_has_no_undeclared_fields_but_those_of_its_row() -> None:
+def test_only_the_row_of_a_debezium_envelope_has_undeclared_fields() -> None:
     declared = {"op": STRING, "after": Type("STRUCT", fields=(("id", INT), ("osv", INT)))}
     whole = {"schema": {"type": "struct"}, "payload": EVENT}
-    found = in_sample(declared, [json.dumps(EVENT).encode(), json.dumps({**EVENT, "more": 1}).encode(), None])
-    assert [(each.field, each.records, each.meant) for each in found] == [
+    undeclared = in_sample(declared, [json.dumps(EVENT).encode(), json.dumps({**EVENT, "more": 1}).encode(), None])
+    assert [(field.field, field.records, field.meant) for field in undeclared] == [
         ("after.Osv", 2, "after.osv"),
         ("more", 1, None),
     ]
-    assert {each.field for each in in_sample(declared, [json.dumps(whole).encode()])} == {"schema", "payload"}
+    assert {field.field for field in in_sample(declared, [json.dumps(whole).encode()])} == {"schema", "payload"}
 
 
-def test_fields_of_an_event_that_is_no_change_are_told() -> None:
-    found = in_sample({"op": STRING}, [b'{"op": "add", "ts_ms": 1}'])
-    assert [each.field for each in found] == ["ts_ms"]
+def test_fields_of_an_event_that_is_not_a_change_are_reported() -> None:
+    undeclared = in_sample({"op": STRING}, [b'{"op": "add", "ts_ms": 1}'])
+    assert [field.field for field in undeclared] == ["ts_ms"]
 
 
-def test_a_column_that_a_record_has_is_not_what_its_other_field_means() -> None:
+def test_a_column_that_a_record_has_is_not_suggested_for_another_field() -> None:
     columns = {"invoice_date": STRING, "page": STRING}
     both = b'{"invoice_date": "a", "invoice_no": 1, "pgae": "x", "page": "y"}'
     dated = b'{"invoice_date": "a", "invoice_no": 1, "pgae": "x"}'
-    assert {each.field: each.meant for each in in_sample(columns, [both])} == {"invoice_no": None, "pgae": None}
-    assert {each.field: each.meant for each in in_sample(columns, [both, dated])}["pgae"] == "page"
+    assert {field.field: field.meant for field in in_sample(columns, [both])} == {"invoice_no": None, "pgae": None}
+    assert {field.field: field.meant for field in in_sample(columns, [both, dated])}["pgae"] == "page"

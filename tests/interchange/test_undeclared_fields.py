@@ -1,4 +1,4 @@
-"""Fields whose columns are called otherwise, by the names that they have in JSON."""
+"""Fields whose columns have other names are named as in JSON."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ CATALOG = compile_catalog(
 )
 
 
-def test_a_field_that_a_column_comes_from_is_declared() -> None:
+def test_a_field_that_fills_a_column_is_declared() -> None:
     source = CATALOG.sources["clicks"]
     assert list(columns(source)) == ["userId", "userid", "_deleted"]
-    found = in_sample(columns(source), [b'{"userid": "a", "_deleted": true}', b'{"lower_id": 1, "USERID": "b"}'])
-    assert [each.field for each in found] == ["lower_id", "USERID"]
+    undeclared = in_sample(columns(source), [b'{"userid": "a", "_deleted": true}', b'{"lower_id": 1, "USERID": "b"}'])
+    assert [field.field for field in undeclared] == ["lower_id", "USERID"]
 
 
-def test_a_test_of_a_view_gives_fields_by_their_names_in_json() -> None:
+def test_a_test_of_a_view_names_fields_as_in_json() -> None:
     text = '-- given clicks\n{"userid": "a", "_deleted": false}\n-- expect users\n{"lower_id": "a", "deleted": false}\n'
     [record] = fixture("a.test", text, CATALOG).records["clicks"]
     assert (record.key, record.value) == (b'{"userid": "a"}', b'{"userid": "a", "_deleted": false}')

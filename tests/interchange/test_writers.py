@@ -1,4 +1,4 @@
-"""The bytes that `lamina ingest` and `lamina test` write for sources of other formats than JSON."""
+"""The bytes that `lamina ingest` and `lamina test` write for formats other than JSON."""
 
 from __future__ import annotations
 
@@ -59,26 +59,26 @@ def test_a_record_is_written_by_its_avro_schema() -> None:
     orders = source("id BIGINT, price DECIMAL(20,2)", f"format 'avro', schema '{json.dumps(SCHEMA)}'")
     record = b'{"id": 7, "price": 123456789012345678.10, "at": "2026-01-02T03:04:05.678901Z", "tags": [1]}'
     datum = io.BytesIO(value_of(orders, record))
-    found = fastavro.schemaless_reader(datum, fastavro.parse_schema(SCHEMA), None)
-    assert isinstance(found, dict)
-    assert (found["id"], str(found["price"]), found["tags"]) == (7, "123456789012345678.10", [1])
-    assert found["at"].isoformat() == "2026-01-02T03:04:05.678901+00:00"
+    decoded = fastavro.schemaless_reader(datum, fastavro.parse_schema(SCHEMA), None)
+    assert isinstance(decoded, dict)
+    assert (decoded["id"], str(decoded["price"]), decoded["tags"]) == (7, "123456789012345678.10", [1])
+    assert decoded["at"].isoformat() == "2026-01-02T03:04:05.678901+00:00"
     with pytest.raises(LaminaError, match="s: a record does not fit its Avro schema"):
         value_of(orders, b'{"price": 1}')
 
 
-def test_a_type_of_avro_is_written_where_it_is_named_again() -> None:
+def test_an_avro_type_is_written_wherever_its_name_is_used() -> None:
     amount = {"type": "record", "name": "amount", "fields": [{"name": "cents", "type": "long"}]}
     fields = [{"name": "a", "type": ["null", amount]}, {"name": "b", "type": "shop.amount"}]
     schema = {"type": "record", "name": "pair", "namespace": "shop", "fields": fields}
     pairs = source("b STRUCT<cents: BIGINT>", f"format 'avro', schema '{json.dumps(schema)}'")
     datum = io.BytesIO(value_of(pairs, b'{"b": {"cents": 9007199254740993}}'))
-    found = fastavro.schemaless_reader(datum, fastavro.parse_schema(schema), None)
-    assert found == {"a": None, "b": {"cents": 9007199254740993}}
+    decoded = fastavro.schemaless_reader(datum, fastavro.parse_schema(schema), None)
+    assert decoded == {"a": None, "b": {"cents": 9007199254740993}}
 
 
 @pytest.mark.parametrize(("column", "format"), [("line STRING", "text"), ("line BINARY", "bytes")])
-def test_null_is_refused_where_the_value_is_the_column_itself(column: str, format: str) -> None:
+def test_null_is_refused_if_the_value_is_the_column_itself(column: str, format: str) -> None:
     for record in (b"{}", b'{"line": null}'):
         with pytest.raises(LaminaError, match=f"s: line is NULL, which format '{format}' has no value for"):
             value_of(source(column, f"format '{format}'"), record)
@@ -90,7 +90,7 @@ def test_a_text_that_would_be_read_as_null_is_refused() -> None:
         value_of(source("a STRING", "format 'csv', null 'NULL'"), b'{"a": "NULL"}')
 
 
-def test_a_record_of_a_registry_s_schema_is_in_its_frame() -> None:
+def test_a_record_of_a_registered_schema_is_framed() -> None:
     row = {"type": "record", "name": "row", "namespace": "shop", "fields": [{"name": "id", "type": "long"}]}
     whole = {"type": "record", "name": "all", "fields": [{"name": "row", "type": "shop.row"}]}
     rows = source("id BIGINT, n INT, PRIMARY KEY (id)", "format 'avro', key_format 'avro'")
@@ -101,14 +101,14 @@ def test_a_record_of_a_registry_s_schema_is_in_its_frame() -> None:
     assert (value_of(rows, b'{"id": 5}'), key_of(rows, ["id"], {"id": 5})) == (b'{"id": 5}', b'{"id": 5}')
 
 
-def test_a_message_of_a_registry_s_schema_is_the_first_and_in_its_frame() -> None:
+def test_a_message_of_a_registered_schema_has_its_first_type_and_is_framed() -> None:
     newest = (5, Schema("PROTOBUF", 'syntax = "proto3"; message Row { int64 id = 1; } message Other {}'))
     rows = source("id BIGINT, PRIMARY KEY (id)", "format 'protobuf', key_format 'protobuf'")
     assert value_of(rows, b'{"id": 7}', Newest(newest)) == b"\0\0\0\0\x05\0\x08\7"
     assert key_of(rows, ["id"], {"id": 7}, Newest(None, newest)) == b"\0\0\0\0\x05\0\x08\7"
 
 
-def test_a_key_that_is_a_number_is_written_as_kafka_writes_it() -> None:
+def test_a_numeric_key_is_written_as_kafka_writes_it() -> None:
     for kind, format, number, key in (
         ("SMALLINT", "short", -5, b"\xff\xfb"),
         ("FLOAT", "float", -0.5, b"\xbf\0\0\0"),

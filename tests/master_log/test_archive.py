@@ -37,7 +37,7 @@ GOOD = b'{"id": %d, "kind": "show", "small": 7, "price": 1.25, "ts": "2024-01-02
 
 
 class Meddled(Brokers):
-    """Brokers in front of which something happens after the records were written and before the log is moved.
+    """Brokers that run a function after the records were written and before the log moves.
 
     The archive asks for the topic's id first, and again as the last thing before it publishes.
     """
@@ -55,7 +55,7 @@ class Meddled(Brokers):
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Kills the process at this point."""
 
 
 def fill(producer: KafkaProducer, source: Source, numbers: range, partitions: int = 1) -> None:
@@ -83,7 +83,7 @@ def rows(records: DataFrame) -> list[Any]:
     return sorted(map(tuple, records.collect()), key=lambda row: row[:2])
 
 
-def test_an_archive_holds_every_record_as_raw_it(
+def test_an_archive_holds_every_record_as_kafka_sent_it(
     spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
     source = opened(log, new_source(2, **{"max.message.bytes": "2000000"}), brokers)
@@ -114,7 +114,7 @@ def test_an_archive_holds_every_record_as_raw_it(
 
 
 class Asked:
-    """The schemas of a registry, of which none is known at first."""
+    """The schemas of a registry, none of them known at first."""
 
     def __init__(self, schemas: Schemas) -> None:
         self.has, self.known = schemas, dict[str, Schema | None]()
@@ -155,7 +155,7 @@ def test_records_of_an_earlier_declaration_are_read_by_the_schemas_they_were_wri
     assert asked.known.keys() == {"7", "8"}
 
 
-def test_an_archive_run_again_after_a_crash_changes_nothing(
+def test_repeating_an_archive_run_after_a_crash_changes_nothing(
     kafka: str, spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
     source = opened(log, new_source(), brokers)
@@ -177,7 +177,7 @@ def test_an_archive_run_again_after_a_crash_changes_nothing(
     assert len(branches) == 2, "main, and the last run's: what crashed runs left is gone"
 
 
-def test_what_the_log_is_about_to_name_is_on_the_disk(
+def test_files_are_on_disk_before_the_log_names_them(
     kafka: str,
     settings: Settings,
     log: MasterLog,
@@ -200,18 +200,18 @@ def test_what_the_log_is_about_to_name_is_on_the_disk(
     before: dict[str, bool] = {}
 
     def look() -> None:
-        before.update({str(each): str(each) in synced for each in folder.rglob("*.parquet")})
+        before.update({str(path): str(path) in synced for path in folder.rglob("*.parquet")})
 
     with Meddled(kafka, look) as brokers_that_look:
         ArchiveRun(log, source, brokers_that_look).archive(brokers.latest(source.topic))
     assert before
     assert all(before.values()), "its records, before the log moves"
-    assert {str(each) for each in folder.rglob("*.avro")} <= synced, "what lists them"
-    newest = max(folder.rglob("*.metadata.json"), key=lambda each: each.stat().st_mtime_ns)
+    assert {str(path) for path in folder.rglob("*.avro")} <= synced, "what lists them"
+    newest = max(folder.rglob("*.metadata.json"), key=lambda path: path.stat().st_mtime_ns)
     assert {str(newest), str(newest.parent), str(folder / "data")} <= synced, "what names these, and their folders"
 
 
-def test_of_two_archive_runs_at_once_one_is_refused(
+def test_one_of_two_concurrent_archive_runs_is_refused(
     kafka: str, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
     source = opened(log, new_source(), brokers)
@@ -223,7 +223,7 @@ def test_of_two_archive_runs_at_once_one_is_refused(
     assert ids(log.records_below(source, end)) == list(range(10))
 
 
-def test_of_branches_that_start_at_one_snapshot_a_single_one_is_published(
+def test_only_one_of_several_branches_from_a_snapshot_is_published(
     spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
     source = opened(log, new_source(), brokers)
@@ -267,7 +267,7 @@ def test_held_moves_past_a_range_that_holds_only_transaction_markers(
     assert ids(log.records_below(source, end)) == [1]
 
 
-def test_a_topic_created_anew_is_refused_until_its_source_is_declared_anew(
+def test_a_recreated_topic_is_refused_until_its_source_is_declared_again(
     spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
     source = opened(log, new_source(), brokers)
@@ -295,7 +295,7 @@ def test_a_topic_created_anew_is_refused_until_its_source_is_declared_anew(
     assert spark.table(f"lamina.log.`{source.topic}-{before}`").count() == 3, "the old log is set aside"
 
 
-def test_records_lost_to_retention_are_refused_and_with_consent_written_down(
+def test_records_lost_to_retention_refuse_the_run_unless_the_loss_is_accepted_and_recorded(
     spark: SparkSession,
     log: MasterLog,
     brokers: Brokers,
@@ -347,7 +347,7 @@ def test_a_partition_added_later_is_archived_from_its_first_record(
     assert log.start(source) == Offsets.of(source.topic, {0: 0})
 
 
-def test_a_log_begins_where_it_was_opened(
+def test_a_log_begins_at_the_offsets_it_was_created_at(
     log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer, kafka_admin: KafkaAdminClient
 ) -> None:
     source = new_source()
@@ -397,7 +397,7 @@ def test_a_log_reaches_back_to_a_lower_start_in_one_step(
     assert ArchiveRun(log, source, brokers).archive(at[6]).records == 1
 
 
-def test_the_archived_end_survives_compaction_and_expiry_and_a_rollback_archives_again(
+def test_the_held_offsets_survive_compaction_and_expiry_and_a_rollback_archives_again(
     spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
     source = opened(log, new_source(), brokers)
@@ -432,10 +432,10 @@ def test_the_archived_end_survives_compaction_and_expiry_and_a_rollback_archives
 
 def files_of(settings: Settings, source: Source) -> set[str]:
     (folder,) = Path(settings.warehouse, "log").glob(f"{source.topic}-*")
-    return {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file() and each.suffix != ".crc"}
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.suffix != ".crc"}
 
 
-def test_maintenance_keeps_the_records_and_the_archived_end_in_as_few_files_as_needed(
+def test_maintenance_keeps_records_and_held_offsets_in_as_few_files_as_needed(
     settings: Settings,
     spark: SparkSession,
     log: MasterLog,
@@ -463,7 +463,7 @@ def test_maintenance_keeps_the_records_and_the_archived_end_in_as_few_files_as_n
     assert counts[1] <= counts[0] + 2, counts
 
 
-def test_a_record_that_retention_removed_is_no_record_that_cannot_be_read(
+def test_a_record_removed_by_retention_is_not_reported_as_unreadable(
     spark: SparkSession,
     log: MasterLog,
     brokers: Brokers,
@@ -478,14 +478,14 @@ def test_a_record_that_retention_removed_is_no_record_that_cannot_be_read(
     assert unreadable(spark, brokers, source, whole, frozenset()) is None
 
 
-def test_maintenance_during_an_unnoticed_archive_run_keeps_the_offsets_that_it_archived(
+def test_maintenance_during_an_unnoticed_archive_run_keeps_its_offsets(
     log: MasterLog,
     brokers: Brokers,
     new_source: NewSource,
     producer: KafkaProducer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As after its lock was lost: a compaction commits on top of whatever has come."""
+    """Simulates a lost lock: a compaction commits on top of any snapshot."""
     source = opened(log, new_source(), brokers)
     for end in range(1, 7):
         fill(producer, source, range(end - 1, end))
@@ -504,7 +504,7 @@ def test_maintenance_during_an_unnoticed_archive_run_keeps_the_offsets_that_it_a
     assert ids(log.records_below(source, log.held(source))) == list(range(8))
 
 
-def test_a_cut_reads_no_file_that_lies_above_it(
+def test_reading_below_a_cut_opens_no_file_above_it(
     spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
     source = opened(log, new_source(2), brokers)
@@ -539,7 +539,7 @@ def test_records_come_from_the_log_and_then_from_kafka(
     ]
 
 
-def test_a_cut_above_what_is_held_or_committed_is_refused(
+def test_a_cut_above_the_held_or_committed_offsets_is_refused(
     log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
     source = new_source()
@@ -553,7 +553,7 @@ def test_a_cut_above_what_is_held_or_committed_is_refused(
         ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 4}))
 
 
-def test_rows_archived_under_another_declaration_are_parsed_anew(
+def test_rows_archived_under_another_declaration_are_parsed_again(
     log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
     before = opened(log, new_source(), brokers)
@@ -569,7 +569,7 @@ def test_rows_archived_under_another_declaration_are_parsed_anew(
         assert [(row.id, float(row.price)) for row in kept.orderBy("id").collect()] == [(n, 1.25) for n in range(4)]
 
 
-def test_a_warehouse_that_cannot_be_written_leaves_everything_as_it_was(
+def test_a_warehouse_that_cannot_be_written_changes_nothing(
     tmp_path: Path,
     settings: Settings,
     spark: SparkSession,
@@ -598,10 +598,10 @@ def test_a_warehouse_that_cannot_be_written_leaves_everything_as_it_was(
     assert ArchiveRun(log, source, brokers).archive(end).records == 3
 
 
-def test_a_log_that_says_it_holds_what_kafka_has_not_is_refused(
+def test_a_log_that_claims_offsets_beyond_kafka_is_refused(
     log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
-    """As one of an older Lamina, which kept no tails."""
+    """Imitates a log of an older Lamina, which recorded no tails."""
     source = opened(log, new_source(1), brokers)
     fill(producer, source, range(5))
     latest = brokers.latest(source.topic)
@@ -617,13 +617,13 @@ def test_a_log_that_says_it_holds_what_kafka_has_not_is_refused(
 
 
 class Untrusted(Brokers):
-    """Brokers that Spark's consumers cannot talk to, though others can; as where Java does not trust a certificate."""
+    """Brokers that only Spark's consumers cannot reach, as if Java did not trust their certificate."""
 
     def for_spark(self) -> dict[str, str]:
         return {**super().for_spark(), "kafka.security.protocol": "SASL_SSL"}
 
 
-def test_what_keeps_spark_from_reading_any_record_is_no_record_s_fault(
+def test_an_error_that_affects_all_records_blames_no_single_record(
     log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
     source = opened(log, new_source(1), brokers)
@@ -639,7 +639,7 @@ def test_what_keeps_spark_from_reading_any_record_is_no_record_s_fault(
     assert ArchiveRun(log, source, brokers).archive(end).records == 5
 
 
-def test_metadata_are_torn_where_they_end_early_and_not_where_they_cannot_be_read(tmp_path: Path) -> None:
+def test_metadata_count_as_torn_if_truncated_but_not_if_unreadable(tmp_path: Path) -> None:
     def fetched(location: str) -> bytes:
         raise AssertionError(location)
 

@@ -1,4 +1,4 @@
-"""Options of Kafka's Java clients become those of both clients, or are refused with a sentence."""
+"""Options of Kafka's Java clients apply to both clients, or are refused with an explanation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearer"
 
 
-def test_options_of_java_are_given_to_both_clients() -> None:
+def test_java_options_reach_both_clients() -> None:
     text = f"""
         # as our platform hands it out
         security.protocol = SASL_SSL
@@ -93,7 +93,7 @@ def test_options_of_java_are_given_to_both_clients() -> None:
         ("ssl.keystore.password=secret", "sets ssl.keystore.password, which Kafka's Python client does not support"),
     ],
 )
-def test_an_option_that_lamina_cannot_heed_is_refused(text: str, what: str) -> None:
+def test_an_option_that_lamina_cannot_honor_is_refused(text: str, what: str) -> None:
     with pytest.raises(LaminaError, match="LAMINA_KAFKA_OPTIONS") as refused:
         with_options(None, text)
     assert what in refused.value.what
@@ -104,7 +104,7 @@ def test_an_option_that_lamina_cannot_heed_is_refused(text: str, what: str) -> N
             with_options(Login("SSL"), text)
 
 
-def test_a_certificate_is_read_with_a_key_of_any_kind(authority: Authority) -> None:
+def test_a_certificate_may_have_a_key_of_any_kind(authority: Authority) -> None:
     for number, (password, form) in enumerate(
         [("", PrivateFormat.PKCS8), ("", PrivateFormat.TraditionalOpenSSL), ("s/ecret", PrivateFormat.PKCS8)]
     ):
@@ -117,7 +117,7 @@ def test_a_certificate_is_read_with_a_key_of_any_kind(authority: Authority) -> N
         assert ClientCertificate(str(both), key_password=password).read() == (chain, key)
 
 
-def test_a_certificate_that_does_not_serve_is_refused(authority: Authority, tmp_path: Path) -> None:
+def test_an_unusable_certificate_is_refused(authority: Authority, tmp_path: Path) -> None:
     good, key = authority.issue("good")
     other, _ = authority.issue("other")
     expired, old_key = authority.issue("expired", days=-1)
@@ -148,7 +148,7 @@ def test_a_certificate_that_does_not_serve_is_refused(authority: Authority, tmp_
             check_authorities(file)
 
 
-def test_a_token_endpoint_that_gives_no_token_is_told(issuer: Issuer) -> None:
+def test_a_token_endpoint_that_issues_no_token_is_reported(issuer: Issuer) -> None:
     issuer.answers |= {
         "/html": (200, "<html>Sign in</html>"),
         "/opaque": (200, '{"access_token": "abc"}'),

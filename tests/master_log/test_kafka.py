@@ -1,4 +1,4 @@
-"""The brokers, asked; and wrong addresses, names and logins."""
+"""Requests to the brokers, and errors for wrong addresses, names and logins."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_creating_a_topic_twice_creates_it_once(brokers: Brokers) -> None:
     brokers.delete("made_twice")
 
 
-def test_a_topic_created_anew_has_another_id(brokers: Brokers, topic: Topic) -> None:
+def test_a_recreated_topic_has_a_new_id(brokers: Brokers, topic: Topic) -> None:
     name = topic()
     first = brokers.topic_id(name)
     brokers.delete(name)
@@ -44,7 +44,7 @@ def test_a_topic_created_anew_has_another_id(brokers: Brokers, topic: Topic) -> 
     assert brokers.topic_id(name) not in (None, first)
 
 
-def test_the_latest_offset_is_below_a_transaction_that_is_open(
+def test_the_latest_offset_is_below_an_open_transaction(
     kafka: str, brokers: Brokers, topic: Topic, ended: Callable[[str, int], None]
 ) -> None:
     name = topic()
@@ -65,19 +65,19 @@ def test_the_latest_offset_is_below_a_transaction_that_is_open(
     producer.close()
 
 
-def test_a_group_that_the_brokers_refuse_is_told_once(
+def test_a_group_that_the_brokers_refuse_is_logged_once(
     brokers: Brokers, topic: Topic, kafka: str, kafka_admin: KafkaAdminClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     name, groups = topic(2), brokers.groups()
     consumer = KafkaConsumer(name, bootstrap_servers=kafka, group_id=f"lamina.taken_{name}")
     deadline = time.monotonic() + 30
     while not consumer.assignment() and time.monotonic() < deadline:
-        consumer.poll(100)  # until it is a member, beside which nothing else may commit
+        consumer.poll(100)  # until it is a member, and then nobody else may commit
     progress = {f"taken_{name}": Offsets.of(name, {0: 1}), f"free_{name}": Offsets.of(name, {0: 1, 1: 2})}
     for _ in range(2):
         groups.commit(progress)
     free = kafka_admin.list_group_offsets(f"lamina.free_{name}")[f"lamina.free_{name}"]
-    assert {at.partition: found.offset for at, found in free.items()} == {0: 1, 1: 2}
+    assert {at.partition: committed.offset for at, committed in free.items()} == {0: 1, 1: 2}
     [warning] = [record.getMessage() for record in caplog.records if record.name == "lamina.speed"]
     assert (
         f"the lag of taken_{name}: the brokers take no offsets for the consumer group lamina.taken_{name} (" in warning
@@ -86,7 +86,7 @@ def test_a_group_that_the_brokers_refuse_is_told_once(
     groups.close()
 
 
-def test_what_retention_removed_is_told_per_partition(
+def test_offsets_removed_by_retention_are_returned_per_partition(
     brokers: Brokers, topic: Topic, producer: KafkaProducer, kafka_admin: KafkaAdminClient
 ) -> None:
     name = topic(2)
@@ -101,7 +101,7 @@ def test_what_retention_removed_is_told_per_partition(
     assert brokers.removed(Offsets.of(name, {0: 0})).start == Offsets.of(name, {1: 0}), "a partition begins at 0"
 
 
-def test_what_the_brokers_refuse_is_told_in_their_words(brokers: Brokers) -> None:
+def test_a_refusal_quotes_the_brokers(brokers: Brokers) -> None:
     with pytest.raises(LaminaError, match="refused the request") as raised:
         brokers.create("not/a/name", 1)
     assert raised.value.evidence.startswith("Topic name is invalid: 'not/a/name' contains")
@@ -110,8 +110,8 @@ def test_what_the_brokers_refuse_is_told_in_their_words(brokers: Brokers) -> Non
     assert raised.value.evidence == "InvalidTopicError"
 
 
-def test_brokers_that_stand_still_are_away_and_no_name_is_blamed() -> None:
-    """As a paused container does, which takes a connection and says nothing."""
+def test_paused_brokers_count_as_away_and_no_topic_is_blamed() -> None:
+    """A paused container accepts a connection and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent, Brokers(f"127.0.0.1:{silent.getsockname()[1]}") as paused:
         with pytest.raises(KafkaAway) as raised:
             paused.partitions("orders")
@@ -119,8 +119,8 @@ def test_brokers_that_stand_still_are_away_and_no_name_is_blamed() -> None:
 
 
 def test_a_topic_whose_leader_is_away_is_waited_for(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = [{"name": "orders", "error_code": LeaderNotAvailableError.errno}]
-    monkeypatch.setattr(brokers, "_ask", lambda _: told)
+    topics = [{"name": "orders", "error_code": LeaderNotAvailableError.errno}]
+    monkeypatch.setattr(brokers, "_ask", lambda _: topics)
     with pytest.raises(KafkaAway) as raised:
         brokers.partitions("orders")
     assert raised.value.evidence == "orders: LeaderNotAvailableError"
@@ -147,7 +147,7 @@ def test_threads_that_share_brokers_share_one_connection(kafka: str) -> None:
     assert threading.active_count() == before
 
 
-def test_a_question_outlives_the_connection_that_another_thread_gives_back(kafka: str) -> None:
+def test_a_request_survives_that_another_thread_closes_the_connection(kafka: str) -> None:
     with Brokers(kafka) as shared, ThreadPoolExecutor(1) as pool:
         asked = pool.submit(lambda: [shared.topic_id("any") for _ in range(60)])
         while not asked.done():
@@ -156,7 +156,7 @@ def test_a_question_outlives_the_connection_that_another_thread_gives_back(kafka
         assert asked.result() == [None] * 60
 
 
-def test_a_login_that_the_listener_does_not_take_is_told_as_such(kafka: str) -> None:
+def test_a_login_that_the_listener_refuses_is_reported_as_such(kafka: str) -> None:
     login = Login("SASL_PLAINTEXT", "PLAIN", "bob", "secret")
     with pytest.raises(LaminaError, match="refuse the login as 'bob'") as raised, Brokers(kafka, login) as wrong:
         wrong.latest("any")
@@ -169,7 +169,7 @@ def test_a_topic_that_does_not_exist_is_named(brokers: Brokers, question: object
         question(brokers, "nowhere")  # type: ignore[operator]
 
 
-def test_a_record_that_the_topic_does_not_take_is_told(brokers: Brokers, topic: Topic, contents: Contents) -> None:
+def test_a_record_that_the_topic_refuses_is_reported(brokers: Brokers, topic: Topic, contents: Contents) -> None:
     name = topic(**{"max.message.bytes": "1000"})
     producer = brokers.producer()
     producer.send(name, b"small")
@@ -186,9 +186,9 @@ def test_records_of_a_key_stay_together_in_their_order(brokers: Brokers, topic: 
     with brokers.producer() as producer:
         for number in range(300):
             producer.send(name, b"%d" % number, key=b"%d" % (number % 7))
-    found = contents(name)
+    committed = contents(name)
     for key in range(7):
-        mine = [int(value or b"") for given, value in found if given == b"%d" % key]
+        mine = [int(value or b"") for sent, value in committed if sent == b"%d" % key]
         assert mine == list(range(key, 300, 7))
 
 
@@ -202,19 +202,21 @@ def test_a_tail_is_the_batch_below_an_offset_however_large_it_is(
     with brokers.producer() as producer:
         for _ in range(3):
             producer.send(name, b"y", partition=0)
-    known = brokers.tails(Offsets.of(name, {0: 1, 1: 1, 2: 0}))
-    assert {at.partition for at in known} == {0, 1}
-    assert known[TopicPartition(name, 0)].startswith("offsets 0 to 0 (epoch 0, checksum ")
+    tails = brokers.tails(Offsets.of(name, {0: 1, 1: 1, 2: 0}))
+    assert {at.partition for at in tails} == {0, 1}
+    assert tails[TopicPartition(name, 0)].startswith("offsets 0 to 0 (epoch 0, checksum ")
     assert brokers.tails(Offsets.of(name, {0: 4}))[TopicPartition(name, 0)].startswith("offsets 1 to 3 (")
     assert brokers.tails(Offsets.of(name, {0: 5, 1: 9})) == {}, "beyond the end"
 
-    assert brokers.differing(Offsets.of(name, {0: 1, 1: 1}), known) == []
-    other = {at: f"{tail} of another time" for at, tail in known.items()}
-    assert [each.at.partition for each in brokers.differing(Offsets.of(name, {0: 1, 1: 1}), other)] == [0, 1]
-    [beyond] = brokers.differing(Offsets.of(name, {0: 5}), known)
+    assert brokers.differing(Offsets.of(name, {0: 1, 1: 1}), tails) == []
+    other = {at: f"{tail} of another time" for at, tail in tails.items()}
+    assert [partition.at.partition for partition in brokers.differing(Offsets.of(name, {0: 1, 1: 1}), other)] == [0, 1]
+    [beyond] = brokers.differing(Offsets.of(name, {0: 5}), tails)
     assert beyond.actual == "the end of the topic at 4"
     kafka_admin.delete_records({KafkaTopicPartition(name, 0): 1})
-    assert [each.at.partition for each in brokers.differing(Offsets.of(name, {0: 1, 1: 1}), other)] == [1], "it is gone"
+    assert [partition.at.partition for partition in brokers.differing(Offsets.of(name, {0: 1, 1: 1}), other)] == [1], (
+        "it is gone"
+    )
     kafka_admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, {"cleanup.policy": "compact"})])
     while not brokers.retention(name).compacted:
         time.sleep(0.02)

@@ -25,7 +25,7 @@ Batches = list[list[int]]
 def run(
     spark: SparkSession, brokers: Brokers, source: Source, start: Offsets, checkpoint: Path, limit: int | None = None
 ) -> tuple[StreamingQuery, Batches]:
-    """The running query, and the ids of each micro-batch as they come."""
+    """The running query, and the ids of each micro-batch in order."""
     batches: Batches = []
 
     def take(batch: DataFrame, _: int) -> None:
@@ -44,7 +44,7 @@ def send(producer: KafkaProducer, source: Source, numbers: range, partition: int
     producer.flush()
 
 
-def test_a_stream_begins_at_the_offsets_named_and_takes_new_partitions_from_their_first_record(
+def test_a_stream_begins_at_the_named_offsets_and_reads_new_partitions_from_their_first_record(
     spark: SparkSession,
     brokers: Brokers,
     new_source: NewSource,
@@ -81,7 +81,7 @@ def test_a_stream_reads_no_record_of_an_aborted_transaction(
     query.stop()
 
 
-def test_a_stream_stops_where_records_are_gone_and_skips_nothing(
+def test_a_stream_stops_at_removed_records_and_skips_nothing(
     spark: SparkSession,
     brokers: Brokers,
     new_source: NewSource,
@@ -105,5 +105,5 @@ def test_a_range_holds_its_records_and_no_others(
     for partition in range(3):
         send(producer, source, range(partition * 10, partition * 10 + 10), partition)
     some = OffsetRange(Offsets.of(source.topic, {0: 2, 1: 9}), Offsets.of(source.topic, {0: 4, 1: 3}))
-    found = parsed(kafka_range(spark, brokers, source, some), source).collect()
-    assert sorted(row.id for row in found) == [2, 3], "partition 1 ends before it starts, partition 2 is not named"
+    rows = parsed(kafka_range(spark, brokers, source, some), source).collect()
+    assert sorted(row.id for row in rows) == [2, 3], "partition 1 ends before it starts, partition 2 is not named"

@@ -1,4 +1,4 @@
-"""Brokers that ask who a client is: all of Lamina logs in by password, certificate and token."""
+"""Brokers that require a login: every part of Lamina logs in by password, certificate and token."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from tests.fix_stack import broker_properties, kafka_configs, services_of
 from view_algebra.errors import LaminaError
 
 pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in.*ssl.SSLSocket")
-"""kafka-python leaves its sockets to the collector, which closes them as part of any of these tests."""
+"""kafka-python leaves its sockets to the garbage collector, which may close them during any of these tests."""
 
 USER, PASSWORD = "lamina", 'se"cr\\et'
-"""Characters that would end a text of Java's login module if they were not quoted."""
+"""Characters that would end a value of Java's login module if they were not quoted."""
 
 
 @dataclass(frozen=True)
 class Listeners:
-    """Addresses of one broker, by what their listeners ask for; the outside one is that of docker-compose.yml."""
+    """Addresses of one broker, by the login that a listener requires. docker-compose.yml has the listener `outside`."""
 
     password: str
     outside: str
@@ -56,7 +56,7 @@ class Listeners:
 
 @pytest.fixture(scope="module")
 def broker(run_home: Path, variables: dict[str, str], authority: Authority, issuer: Issuer) -> Iterator[Listeners]:
-    """A broker all of whose listeners ask for a login."""
+    """A broker whose listeners all require a login."""
     home = run_home / "login"
     home.mkdir()
     (home / "jars").symlink_to(run_home / "jars")
@@ -70,11 +70,13 @@ def broker(run_home: Path, variables: dict[str, str], authority: Authority, issu
     (home / "trusted.pem").write_text(Path(authority.file).read_text())
     (home / "broker.pem").write_text("".join(files))
     oauth = "org.apache.kafka.common.security.oauthbearer.OAuthBearer"
-    given = compose["kafka"]["environment"]
-    protocols = given["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"]
+    environment = compose["kafka"]["environment"]
+    protocols = environment["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"]
     settings = {
         **{
-            name: value for name, value in broker_properties(given).items() if name.startswith("listener.name.outside.")
+            name: value
+            for name, value in broker_properties(environment).items()
+            if name.startswith("listener.name.outside.")
         },
         "listeners": (
             f"PLAINTEXT://{here},CONTROLLER://{controller},OUTSIDE://{outside}"
@@ -125,7 +127,7 @@ def broker(run_home: Path, variables: dict[str, str], authority: Authority, issu
     gc.collect()  # as part of the last test, whose frame no longer holds the clients
 
 
-def test_brokers_that_ask_for_a_login_are_read_from_by_all_of_lamina(
+def test_every_part_of_lamina_reads_from_brokers_that_require_a_login(
     broker: Listeners, settings: Settings, spark: SparkSession, run_home: Path
 ) -> None:
     more = "client.rack=a\nconnections.max.idle.ms=60000\nreconnect.backoff.ms=20\n"
@@ -206,8 +208,8 @@ def test_certificates_and_tokens_are_renewed_without_a_restart(
     )
     assert refused.err.count("expired at") == 1
     assert "Put a valid certificate into the file" in refused.err
-    said = (settings.home / "logs" / "spark.log").read_text()
-    assert not [secret for secret in ("PRIVATE KEY", "sec/ret") if secret in said]
+    log = (settings.home / "logs" / "spark.log").read_text()
+    assert not [secret for secret in ("PRIVATE KEY", "sec/ret") if secret in log]
 
 
 def _url(address: str, files: tuple[str, str]) -> str:
@@ -230,7 +232,7 @@ def _client_properties() -> str:
 def _only_the_producer_of_the_deployment_comes_in_from_outside(
     broker: Listeners, home: Path, us: Login, topic: str
 ) -> None:
-    """By the command that compose runs, through the listener that is inside there."""
+    """Sets the password by compose's own command, through the inside listener."""
     users = broker.compose["kafka-users"]
     password = users["environment"]["KAFKA_PASSWORD"]
     assert password not in " ".join(users["command"])
@@ -245,8 +247,8 @@ def _only_the_producer_of_the_deployment_comes_in_from_outside(
     done = subprocess.run(words, env=users["environment"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     producer = Login("SASL_PLAINTEXT", "SCRAM-SHA-512", "producer", password)
-    with Brokers(broker.outside, producer) as known:
-        assert sum(known.latest(topic).values()) == 20
+    with Brokers(broker.outside, producer) as logged_in:
+        assert sum(logged_in.latest(topic).values()) == 20
     for other in (None, replace(producer, password="wrong"), us):
         with Brokers(broker.outside, other) as nobody, pytest.raises(LaminaError):
             nobody.latest(topic)

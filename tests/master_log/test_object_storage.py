@@ -1,4 +1,4 @@
-"""The master log on a real S3 server, which a real proxy makes slow, sparing or absent."""
+"""The master log on a real S3 server, behind a real proxy that delays, limits or drops requests."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from tests.master_log.test_archive import fill, ids, opened
 from view_algebra.errors import LaminaError
 
 SOON = {"s3.retry.num-retries": "1", "s3.retry.min-wait-ms": "20", "s3.retry.max-wait-ms": "50"}
-"""Gives up at once: Iceberg's own choice waits for seconds."""
+"""Gives up at once. Iceberg's default waits for seconds."""
 
 
 @dataclass
 class Door:
-    """A proxy before the store. refuses: the status that a request gets instead of an answer, by its method."""
+    """A proxy in front of the store. refuses: by method, the status that a request gets instead of an answer."""
 
     server: ThreadingHTTPServer
     refuses: Callable[[str], int | None] = lambda _: None
@@ -90,14 +90,14 @@ def door(store: Store) -> Iterator[Door]:
 
 @pytest.fixture
 def settings(settings: Settings, store: Store) -> Settings:
-    """The test's own, with its warehouse in the store."""
+    """The test's own settings, with the warehouse in the store."""
     name = settings.postgres.rpartition("/")[2]
     return replace(settings, warehouse=f"{store.warehouse}/{name}", warehouse_options=store.options | SOON)
 
 
 @pytest.fixture
 def files(settings: Settings, services: Services) -> Path:
-    """The folder that the warehouse is to the store."""
+    """The store's folder for the warehouse."""
     return services.embedded.home / "s3" / "data" / settings.warehouse.removeprefix("s3://")
 
 
@@ -116,7 +116,7 @@ def java_property(spark_of_run: SparkSession) -> Iterator[Callable[[str, str], o
 
 
 def elsewhere(spark: SparkSession, settings: Settings, *without: str, **changed: object) -> MasterLog:
-    """The log as it is with other options."""
+    """The same log, opened with other options."""
     options = changed.pop("options", {})
     assert isinstance(options, Mapping)
     kept = {name: value for name, value in {**settings.warehouse_options, **options}.items() if name not in without}
@@ -124,10 +124,10 @@ def elsewhere(spark: SparkSession, settings: Settings, *without: str, **changed:
 
 
 def listed(files: Path) -> set[str]:
-    return {str(each.relative_to(files)) for each in files.rglob("*") if each.is_file()}
+    return {str(path.relative_to(files)) for path in files.rglob("*") if path.is_file()}
 
 
-def test_views_are_rebuilt_from_it_and_checked(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_views_are_rebuilt_from_object_storage_and_checked(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     deployed.apply(events=EVENTS, hourly=HOURLY, totals=TOTALS)
     batch, source = deployed.deployment.batch, deployed.deployment.deployed().sources["events"]
     large = Random(7).randbytes
@@ -185,7 +185,7 @@ def test_an_archive_run_may_lose_the_store_at_any_write(
     assert ids(log.records_below(source, end)) == list(range(10))
 
 
-def test_a_store_that_asks_to_slow_down_is_asked_again(
+def test_a_request_to_an_overloaded_store_is_repeated(
     spark_of_run: SparkSession,
     settings: Settings,
     files: Path,
@@ -295,7 +295,7 @@ def test_keys_in_a_file_may_change_without_a_restart(
     assert archived.records == 2
 
 
-def test_metadata_that_are_torn_there_are_stepped_back_from(deployed: Deployed, files: Path) -> None:
+def test_torn_metadata_in_the_store_are_rolled_back(deployed: Deployed, files: Path) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     opened = deployed.deployment
     source = opened.deployed().sources["events"]
@@ -309,7 +309,7 @@ def test_metadata_that_are_torn_there_are_stepped_back_from(deployed: Deployed, 
     assert opened.log.records_below(source, end).count() == 10
 
 
-def test_a_log_that_was_begun_in_a_folder_goes_on_there(
+def test_a_log_that_began_in_a_folder_continues_there(
     spark_of_run: SparkSession,
     settings: Settings,
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""The requests to a schema registry, and the handling of answers that no registry gives."""
+"""Requests to a schema registry, and answers that no registry would give."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ANSWERS: dict[str, tuple[int, str | dict[str, Any]]] = {
 
 
 class Asked:
-    """A server that answers as it is told, and remembers what it was asked."""
+    """A server with fixed answers that remembers its requests."""
 
     def __init__(self) -> None:
         self.logins: list[str | None] = []
@@ -54,8 +54,8 @@ class Asked:
             def do_GET(self) -> None:
                 asked.logins.append(self.headers["Authorization"])
                 asked.paths.append(self.path)
-                code, said = ANSWERS.get(self.path, (500, "broken"))
-                body = (said if isinstance(said, str) else json.dumps(said)).encode()
+                code, answer = ANSWERS.get(self.path, (500, "broken"))
+                body = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
                 self.send_response(code)
                 if code == 302:
                     self.send_header("Location", "/v7/schemas/ids/1")
@@ -91,7 +91,7 @@ def of_url(url: str) -> Registry:
     return Registry(Settings.read(environment=environment).schema_registry)
 
 
-def test_schemas_are_given_with_those_that_they_name(asked: tuple[Asked, str]) -> None:
+def test_schemas_come_with_the_schemas_they_refer_to(asked: tuple[Asked, str]) -> None:
     registry = of_url(f"http://{asked[1]}/")
     guid = "00000000-0000-0000-0000-000000000007"
     assert registry.schemas({"1", guid}) == {
@@ -102,26 +102,24 @@ def test_schemas_are_given_with_those_that_they_name(asked: tuple[Asked, str]) -
     assert registry.newest("none-value") is None
 
 
-def test_a_schema_that_is_not_there_is_asked_for_again_before_it_is_none(asked: tuple[Asked, str]) -> None:
+def test_a_missing_schema_is_requested_again_before_it_counts_as_missing(asked: tuple[Asked, str]) -> None:
     asked[0].paths.clear()
     assert of_url(f"http://{asked[1]}").schemas({"2"}) == {"2": None}
     assert asked[0].paths == [*["/v7/schemas/ids/2"] * 3, "/v7/subjects"]
 
 
-def test_a_registry_without_any_subject_is_waited_for(
-    asked: tuple[Asked, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_registry_without_subjects_counts_as_away(asked: tuple[Asked, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ANSWERS, "/v7/subjects", (200, "[]"))
     with pytest.raises(RegistryAway) as raised:
         of_url(f"http://{asked[1]}").schemas({"2"})
     assert "it has no schema 2, and lists no subject" in raised.value.evidence
     assert "lamina skip" in raised.value.way_out
-    known = of_url(f"http://{asked[1]}").schemas({"2", "00000000-0000-0000-0000-000000000007"})
-    assert known["2"] is None, "it has other schemas, whatever it lists"
+    schemas = of_url(f"http://{asked[1]}").schemas({"2", "00000000-0000-0000-0000-000000000007"})
+    assert schemas["2"] is None, "it has other schemas, whatever it lists"
 
 
 @pytest.mark.parametrize("answer", [(200, '["orders-value"]'), (200, "{}"), (200, "<html>"), (500, "broken")])
-def test_a_registry_that_does_not_say_that_it_is_empty_is_believed(
+def test_a_registry_that_hides_its_subjects_is_believed(
     asked: tuple[Asked, str], monkeypatch: pytest.MonkeyPatch, answer: tuple[int, str]
 ) -> None:
     monkeypatch.setitem(ANSWERS, "/v7/subjects", answer)
@@ -142,7 +140,7 @@ def test_a_registry_that_does_not_say_that_it_is_empty_is_believed(
         ("8", "HTTP Error 500"),
     ],
 )
-def test_an_answer_that_is_none_of_a_registry_is_waited_for(asked: tuple[Asked, str], id: str, evidence: str) -> None:
+def test_an_answer_unlike_a_registry_s_counts_as_away(asked: tuple[Asked, str], id: str, evidence: str) -> None:
     with pytest.raises(RegistryAway) as raised:
         of_url(f"http://user:secret@{asked[1]}").schemas({id})
     assert evidence in raised.value.evidence
@@ -155,7 +153,7 @@ def test_the_first_address_that_answers_counts(asked: tuple[Asked, str]) -> None
         of_url("http://127.0.0.1:1").newest("orders-value")
 
 
-def test_a_registry_is_told_the_login_of_its_url(asked: tuple[Asked, str]) -> None:
+def test_requests_carry_the_login_of_the_registry_s_url(asked: tuple[Asked, str]) -> None:
     asked[0].logins.clear()
     for url in (f"http://{asked[1]}", f"http://us%40er:pa%3Ass@{asked[1]}", f"http://{asked[1]}?token=abc.def"):
         of_url(url).newest("orders-value")
@@ -163,7 +161,7 @@ def test_a_registry_is_told_the_login_of_its_url(asked: tuple[Asked, str]) -> No
     assert asked[0].logins == [None, f"Basic {basic}", "Bearer abc.def"]
 
 
-def test_a_file_that_is_not_there_is_named() -> None:
+def test_a_missing_file_is_named() -> None:
     with pytest.raises(RegistryAway) as raised:
         of_url("https://127.0.0.1:1?ca_file=/nowhere/ca.pem").newest("x")
     assert "/nowhere/ca.pem" in raised.value.evidence
@@ -171,6 +169,6 @@ def test_a_file_that_is_not_there_is_named() -> None:
 
 
 @pytest.mark.parametrize("url", ["registry:8081", "ftp://a:1", "http://", "http://a:1?unknown=1", "http://a:b", ","])
-def test_what_is_no_url_of_a_registry_is_refused(url: str) -> None:
+def test_an_invalid_registry_url_is_refused(url: str) -> None:
     with pytest.raises(LaminaError, match="LAMINA_SCHEMA_REGISTRY is not a list of URLs"):
         of_url(url)

@@ -1,4 +1,4 @@
-"""The topics of a catalog's sources: created so that they keep every record, and judged if they exist."""
+"""The topics of a catalog's sources: new ones keep every record, and existing ones are checked."""
 
 from __future__ import annotations
 
@@ -26,20 +26,24 @@ def declared(topic: str, *partitions: str | None) -> Catalog:
 
 
 def settings_of(kafka_admin: KafkaAdminClient, topic: str) -> dict[str, str]:
-    """The settings that a topic has of its own, whatever the brokers' defaults are."""
+    """The settings of the topic itself, without the brokers' defaults."""
     asked = [ConfigResource(ConfigResourceType.TOPIC, topic)]
-    found = kafka_admin.describe_configs(asked, config_filter="all")["topic"][topic]
-    return {name: each["value"] for name, each in found.items() if each["config_source"] == "DYNAMIC_TOPIC_CONFIG"}
+    settings = kafka_admin.describe_configs(asked, config_filter="all")["topic"][topic]
+    return {
+        name: setting["value"]
+        for name, setting in settings.items()
+        if setting["config_source"] == "DYNAMIC_TOPIC_CONFIG"
+    }
 
 
 def test_a_topic_that_apply_creates_keeps_records_of_any_age(
     brokers: Brokers, kafka_admin: KafkaAdminClient, topic: Topic
 ) -> None:
     name = f"{topic()}_new"
-    told: list[str] = []
+    notes: list[str] = []
     catalog = declared(name, None)
-    source_topics.opened(brokers, catalog.sources["a"], catalog, told.append)
-    assert told == [f"a: topic {name} created with 4 partitions"]
+    source_topics.opened(brokers, catalog.sources["a"], catalog, notes.append)
+    assert notes == [f"a: topic {name} created with 4 partitions"]
     assert settings_of(kafka_admin, name) == {
         "cleanup.policy": "delete",
         "retention.ms": "-1",
@@ -53,10 +57,10 @@ def test_the_partitions_that_one_source_of_a_topic_declares_are_created(brokers:
     source_topics.opened(brokers, catalog.sources["a"], catalog, print)
     assert brokers.partitions(name) == (0, 1)
     alone = f"{topic()}_alone"
-    told: list[str] = []
+    notes: list[str] = []
     catalog = declared(alone, "1")
-    source_topics.opened(brokers, catalog.sources["a"], catalog, told.append)
-    assert told == [f"a: topic {alone} created with 1 partition"]
+    source_topics.opened(brokers, catalog.sources["a"], catalog, notes.append)
+    assert notes == [f"a: topic {alone} created with 1 partition"]
 
 
 def test_sources_that_declare_different_partitions_of_a_topic_are_refused(brokers: Brokers, topic: Topic) -> None:
@@ -71,20 +75,20 @@ def test_sources_that_declare_different_partitions_of_a_topic_are_refused(broker
 def test_partitions_that_an_existing_topic_does_not_have_are_reported(brokers: Brokers, topic: Topic) -> None:
     name = topic(3)
     catalog = declared(name, "3", "2")
-    [told] = source_topics.notes_on_existing(brokers, [catalog.sources["b"]])
-    assert told == (
+    [notes] = source_topics.notes_on_existing(brokers, [catalog.sources["b"]])
+    assert notes == (
         f"b: topic {name} exists with 3 partitions and keeps them: 'partitions' = '2' only counts if `lamina apply`"
         " creates the topic"
     )
     assert source_topics.notes_on_existing(brokers, [catalog.sources["a"]]) == []
 
 
-def test_a_topic_that_apply_would_create_is_told_by_plan(brokers: Brokers, topic: Topic) -> None:
+def test_plan_reports_a_topic_that_apply_would_create(brokers: Brokers, topic: Topic) -> None:
     name = topic()
     there, missing = declared(name, None).sources, declared(f"{name}_misspelt", None).sources
     assert source_topics.notes_on_new(brokers, there.values()) == []
-    [told] = source_topics.notes_on_new(brokers, missing.values())
-    assert told == f"a: there is no topic {name}_misspelt; `lamina apply` creates it"
+    [notes] = source_topics.notes_on_new(brokers, missing.values())
+    assert notes == f"a: there is no topic {name}_misspelt; `lamina apply` creates it"
 
 
 WEEK = {"retention.ms": "604800000"}
@@ -104,11 +108,11 @@ MAY_LOSE = [
 def test_a_topic_that_may_lose_old_records_before_they_are_counted_is_reported(brokers: Brokers, topic: Topic) -> None:
     for settings, may_lose in MAY_LOSE:
         name = topic(**settings)
-        found = source_topics.notes_on_existing(brokers, [declared(name, None, None).sources["b"]])
-        assert len(found) == may_lose, settings
+        notes = source_topics.notes_on_existing(brokers, [declared(name, None, None).sources["b"]])
+        assert len(notes) == may_lose, notes
     name = topic(**WEEK)
-    [told] = source_topics.notes_on_existing(brokers, declared(name, None).sources.values())
-    assert told == (
+    [note] = source_topics.notes_on_existing(brokers, declared(name, None).sources.values())
+    assert note == (
         f"a: Kafka removes records from topic {name} once their own timestamp is 7 d old: records that are sent with"
         " older timestamps may be gone before they are counted or archived (set the topic's retention.ms to -1, or its"
         " message.timestamp.type to LogAppendTime)"
