@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any, Literal
 
 from interchange.csv_forms import CsvForms
@@ -118,7 +118,6 @@ def ingest(
     partitions = brokers.partitions(source.topic)
     largest = brokers.retention(source.topic).record_bytes - _OVERHEAD
     total: int | None = None
-    tally = _Tally()
     with seekable(file, stdin or sys.stdin.buffer) as content:
 
         def read() -> Iterator[Line]:
@@ -126,47 +125,32 @@ def ingest(
 
         if on_bad == "refuse" or not ignore_unknown:
             strangers = None if ignore_unknown else Strangers(rules.columns)
-            total = _checked(file, source, read(), strangers, on_bad, skip)
-        pace = _Pace(rate)
+            total = _check(file, source, read(), strangers, on_bad, skip)
         with brokers.producer() as producer, _between_records() as interrupted:
+            sender = _Sender(file, source, producer, partitions, keys, newest, largest, skip)
+            pace = _Pace(rate)
             try:
-                for line in _readable(itertools.islice(read(), skip, None), producer, lambda: skip + tally.sent):
-                    place = skip + tally.sent
-                    tally.note(line)
-                    if line.problem is not None and len(line.raw) > largest:
-                        producer.flush()
-                        raise _too_large(file, source, line, place)
-                    pace.wait(tally.sent, interrupted)
+                for line in sender.readable(itertools.islice(read(), skip, None)):
+                    pace.wait(sender.tally.sent, interrupted)
                     if interrupted():
                         break
-                    key = None if line.problem else key_of(source, keys, line.value, newest)
-                    # A key decides its partition. Without a key, partitions take turns, so that they fill evenly.
-                    partition = partitions[place % len(partitions)] if key is None else None
-                    record = _value(file, source, line, place, producer, newest)
-                    producer.send(source.topic, record, key, partition, _headers(line))
-                    tally.sent += 1
-                    if on_progress and tally.sent % _STEP == 0:
-                        on_progress(place + 1, total)
+                    sender.send(line)
+                    if on_progress and sender.tally.sent % _STEP == 0:
+                        on_progress(sender.done, total)
                 producer.flush()
             except NotTaken as error:
-                raise _broken_off(error, skip + producer.acknowledged, tally.sent - producer.acknowledged) from error
+                unsure = sender.tally.sent - producer.acknowledged
+                raise _broken_off(error, skip + producer.acknowledged, unsure) from error
             if interrupted():
-                raise Interrupted(skip + tally.sent)
-        if not tally.sent:
+                raise Interrupted(sender.done)
+        if not sender.tally.sent:
             _check_skip(file, skip, sum(1 for _ in itertools.islice(read(), skip)))
         if on_progress:
-            on_progress(skip + tally.sent, total)
-    with_mistakes = (tally.with_null, tally.first_with_null, tally.not_utf8)
-    return Ingested(tally.sent, tally.bad, tuple(tally.first), skip, *with_mistakes)
-
-
-def _readable(file_lines: Iterator[Line], producer: Producer, sent: Callable[[], int]) -> Iterator[Line]:
-    """The lines of a file. If it turns out to be damaged, the error says how many records were sent."""
-    try:
-        yield from file_lines
-    except LaminaError as error:
-        producer.flush()
-        raise _broken_off(error, sent(), 0) from error
+            on_progress(sender.done, total)
+    tally = sender.tally
+    return Ingested(
+        tally.sent, tally.bad, tuple(tally.first), skip, tally.with_null, tally.first_with_null, tally.not_utf8
+    )
 
 
 def _keys(source: Source, key_by: Sequence[str] | None) -> tuple[str, ...]:
@@ -182,7 +166,7 @@ def _keys(source: Source, key_by: Sequence[str] | None) -> tuple[str, ...]:
     return keys
 
 
-def _checked(
+def _check(
     file: str, source: Source, file_lines: Iterator[Line], strangers: Strangers | None, on_bad: str, skip: int
 ) -> int:
     """Reads the whole file and returns its number of records. Raises LaminaError if it must not be sent."""
@@ -203,17 +187,17 @@ def _checked(
     return total
 
 
+@dataclass
 class _Tally:
     """Counts of one pass over the file. refusing: a line that is not UTF-8 is bad."""
 
-    def __init__(self, *, refusing: bool = False) -> None:
-        self.refusing = refusing
-        self.sent = 0
-        self.bad = 0
-        self.first: list[BadLine] = []
-        self.with_null = 0
-        self.first_with_null: BadLine | None = None
-        self.not_utf8 = 0
+    refusing: bool = False
+    sent: int = 0
+    bad: int = 0
+    first: list[BadLine] = field(default_factory=list)
+    with_null: int = 0
+    first_with_null: BadLine | None = None
+    not_utf8: int = 0
 
     def note(self, line: Line) -> None:
         problem = line.problem or (NOT_UTF8 if self.refusing and not line.is_utf8 else None)
@@ -226,6 +210,67 @@ class _Tally:
         if line.with_null is not None:
             self.with_null += 1
             self.first_with_null = self.first_with_null or BadLine(line.number, line.with_null)
+
+
+@dataclass(frozen=True)
+class _Sender:
+    """Sends the lines of one file in order, after the first `skip`, and counts them. largest: bytes of a record."""
+
+    file: str
+    source: Source
+    producer: Producer
+    partitions: Sequence[int]
+    keys: Sequence[str]
+    newest: Newest
+    largest: int
+    skip: int
+    tally: _Tally = field(default_factory=_Tally)
+
+    @property
+    def done(self) -> int:
+        """The number of the file's records that were sent, now or before."""
+        return self.skip + self.tally.sent
+
+    def readable(self, file_lines: Iterator[Line]) -> Iterator[Line]:
+        """The lines of the file. If it turns out to be damaged, the error says how many records were sent."""
+        try:
+            yield from file_lines
+        except LaminaError as error:
+            self.producer.flush()
+            raise _broken_off(error, self.done, 0) from error
+
+    def send(self, line: Line) -> None:
+        """Sends one line. Raises LaminaError if its topic or its source's format cannot take it."""
+        self.tally.note(line)
+        key = None if line.problem else key_of(self.source, self.keys, line.value, self.newest)
+        # A key decides its partition. Without a key, partitions take turns, so that they fill evenly.
+        partition = self.partitions[self.done % len(self.partitions)] if key is None else None
+        self.producer.send(self.source.topic, self._value(line), key, partition, _headers(line))
+        self.tally.sent += 1
+
+    def _value(self, line: Line) -> bytes:
+        if line.problem is not None:
+            if len(line.raw) > self.largest:
+                raise self._stopped(
+                    f"{self.file}: line {line.number} is too large for topic {self.source.topic}, even for quarantine",
+                    line.problem,
+                    "Raise the topic's max.message.bytes, or take the line out.",
+                )
+            return line.raw
+        try:
+            return value_of(self.source, line.record, self.newest)
+        except LaminaError as error:
+            what = f"{self.file}: line {line.number}: {error.what}"
+            raise self._stopped(what, error.evidence, error.way_out) from error
+
+    def _stopped(self, what: str, evidence: str | None, way_out: str | None) -> LaminaError:
+        """The error for a record that cannot be sent, once the brokers hold all records before it."""
+        self.producer.flush()
+        return LaminaError(
+            what,
+            evidence=f"{evidence}.\nThe {self.done:,} records before it were sent.",
+            way_out=f"{way_out} Then continue after the others: `--skip {self.done}`.",
+        )
 
 
 class _Pace:
@@ -263,11 +308,11 @@ def _between_records() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _broken_off(error: LaminaError, sent: int, after: int) -> LaminaError:
+def _broken_off(error: LaminaError, sent: int, unsure: int) -> LaminaError:
     return LaminaError(
         error.what,
         evidence=f"{error.evidence}\nThe first {sent:,} records of the file were sent."
-        + (f" Some of the {after:,} after them may have been sent, too." if after else ""),
+        + (f" Some of the {unsure:,} after them may have been sent as well." if unsure else ""),
         way_out=f"{error.way_out} To continue after those sent: `--skip {sent}`.",
     )
 
@@ -302,30 +347,6 @@ def _check_skip(file: str, skip: int, total: int) -> None:
             f"{file} has only {total:,} {'record' if total == 1 else 'records'}, and {skip:,} were to be skipped",
             way_out="Use the number that the interrupted command printed, and the same file.",
         )
-
-
-def _value(file: str, source: Source, line: Line, before: int, producer: Producer, newest: Newest) -> bytes:
-    """The value to send for a line. Raises LaminaError if the source's format cannot write it."""
-    if line.problem is not None:
-        return line.raw
-    try:
-        return value_of(source, line.record, newest)
-    except LaminaError as error:
-        producer.flush()
-        raise LaminaError(
-            f"{file}: line {line.number}: {error.what}",
-            evidence=f"{error.evidence}.\nThe {before:,} records before it were sent.",
-            way_out=f"{error.way_out} Then continue after the others: `--skip {before}`.",
-        ) from error
-
-
-def _too_large(file: str, source: Source, line: Line, before: int) -> LaminaError:
-    return LaminaError(
-        f"{file}: line {line.number} is too large for topic {source.topic}, even for quarantine",
-        evidence=f"{line.problem}.\nThe {before:,} records before it were sent.",
-        way_out="Raise the topic's max.message.bytes, or take the line out; then continue after the others:"
-        f" `--skip {before}`.",
-    )
 
 
 def _refused(file: str, tally: _Tally, total: int) -> LaminaError:

@@ -1,4 +1,4 @@
-"""Guesses a source's fields from the first records of a file, or the newest of a topic.
+"""Guesses a source's fields from a sample of its records: the first of a file, or the newest of a topic.
 
 The guessed fields (`guessing.py`) are tested by the rules by which a source judges its records (`judgements.py`). A
 field with a refused value becomes a STRING, until no value is refused, so none of the sampled records will be
@@ -8,25 +8,19 @@ quarantined.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
-from interchange.avro_types import row_of
-from interchange.change_events import are_of_change, is_change, payload, row
 from interchange.csv_forms import CsvForms
 from interchange.files import ISO, Format, Line, format_of, header_of, lines, schema_of, seekable
 from interchange.guessing import ID_NAME, SECOND, Statistics, guess, has_empty, since_1970, typed, unit_of
 from interchange.ingest import BadLine
 from interchange.judgements import Rules, with_written_numbers
-from interchange.registry_records import plain, unframed
-from master_log.kafka import Brokers
-from master_log.schema_registry import Registry
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import BIGINT, INT, STRING, TIMESTAMP, Type
 
@@ -137,136 +131,18 @@ def of_file(
 
         if kind in ("csv", "tsv"):
             names = _names(file, header_of(content, file, kind))
-            sample = _sampled(
+            sample = sample_of(
                 file, read, most, dict.fromkeys(names, STRING), lambda text: forms.time(text) or typed(text)
             )
         elif kind == "parquet":
-            sample = _sampled(file, read, most, schema_of(content, file))
+            sample = sample_of(file, read, most, schema_of(content, file))
         else:
             with _hinted(content):
-                sample = _sampled(file, read, most, {})
+                sample = sample_of(file, read, most, {})
     return kind, sample
 
 
-def of_topic(topic: str, brokers: Brokers, most: int = RECORDS, registry: Registry | None = None) -> Sample:
-    """A sample of a topic's newest records. Raises LaminaError if the topic does not exist or is empty.
-
-    registry: the registry with the schemas of framed records.
-    """
-    if brokers.topic_id(topic) is None:
-        raise LaminaError(
-            f"There is no topic {topic} at {brokers.bootstrap_servers}",
-            way_out="Use the topic's name as it is in Kafka; case matters.",
-        )
-    pairs = brokers.newest_records([topic], most)[topic]
-    if (framed := unframed(topic, pairs, registry)) is None:
-        return _of_pairs(topic, pairs, brokers, most, {})
-    sample = _of_pairs(topic, framed.pairs, brokers, most, framed.types)
-    key = sample.key
-    if key is not None and framed.key_format is not None:
-        key = KafkaKey(key.fields, framed.key_format)
-    return replace(sample, format=framed.format, is_framed=True, key=key)
-
-
-def _of_pairs(
-    topic: str,
-    pairs: Sequence[tuple[bytes | None, bytes | None]],
-    brokers: Brokers,
-    most: int,
-    types: Mapping[str, Type],
-) -> Sample:
-    """A sample of these records of a topic. types: the types of fields that a schema gives."""
-    values = [value for _, value in pairs if value is not None]
-    if (changes := _of_changes(topic, pairs, row_of(types))) is not None:
-        return changes
-
-    def read(rules: Rules) -> Iterator[Line]:
-        for number, value in enumerate(values, 1):
-            judgement = rules.judged(value)
-            yield Line(number, value, value, judgement.value, judgement.problem, judgement.with_null, judgement.is_utf8)
-
-    in_topic = sum(brokers.latest(topic).values()) - sum(brokers.earliest(topic).values())
-    sample = _sampled(f"topic {topic}", read, most, types)
-    _refuse_schemas(topic, sample)
-    lines = zip((k for k, v in pairs if v is not None), read(sample.rules()), strict=True)
-    keys = [(plain(key) if types else key, line.value) for key, line in lines if line.problem is None]
-    return replace(
-        sample,
-        is_all=sample.is_all and in_topic <= len(pairs),
-        key=_key(keys, [field.name for field in sample.fields]),
-        deletions=len(pairs) - len(values),
-        is_newest=True,
-        is_compacted=brokers.retention(topic).compacted,
-    )
-
-
-def _of_changes(
-    topic: str, pairs: Sequence[tuple[bytes | None, bytes | None]], stated: Mapping[str, Type]
-) -> Sample | None:
-    """A sample of the rows in a topic of change events. None for other records. stated: types that a schema gives."""
-    events: list[Any] = []
-    keys: list[bytes | None] = []
-    for key, value in pairs:
-        with suppress(ValueError, RecursionError):
-            record = with_written_numbers((value or b"").decode())
-            if is_change(record):
-                events.append(record)
-                keys.append(key)
-    rows = [(key, set_row) for key, event in zip(keys, events, strict=True) if (set_row := row(event)) is not None]
-    if not rows:
-        return None
-    types = {**stated, **{name: kind for _, change in rows for name, kind in change.types.items()}}
-
-    def read(rules: Rules) -> Iterator[Line]:
-        for number, (_, change) in enumerate(rows, 1):
-            judgement = rules.judged_value(change.values)
-            yield Line(number, b"", b"", change.values, judgement.problem, judgement.with_null)
-
-    sample = _sampled(f"topic {topic}", read, len(rows), types)
-    return replace(
-        sample,
-        key=_key([(_bare(key), change.values) for key, change in rows], [field.name for field in sample.fields]),
-        is_all=False,
-        is_newest=True,
-        empty_as_null=False,
-        is_changes=True,
-        has_schemas=bool(stated) or all(change.has_schema for _, change in rows),
-    )
-
-
-def _bare(key: bytes | None) -> bytes | None:
-    """Kafka's key without its schema."""
-    try:
-        return None if key is None else json.dumps(payload(json.loads(key))).encode()
-    except (ValueError, RecursionError):
-        return key
-
-
-def _key(records: Sequence[tuple[bytes | None, Mapping[str, Any]]], names: Sequence[str]) -> KafkaKey | None:
-    """The fields that every Kafka key repeats, and their format. None if a key repeats no field."""
-    if not records or any(key is None for key, _ in records):
-        return None
-    texts = [(key or b"").decode(errors="replace") for key, _ in records]
-    with suppress(ValueError, RecursionError):
-        objects = [json.loads(text) for text in texts]
-        fields = list(objects[0]) if isinstance(objects[0], dict) else []
-        pairs = zip(objects, (value for _, value in records), strict=True)
-        same = all(
-            isinstance(key, dict) and list(key) == fields and all(key[name] == value.get(name) for name in fields)
-            for key, value in pairs
-        )
-        if fields and same and set(fields) <= set(names):
-            return KafkaKey(tuple(fields), "json")
-    alone = (
-        name
-        for name in names
-        if all(text == str(value.get(name)) for text, (_, value) in zip(texts, records, strict=True))
-    )
-    name = next(alone, None)
-    return None if name is None else KafkaKey((name,), "string")
-
-
-def _sampled(
+def sample_of(
     what: str, read: Read, most: int, declared: Mapping[str, Type], typed: Callable[[str], Any] | None = None
 ) -> Sample:
     """The sample of the records of `read`.
@@ -460,15 +336,3 @@ def _too_many(what: str, number: int) -> LaminaError:
         evidence=f"The sample has {number:,}; their names may be data.",
         way_out="Put the varying fields into an object of their own, which is read as a MAP.",
     )
-
-
-def _refuse_schemas(topic: str, sample: Sample) -> None:
-    """Raises LaminaError for change events without rows, and for records next to their schemas."""
-    names = {field.name for field in sample.fields}
-    if are_of_change(names) or {"schema", "payload"} <= names:
-        raise LaminaError(
-            f"Topic {topic} holds change events without rows, or records with their schemas",
-            evidence=f"Their fields: {', '.join(sorted(names))}.",
-            way_out="Declare the row's columns by hand, with OPTIONS (…, format 'debezium-json') and PRIMARY KEY (…)"
-            " for changes, or OPTIONS (…, format 'json', 'schemas.enable' 'true'): docs/sql.md shows how.",
-        )

@@ -109,7 +109,8 @@ def _looked_at(
     most: int,
 ) -> list[_Looked]:
     from interchange.files import format_of
-    from interchange.sampling import of_file, of_topic
+    from interchange.sampling import of_file
+    from interchange.topic_sampling import of_topic
 
     options = ["--format", file_format] if file_format else []
     options += [word for text in forms.nulls for word in ("--null", text)]

@@ -24,7 +24,8 @@ from interchange.csv_forms import CsvForms
 from interchange.files import Line, format_of, lines, seekable
 from interchange.guessing import Statistics
 from interchange.judgements import Rules
-from interchange.sampling import LARGEST, GuessedField, Sample, accepted, of_file, of_topic
+from interchange.sampling import LARGEST, GuessedField, Sample, accepted, of_file
+from interchange.topic_sampling import of_topic
 from interchange.undeclared import Strangers
 from lamina.authoring.first_catalog import Proposal, proposal
 from master_log.kafka import Brokers

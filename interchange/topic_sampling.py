@@ -1,0 +1,243 @@
+"""Samples the newest records of a topic, and decodes those in a schema registry's frame to JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from interchange import avro_types, protobuf_types
+from interchange.change_events import are_of_change, is_change, payload, row
+from interchange.files import Line
+from interchange.judgements import Rules, with_written_numbers
+from interchange.sampling import RECORDS, KafkaKey, Sample, sample_of
+from master_log.kafka import Brokers
+from master_log.schema_registry import Registry
+from view_algebra.errors import LaminaError
+from view_algebra.formats import DECODED_KEYS, FORMATS, avro, frames, protobuf
+from view_algebra.formats.interface import NoText, Schema
+from view_algebra.language.types import Type
+
+Pair = tuple[bytes | None, bytes | None]
+
+
+def of_topic(topic: str, brokers: Brokers, most: int = RECORDS, registry: Registry | None = None) -> Sample:
+    """A sample of a topic's newest records. Raises LaminaError if the topic does not exist or is empty.
+
+    registry: the registry with the schemas of framed records.
+    """
+    if brokers.topic_id(topic) is None:
+        raise LaminaError(
+            f"There is no topic {topic} at {brokers.bootstrap_servers}",
+            way_out="Use the topic's name as it is in Kafka; case matters.",
+        )
+    pairs = brokers.newest_records([topic], most)[topic]
+    if (framed := unframed(topic, pairs, registry)) is None:
+        return _of_pairs(topic, pairs, brokers, most, {})
+    sample = _of_pairs(topic, framed.pairs, brokers, most, framed.types)
+    key = sample.key
+    if key is not None and framed.key_format is not None:
+        key = KafkaKey(key.fields, framed.key_format)
+    return replace(sample, format=framed.format, is_framed=True, key=key)
+
+
+def _of_pairs(
+    topic: str,
+    pairs: Sequence[Pair],
+    brokers: Brokers,
+    most: int,
+    types: Mapping[str, Type],
+) -> Sample:
+    """A sample of these records of a topic. types: the types of fields that a schema gives."""
+    values = [value for _, value in pairs if value is not None]
+    if (changes := _of_changes(topic, pairs, avro_types.row_of(types))) is not None:
+        return changes
+
+    def read(rules: Rules) -> Iterator[Line]:
+        for number, value in enumerate(values, 1):
+            judgement = rules.judged(value)
+            yield Line(number, value, value, judgement.value, judgement.problem, judgement.with_null, judgement.is_utf8)
+
+    in_topic = sum(brokers.latest(topic).values()) - sum(brokers.earliest(topic).values())
+    sample = sample_of(f"topic {topic}", read, most, types)
+    _refuse_schemas(topic, sample)
+    lines = zip((k for k, v in pairs if v is not None), read(sample.rules()), strict=True)
+    keys = [(plain(key) if types else key, line.value) for key, line in lines if line.problem is None]
+    return replace(
+        sample,
+        is_all=sample.is_all and in_topic <= len(pairs),
+        key=_key(keys, [field.name for field in sample.fields]),
+        deletions=len(pairs) - len(values),
+        is_newest=True,
+        is_compacted=brokers.retention(topic).compacted,
+    )
+
+
+def _of_changes(topic: str, pairs: Sequence[Pair], stated: Mapping[str, Type]) -> Sample | None:
+    """A sample of the rows in a topic of change events. None for other records. stated: types that a schema gives."""
+    events: list[Any] = []
+    keys: list[bytes | None] = []
+    for key, value in pairs:
+        with suppress(ValueError, RecursionError):
+            record = with_written_numbers((value or b"").decode())
+            if is_change(record):
+                events.append(record)
+                keys.append(key)
+    rows = [(key, after) for key, event in zip(keys, events, strict=True) if (after := row(event)) is not None]
+    if not rows:
+        return None
+    types = {**stated, **{name: kind for _, change in rows for name, kind in change.types.items()}}
+
+    def read(rules: Rules) -> Iterator[Line]:
+        for number, (_, change) in enumerate(rows, 1):
+            judgement = rules.judged_value(change.values)
+            yield Line(number, b"", b"", change.values, judgement.problem, judgement.with_null)
+
+    sample = sample_of(f"topic {topic}", read, len(rows), types)
+    return replace(
+        sample,
+        key=_key([(_bare(key), change.values) for key, change in rows], [field.name for field in sample.fields]),
+        is_all=False,
+        is_newest=True,
+        empty_as_null=False,
+        is_changes=True,
+        has_schemas=bool(stated) or all(change.has_schema for _, change in rows),
+    )
+
+
+def _bare(key: bytes | None) -> bytes | None:
+    """Kafka's key without its schema."""
+    try:
+        return None if key is None else json.dumps(payload(json.loads(key))).encode()
+    except (ValueError, RecursionError):
+        return key
+
+
+def _key(records: Sequence[tuple[bytes | None, Mapping[str, Any]]], names: Sequence[str]) -> KafkaKey | None:
+    """The fields that every Kafka key repeats, and their format. None if a key repeats no field."""
+    if not records or any(key is None for key, _ in records):
+        return None
+    texts = [(key or b"").decode(errors="replace") for key, _ in records]
+    with suppress(ValueError, RecursionError):
+        objects = [json.loads(text) for text in texts]
+        fields = list(objects[0]) if isinstance(objects[0], dict) else []
+        pairs = zip(objects, (value for _, value in records), strict=True)
+        same = all(
+            isinstance(key, dict) and list(key) == fields and all(key[name] == value.get(name) for name in fields)
+            for key, value in pairs
+        )
+        if fields and same and set(fields) <= set(names):
+            return KafkaKey(tuple(fields), "json")
+    alone = (
+        name
+        for name in names
+        if all(text == str(value.get(name)) for text, (_, value) in zip(texts, records, strict=True))
+    )
+    name = next(alone, None)
+    return None if name is None else KafkaKey((name,), "string")
+
+
+def _refuse_schemas(topic: str, sample: Sample) -> None:
+    """Raises LaminaError for change events without rows, and for records next to their schemas."""
+    names = {field.name for field in sample.fields}
+    if are_of_change(names) or {"schema", "payload"} <= names:
+        raise LaminaError(
+            f"Topic {topic} holds change events without rows, or records with their schemas",
+            evidence=f"Their fields: {', '.join(sorted(names))}.",
+            way_out="Declare the row's columns by hand, with OPTIONS (…, format 'debezium-json') and PRIMARY KEY (…)"
+            " for changes, or OPTIONS (…, format 'json', 'schemas.enable' 'true'): docs/sql.md shows how.",
+        )
+
+
+@dataclass(frozen=True)
+class Unframed:
+    """Keys and values of records without their frames.
+
+    format, key_format: the formats of values and keys, or None for keys without a frame. types: the types of the
+    fields, if the newest schema gives them.
+    """
+
+    pairs: Sequence[Pair]
+    format: str
+    key_format: Literal["avro", "protobuf"] | None
+    types: Mapping[str, Type]
+
+
+def unframed(topic: str, pairs: Sequence[Pair], registry: Registry | None) -> Unframed | None:
+    """Decodes records of a topic by the registry's schemas. Returns None if most of them have no frame."""
+    values = [value for _, value in pairs if value is not None]
+    if 2 * sum(value.startswith(b"\0") for value in values) <= len(values):  # some may be bad
+        return None
+    if registry is None:
+        raise LaminaError(
+            f"The records of topic {topic} are in the frame of a schema registry",
+            evidence="each begins with a zero byte and the id of a schema",
+            way_out="Set LAMINA_SCHEMA_REGISTRY to the registry's URL: http://host:8081",
+        )
+    keys = [key for key, value in pairs if value is not None]
+    with_keys = all(key is not None and key.startswith(b"\0") for key in keys)
+    schemas = _schemas(registry, [*values, *(key for key in keys if with_keys and key is not None)])
+    of_values = [schema for value in reversed(values) if (schema := schemas.get(_id(value) or "")) is not None]
+    if not of_values:
+        raise LaminaError(
+            f"The schema registry has no schema of topic {topic}",
+            evidence=f"asked for {', '.join(sorted(schemas)) or 'none'}",
+            way_out="Set LAMINA_SCHEMA_REGISTRY to the registry that the topic's producers use.",
+        )
+    [(kind, _)] = Counter(schema.kind for schema in of_values).most_common(1)  # some may be bad
+    newest = next(schema for schema in of_values if schema.kind == kind)
+    key_format = next((candidate for candidate in DECODED_KEYS if with_keys and _reads(candidate, keys, schemas)), None)
+    format = newest.kind.lower()
+    types: Mapping[str, Type] = {}
+    with suppress(NoText):
+        types = _types(newest, next(value for value in reversed(values) if schemas.get(_id(value) or "") == newest))
+    decoded = [(_text(key_format or "bytes", key, schemas), _text(format, value, schemas)) for key, value in pairs]
+    return Unframed(decoded, format, key_format, types)
+
+
+def _types(schema: Schema, value: bytes) -> Mapping[str, Type]:
+    """The field types of a value, if its schema gives them. Raises `NoText`."""
+    match schema.kind:
+        case avro.KIND:
+            return avro_types.columns_of(schema)
+        case protobuf.KIND:
+            return protobuf_types.columns_of(schema, protobuf.unindexed(frames.unframed(value, None)[1])[0])
+    return {}
+
+
+def _schemas(registry: Registry, framed: Sequence[bytes]) -> dict[str, Schema | None]:
+    ids = {id for value in framed if (id := _id(value)) is not None}
+    return registry.schemas(ids)
+
+
+def _id(framed: bytes) -> str | None:
+    with suppress(NoText):
+        return frames.unframed(framed, None)[0]
+    return None
+
+
+def _reads(format: str, keys: Sequence[bytes | None], schemas: Mapping[str, Schema | None]) -> bool:
+    return all(_text(format, key, schemas) != key for key in keys)
+
+
+def _text(format: str, framed: bytes | None, schemas: Mapping[str, Schema | None]) -> bytes | None:
+    """The JSON of a value. A value that cannot be decoded is returned unchanged, and `judgements` then refuses it."""
+    if framed is None:
+        return None
+    if format == "json":
+        return framed[5:]
+    decoder = FORMATS[format].decoder if format in FORMATS else None
+    with suppress(NoText):
+        return framed if decoder is None else decoder({}, schemas)(framed, None).encode()
+    return framed
+
+
+def plain(key: bytes | None) -> bytes | None:
+    """The text of a key that is a JSON string. Any other key is returned unchanged."""
+    with suppress(ValueError):
+        text = json.loads(key or b"")
+        return text.encode() if isinstance(text, str) else key
+    return key
