@@ -238,7 +238,7 @@ _DECODER = json.JSONDecoder(parse_float=Number, parse_int=_whole)
 
 
 def _depth(line: bytes) -> int:
-    """The depth of nested brackets, including those in strings: so many of them are not worth more care."""
+    """The depth of nested brackets, including those in strings: no real record has a thousand of them in strings."""
     depth = deepest = 0
     for byte in line:
         depth += (byte in b"[{") - (byte in b"]}")

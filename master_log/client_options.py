@@ -23,19 +23,19 @@ NAME = "LAMINA_KAFKA_OPTIONS"
 _POSITION = "Postgres stores the offsets that have been read"
 _FETCHING = "it is tuned for reading micro-batches"
 _TEXTS = "records are read as bytes, and a source's declaration says what they mean"
-_WRITING = "each record that Lamina writes is written once"
+_WRITING = "Lamina writes each record exactly once"
 
 OURS = {
     "bootstrap.servers": "LAMINA_KAFKA names the brokers",
     **dict.fromkeys(("group.id", "group.instance.id", "group.protocol", "partition.assignment.strategy"), _POSITION),
     **dict.fromkeys(("auto.offset.reset", "enable.auto.commit", "auto.commit.interval.ms"), _POSITION),
-    "isolation.level": "records of transactions that were aborted are not records",
+    "isolation.level": "records of aborted transactions never count",
     **dict.fromkeys(("key.deserializer", "value.deserializer", "interceptor.classes"), _TEXTS),
     **dict.fromkeys(("key.serializer", "value.serializer"), _TEXTS),
     **dict.fromkeys(("acks", "enable.idempotence", "transactional.id", "retries", "delivery.timeout.ms"), _WRITING),
     **dict.fromkeys(("fetch.max.wait.ms", "fetch.min.bytes", "fetch.max.bytes"), _FETCHING),
     **dict.fromkeys(("max.poll.records", "max.partition.fetch.bytes", "receive.buffer.bytes"), _FETCHING),
-    "allow.auto.create.topics": "`lamina apply` makes the topics that a catalog wants",
+    "allow.auto.create.topics": "`lamina apply` creates the topics that a catalog declares",
 }
 """Options that Lamina decides, with the reason."""
 
