@@ -1,6 +1,6 @@
 """Topics, ids, offsets and retention of a Kafka cluster, as its brokers report them.
 
-This module, `client` and `producer` are the only ones that talk to brokers directly (kafka-python). Spark's own reader
+This module and those it imports are the only ones that talk to brokers directly (kafka-python). Spark's own reader
 is in `reading`. Any failure of the brokers becomes a `LaminaError` within a bounded time.
 """
 
@@ -9,34 +9,29 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from kafka import IsolationLevel, KafkaConsumer, OffsetSpec
+from kafka import IsolationLevel, OffsetSpec
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError, RetriableError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
+from kafka.errors import RetriableError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
-from master_log import fetching, transactions
-from master_log.client import PATIENCE_MS, Client, KafkaAway, unreachable
+from master_log import consuming, fetching, transactions
+from master_log.client import Client, KafkaAway, unreachable
+from master_log.consuming import Pair
 from master_log.fetching import Epochs
 from master_log.groups import Groups
 from master_log.login import Login
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from master_log.producer import Producer
 from master_log.tails import Differs, Tails
+from master_log.transactions import Undecided
 from view_algebra.errors import LaminaError
 
 CREATED_WITHIN = 120.0
 """Seconds to wait for a new topic. A broker makes a thousand partitions in 10 s on two busy cores."""
-
-BACKOFF_MS = 10
-"""Milliseconds a consumer sleeps until it knows its partitions' brokers. kafka-python would sleep 100, twice."""
-
-SAMPLE_SECONDS = 2.0
-"""Seconds a sample of the newest records may take."""
 
 
 @dataclass(frozen=True)
@@ -55,20 +50,6 @@ class Retention:
     record_bytes: int
     deletions: int = 86_400_000
     from_arrival: bool = False
-
-
-@dataclass(frozen=True)
-class Undecided:
-    """The offsets that an open transaction holds back in a partition, and the transaction's age in seconds.
-
-    by_record: the brokers do not know when it began, so the seconds count from its first record's timestamp.
-    """
-
-    at: TopicPartition
-    first: int
-    offsets: int
-    seconds: float
-    by_record: bool = False
 
 
 class Brokers:
@@ -123,93 +104,33 @@ class Brokers:
     def undecided(self, committed: Offsets) -> list[Undecided]:
         """The offsets above `latest`, which an open transaction holds back: its own, and those committed after them."""
         written = self._offsets(list(committed.topics()), OffsetSpec.LATEST, IsolationLevel.READ_UNCOMMITTED)
-        behind = {at: end for at, end in committed.items() if written.get(at, 0) > end}
-        if not behind:
-            return []
-        since: dict[TopicPartition, float] = {}
-        with suppress(LaminaError):  # the user may lack the right, and old brokers cannot describe transactions
-            since = self._ask(lambda client: transactions.began(client, behind.keys()))
-        by_record = self._times_of({at: end for at, end in behind.items() if at not in since})
-        now = time.time()
-        return [
-            Undecided(at, behind[at], written[at] - behind[at], now - time_, by_record=at in by_record)
-            for at, time_ in {**since, **by_record}.items()
-        ]
-
-    def _times_of(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
-        """Unix times of the first records at these offsets, as far as they arrive within `SAMPLE_SECONDS`."""
-        times: dict[TopicPartition, float] = {}
-        if not offsets:
-            return times
-        consumer = self._consumer(isolation_level="read_uncommitted")
-        try:
-            consumer.assign([KafkaTopicPartition(*at) for at in offsets])
-            for at, offset in offsets.items():
-                consumer.seek(KafkaTopicPartition(*at), offset)
-            deadline = time.monotonic() + SAMPLE_SECONDS
-            while len(times) < len(offsets) and time.monotonic() < deadline:
-                for at, records in consumer.poll(timeout_ms=200).items():
-                    times.setdefault(TopicPartition(at.topic, at.partition), records[0].timestamp / 1000)
-        except (KafkaError, ValueError, OverflowError) as error:
-            raise unreachable(self.bootstrap_servers, [str(error)]) from error
-        finally:
-            consumer.close()
-        return times
+        return transactions.undecided(self._client, committed, written)
 
     def newest(self, topics: Sequence[str], records: int) -> dict[str, list[bytes | None]]:
         """Values of about `records` newest records per topic, as `newest_records` reads them."""
         records_of = self.newest_records(topics, records)
         return {topic: [value for _, value in pairs] for topic, pairs in records_of.items()}
 
-    def newest_records(self, topics: Sequence[str], records: int) -> dict[str, list[tuple[bytes | None, bytes | None]]]:
+    def newest_records(self, topics: Sequence[str], records: int) -> dict[str, list[Pair]]:
         """Keys and values of about `records` newest records per topic, in the order of their timestamps.
 
         One consumer reads all topics and takes what the brokers send at once, so it is quick. A partition yields at
         most a megabyte, or its newest record.
         """
-        starts: dict[KafkaTopicPartition, tuple[int, int]] = {}
         ends, begins = self.latest(*topics), self.earliest(*topics)
         partitions = Counter(at.topic for at in ends)
-        for at, end in ends.items():
-            if begins[at] < end:
-                share = -(-records // partitions[at.topic])
-                starts[KafkaTopicPartition(at.topic, at.partition)] = (max(begins[at], end - share), end)
-        records_of: dict[str, list[Any]] = {topic: [] for topic in topics}
-        if not starts:
-            return records_of
-        consumer = self._consumer()
-        try:
-            consumer.assign(list(starts))
-            for at, (start, _) in starts.items():
-                consumer.seek(at, start)
-            deadline = time.monotonic() + SAMPLE_SECONDS
-            while starts and time.monotonic() < deadline:
-                for at, polled in consumer.poll(timeout_ms=200).items():
-                    records_of[at.topic] += polled
-                starts = {at: span for at, span in starts.items() if consumer.position(at) < span[1]}
-        except KafkaError as error:
-            raise unreachable(self.bootstrap_servers, [str(error)]) from error
-        finally:
-            consumer.close()
-        in_order = {
-            topic: sorted(records, key=lambda record: record.timestamp) for topic, records in records_of.items()
-        }
-        return {topic: [(record.key, record.value) for record in records] for topic, records in in_order.items()}
+        shares = {at: -(-records // partitions[at.topic]) for at in ends}
+        spans = {at: (max(begins[at], end - shares[at]), end) for at, end in ends.items() if begins[at] < end}
+        return consuming.newest(self._client, topics, spans)
 
     def removed(self, since: Offsets) -> OffsetRange:
         """The offsets at or above `since` that the brokers have removed. A partition without loss is left out.
 
         A partition of the same topics that `since` does not name begins at 0.
         """
-        removed = {
-            at: (since.get(at, 0), first)
-            for topic in since.topics()
-            for at, first in self.earliest(topic).items()
-            if first > since.get(at, 0)
-        }
-        return OffsetRange(
-            Offsets({at: start for at, (start, _) in removed.items()}),
-            Offsets({at: end for at, (_, end) in removed.items()}),
+        firsts = {at: first for topic in since.topics() for at, first in self.earliest(topic).items()}
+        return OffsetRange.between(
+            {at: (since.get(at, 0), first) for at, first in firsts.items() if first > since.get(at, 0)}
         )
 
     def leader_epochs(self, *topics: str) -> dict[TopicPartition, int]:
@@ -310,20 +231,10 @@ class Brokers:
         except UnknownTopicOrPartitionError as error:
             raise self._no_topic(topic) from error
 
-    def record(self, topic: str, partition: int, offset: int) -> tuple[bytes | None, bytes | None] | None:
+    def record(self, topic: str, partition: int, offset: int) -> Pair | None:
         """Key and value of the record at an offset, or None if there is no readable record."""
         self._ask(str)  # reports a wrong address or password
-        at = KafkaTopicPartition(topic, partition)
-        consumer = self._consumer()
-        try:
-            consumer.assign([at])
-            consumer.seek(at, offset)
-            polled = consumer.poll(timeout_ms=PATIENCE_MS, max_records=1).get(at, [])
-        except (KafkaError, ValueError, OverflowError):  # a record that cannot be decoded may be skipped as well
-            return None
-        finally:
-            consumer.close()
-        return next(((record.key, record.value) for record in polled if record.offset == offset), None)
+        return consuming.record_at(self._client, TopicPartition(topic, partition), offset)
 
     def producer(self) -> Producer:
         """A producer whose records are written once each and acknowledged by all replicas."""
@@ -342,19 +253,6 @@ class Brokers:
         """The options with which Spark's Kafka source reaches these brokers."""
         login = self._client.login
         return {"kafka.bootstrap.servers": self.bootstrap_servers, **(login.for_spark() if login else {})}
-
-    def _consumer(self, isolation_level: str = "read_committed") -> KafkaConsumer:
-        """A consumer without a group, which by default reads only committed records."""
-        try:
-            return KafkaConsumer(
-                **self.for_client(),
-                group_id=None,
-                enable_auto_commit=False,
-                isolation_level=isolation_level,
-                retry_backoff_ms=BACKOFF_MS,
-            )
-        except KafkaError as error:
-            raise unreachable(self.bootstrap_servers, [str(error)]) from error
 
     def _describe(self, topics: Sequence[str]) -> dict[str, dict[str, Any]]:
         """The brokers' description of each topic that exists."""

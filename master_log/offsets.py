@@ -139,6 +139,12 @@ class OffsetRange:
         """
         return cls(Offsets({at: start.get(at, 0) for at in end}), end)
 
+    @classmethod
+    def between(cls, bounds: Mapping[TopicPartition, tuple[int, int]]) -> OffsetRange:
+        """The range from the first to the second offset of each partition."""
+        starts, ends = ({at: bound[side] for at, bound in bounds.items()} for side in (0, 1))
+        return cls(Offsets(starts), Offsets(ends))
+
     @property
     def empty(self) -> bool:
         """True if the range holds no offset."""
@@ -184,7 +190,7 @@ class OffsetRange:
         after = {at: (max(begins[at], held.get(at, 0)), end) for at, end in self.end.items()}
         kept = {at: (begins[at], min(end, held.get(at, 0))) for at, end in self.end.items()}
         lacking = ({at: part for at, part in parts.items() if part[0] < part[1]} for parts in (before, after))
-        return _range(kept), [_range(parts) for parts in lacking if parts]
+        return OffsetRange.between(kept), [OffsetRange.between(parts) for parts in lacking if parts]
 
     def holds(self, skipped: Skipped) -> Skipped:
         """The skipped offsets that lie in the range."""
@@ -204,19 +210,13 @@ class OffsetRange:
             left_out = sorted(offset for there, offset in self.holds(skipped) if there == at)
             begins, ends = [self.start[at], *(offset + 1 for offset in left_out)], [*left_out, self.end[at]]
             parts[at] = list(zip(begins, ends, strict=True))
-        ranges = []
-        for number in range(max(map(len, parts.values()), default=1)):
-            there = {at: cut[number] for at, cut in parts.items() if number < len(cut)}
-            ranges.append(_range(there))
-        return tuple(ranges)
+        return tuple(
+            OffsetRange.between({at: spans[number] for at, spans in parts.items() if number < len(spans)})
+            for number in range(max(map(len, parts.values()), default=1))
+        )
 
     def _has(self, at: TopicPartition, offset: int) -> bool:
         return self.start[at] <= offset < self.end[at]
-
-
-def _range(bounds: Mapping[TopicPartition, tuple[int, int]]) -> OffsetRange:
-    starts, ends = ({at: bound[side] for at, bound in bounds.items()} for side in (0, 1))
-    return OffsetRange(Offsets(starts), Offsets(ends))
 
 
 Skipped = frozenset[tuple[TopicPartition, int]]

@@ -1,22 +1,57 @@
-"""Start times of a topic's open transactions, from their coordinators.
-
-Records' timestamps would not do: a producer that sends old records again gives them old timestamps.
-"""
+"""Open transactions, which hold back the offsets above them."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from kafka import TopicPartition as KafkaTopicPartition
 
-from master_log.offsets import TopicPartition
+from master_log import consuming
+from master_log.client import Client
+from master_log.offsets import Offsets, TopicPartition
+from view_algebra.errors import LaminaError
 
 
-def began(client: Any, partitions: Collection[TopicPartition]) -> dict[TopicPartition, float]:
+@dataclass(frozen=True)
+class Undecided:
+    """The offsets that an open transaction holds back in a partition, and the transaction's age in seconds.
+
+    by_record: the brokers do not know when it began, so the seconds count from its first record's timestamp.
+    """
+
+    at: TopicPartition
+    first: int
+    offsets: int
+    seconds: float
+    by_record: bool = False
+
+
+def undecided(client: Client, committed: Offsets, written: Offsets) -> list[Undecided]:
+    """The open transactions between the committed and the written ends of partitions."""
+    behind = {at: end for at, end in committed.items() if written.get(at, 0) > end}
+    if not behind:
+        return []
+    since: dict[TopicPartition, float] = {}
+    with suppress(LaminaError):  # the user may lack the right, and old brokers cannot describe transactions
+        since = client.ask(lambda admin: _began(admin, behind.keys()))
+    by_record = consuming.first_times(client, {at: end for at, end in behind.items() if at not in since})
+    now = time.time()
+    return [
+        Undecided(at, behind[at], written[at] - behind[at], now - began, by_record=at in by_record)
+        for at, began in {**since, **by_record}.items()
+    ]
+
+
+def _began(client: Any, partitions: Collection[TopicPartition]) -> dict[TopicPartition, float]:
     """For each partition, the Unix time at which the transaction that blocks the others began.
 
-    A partition is left out if no coordinator knows its transaction any longer. `client` is a KafkaAdminClient.
+    Coordinators report it. Records' timestamps would not do: a producer that sends old records again gives them old
+    timestamps. A partition is left out if no coordinator knows its transaction any longer. `client` is a
+    KafkaAdminClient.
     """
     holding: dict[TopicPartition, int] = {}
     for at, state in client.describe_producers([KafkaTopicPartition(*at) for at in partitions]).items():

@@ -24,7 +24,8 @@ from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
     from interchange.undeclared import Undeclared
-    from master_log.kafka import Brokers, Retention, Undecided
+    from master_log.kafka import Brokers, Retention
+    from master_log.transactions import Undecided
 
 SAMPLE = 100
 """Newest records of each source that are sampled for undeclared fields."""

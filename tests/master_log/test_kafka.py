@@ -80,7 +80,7 @@ def test_a_group_that_the_brokers_refuse_is_logged_once(
     assert {at.partition: committed.offset for at, committed in free.items()} == {0: 1, 1: 2}
     [warning] = [record.getMessage() for record in caplog.records if record.name == "lamina.speed"]
     assert (
-        f"the lag of taken_{name}: the brokers take no offsets for the consumer group lamina.taken_{name} (" in warning
+        f"the lag of taken_{name}: the brokers refuse offsets for the consumer group lamina.taken_{name} (" in warning
     )
     consumer.close()
     groups.close()

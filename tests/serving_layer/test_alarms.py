@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from master_log.kafka import Retention, Undecided
+from master_log.kafka import Retention
 from master_log.offsets import Offsets, TopicPartition
+from master_log.transactions import Undecided
 from serving_layer.catalog.deployed import deployed
 from serving_layer.change import facts, registry
 from serving_layer.change.facts import MeasuredRebuild
