@@ -24,7 +24,7 @@ from tests.laws.test_views import SOURCE, VIEWS
 from view_algebra import Refused, compile_catalog
 from view_algebra.compile import _compiled, _room_for_nesting, stages
 from view_algebra.compiled import View
-from view_algebra.passes import Known, Written, as_texts, into_blocks, with_meaning
+from view_algebra.passes import Known, Placed, Written, _cell_tables, as_texts, into_blocks, with_meaning
 from view_algebra.refusals import File, Wrong, span
 from view_algebra.typed.events import passed_by_table
 from view_algebra.typed.keys import ties
@@ -115,7 +115,7 @@ def test_each_view_over_a_view_of_its_records_is_placed_where_trial_and_error_pl
 def test_views_of_the_laws_over_views_of_records_are_placed_where_trial_and_error_places_them() -> None:
     files = over_views_of_records(_of_laws()[0], EVERY)
     assert misplaced(files) == {}
-    assert sum(split.avoided is not None for split in stages(files).values()) >= OVER_RECORDS
+    assert sum(placed.avoided is not None for placed in stages(files).values()) >= OVER_RECORDS
 
 
 OTHERWISE = (
@@ -131,10 +131,10 @@ def test_what_the_writer_accepts_and_postgres_computes_otherwise_is_placed_over_
     [declared] = _of_file(ALGEBRA / "placement.sql")()
     with _room_for_nesting():
         catalog = _compiled({**declared, "v.sql": f"CREATE VIEW v AS {select};"})
-    split = catalog.splits["v"]
-    assert split.avoided is not None
-    assert WRITTEN_OTHERWISE.match(split.avoided.reason)
-    assert _written(split.typed.declaration, catalog) is not None
+    placed = catalog.placed["v"]
+    assert placed.avoided is not None
+    assert WRITTEN_OTHERWISE.match(placed.avoided.reason)
+    assert _written(placed.split.typed.declaration, catalog) is not None
 
 
 def misplaced(files: Files) -> dict[str, str]:
@@ -142,19 +142,19 @@ def misplaced(files: Files) -> dict[str, str]:
     with _room_for_nesting():
         catalog = _compiled(files)
         return {
-            name: str(split.avoided and split.avoided.reason)
-            for name, split in catalog.splits.items()
+            name: str(placed.avoided and placed.avoided.reason)
+            for name, placed in catalog.placed.items()
             if name not in catalog.declared and not _is_placed(name, catalog)
         }
 
 
 def _is_placed(name: str, catalog: Known) -> bool:
-    view, split = catalog.views[name], catalog.splits[name]
-    declared = split.typed.declaration
+    view, placed = catalog.views[name], catalog.placed[name]
+    declared = placed.split.typed.declaration
     over_rows = _written(declared, catalog)
-    if split.avoided is None:
+    if placed.avoided is None:
         return over_rows is not None and _texts(view) == _texts(over_rows)
-    if over_rows is not None and not WRITTEN_OTHERWISE.match(split.avoided.reason):
+    if over_rows is not None and not WRITTEN_OTHERWISE.match(placed.avoided.reason):
         return False
     over_records = (_written(written_out(declared, catalog, in_order=order), catalog) for order in (False, True))
     first = next((candidate for candidate in over_records if candidate is not None), None)
@@ -169,7 +169,9 @@ def _written(declared: ViewDeclaration, catalog: Known) -> View | None:
     """The view over the rows of what it names, or None if an order is not total or a writer refuses."""
     try:
         split = into_blocks(with_meaning(Written(declared), catalog))
-        return None if any(ties(split.above, catalog.keys)) else as_texts(split, catalog)
+        if any(ties(split.above, catalog.keys)):
+            return None
+        return as_texts(Placed(split, *_cell_tables(declared.name, split.leaves, catalog.sources)), catalog)
     except (Wrong, AssertionError, ValueError):  # the writer unpacks a tumbling window and gets a hopping one
         return None
 
@@ -200,9 +202,9 @@ def _records_of(name: str, catalog: Known, *, in_order: bool) -> ViewDeclaration
     source = catalog.declared.get(name)
     if source is not None:
         return as_view(source, passed_by_table(source.order) if in_order else {}) if source.kind == "table" else None
-    if name not in catalog.splits or "retain" in catalog.splits[name].typed.declaration.properties:
+    if name not in catalog.placed or "retain" in catalog.placed[name].split.typed.declaration.properties:
         return None
-    below = written_out(catalog.splits[name].typed.declaration, catalog, in_order=in_order)
+    below = written_out(catalog.placed[name].split.typed.declaration, catalog, in_order=in_order)
     return below if _gives_records(below.select) else None
 
 
