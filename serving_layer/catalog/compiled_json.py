@@ -16,7 +16,7 @@ def to_json(compiled: object) -> Any:
 
 
 def from_json(kind: type[T], json: object) -> T:
-    """The source, view or catalog that `dumped` turned into this JSON."""
+    """The source, view or catalog that `to_json` turned into this JSON."""
     validated: T = _adapter(kind).validate_python(json)
     return validated
 

@@ -108,7 +108,7 @@ def open_changed(
 
 def _topic(topics: Mapping[str, Topic], name: str) -> Topic:
     if name not in topics:
-        raise LaminaError(f"Somebody else dropped {name} meanwhile", way_out="Repeat the command.")
+        raise LaminaError(f"The source {name} was dropped while this command ran", way_out="Repeat the command.")
     return topics[name]
 
 

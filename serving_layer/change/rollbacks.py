@@ -102,7 +102,7 @@ def of_views_above(old: View, catalog: Catalog) -> Iterator[tuple[str, str, str]
         evidence = f"its SELECT names {name} and reads the same source"
         yield f"{', '.join(through)} is computed from its records", evidence, KEPT_ABOVE
     on_top = sorted(other for other, view in catalog.views.items() if name in view.reads)
-    as_it_is = f"{', '.join(on_top)} reads it in its present form"
+    as_it_is = f"{', '.join(on_top)} reads its present form"
     if on_top and old.sources != catalog.views[name].sources:
         yield as_it_is, f"version {old.version} reads {', '.join(old.sources)}", KEPT
     if on_top and (lacking := breaks(catalog.views[name].columns, old.columns)):

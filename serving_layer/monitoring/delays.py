@@ -73,7 +73,7 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
         return "the speed layer is starting" if starting else "no speed layer runs (`lamina up`, or `lamina speed`)"
     heard = ages(connection, name).heard
     if heard is not None and heard > BEATS_MISSED:
-        return f"the speed layer has said nothing for {heard:.0f} s (`lamina status` names its process)"
+        return f"the speed layer has sent no heartbeat for {heard:.0f} s (`lamina status` names its process)"
     if state.committed_at is None:
         has_begun = any(other.writer == state.writer and other.committed_at for other in queries.values())
         return "the speed layer counts its first records" if has_begun else "the speed layer is starting"

@@ -93,7 +93,7 @@ def overdue_rebuild(connection: Connection, thresholds: Thresholds) -> list[str]
     seconds = connection.execute(overdue).scalar_one_or_none()
     if seconds is None or seconds <= thresholds.rebuild_within * 3600:
         return []
-    return [f"no rebuild has ended well for {age(float(seconds))}: run `lamina rebuild`, and see its schedule"]
+    return [f"no rebuild has succeeded for {age(float(seconds))}: run `lamina rebuild`, and see its schedule"]
 
 
 def failed_checks(connection: Connection, _: Thresholds) -> list[str]:

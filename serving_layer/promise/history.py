@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, or_, select, text
 
@@ -148,7 +147,9 @@ def read(connection: Connection, queries: Collection[str], views: Collection[str
         if row.query is None:
             changes.append(Shown(row.at, row.view, row.generation, row.definition))
         else:
-            step = _step(row, reached[row.query])
+            step = Moved(
+                row.at, row.query, _range(row.partitions, row.first, row.next, reached[row.query]), row.generation
+            )
             if gap := any(reached[row.query][at] != end for at, end in step.range.end.items()):
                 break
             reached[row.query] |= step.range.start
@@ -196,11 +197,12 @@ def proofs(connection: Connection, ids: Collection[int]) -> dict[tuple[int, int]
     }
 
 
-def _step(row: Any, reached: Mapping[TopicPartition, int]) -> Moved:
-    """The move in a row about a query. The row's partitions belong to the topic of `reached`, the query's progress."""
+def _range(
+    partitions: Sequence[int], first: Sequence[int], next: Sequence[int], reached: Mapping[TopicPartition, int]
+) -> OffsetRange:
+    """The range of a move. The partitions belong to the topic of `reached`, the query's progress."""
     [topic] = {at.topic for at in reached}
-    starts, ends = (Offsets.of(topic, dict(zip(row.partitions, side, strict=True))) for side in (row.first, row.next))
-    return Moved(row.at, row.query, OffsetRange(starts, ends), row.generation)
+    return OffsetRange(*(Offsets.of(topic, dict(zip(partitions, side, strict=True))) for side in (first, next)))
 
 
 def _before(connection: Connection, views: Collection[str], id: int | None) -> dict[str, Shown]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert
 
 from serving_layer.catalog import lookup, versions
@@ -96,11 +96,8 @@ def record(connection: Connection, proved: Proof, rebuild: int | None) -> None:
 def of_rebuild(connection: Connection, id: int) -> list[Proof]:
     """The latest proof of each view that a rebuild computed."""
     rows = connection.execute(select(proof).where(proof.c.rebuild == id).order_by(proof.c.proved_at)).all()
-    return list({row.view: _read(row) for row in rows}.values())
-
-
-def _read(row: Row[Any]) -> Proof:
-    return Proof(row.view, row.generation, row.against, row.cells, row.differing, row.examples)
+    proofs = (Proof(row.view, row.generation, row.against, row.cells, row.differing, row.examples) for row in rows)
+    return list({proved.view: proved for proved in proofs}.values())
 
 
 def held_back(connection: Connection, new: Sequence[Generation]) -> list[str]:

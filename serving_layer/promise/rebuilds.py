@@ -267,19 +267,21 @@ def is_run_by_a_process(connection: Connection) -> bool:
 
 def _another_running(connection: Connection) -> LaminaError:
     """The error that another rebuild is running, or is beginning (it holds the lock and has no row yet)."""
-    one_at_a_time = "Only one rebuild runs at a time: two would seal, prove and hand over across each other."
+    one_at_a_time = (
+        "Only one rebuild runs at a time: two would interfere with each other's seals, proofs and hand-overs."
+    )
     running = newest(connection, _is_running())
     if running is None:
         return LaminaError("Another rebuild is beginning", evidence=one_at_a_time, way_out="Repeat the command.")
     if running.id == left_by_apply(connection):
         return _applying(connection, running.id)
     if running.lease_until is None:
-        state = f"It runs in a process of its own; the last step that was finished is {running.step}."
+        state = f"It runs in its own process, and its last finished step is {running.step}."
     else:
         left = running.lease_until - connection.execute(select(func.clock_timestamp())).scalar_one()
         state = (
-            f"It is run step by step; the last step, {running.step}, ended {_minutes(LEASE - left)} ago."
-            f" Another one may begin when it is done, or {_minutes(left)} from now if no further step ends."
+            f"It runs step by step, and its last step, {running.step}, ended {_minutes(LEASE - left)} ago."
+            f" Another may begin when it is done, or {_minutes(left)} from now if no further step ends."
         )
     return LaminaError(
         f"Rebuild {running.id} is running",

@@ -127,7 +127,7 @@ def alarms(connection: Connection, role: str) -> list[str]:
         return []
     listed = ", ".join(map(str, foreign[:SHOWN])) + (" …" if len(foreign) > SHOWN else "")
     alarm = (
-        f"the role {role} has settings that Lamina did not make, and each of its sessions begins with them: {listed}"
+        f"the role {role} has settings that Lamina did not set, and each of its sessions begins with them: {listed}"
         f" (`lamina apply` resets them; every user of the login {role} can set them, so give each person a login of"
         " their own: `lamina login NAME`)"
     )
@@ -196,7 +196,7 @@ class Holder:
     seconds: float
 
     def __str__(self) -> str:
-        what = "has been running a SELECT" if self.reads else "has said nothing in its transaction"
+        what = "has been running a SELECT" if self.reads else "has been idle in its transaction"
         return f"process {self.process} ({self.role}, {self.program or 'no name'}) {what} for {self.seconds:.0f} s"
 
 

@@ -137,9 +137,7 @@ def test_two_rebuilds_at_once_are_refused(deployed: Deployed) -> None:
     id = batch.seal(by=Scheduler())
     with pytest.raises(LaminaError, match=f"Rebuild {id} is running") as refused:
         batch.rebuild()
-    assert "the last step, seal, ended 0 min ago. Another one may begin when it is done, or 5 h 59" in str(
-        refused.value
-    )
+    assert "its last step, seal, ended 0 min ago. Another may begin when it is done, or 5 h 59" in str(refused.value)
     assert f"`lamina step abandon --rebuild {id}`" in refused.value.way_out
     with pytest.raises(LaminaError, match=f"Rebuild {id} is running"):
         batch.seal(by=Scheduler())

@@ -102,7 +102,7 @@ def test_the_scheduler_runs_the_dags_and_every_view_is_true(running: Stack, dyin
         "watch": "failed",
     }
     _a_task_was_retried_alone_and_a_view_is_held_back(running, before)
-    assert re.search(r"AirflowFailException.*no rebuild has ended well for", _log_of(running, "watch"))
+    assert re.search(r"AirflowFailException.*no rebuild has succeeded for", _log_of(running, "watch"))
     tamper(running, by=-1)
 
     _a_catalog_that_changed_is_reprocessed(running, tmp_path / "changed")

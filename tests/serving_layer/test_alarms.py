@@ -230,7 +230,7 @@ def test_a_failed_dead_or_overdue_rebuild_raises_an_alarm(world: World) -> None:
     assert told(world, thresholds=Thresholds(rebuild_within=26)) == []
     sql(world, "UPDATE lamina.query SET created_at = created_at - interval '27 hours'")
     [overdue] = told(world, thresholds=Thresholds(rebuild_within=26))
-    assert overdue.startswith("no rebuild has ended well for 27 h")
+    assert overdue.startswith("no rebuild has succeeded for 27 h")
     with rebuilds.in_one_process(world.database):
         with world.database.begin() as connection:
             id = rebuilds.begin(connection, ["sums"])
@@ -243,7 +243,7 @@ def test_a_failed_dead_or_overdue_rebuild_raises_an_alarm(world: World) -> None:
     assert told(world, thresholds=Thresholds(rebuild_within=26)) == []
     sql(world, "UPDATE lamina.rebuild SET kind = 'apply'")
     [overdue] = told(world, thresholds=Thresholds(rebuild_within=26))
-    assert overdue.startswith("no rebuild has ended well for 27 h"), "an apply is not a nightly rebuild"
+    assert overdue.startswith("no rebuild has succeeded for 27 h"), "an apply is not a nightly rebuild"
 
 
 def test_the_alarm_about_a_dead_preview_names_the_preview_and_no_apply(world: World) -> None:
@@ -266,7 +266,7 @@ def test_the_alarm_about_a_dead_preview_names_the_preview_and_no_apply(world: Wo
     sql(world, "UPDATE lamina.query SET created_at = created_at - interval '27 hours'")
     sql(world, "UPDATE lamina.rebuild SET state = 'done', ended_at = clock_timestamp() WHERE kind = 'preview'")
     overdue = told(world, thresholds=Thresholds(rebuild_within=26))[-1]
-    assert overdue.startswith("no rebuild has ended well for 27 h"), "a preview is not a nightly rebuild"
+    assert overdue.startswith("no rebuild has succeeded for 27 h"), "a preview is not a nightly rebuild"
 
 
 def test_a_failed_rebuild_raises_an_alarm_until_a_later_one_has_computed_its_views(world: World) -> None:
@@ -557,7 +557,7 @@ def test_records_count_as_waiting_after_some_seconds_above_progress(world: World
 def test_a_wait_for_the_speed_layer_says_if_it_is_silent_or_gone(world: World) -> None:
     for ago, words in (
         ("1 s", "the speed layer is catching up"),
-        ("12 s", "the speed layer has said nothing for 12 s (`lamina status` names its process)"),
+        ("12 s", "the speed layer has sent no heartbeat for 12 s (`lamina status` names its process)"),
         ("1 h", "no speed layer runs (`lamina up`, or `lamina speed`)"),
     ):
         sql(world, f"UPDATE lamina.query SET {LONG_AGO} WHERE name = 'a'")

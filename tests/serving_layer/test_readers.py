@@ -147,7 +147,7 @@ def test_settings_that_a_reader_gave_the_shared_login_are_an_alarm_and_reset(wor
         changed = "TimeZone, search_path, default_transaction_read_only, statement_timeout"
         assert part == f"settings of the role analyst ({changed})"
         assert alarm.startswith(
-            "the role analyst has settings that Lamina did not make, and each of its sessions begins with them:"
+            "the role analyst has settings that Lamina did not set, and each of its sessions begins with them:"
             " TimeZone = Asia/Tokyo, search_path = pg_temp, default_transaction_read_only = off, statement_timeout = 0"
             " (`lamina apply` resets them;"
         )
