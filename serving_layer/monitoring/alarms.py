@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from sqlalchemy import Connection
 
-from serving_layer.monitoring import deployment_alarms, query_alarms, standbys
+from serving_layer.monitoring import deployment_alarms, query_alarms
 from serving_layer.monitoring.query_alarms import Thresholds, TopicState, WatchedQuery, watched_queries
 from serving_layer.readers import rights
 from serving_layer.readers.views import ANALYST
@@ -35,7 +35,7 @@ OF_THE_DEPLOYMENT: tuple[Callable[[Connection, Thresholds], list[str]], ...] = (
     lambda connection, _: rights.alarms(connection, ANALYST),
     deployment_alarms.old_snapshots,
     lambda connection, _: indexes.alarms(connection),
-    lambda connection, thresholds: standbys.alarms(connection, thresholds.after),
+    deployment_alarms.late_standbys,
 )
 
 

@@ -1,4 +1,8 @@
-"""Delays: the reason why records are not counted yet, and the age of the last sign of each query's writer."""
+"""Delays: the reason why records are not counted yet, the age of each writer's heartbeat, and the lag of a standby.
+
+A standby shows what its primary showed some moments ago. It is as consistent, because views, offsets and receipts come
+from one log. Nothing writes there, and it does not see locks of the primary's sessions.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,15 @@ BEATS_MISSED = 8.0
 """Seconds without a heartbeat after which `status` mentions it."""
 
 _AGES = table("ages", column("source"), column("heard_age"), schema="lamina")
+
+
+_BEHIND = text("""
+SELECT CASE
+  WHEN NOT pg_is_in_recovery() THEN NULL
+  WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() AND EXISTS (SELECT FROM pg_stat_wal_receiver) THEN 0
+  ELSE extract(epoch FROM clock_timestamp() - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time()))
+END::float8, EXISTS (SELECT FROM pg_stat_wal_receiver)
+""")
 
 
 class Ages(NamedTuple):
@@ -90,3 +103,25 @@ def _lacks_log_times(connection: Connection, name: str) -> bool:
 def lag(end: Offsets, reached: Offsets) -> int:
     """An upper bound of the records between progress and the end: offsets, some of which are markers."""
     return sum(max(0, end[at] - reached.get(at, 0)) for at in end)
+
+
+class Standby(NamedTuple):
+    """A standby's delay. behind: seconds that it is behind its primary. receives: it is connected to its primary."""
+
+    behind: float
+    receives: bool
+
+
+def standby(connection: Connection) -> Standby | None:
+    """The delay of this server, or None for a primary. It is 0 if the standby has replayed everything it received.
+
+    If the primary cannot be reached, the seconds count from the newest replayed transaction.
+    """
+    behind, receives = connection.execute(_BEHIND).one()
+    return None if behind is None else Standby(behind, receives)
+
+
+def behind_primary(connection: Connection) -> float | None:
+    """Seconds that this server is behind its primary, or None for a primary."""
+    delay = standby(connection)
+    return None if delay is None else delay.behind

@@ -8,9 +8,9 @@ from sqlalchemy import Connection, exists, func, select, text
 
 from serving_layer.catalog import lookup
 from serving_layer.change import view_checks
-from serving_layer.monitoring import standbys
+from serving_layer.monitoring import delays
 from serving_layer.monitoring.query_alarms import Thresholds
-from serving_layer.narration import age
+from serving_layer.narration import age, duration, size
 from serving_layer.postgres.bookkeeping import query, view
 from serving_layer.postgres.states import RebuildKind, RebuildState
 from serving_layer.promise import proof, rebuilds
@@ -21,6 +21,20 @@ LEFT_AFTER = 3600.0
 
 SNAPSHOT_SECONDS = 3600.0
 """Seconds for which another session may hold a snapshot."""
+
+_LATE_STANDBYS = text("""
+SELECT application_name, client_addr::text, extract(epoch FROM replay_lag)::float8 FROM pg_stat_replication
+WHERE replay_lag > make_interval(secs => :seconds) ORDER BY pid
+""")
+
+_UNUSED_SLOTS = text("""
+SELECT slot_name::text, extract(epoch FROM clock_timestamp() - inactive_since)::float8,
+  pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint
+FROM pg_replication_slots
+WHERE slot_type = 'physical' AND inactive_since < clock_timestamp() - make_interval(secs => :seconds)
+  AND restart_lsn IS NOT NULL
+ORDER BY slot_name
+""")
 
 _FAILED_REBUILDS = text("""
 WITH lately AS (
@@ -139,13 +153,36 @@ def old_snapshots(connection: Connection, _: Thresholds) -> list[str]:
     ]
 
 
+def late_standbys(connection: Connection, thresholds: Thresholds) -> list[str]:
+    """The alarm of a standby that is too far behind, or a primary's alarms about its standbys."""
+    seconds, here = thresholds.after, delays.standby(connection)
+    if here is not None:
+        why = (
+            "a long SELECT here may hold it back (`pg_stat_activity`; max_standby_streaming_delay bounds it)"
+            if here.receives
+            else "it does not reach its primary, and its log says why"
+        )
+        alarm = f"this server is a standby and {duration(here.behind)} behind its primary: {why}"
+        return [alarm] if here.behind > seconds else []
+    lagging = [
+        f"standby {name}{f' at {address}' if address else ''} is {duration(lag)} behind: its readers see older"
+        " views (a long SELECT there may hold it back; `lamina status` there says more)"
+        for name, address, lag in connection.execute(_LATE_STANDBYS, {"seconds": seconds})
+    ]
+    return lagging + [
+        f"replication slot {name} has had no standby for {duration(lasts)}, and keeps {size(bytes_kept)} of write-ahead"
+        f" log: start its standby, or drop it (`SELECT pg_drop_replication_slot('{name}')`)"
+        for name, lasts, bytes_kept in connection.execute(_UNUSED_SLOTS, {"seconds": seconds})
+    ]
+
+
 def _fate(connection: Connection, newest: Rebuild) -> str | None:
     """The fate of a running rebuild, in words: it died or was left. None if it is alive, or a person stopped it.
 
     A standby does not see a process' lock, so there a rebuild counts as alive.
     """
     if newest.lease_until is None:
-        alive = rebuilds.is_run_by_a_process(connection) or standbys.behind(connection) is not None
+        alive = rebuilds.is_run_by_a_process(connection) or delays.standby(connection) is not None
         return None if alive or newest.stopped else "died"
     idle = func.extract("epoch", func.clock_timestamp() - newest.lease_until) + rebuilds.LEASE.total_seconds()
     seconds = float(connection.execute(select(idle)).scalar_one())

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select, text
 
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer.catalog.deployed import kinds_of_sources
-from serving_layer.monitoring import delays, standbys
+from serving_layer.monitoring import delays
 from serving_layer.narration import age, size
 from serving_layer.postgres.bookkeeping import archived, query
 from serving_layer.postgres.states import WriterKind
@@ -82,7 +82,7 @@ def watched_queries(
 ) -> Iterator[WatchedQuery]:
     """The queries of deployed sources. `apply` itself reports on the sources that it awaits."""
     kinds = kinds_of_sources(connection)
-    is_stale = (standbys.behind(connection) or 0) > thresholds.after
+    is_stale = (delays.behind_primary(connection) or 0) > thresholds.after
     for name, state in progress.queries(connection).items():
         if name in kinds and (reached := progress.read(connection, [name])):
             archived_to, seconds = _archived(connection, name)

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select, text
 from serving_layer.catalog import lookup
 from serving_layer.change import previews
 from serving_layer.change.previews import PreviewedView
-from serving_layer.monitoring import alarms, delays, standbys
+from serving_layer.monitoring import alarms, delays
 from serving_layer.monitoring.query_alarms import Thresholds, TopicState
 from serving_layer.narration import age
 from serving_layer.postgres import cells
@@ -107,7 +107,7 @@ def status(connection: Connection, topics: Mapping[str, TopicState], thresholds:
         rebuild=dict(last) if last else None,
         alarms=[*alarms.with_names(problems), *alarms.of_the_deployment(connection, thresholds)],
         previews=previews.listed(connection),
-        standby=standbys.behind(connection),
+        standby=delays.behind_primary(connection),
     )
 
 

@@ -128,9 +128,7 @@ query = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("topic", Text, nullable=False),
-    Column(
-        "topic_id", Text, nullable=False, comment="Kafka's id of the topic, which changes if the topic is recreated"
-    ),
+    Column("topic_id", Text, nullable=False, comment="Kafka's id of the topic: another if it is recreated"),
     Column("fence", BigInteger, nullable=False, server_default="0", comment="token of the newest writer"),
     Column("writer", Text, comment="holder of the fence token: host and process id"),
     Column("writer_kind", OneOf(WriterKind), comment="kind of the holder: a speed layer, a leap or a skip"),
@@ -139,9 +137,7 @@ query = Table(
     _now("created_at"),
     Column("committed_at", DateTime(timezone=True), comment="when its last micro-batch was committed"),
     Column("newest", DateTime(timezone=True), comment="greatest Kafka timestamp below progress"),
-    Column(
-        "caught_up_at", DateTime(timezone=True), comment="latest moment at which it had counted every earlier record"
-    ),
+    Column("caught_up_at", DateTime(timezone=True), comment="last time it had counted every earlier record"),
     Column("waiting", BigInteger, comment="smallest backlog since the query last had none"),
     Column("waiting_at", DateTime(timezone=True), comment="when the backlog last shrank"),
     Column(
@@ -182,9 +178,7 @@ progress = Table(
     Column("next_offset", BigInteger, nullable=False, comment="every record below it is in Postgres"),
     Column("tail", Text, comment="Kafka's last batch below it, which shows if a topic has lost its end"),
     Column("newest", BigInteger, comment="Kafka's time of the newest event with an id, in microseconds since 1970"),
-    Column(
-        "log_time", BigInteger, comment="greatest Kafka time of a table's records below it, in microseconds since 1970"
-    ),
+    Column("log_time", BigInteger, comment="greatest Kafka time below it, in microseconds since 1970"),
     comment="per query, topic and partition, the offset below which every record is in Postgres",
 )
 
@@ -216,13 +210,7 @@ view = Table(
     Column("retain", Text, comment="age up to which groups are kept. NULL for all"),
     Column("fresh_within", Text, comment="how far it may be behind. NULL without a target"),
     _now("applied_at"),
-    Column(
-        "before",
-        JSONB,
-        nullable=False,
-        server_default="[]",
-        comment="its older forms, for snapshots from before a move",
-    ),
+    Column("before", JSONB, nullable=False, server_default="[]", comment="older forms, for older snapshots"),
     CheckConstraint("kind IN ('aggregate', 'row', 'derived')", name="kind"),
     CheckConstraint("on_difference IN ('publish', 'hold')", name="on_difference"),
     comment="the declared views",
@@ -248,11 +236,7 @@ cell_table = Table(
         server_default="0",
         comment="microseconds for which its cells are kept beyond the view's `retain`",
     ),
-    Column(
-        "prepared_at",
-        DateTime(timezone=True),
-        comment="when its writer prepared for it, or tried to",
-    ),
+    Column("prepared_at", DateTime(timezone=True), comment="when its writer prepared for it, or tried to"),
     comment="one row per table of cells of a view version: its query and its merge",
 )
 
@@ -323,13 +307,7 @@ generation_cells = Table(
     Column("generation", BigInteger, ForeignKey(generation.c.id, ondelete="CASCADE"), primary_key=True),
     Column("cell_table", Text, ForeignKey(cell_table.c.name), primary_key=True),
     Column("place", Text, nullable=False, comment="the table that now holds the cells"),
-    Column(
-        "attempt",
-        Integer,
-        nullable=False,
-        server_default="0",
-        comment="number of the attempt to load it. Tasks of an older attempt load nothing",
-    ),
+    Column("attempt", Integer, nullable=False, server_default="0", comment="tasks of an older attempt load nothing"),
     Column("loaded_at", DateTime(timezone=True), comment="when the cells below the cut were complete"),
     Column(
         "absorbed",
@@ -338,13 +316,7 @@ generation_cells = Table(
         server_default="0",
         comment="realtime tables with a lower number are merged into the cells",
     ),
-    Column(
-        "realtime",
-        Integer,
-        nullable=False,
-        server_default="0",
-        comment="number of the realtime table that micro-batches merge into",
-    ),
+    Column("realtime", Integer, nullable=False, server_default="0", comment="number of the newest realtime table"),
     comment="one row per table of cells of a generation: its place, its load, and its realtime tables",
 )
 
@@ -414,12 +386,7 @@ freshness_target = Table(
     Column("view", Text, primary_key=True),  # a foreign key would wait for an apply
     Column("since", DateTime(timezone=True), nullable=False, comment="the first minute"),
     Column("minute", DateTime(timezone=True), nullable=False, comment="the newest minute"),
-    Column(
-        "met",
-        BIT(1440),
-        nullable=False,
-        comment="one bit for each minute of a day up to the newest: 1 if the view met its target",
-    ),
+    Column("met", BIT(1440), nullable=False, comment="a bit for each minute of a day: 1 if it was met"),
     comment="the minutes in which each view met its fresh_within",
 )
 
@@ -477,12 +444,7 @@ checked = Table(
     "checked",
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
-    Column(
-        "rebuild",
-        BigInteger,
-        ForeignKey(rebuild.c.id),
-        comment="the rebuild whose generations were checked. NULL for live views",
-    ),
+    Column("rebuild", BigInteger, ForeignKey(rebuild.c.id), comment="NULL for live views"),
     Column("view", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("counts", Text, nullable=False, comment="the unit of `failing`: rows, keys, or the whole view"),
@@ -497,12 +459,7 @@ checked = Table(
 quarantine = Table(
     "quarantine",
     metadata,
-    Column(
-        "source",
-        Text,
-        nullable=False,
-        comment="the source for which it is bad. Other sources of the topic may count it",
-    ),
+    Column("source", Text, nullable=False, comment="the source for which it is bad"),
     Column("topic", Text, nullable=False),
     Column("partition", Integer, nullable=False),
     Column("offset", BigInteger, nullable=False),
@@ -512,12 +469,7 @@ quarantine = Table(
     Column("value", LargeBinary),
     Column("value_bytes", Integer, comment="bytes of the whole value, whose beginning is stored"),
     _now("quarantined_at"),
-    Column(
-        "size",
-        Integer,
-        Computed(SIZE, persisted=True),
-        comment="bytes that count towards the bound of the source",
-    ),
+    Column("size", Integer, Computed(SIZE, persisted=True), comment="bytes that count towards the bound of the source"),
     comment="records that could not be parsed, within bounds. The master log holds them too",
 )
 Index("quarantine_place", quarantine.c.topic, quarantine.c.partition, quarantine.c.offset)

@@ -27,7 +27,7 @@ from lamina.reports.receipt_lines import line_of
 from lamina.services import postgres
 from lamina.services.processes import Running, free_port, spawn
 from lamina.terminal.failures import as_lamina_error
-from serving_layer.monitoring import alarms, standbys
+from serving_layer.monitoring import alarms, deployment_alarms
 from serving_layer.monitoring.query_alarms import Thresholds
 from serving_layer.postgres.database import Database, PostgresError
 from serving_layer.readers.analyst import select
@@ -221,7 +221,7 @@ def test_a_lagging_standby_and_an_unused_slot_raise_alarms_on_both_servers(pair:
         pair.ask(pair.standby, "SELECT pg_wal_replay_resume()")
         pair.replayed()
         with database.snapshot() as opened:
-            assert standbys.alarms(opened, 60) == []
+            assert deployment_alarms.late_standbys(opened, Thresholds(after=60)) == []
     pair.stop()
     until(
         lambda: any(

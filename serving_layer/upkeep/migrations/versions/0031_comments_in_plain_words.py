@@ -41,12 +41,12 @@ COMMENTS = {
     },
     "query": {
         "": "one row per streaming query. The row is the lock for everything that moves its progress",
-        "topic_id": "Kafka's id of the topic, which changes if the topic is recreated",
+        "topic_id": "Kafka's id of the topic: another if it is recreated",
         "writer": "holder of the fence token: host and process id",
         "writer_kind": "kind of the holder: a speed layer, a leap or a skip",
         "deaths": "consecutive writers that committed nothing",
         "stopped": "reason why the query has stopped. NULL while it may run",
-        "caught_up_at": "latest moment at which it had counted every earlier record",
+        "caught_up_at": "last time it had counted every earlier record",
         "waiting": "smallest backlog since the query last had none",
         "waiting_at": "when the backlog last shrank",
         "conflicts": "copies that differ from the counted record and should have been counted instead",
@@ -59,7 +59,7 @@ COMMENTS = {
         "start_offset": "the first offset that counts",
         "tail": "Kafka's last batch below it, which shows if a topic has lost its end",
         "newest": "Kafka's time of the newest event with an id, in microseconds since 1970",
-        "log_time": "greatest Kafka time of a table's records below it, in microseconds since 1970",
+        "log_time": "greatest Kafka time below it, in microseconds since 1970",
     },
     "ids": {
         "": "tables of the ids of counted events, by Kafka's time. Ids that are never forgotten have one table",
@@ -72,7 +72,7 @@ COMMENTS = {
         "served": "the present body of the analyst's view. NULL while there is none",
         "retain": "age up to which groups are kept. NULL for all",
         "fresh_within": "how far it may be behind. NULL without a target",
-        "before": "its older forms, for snapshots from before a move",
+        "before": "older forms, for older snapshots",
     },
     "cell_table": {
         "": "one row per table of cells of a view version: its query and its merge",
@@ -103,9 +103,8 @@ COMMENTS = {
     "generation_cells": {
         "": "one row per table of cells of a generation: its place, its load, and its realtime tables",
         "place": "the table that now holds the cells",
-        "attempt": "number of the attempt to load it. Tasks of an older attempt load nothing",
         "absorbed": "realtime tables with a lower number are merged into the cells",
-        "realtime": "number of the realtime table that micro-batches merge into",
+        "realtime": "number of the newest realtime table",
     },
     "archived": {
         "": "the offsets in the master log after the last archive run. The log itself is the truth",
@@ -134,20 +133,20 @@ COMMENTS = {
         "": "the minutes in which each view met its fresh_within",
         "since": "the first minute",
         "minute": "the newest minute",
-        "met": "one bit for each minute of a day up to the newest: 1 if the view met its target",
+        "met": "a bit for each minute of a day: 1 if it was met",
     },
     "noted": {
         "": "notes of the cells that differ between two live generations. A table of keys without a row is dropped",
     },
     "checked": {
         "": "the last result of each check of a view, in a rebuild and on the live view",
-        "rebuild": "the rebuild whose generations were checked. NULL for live views",
+        "rebuild": "NULL for live views",
         "counts": "the unit of `failing`: rows, keys, or the whole view",
         "blocks": "true if a failure keeps the generation from readers",
     },
     "quarantine": {
         "": "records that could not be parsed, within bounds. The master log holds them too",
-        "source": "the source for which it is bad. Other sources of the topic may count it",
+        "source": "the source for which it is bad",
         "value_bytes": "bytes of the whole value, whose beginning is stored",
         "size": "bytes that count towards the bound of the source",
     },
