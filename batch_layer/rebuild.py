@@ -28,9 +28,8 @@ from master_log.tails import Tails
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
-from serving_layer.change import registry, trials, view_checks
-from serving_layer.change.trials import Trial
-from serving_layer.change.view_checks import Verdict
+from serving_layer.change import registry, view_checks
+from serving_layer.change.view_checks import Trial, Verdict
 from serving_layer.narration import waited_for, waiting
 from serving_layer.postgres import courtesy
 from serving_layer.postgres.database import Connection, Database, PostgresAway, PostgresError, is_lock_timeout
@@ -313,7 +312,9 @@ class BatchLayer:
         self._expect(id)
         if trial is None:
             with self.database.begin() as connection:
-                trial = trials.of_handover(connection, deployed(connection), lookup.of_rebuild(connection, id))
+                trial = view_checks.trial_of_handover(
+                    connection, deployed(connection), lookup.of_rebuild(connection, id)
+                )
         verdicts = run_checks(self.database, trial)
         with self.database.begin() as connection:
             view_checks.record(connection, verdicts, id)

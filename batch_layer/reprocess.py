@@ -19,7 +19,7 @@ from batch_layer.renewals import AGAIN_SECONDS, READERS_SECONDS_AT_ONCE, renew
 from batch_layer.verdicts import run_checks
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
-from serving_layer.change import previews, registry, renames, trials
+from serving_layer.change import previews, registry, renames, view_checks
 from serving_layer.change.catalog_changes import check_allowed
 from serving_layer.change.planned_change import PlannedChange
 from serving_layer.change.view_checks import Verdict
@@ -93,7 +93,7 @@ class _Apply:
         _refuse_differences(self.batch, self.target, proofs)
         with self.batch.database.begin() as connection:
             planned = registry.catalog_after_apply(connection, self.target.catalog)
-            trial = trials.of_catalog(connection, planned, lookup.of_rebuild(connection, id))
+            trial = view_checks.trial_of_catalog(connection, planned, lookup.of_rebuild(connection, id))
         _refuse_failed_checks(self.batch, self.batch.check(id, trial))
 
     def hand_over(self, id: int) -> None:
@@ -140,7 +140,7 @@ class _Preview:
     def check(self, id: int, proofs: Sequence[Proof]) -> None:  # noqa: ARG002 (a preview may differ)
         with self.batch.database.begin() as connection:
             compiled = previews.previewed_catalog(connection, self.catalog)
-            trial = trials.of_catalog(connection, compiled, lookup.of_rebuild(connection, id))
+            trial = view_checks.trial_of_catalog(connection, compiled, lookup.of_rebuild(connection, id))
         for verdict in run_checks(self.batch.database, trial):
             if verdict.failing:
                 self.batch.tell(f"{verdict.sentence}{' (an apply is refused for it)' if verdict.blocked else ''}")
@@ -317,7 +317,7 @@ def deploy(batch: BatchLayer, target: Target) -> list[PlannedChange]:
     """
     _refuse_differences(batch, target)
     with batch.database.begin() as connection:
-        trial = trials.of_catalog(connection, registry.catalog_after_apply(connection, target.catalog), [])
+        trial = view_checks.trial_of_catalog(connection, registry.catalog_after_apply(connection, target.catalog), [])
     _refuse_failed_checks(batch, run_checks(batch.database, trial))
 
     def step(connection: Connection) -> tuple[list[PlannedChange], list[str]]:

@@ -8,8 +8,7 @@ from serving_layer.catalog import lookup
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
 from serving_layer.change import view_checks
-from serving_layer.change.trials import Trial
-from serving_layer.change.view_checks import Verdict
+from serving_layer.change.view_checks import Trial, Verdict
 from serving_layer.postgres import courtesy
 from serving_layer.postgres.database import Connection, Database
 from serving_layer.promise import proof, rebuilds

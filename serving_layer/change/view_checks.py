@@ -1,7 +1,7 @@
 """Checks of views: conditions that a new generation must meet before readers see it, and that live views must keep.
 
-A check reads a view as its readers would. For generations that are not handed over yet, it reads temporary views over
-them in a transaction that is rolled back, so nobody else sees them and nothing remains.
+A check reads a view as its readers would. Before a hand-over or an apply, it reads a trial: temporary views over what
+readers would read afterwards, in a transaction that is rolled back. Nobody else sees them, and nothing remains.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from psycopg2 import errors
 from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.exc import DataError, ProgrammingError
 
-from serving_layer.catalog import lookup
+from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
-from serving_layer.change.trials import Trial
+from serving_layer.change import renames
 from serving_layer.postgres.bookkeeping import checked
 from serving_layer.postgres.cells import create, run
 from serving_layer.postgres.database import first_line
@@ -67,6 +67,55 @@ class Verdict:
         if self.counts == "whole":
             return f"{what} fails: {first}"
         return f"{what} fails for {self.failing:,} {self.counts}{'s' * (self.failing > 1)}, the first {first}"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A catalog as it would be read.
+
+    places: the places of the tables of cells, by name. Tables without a place are empty.
+    changed: the views that would show other rows, or their first ones.
+    new: the names that nobody can read yet.
+    """
+
+    catalog: Catalog
+    places: Mapping[str, str]
+    changed: frozenset[str]
+    new: frozenset[str] = frozenset()
+
+
+def trial_of_handover(connection: Connection, catalog: Catalog, new: Sequence[Generation]) -> Trial:
+    """The deployed catalog after these generations are handed over. Generations of other versions are ignored."""
+    declared = {(view.name, view.version) for view in catalog.views.values()}
+    new = [opened for opened in new if (opened.view, opened.version) in declared]
+    read = versions.readable(connection, catalog) | {opened.view: opened for opened in new}
+    unread = catalog.views.keys() - views.served_views(connection)
+    return Trial(catalog, _places(read.values()), frozenset(opened.view for opened in new), frozenset(unread))
+
+
+def trial_of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[Generation]) -> Trial:
+    """A planned catalog after it is deployed. `ready` are the generations that were computed for it."""
+    before = deployed(connection)
+    named = renames.declared_renames(before, catalog)
+    old = renames.renamed_catalog(before, {was: name for name, was in named.items()}).views
+    published = lookup.published(connection)
+    read = versions.readable(connection, catalog) | {opened.view: opened for opened in ready}
+    places = _places(read.values())
+    for name in (name for name, was in named.items() if was in published):
+        there = lookup.get(connection, published[named[name]]).places
+        tables = zip(before.views[named[name]].cell_tables, old[name].cell_tables, strict=True)
+        places |= {table.name: there[other.name] for other, table in tables if other.name in there}
+    new = (catalog.views.keys() - old.keys()) | named.keys()
+    now = {name: opened.id for name, opened in read.items()}
+    changed = {
+        name
+        for name, view in catalog.views.items()
+        if name in old
+        and (old[name].final != view.final or (name not in named and now.get(name) != published.get(name)))
+    }
+    unread = catalog.views.keys() - views.served_views(connection)
+    first = {name for name in new - named.keys() if _has_cells(catalog, name, places)}
+    return Trial(catalog, places, frozenset(changed | first), frozenset(new | unread))
 
 
 def of_trial(connection: Connection, trial: Trial, name: str) -> list[Verdict]:
@@ -261,3 +310,14 @@ def _replace_relations(text: str, schema: str, by: Callable[[str], str | None]) 
         if (other := by(name)) is not None:
             text = text[:start] + other + text[end:]
     return text
+
+
+def _has_cells(catalog: Catalog, name: str, places: Mapping[str, str]) -> bool:
+    """True if a new view would have cells to show, and so would all views that it reads."""
+    view = catalog.views[name]
+    own = all(table.name in places for table in view.cell_tables)
+    return own and all(_has_cells(catalog, read, places) for read in view.reads)
+
+
+def _places(read: Iterable[Generation]) -> dict[str, str]:
+    return {table: place for opened in read for table, place in opened.places.items()}

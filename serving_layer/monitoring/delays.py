@@ -60,7 +60,11 @@ def ages(connection: Connection, name: str) -> Ages:
 
 def silent(connection: Connection, state: progress.Query) -> float | None:
     """Seconds since the last heartbeat of a query's writer if it is gone, else None. A leap sends no heartbeats."""
-    heard = ages(connection, state.name).heard
+    return gone_for(state, ages(connection, state.name).heard)
+
+
+def gone_for(state: progress.Query, heard: float | None) -> float | None:
+    """Seconds since the last heartbeat (`heard`) of a query's writer if it is gone, else None."""
     return heard if heard is not None and heard > GONE_AFTER and state.is_read else None
 
 

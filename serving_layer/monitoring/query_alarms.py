@@ -96,7 +96,7 @@ def stands_still(connection: Connection, watched: WatchedQuery) -> str | None:
     if state.stopped or watched.is_stale:
         return state.stopped
     ages = delays.ages(connection, state.name)
-    if (gone := delays.silent(connection, state)) is not None:
+    if (gone := delays.gone_for(state, ages.heard)) is not None:
         return f"its speed layer ({state.writer}) was last heard of {age(gone)} ago: start it again (`lamina up`)"
     if topic is None and ages.moved > limit:
         seconds = age(ages.moved)

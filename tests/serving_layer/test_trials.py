@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from serving_layer.catalog import lookup
 from serving_layer.catalog.deployed import deployed
-from serving_layer.change import registry, trials, view_checks
+from serving_layer.change import registry, view_checks
 from tests.serving_layer.world import FILES, World
 from view_algebra import compile_catalog
 
@@ -33,7 +33,7 @@ def found(world: World, **files: str) -> dict[str, int]:
     """The number of rows that fail each check that runs before these files are deployed."""
     catalog = compile_catalog({**world.files, **{f"{name}.sql": sql for name, sql in files.items()}})
     with world.database.begin() as connection:
-        trial = trials.of_catalog(connection, registry.catalog_after_apply(connection, catalog), [])
+        trial = view_checks.trial_of_catalog(connection, registry.catalog_after_apply(connection, catalog), [])
         verdicts = [
             verdict for name in trial.catalog.views for verdict in view_checks.of_trial(connection, trial, name)
         ]
@@ -49,7 +49,7 @@ def test_a_view_that_reads_a_rebuilt_view_next_to_its_own_cells_is_checked(world
         catalog = deployed(connection)
         assert catalog.views["amounts"].cell_tables
         assert catalog.views["amounts"].reads == ("many",)
-        trial = trials.of_handover(connection, catalog, [lookup.get(connection, id)])
+        trial = view_checks.trial_of_handover(connection, catalog, [lookup.get(connection, id)])
         assert [verdict.failing for verdict in view_checks.of_trial(connection, trial, "amounts")] == [0]
 
 
