@@ -71,7 +71,7 @@ class Facts:
     sparks: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def moved(self) -> set[str]:
+    def with_records(self) -> set[str]:
         """The queries with counted records. A view that is new to them lacks these records."""
         return {name for name, offsets in self.counted.items() if offsets}
 

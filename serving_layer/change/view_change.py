@@ -116,7 +116,7 @@ def _new_view(new: View, after: Catalog, facts: Facts) -> PlannedChange:
     """The change of a new view. Over a source with history, it is computed from the counted records and then served."""
     if (new.name, new.version) in facts.kept:
         return PlannedChange("view", new.name, "create", "its cells are live, for a preview: served at once")
-    waits = sorted(facts.moved & new.fed_by)
+    waits = sorted(facts.with_records & new.fed_by)
     if not waits:
         return PlannedChange("view", new.name, "create", "served at once")
     return _reprocessed(

@@ -27,29 +27,23 @@ ARCHIVING_WITHIN = "1 h"
 @contextlib.contextmanager
 def attempt(database: Database, table: Table) -> Iterator[bool]:
     """Holds the lock of a table during the block. Yields False if another session holds it."""
-    with database.autocommit() as connection:
-        try:
-            yield _lock(connection, table)
-        finally:
-            _end_session(connection)
+    with _session(database) as connection:
+        yield _lock(connection, table)
 
 
 @contextlib.contextmanager
 def archiving(database: Database) -> Iterator[None]:
     """Excludes other writers of the master log. Waits for a present writer, but not forever."""
-    with database.autocommit() as connection:
-        try:
-            if not _lock(connection, archiving_table):
-                log.info("waiting for another process that writes the master log")
-                if not _lock(connection, archiving_table, within=ARCHIVING_WITHIN):
-                    raise LaminaError(
-                        f"Another process has been writing the master log for {ARCHIVING_WITHIN}",
-                        evidence="it may be frozen, or wait for cores of Spark that this one holds",
-                        way_out="Repeat the command; `pg_locks` shows who holds lamina.archiving.",
-                    )
-            yield
-        finally:
-            _end_session(connection)
+    with _session(database) as connection:
+        if not _lock(connection, archiving_table):
+            log.info("waiting for another process that writes the master log")
+            if not _lock(connection, archiving_table, within=ARCHIVING_WITHIN):
+                raise LaminaError(
+                    f"Another process has been writing the master log for {ARCHIVING_WITHIN}",
+                    evidence="it may be frozen, or wait for cores of Spark that this one holds",
+                    way_out="Repeat the command; `pg_locks` shows who holds lamina.archiving.",
+                )
+        yield
 
 
 def is_held(connection: Connection, table: Table) -> bool:
@@ -82,12 +76,17 @@ def _lock(connection: Connection, table: Table, *, within: str | None = None) ->
     return True
 
 
-def _end_session(connection: Connection) -> None:
-    """Releases the session's lock and ends the session: if it is broken, the pool would keep its lock.
+@contextlib.contextmanager
+def _session(database: Database) -> Iterator[Connection]:
+    """A session that ends with the block, and releases its lock: if it is broken, the pool would keep its lock.
 
     A statement that Ctrl-C interrupted has ended the session already.
     """
-    if not connection.invalidated:
-        with contextlib.suppress(DBAPIError):
-            run(connection, "ROLLBACK")
-    connection.invalidate()
+    with database.autocommit() as connection:
+        try:
+            yield connection
+        finally:
+            if not connection.invalidated:
+                with contextlib.suppress(DBAPIError):
+                    run(connection, "ROLLBACK")
+            connection.invalidate()
