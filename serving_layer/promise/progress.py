@@ -8,8 +8,8 @@ generations. (One exception: a move to a new source locks the replaced source fi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from sqlalchemy import Connection, case, func, literal, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
@@ -26,8 +26,7 @@ WAITS_AFTER = 5.0
 """Seconds after which an uncounted record is waiting: longer than a micro-batch of a stream that keeps up."""
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(NamedTuple):
     """A streaming query as recorded. `fence` is the token of its newest writer."""
 
     name: str
@@ -54,22 +53,8 @@ class Fenced(LaminaError):
 
 def queries(connection: Connection) -> dict[str, Query]:
     """All queries, by name."""
-    rows = connection.execute(
-        select(
-            query.c.name,
-            query.c.topic,
-            query.c.topic_id,
-            query.c.fence,
-            query.c.writer,
-            query.c.writer_kind,
-            query.c.stopped,
-            query.c.newest,
-            query.c.committed_at,
-            query.c.duplicates,
-            query.c.conflicts,
-        ).order_by(query.c.name)
-    )
-    return {row.name: Query(**row._asdict()) for row in rows}
+    rows = connection.execute(select(*(query.c[field] for field in Query._fields)).order_by(query.c.name))
+    return {row.name: Query(*row) for row in rows}
 
 
 def reading(connection: Connection, topic: str) -> list[Query]:
