@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lamina.commands.command import Different, chosen_catalog, command, deployment, with_catalog
+from lamina.commands.command import Different, chosen_catalog, command, open_deployment, with_catalog
 from lamina.terminal.render import Output, cell
 from serving_layer.narration import waiting
 from view_algebra.errors import Unknown
@@ -35,8 +35,8 @@ def plan(output: Output, catalog: Path) -> None:
     files = catalog_files(catalog)
     from lamina.operations import applying
 
-    with deployment(output) as opened:
-        changes = applying.plan(opened, files)
+    with open_deployment(output) as deployment:
+        changes = applying.plan(deployment, files)
         _changes(output, changes)
     if any(change.action == "drop" for change in changes):
         output.tell("A deployment holds one catalog: `lamina apply` drops what is not in it only with --prune.")
@@ -83,21 +83,21 @@ def apply(
         return
     from lamina.operations import applying, installation
 
-    with deployment(output) as opened:
-        if first and opened.is_deployed():
-            installation.install(opened)
+    with open_deployment(output) as deployment:
+        if first and deployment.is_deployed():
+            installation.install(deployment)
             output.tell("The deployed catalog stays. `lamina plan` compares it with the catalog's files.")
             return
         files = catalog_files(catalog)
         try:
-            changes = applying.apply(opened, files, prune=prune, allow_break=allow_break)
+            changes = applying.apply(deployment, files, prune=prune, allow_break=allow_break)
         except WouldDrop as error:
             if output.as_json or not (sys.stdin.isatty() and output.err.is_terminal):
                 raise
             output.tell(f"{error.what}:\n{error.evidence}")
             if not click.confirm("Drop these?", err=True):
                 raise
-            changes = applying.apply(opened, files, prune=True, allow_break=allow_break)
+            changes = applying.apply(deployment, files, prune=True, allow_break=allow_break)
         _changes(output, changes)
 
 
@@ -226,12 +226,12 @@ def _apply_preview(output: Output, name: str | None, catalog: Path, *, drop: boo
     files = {} if drop else catalog_files(catalog)
     from lamina.operations import applying
 
-    with deployment(output) as opened:
+    with open_deployment(output) as deployment:
         if drop:
-            applying.drop_preview(opened, name)
+            applying.drop_preview(deployment, name)
             output.text(f"preview {name} dropped", preview=name, dropped=True)
             return
-        previewed = applying.preview(opened, name, files)
+        previewed = applying.preview(deployment, name, files)
     if output.as_json:
         for view in previewed:
             output.record(asdict(view))
@@ -251,9 +251,9 @@ def diff(output: Output, view: str, against: str, key: tuple[str, ...]) -> None:
     from serving_layer.change import differences
     from serving_layer.postgres import courtesy
 
-    with deployment(output) as opened:
-        opened.require_installed()
-        with waiting(output.tell, "comparing every row"), opened.database.snapshot() as connection:
+    with open_deployment(output) as deployment:
+        deployment.require_installed()
+        with waiting(output.tell, "comparing every row"), deployment.database.snapshot() as connection:
             courtesy.stand_back(connection)
             difference = differences.between(connection, view, against, key)
     if output.as_json:

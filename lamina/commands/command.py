@@ -125,25 +125,25 @@ def chosen_catalog(output: Output, catalog: Path) -> tuple[Catalog, str]:
 
     origin = click.get_current_context().get_parameter_source("catalog")
     if origin == click.core.ParameterSource.DEFAULT and not catalog.exists():
-        with deployment(output) as opened:
-            return opened.deployed(), "the deployed catalog"
+        with open_deployment(output) as deployment:
+            return deployment.deployed(), "the deployed catalog"
     return view_algebra.compile_catalog(catalog_files(catalog)), str(catalog)
 
 
 @contextmanager
-def deployment(output: Output) -> Iterator[Deployment]:
+def open_deployment(output: Output) -> Iterator[Deployment]:
     """The deployment of the settings, closed at the end."""
     from lamina.operations.deployment import Deployment
 
-    opened = Deployment(Settings.read(), tell=output.tell, at=_stop_at, one_command=True)
+    deployment = Deployment(Settings.read(), tell=output.tell, at=_stop_at, one_command=True)
     try:
-        yield opened
+        yield deployment
     except KeyboardInterrupt:
-        opened.give_up()
+        deployment.give_up()
         raise
     finally:
         with suppress(Exception):
-            opened.close()
+            deployment.close()
 
 
 def _stop_at(place: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from lamina.commands.command import Different, command, deployment, show_verdicts, tell_failing
+from lamina.commands.command import Different, command, open_deployment, show_verdicts, tell_failing
 from lamina.configuration.settings import Settings
 from lamina.terminal.failures import as_lamina_error
 from lamina.terminal.render import Output
@@ -36,8 +36,9 @@ def sql(output: Output, query: str, limit: int | None) -> None:
     with waiting(output.tell, "asking Postgres"):
         columns, rows = select(settings.reader(), query, limit)
     output.table(columns, rows)
-    with suppress(LaminaError, PostgresError), deployment(output) as opened:  # the answer does not depend on it
-        for line in behind_of(opened, query):
+    # The answer does not depend on these lines.
+    with suppress(LaminaError, PostgresError), open_deployment(output) as deployment:
+        for line in behind_of(deployment, query):
             output.tell(line)
 
 
@@ -50,9 +51,9 @@ def status(output: Output, alarms: bool) -> None:
     """
     from lamina.reports.status_lines import show, show_alarms
 
-    with deployment(output) as opened:
-        opened.require_installed()
-        (show_alarms if alarms else show)(output, opened)
+    with open_deployment(output) as deployment:
+        deployment.require_installed()
+        (show_alarms if alarms else show)(output, deployment)
 
 
 @command()
@@ -71,11 +72,11 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
 
     if live and preview is not None:
         raise click.UsageError("--live checks the deployed views. It cannot be used with --preview.")
-    with deployment(output) as opened:
-        opened.require_installed()
+    with open_deployment(output) as deployment:
+        deployment.require_installed()
         if live:
             with waiting(output.tell, "running the checks of views"):
-                verdicts = _check_live(opened, views)
+                verdicts = _check_live(deployment, views)
             show_verdicts(output, verdicts)
             if tell_failing(output, verdicts):
                 raise Different
@@ -84,12 +85,12 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
         what = "reading every record from the log and Kafka, comparing every row"
         with waiting(output.tell, what, so_far=lambda: f"views compared: {len(compared)}"):
             results = run(
-                opened.database,
-                lambda: (opened.spark, opened.log),
-                opened.brokers,
+                deployment.database,
+                lambda: (deployment.spark, deployment.log),
+                deployment.brokers,
                 views,
                 preview,
-                watching=opened.watching,
+                watching=deployment.watching,
                 done=compared.append,
             )
     _show_checked(output, results)
@@ -166,9 +167,9 @@ def verify(output: Output, receipt: TextIO) -> None:
     from lamina.reports.receipt_lines import read, show
 
     receipt_read = read(receipt)
-    with deployment(output) as opened:
-        opened.require_installed()
-        if not show(output, opened, receipt_read):
+    with open_deployment(output) as deployment:
+        deployment.require_installed()
+        if not show(output, deployment, receipt_read):
             raise Different
 
 
@@ -194,19 +195,19 @@ def blame(output: Output, view: str, key: Sequence[str], since: str, limit: int)
     """
     from lamina.reports.blame_lines import show
 
-    with deployment(output) as opened:
-        opened.require_installed()
-        if not show(output, opened, view, key, since=since, limit=limit):
+    with open_deployment(output) as deployment:
+        deployment.require_installed()
+        if not show(output, deployment, view, key, since=since, limit=limit):
             raise Different
 
 
-def _check_live(opened: Deployment, names: Sequence[str]) -> list[Verdict]:
+def _check_live(deployment: Deployment, names: Sequence[str]) -> list[Verdict]:
     """Runs the checks of these views, or of all, as readers see them now. Stores the results."""
     from serving_layer.catalog.deployed import deployed
     from serving_layer.change import view_checks
     from serving_layer.readers import views
 
-    with opened.database.snapshot() as connection:
+    with deployment.database.snapshot() as connection:
         catalog, served = deployed(connection), views.served_views(connection)
         for name in names:
             if name not in served:
@@ -217,7 +218,7 @@ def _check_live(opened: Deployment, names: Sequence[str]) -> list[Verdict]:
                 )
         wanted = names or [name for name in catalog.views if name in served]
         verdicts = view_checks.of_live(connection, catalog, wanted)
-    with opened.database.begin() as connection:
+    with deployment.database.begin() as connection:
         view_checks.record(connection, verdicts, None)
         view_checks.forget(connection, deployed(connection))  # meanwhile, an apply may have removed some of them
     return verdicts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lamina.commands.command import command, deployment, with_catalog, with_format
+from lamina.commands.command import command, open_deployment, with_catalog, with_format
 from lamina.configuration.setting_texts import catalog_folder
 from lamina.terminal.render import Output
 from serving_layer.narration import waiting
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Looked:
+class _Origin:
     """Sampled records: their place, and the options for reading a file of them.
 
     `of_texts` is True for CSV and TSV, in which every value is a text.
@@ -82,32 +82,32 @@ def init(
         raise click.UsageError("--name, --key and --format need a single file or topic.")
     if "-" in files and not name:
         raise click.UsageError("Standard input has no name. Name the source with --name.")
-    proposals: dict[str, tuple[_Looked, Proposal]] = {}
-    for looked in _looked_at(output, files, topics, file_format, forms, sample):
-        source = name or name_of(looked.topic or looked.place, is_file=looked.topic is None)
+    proposals: dict[str, tuple[_Origin, Proposal]] = {}
+    for origin in _samples(output, files, topics, file_format, forms, sample):
+        source = name or name_of(origin.topic or origin.place, is_file=origin.topic is None)
         if source in proposals:
             raise LaminaError(
                 f"Two sources would be named {source}", way_out="Call `lamina init` for each, with --name."
             )
-        proposed = proposal(looked.sample, source, looked.place, topic=looked.topic, key=key, as_table=table)
-        proposals[source] = looked, proposed
+        proposed = proposal(origin.sample, source, origin.place, topic=origin.topic, key=key, as_table=table)
+        proposals[source] = origin, proposed
     texts = {path: text for _, proposed in proposals.values() for path, text in proposed.files.items()}
     _check(catalog, texts, force=force)
     for path, text in texts.items():
         (catalog / path).parent.mkdir(parents=True, exist_ok=True)
         (catalog / path).write_text(text, encoding="utf-8")
-    for looked, proposed in proposals.values():
-        _tell(output, looked, proposed, catalog)
+    for origin, proposed in proposals.values():
+        _tell(output, origin, proposed, catalog)
 
 
-def _looked_at(
+def _samples(
     output: Output,
     files: Sequence[str],
     topics: Sequence[str],
     file_format: str | None,
     forms: CsvForms,
     most: int,
-) -> list[_Looked]:
+) -> list[_Origin]:
     from interchange.files import format_of
     from interchange.sampling import of_file
     from interchange.topic_sampling import of_topic
@@ -122,14 +122,13 @@ def _looked_at(
         with waiting(output.tell, f"sampling {file}"):
             of_texts = format_of(file, file_format) in ("csv", "tsv")
             sample = of_file(file, file_format, most, forms=forms)[1]
-            samples.append(_Looked(sample, file, None, options, of_texts))
+            samples.append(_Origin(sample, file, None, options, of_texts))
     if topics:
-        with deployment(output) as opened:
+        with open_deployment(output) as deployment:
             for topic in topics:
                 with waiting(output.tell, f"sampling topic {topic}"):
-                    samples.append(
-                        _Looked(of_topic(topic, opened.brokers, most, opened.schemas.registry), f"topic {topic}", topic)
-                    )
+                    sample = of_topic(topic, deployment.brokers, most, deployment.schemas.registry)
+                    samples.append(_Origin(sample, f"topic {topic}", topic))
     return samples
 
 
@@ -149,9 +148,9 @@ def _check(catalog: Path, texts: dict[str, str], *, force: bool) -> None:
     compile_catalog({**others, **texts})
 
 
-def _tell(output: Output, looked: _Looked, proposed: Proposal, catalog: Path) -> None:
+def _tell(output: Output, origin: _Origin, proposed: Proposal, catalog: Path) -> None:
     """Prints the written files, the columns, and the next commands."""
-    sample, following = looked.sample, _next(looked, proposed, catalog)
+    sample, following = origin.sample, _next(origin, proposed, catalog)
     if output.as_json:
         output.record(
             {
@@ -172,14 +171,14 @@ def _tell(output: Output, looked: _Looked, proposed: Proposal, catalog: Path) ->
             }
         )
         return
-    output.tell(f"{looked.place}: types were guessed from {sample.part}")
+    output.tell(f"{origin.place}: types were guessed from {sample.part}")
     if sample.bad:
         output.tell(f"{sample.bad:,} of them cannot be read by any source: {'; '.join(map(str, sample.first_bad))}")
     if sample.deletions:
         output.tell(f"{sample.deletions:,} more have no value: in a table (--table), they delete a row")
     for path in proposed.files:
         output.tell(f"{catalog / path} written")
-    if looked.of_texts and (times := [column.name for column in proposed.columns if column.looks_like_a_time]):
+    if origin.of_texts and (times := [column.name for column in proposed.columns if column.looks_like_a_time]):
         output.tell(
             f"text columns that may hold times: {', '.join(times)}; to read them as times, repeat this command with"
             " --force and --timestamp-format, for example '%d/%m/%Y %H:%M'"
@@ -188,14 +187,14 @@ def _tell(output: Output, looked: _Looked, proposed: Proposal, catalog: Path) ->
     output.text("\nnext:\n" + "\n".join(f"  {column}" for column in following))
 
 
-def _next(looked: _Looked, proposed: Proposal, catalog: Path) -> list[str]:
+def _next(origin: _Origin, proposed: Proposal, catalog: Path) -> list[str]:
     """The commands that deploy the source, send the file, and show the view."""
     named = [] if catalog == catalog_folder() else ["--catalog", str(catalog)]
     commands = [["lamina", "apply", *named]]
-    if looked.topic is None:
-        bad = ["--on-bad", "quarantine"] if looked.sample.bad else []
-        unknown = ["--ignore-unknown"] if looked.sample.has_unnamed else []
-        commands.append(["lamina", "ingest", proposed.source, looked.place, *looked.options, *bad, *unknown, "--wait"])
+    if origin.topic is None:
+        bad = ["--on-bad", "quarantine"] if origin.sample.bad else []
+        unknown = ["--ignore-unknown"] if origin.sample.has_unnamed else []
+        commands.append(["lamina", "ingest", proposed.source, origin.place, *origin.options, *bad, *unknown, "--wait"])
     order = f" ORDER BY {proposed.order}" if proposed.order else ""
     commands.append(["lamina", "sql", f"SELECT * FROM {proposed.view}{order} LIMIT 10"])
     return [_shown(words) for words in commands]

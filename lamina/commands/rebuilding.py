@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lamina.commands.command import Different, command, deployment, lamina, look_up, show_verdicts, tell_failing
+from lamina.commands.command import Different, command, lamina, look_up, open_deployment, show_verdicts, tell_failing
 from lamina.terminal.render import Output
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
     """
     from lamina.operations import rebuild_steps
 
-    with deployment(output) as opened:
-        opened.require_installed()
+    with open_deployment(output) as deployment:
+        deployment.require_installed()
         verdicts: list[Verdict] = []
-        proofs = rebuild_steps.rebuild(opened, views, leap=leap, on_checked=verdicts.extend)
+        proofs = rebuild_steps.rebuild(deployment, views, leap=leap, on_checked=verdicts.extend)
         _proofs(output, proofs)
         show_verdicts(output, verdicts)
         if tell_failing(output, verdicts) or any(proof.differing for proof in proofs):
@@ -59,13 +59,13 @@ def seal(output: Output, views: Sequence[str], leap: bool, key: str | None, due:
     from lamina.operations import rebuild_steps
     from serving_layer.promise.rebuilds import Scheduler
 
-    with deployment(output) as opened:
-        opened.require_installed()
-        if due and not (views := opened.batch.due(views)):
+    with open_deployment(output) as deployment:
+        deployment.require_installed()
+        if due and not (views := deployment.batch.due(views)):
             output.text("no view is due", rebuild=None, views=[])
             return
-        id = rebuild_steps.seal(opened, views, leap=leap, by=Scheduler(key))
-        names = [generation.view for generation in opened.batch.generations(id)]
+        id = rebuild_steps.seal(deployment, views, leap=leap, by=Scheduler(key))
+        names = [generation.view for generation in deployment.batch.generations(id)]
         output.text(f"rebuild {id}: {', '.join(names)}", rebuild=id, views=names)
 
 
@@ -73,8 +73,8 @@ def seal(output: Output, views: Sequence[str], leap: bool, key: str | None, due:
 @with_rebuild
 def step_archive(output: Output, id: int | None) -> None:
     """Archive every record below the cuts."""
-    with deployment(output) as opened:
-        opened.batch.archive(_running(opened, id))
+    with open_deployment(output) as deployment:
+        deployment.batch.archive(_running(deployment, id))
 
 
 @command(parent=step)
@@ -82,10 +82,10 @@ def step_archive(output: Output, id: int | None) -> None:
 @with_rebuild
 def compute(output: Output, views: Sequence[str], id: int | None) -> None:
     """Compute the cells of views (all, by default) below their cuts."""
-    with deployment(output) as opened:
-        id = _running(opened, id)
-        for name in views or [generation.view for generation in opened.batch.generations(id)]:
-            opened.batch.compute_unless_dropped(id, name)
+    with open_deployment(output) as deployment:
+        id = _running(deployment, id)
+        for name in views or [generation.view for generation in deployment.batch.generations(id)]:
+            deployment.batch.compute_unless_dropped(id, name)
 
 
 @command(parent=step)
@@ -95,10 +95,10 @@ def go_live(output: Output, id: int | None) -> None:
 
     From then on, micro-batches merge into the new cells. Prints the rebuild's id and its views.
     """
-    with deployment(output) as opened:
-        id = _running(opened, id)
-        opened.batch.go_live(id)
-        names = [generation.view for generation in opened.batch.generations(id)]
+    with open_deployment(output) as deployment:
+        id = _running(deployment, id)
+        deployment.batch.go_live(id)
+        names = [generation.view for generation in deployment.batch.generations(id)]
         output.text(f"rebuild {id}: {', '.join(names)}", rebuild=id, views=names)
 
 
@@ -110,16 +110,16 @@ def prove(output: Output, views: Sequence[str], id: int | None) -> None:
 
     Without VIEWS, all views are compared. `lamina step check` runs their checks.
     """
-    with deployment(output) as opened:
-        _proofs(output, opened.batch.prove(_running(opened, id), views))
+    with open_deployment(output) as deployment:
+        _proofs(output, deployment.batch.prove(_running(deployment, id), views))
 
 
 @command(parent=step, name="check")
 @with_rebuild
 def step_check(output: Output, id: int | None) -> None:
     """Run the checks of views over the new generations."""
-    with deployment(output) as opened:
-        show_verdicts(output, opened.batch.check(_running(opened, id)))
+    with open_deployment(output) as deployment:
+        show_verdicts(output, deployment.batch.check(_running(deployment, id)))
 
 
 @command(parent=step)
@@ -137,15 +137,15 @@ def hand_over(output: Output, views: Sequence[str], id: int | None, anyway: bool
 
     if views and not anyway:
         raise click.UsageError("VIEWS need --anyway: without it, every view that is not held back is handed over")
-    with deployment(output) as opened:
-        id = _running(opened, id)
-        held = rebuild_steps.hand_over(opened, id, views, anyway=anyway)
-        moved = verdicts.views_with_new_rows(opened.database, id)
+    with open_deployment(output) as deployment:
+        id = _running(deployment, id)
+        held = rebuild_steps.hand_over(deployment, id, views, anyway=anyway)
+        moved = verdicts.views_with_new_rows(deployment.database, id)
         if held:
-            blocked = verdicts.blocking_failures(opened.database, id, held)
+            blocked = verdicts.blocking_failures(deployment.database, id, held)
             for verdict in blocked:
                 output.tell(verdict.sentence)
-            if not blocked and (missing := verdicts.checks_not_run(opened.database, id, held)):
+            if not blocked and (missing := verdicts.checks_not_run(deployment.database, id, held)):
                 way_out = f"run `lamina step check --rebuild {id}`, then this again"
                 output.tell(
                     f"held back, because checks were not run ({', '.join(missing)}): {', '.join(held)}; {way_out}"
@@ -161,8 +161,8 @@ def hand_over(output: Output, views: Sequence[str], id: int | None, anyway: bool
 @with_rebuild
 def retire(output: Output, id: int | None) -> None:
     """End the rebuild, and retire generations that nobody needs."""
-    with deployment(output) as opened:
-        opened.batch.retire(_running(opened, id))
+    with open_deployment(output) as deployment:
+        deployment.batch.retire(_running(deployment, id))
 
 
 @command(parent=step)
@@ -171,8 +171,8 @@ def abandon(output: Output, id: int | None) -> None:
     """Give up a rebuild. Readers see no change."""
     from lamina.operations import rebuild_steps
 
-    with deployment(output) as opened:
-        rebuild_steps.abandon(opened, _running(opened, id))
+    with open_deployment(output) as deployment:
+        rebuild_steps.abandon(deployment, _running(deployment, id))
 
 
 @command()
@@ -184,11 +184,11 @@ def rollback(output: Output, view: str) -> None:
     """
     from lamina.operations import applying
 
-    with deployment(output) as opened:
-        views = opened.deployed().views
+    with open_deployment(output) as deployment:
+        views = deployment.deployed().views
         look_up(views, view, "view")
-        before, after = applying.roll_back(opened, view)
-        if opened.deployed().views[view].version != views[view].version:
+        before, after = applying.roll_back(deployment, view)
+        if deployment.deployed().views[view].version != views[view].version:
             output.tell(
                 f"The catalog's files still declare the newer version of {view}, which the next `lamina apply` would"
                 " deploy again. Put its previous SELECT into them."
@@ -196,11 +196,11 @@ def rollback(output: Output, view: str) -> None:
         output.text(f"{view}: generation {before} → {after}", view=view, before=before, after=after)
 
 
-def _running(opened: Deployment, id: int | None) -> int:
+def _running(deployment: Deployment, id: int | None) -> int:
     from serving_layer.promise import rebuilds
 
-    opened.require_installed()
-    with opened.database.begin() as connection:
+    deployment.require_installed()
+    with deployment.database.begin() as connection:
         return rebuilds.get(connection, id).id
 
 

@@ -7,7 +7,7 @@ import threading
 
 import click
 
-from lamina.commands.command import command, deployment
+from lamina.commands.command import command, open_deployment
 from lamina.configuration.postgres_urls import without_password
 from lamina.configuration.settings import Settings
 from lamina.terminal.render import Output
@@ -66,9 +66,9 @@ def speed(output: Output, until_caught_up: bool, max_records: int, mark: str | N
     _wait_for_services(output, stopping)
     if stopping.is_set():
         return
-    with deployment(output) as opened:
-        opened.database.waiting(opened.require_installed, give_up=stopping.is_set)
-        opened.speed(stopping, max_records=max_records).run(until_caught_up=until_caught_up)
+    with open_deployment(output) as deployment:
+        deployment.database.waiting(deployment.require_installed, give_up=stopping.is_set)
+        deployment.speed(stopping, max_records=max_records).run(until_caught_up=until_caught_up)
 
 
 def _wait_for_services(output: Output, stopping: threading.Event) -> None:
@@ -103,21 +103,21 @@ def metrics(output: Output, listen: str | None) -> None:
 
     from lamina.reports.metrics import Numbers, labels_of, registry
 
-    with deployment(output) as opened:
+    with open_deployment(output) as deployment:
         if listen is not None:
             host, port = _address(listen, "127.0.0.1:9464")
-            server, thread = start_http_server(port, host, registry(opened))
+            server, thread = start_http_server(port, host, registry(deployment))
             output.tell(f"Serving http://{host}:{port}/metrics. Press Ctrl-C to stop.")
             try:
                 thread.join()
             finally:
                 server.shutdown()
         elif output.as_json:
-            for sample in Numbers(opened).samples():
+            for sample in Numbers(deployment).samples():
                 labels = dict(zip(labels_of(sample.metric), sample.labels, strict=True))
                 output.record({"metric": sample.metric, "labels": labels, "value": sample.value})
         else:
-            output.text(generate_latest(registry(opened)).decode().rstrip())
+            output.text(generate_latest(registry(deployment)).decode().rstrip())
 
 
 def _address(listen: str, example: str) -> tuple[str, int]:
@@ -149,9 +149,9 @@ def console(output: Output, listen: str, names: tuple[str, ...], open_to_all: bo
     from lamina.console.server import Console
 
     host, port = _address(listen, "127.0.0.1:8765")
-    with deployment(output) as opened:
-        token = None if open_to_all else token_for(host, names, opened.settings.home)
-        served = Console(opened, host, port, names, token)
+    with open_deployment(output) as deployment:
+        token = None if open_to_all else token_for(host, names, deployment.settings.home)
+        served = Console(deployment, host, port, names, token)
         output.text(served.address, url=served.address)
         output.tell("Press Ctrl-C to stop.")
         served.run()
@@ -162,8 +162,8 @@ def password(output: Output) -> None:
     """Set the analyst's password to the one in LAMINA_ANALYST."""
     from lamina.operations import installation
 
-    with deployment(output) as opened:
-        role = installation.set_password(opened)
+    with open_deployment(output) as deployment:
+        role = installation.set_password(deployment)
         output.text(f"{role} has the password of LAMINA_ANALYST", role=role)
 
 
@@ -191,11 +191,11 @@ def login(output: Output, name: str | None, connections: int | None, owner: bool
         return
     from lamina.operations import installation
 
-    with deployment(output) as opened:
-        url, new = installation.make_login(opened, name, connections)
+    with open_deployment(output) as deployment:
+        url, new = installation.make_login(deployment, name, connections)
     output.text(url, login=name, url=url, new=new)
     output.tell(f"{name} is a new login" if new else f"{name} has a new password")
-    pause = opened.settings.limits.idle_in_transaction_session_timeout
+    pause = deployment.settings.limits.idle_in_transaction_session_timeout
     if pause != "0":
         output.tell(
             f"a session that pauses within a transaction for {pause} loses its connection: read with autocommit"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from lamina.commands.command import command, deployment, look_up, with_format
+from lamina.commands.command import command, look_up, open_deployment, with_format
 from lamina.terminal.failures import as_lamina_error
 from lamina.terminal.render import Output
 from serving_layer.narration import waiting
@@ -67,8 +67,8 @@ def ingest(
     from interchange.writers import Newest
 
     forms = CsvForms(null, timestamp_format)
-    with deployment(output) as opened:
-        declared = look_up(opened.deployed().sources, source, "source")
+    with open_deployment(output) as deployment:
+        declared = look_up(deployment.deployed().sources, source, "source")
         try:
             with (
                 output.progress(file) as on_progress,
@@ -77,7 +77,7 @@ def ingest(
                 done = send(
                     declared,
                     file,
-                    opened.brokers,
+                    deployment.brokers,
                     file_format=file_format,
                     forms=forms,
                     on_bad=on_bad,
@@ -86,14 +86,14 @@ def ingest(
                     ignore_unknown=ignore_unknown,
                     skip=skip,
                     on_progress=on_progress,
-                    newest=Newest.of(declared, opened.schemas.registry),
+                    newest=Newest.of(declared, deployment.schemas.registry),
                 )
         except Interrupted as error:
             output.tell(f"\n{error}. To continue after them: {_with_skip(error.sent)}")
             if output.as_json:
                 output.record({"source": source, "interrupted": True, "skip": error.sent})
             raise
-        seconds = _waited(output, opened, declared) if wait else None
+        seconds = _waited(output, deployment, declared) if wait else None
     for bad in done.first_bad:
         output.tell(f"{file}: {bad}")
     if done.first_with_null:
@@ -112,13 +112,13 @@ def ingest(
     )
 
 
-def _waited(output: Output, opened: Deployment, source: Source) -> float:
+def _waited(output: Output, deployment: Deployment, source: Source) -> float:
     """Waits until the views show the records. Returns the seconds that it took."""
     from lamina.operations.topic_records import wait_until_counted
 
     began = time.monotonic()
     with waiting(output.tell, "waiting for the speed layer to count the records"):
-        wait_until_counted(opened, source, opened.brokers.latest(source.topic))
+        wait_until_counted(deployment, source, deployment.brokers.latest(source.topic))
     seconds = round(time.monotonic() - began, 1)
     output.tell(f"visible {seconds} s after the last record was sent")
     return seconds
@@ -168,9 +168,9 @@ def skip(output: Output, source: str, partition: int, offset: int, reason: str) 
     """
     from lamina.operations import topic_records
 
-    with deployment(output) as opened:
-        declared = look_up(opened.deployed().sources, source, "source")
-        new = topic_records.skip(opened, declared, partition, offset, reason)
+    with open_deployment(output) as deployment:
+        declared = look_up(deployment.deployed().sources, source, "source")
+        new = topic_records.skip(deployment, declared, partition, offset, reason)
     named = f"{source}: partition {partition}, offset {offset} of {declared.topic}"
     output.text(
         f"{named} is skipped" if new else f"{named} was skipped before",
@@ -194,12 +194,12 @@ def schemas(output: Output, sources: Sequence[str]) -> None:
     """
     from serving_layer.promise.kept_schemas import listed
 
-    with deployment(output) as opened:
-        opened.require_installed()
-        deployed = opened.deployed().sources
+    with open_deployment(output) as deployment:
+        deployment.require_installed()
+        deployed = deployment.deployed().sources
         for name in sources:
             look_up(deployed, name, "source")
-        with opened.database.begin() as connection:
+        with deployment.database.begin() as connection:
             kept = listed(connection, sources)
     columns = ("source", "ask_again", "id", "schema", "since", "bad_records")
     rows = [
@@ -223,15 +223,15 @@ def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
     """
     if accept_loss and not sources:
         raise click.UsageError("--accept-loss needs SOURCES: it accepts the loss of these only")
-    with deployment(output) as opened:
-        catalog = opened.deployed()
+    with open_deployment(output) as deployment:
+        catalog = deployment.deployed()
         rows, failed = [], []
         for name in sources or catalog.sources:
             source = look_up(catalog.sources, name, "source")
             try:
-                end = opened.brokers.latest(source.topic)
-                count = opened.batch.logs.archive(source, end, accept_loss=accept_loss)
-                rows.append((name, count, str(opened.log.held(source))))
+                end = deployment.brokers.latest(source.topic)
+                count = deployment.batch.logs.archive(source, end, accept_loss=accept_loss)
+                rows.append((name, count, str(deployment.log.held(source))))
             except Exception as error:  # noqa: BLE001 (the other sources do not wait for this one)
                 output.error(as_lamina_error(error))
                 failed.append(name)
@@ -250,9 +250,9 @@ def maintain(output: Output, sources: Sequence[str]) -> None:
     """
     from lamina.operations.upkeep import maintain as run
 
-    with deployment(output) as opened:
-        declared = opened.deployed().sources
-        done = run(opened, [look_up(declared, name, "source") for name in sources or declared])
+    with open_deployment(output) as deployment:
+        declared = deployment.deployed().sources
+        done = run(deployment, [look_up(declared, name, "source") for name in sources or declared])
     output.tell(f"generations dropped: {', '.join(map(str, done.dropped)) or 'none'}")
     output.tell(f"tables vacuumed: {', '.join(done.vacuumed) or 'none'}")
     names = ("source", "files compacted", "snapshots expired", "files removed")
@@ -272,11 +272,11 @@ def export(output: Output, view: str, to: str) -> None:
     from serving_layer.readers.analyst import selected
     from view_algebra.language.quoting import quoted
 
-    with deployment(output) as opened:
-        declared = look_up(opened.deployed().views, view, "view")
-        settings = opened.settings
+    with open_deployment(output) as deployment:
+        declared = look_up(deployment.deployed().views, view, "view")
+        settings = deployment.settings
         query = f"SELECT * FROM analytics.{quoted(view)}"
         written = waiting(output.tell, f"writing the rows of {view} to {to}")
         with written, selected(settings.analyst or settings.postgres, query) as (_, rows):
-            count = write(declared.columns, rows, to, opened.brokers)
+            count = write(declared.columns, rows, to, deployment.brokers)
     output.text(f"{count:,} rows of {view} written to {to}", view=view, rows=count, to=to)

@@ -47,14 +47,14 @@ LONGEST_SAMPLE = 600
 class About:
     """Reads a deployment for its pages, in the calling thread."""
 
-    def __init__(self, opened: Deployment) -> None:
-        self._opened = opened
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
 
     def view(self, name: str, statement: Statement) -> dict[str, Any]:
         """A view: its declaration, lineage, generations with proofs, and newest rows, which `statement` reads."""
-        catalog = self._opened.deployed()
+        catalog = self._deployment.deployed()
         view = _look_up(catalog.views, name, "view")
-        with self._opened.database.snapshot() as connection:
+        with self._deployment.database.snapshot() as connection:
             particulars_of_view = particulars.of_view(connection, name)
             met = particulars.freshness_met(connection, name)
         values: dict[str, Any] = {"answer": None, "chart": None, "error": None}
@@ -75,17 +75,17 @@ class About:
 
     def row(self, name: str, values_of_groups: Mapping[str, str], statement: Statement) -> dict[str, Any]:
         """Rows of a view by the values of its group columns, and the newest steps that may have moved them."""
-        catalog = self._opened.deployed()
+        catalog = self._deployment.deployed()
         view = _look_up(catalog.views, name, "view")
         groups = row_keys.group_columns(view)
         words = [f"{column}={values_of_groups[column]}" for column in groups if values_of_groups.get(column)]
-        with self._opened.database.snapshot() as connection:
+        with self._deployment.database.snapshot() as connection:
             steps = particulars.steps(connection, view.sources, list(definitions.of(catalog, name).views), STEPS)
         values: dict[str, Any] = {"answer": None, "chart": None, "command": None, "error": None}
         if words or not groups:
             values["command"] = shlex.join(["lamina", "blame", name, *words])
             try:
-                key = row_keys.read(self._opened.database, view, words)
+                key = row_keys.read(self._deployment.database, view, words)
                 query = f"SELECT * FROM {quoted(name)} WHERE {key.postgres(view)}"
                 values |= {**self.sql(query, statement, NEWEST), "chart": None}
             except LaminaError as error:
@@ -99,27 +99,27 @@ class About:
 
     def receipt(self, name: str, statement: Statement) -> dict[str, Any]:
         """A receipt of a view, as the analyst gets it."""
-        _look_up(self._opened.deployed().views, name, "view")
-        return {"name": name, "line": receipt_lines.line_of(self._opened.settings.reader(), name, statement)}
+        _look_up(self._deployment.deployed().views, name, "view")
+        return {"name": name, "line": receipt_lines.line_of(self._deployment.settings.reader(), name, statement)}
 
     def cost(self, name: str, statement: Statement) -> dict[str, Any]:
         """The measured cost of one read of a view."""
-        _look_up(self._opened.deployed().views, name, "view")
-        return {"name": name, "cost": cost(self._opened.settings.reader(), name, statement)}
+        _look_up(self._deployment.deployed().views, name, "view")
+        return {"name": name, "cost": cost(self._deployment.settings.reader(), name, statement)}
 
     def source(self, name: str, statement: Statement) -> dict[str, Any]:
         """A source: its declaration, partitions, quarantine and undeclared fields."""
-        catalog = self._opened.deployed()
+        catalog = self._deployment.deployed()
         source = _look_up(catalog.sources, name, "source")
-        with self._opened.database.snapshot() as connection:
+        with self._deployment.database.snapshot() as connection:
             details = particulars.of_source(connection, name)
         return {
             "source": source,
             "found": details or _unknown(name, "source", catalog.sources),
             **self._samples(name, statement),
             "topic": self._topic(source.topic),
-            "undeclared": statuses.undeclared(self._opened, [name]).get(name, [])
-            if self._opened.brokers.listening()
+            "undeclared": statuses.undeclared(self._deployment, [name]).get(name, [])
+            if self._deployment.brokers.listening()
             else None,
             "graph": graph(catalog, Named("source", name)),
             **(_phases(details.minutes) if details else {}),
@@ -127,7 +127,7 @@ class About:
 
     def sql(self, query: str, statement: Statement, most: int = MOST_ROWS) -> dict[str, Any]:
         """The answer to a SELECT of the analyst, and its chart."""
-        rows_read = answer(self._opened.settings.reader(), query, statuses.tables_of(query), most, statement)
+        rows_read = answer(self._deployment.settings.reader(), query, statuses.tables_of(query), most, statement)
         shown, numbers = drawn(rows_read.columns, rows_read.rows)
         return {"answer": rows_read, "chart": shown, "numbers": numbers}
 
@@ -139,7 +139,7 @@ class About:
             f'SELECT partition, "offset", error, left(value, {LONGEST_SAMPLE}) FROM lamina.bad_values'
             f" WHERE source = {postgres_text(source)} ORDER BY quarantined_at DESC LIMIT {SAMPLES}"
         )
-        reader = self._opened.settings.reader()
+        reader = self._deployment.settings.reader()
         try:
             return {"samples": select(reader, query, statement=statement)[1], "refused": None}
         except Forbidden:
@@ -147,7 +147,7 @@ class About:
 
     def _topic(self, topic: str) -> TopicState | None:
         """The topic as the brokers hold it now, or None if they do not answer."""
-        brokers = self._opened.brokers
+        brokers = self._deployment.brokers
         return statuses.held(brokers, [topic]).get(topic) if brokers.listening() else None
 
 

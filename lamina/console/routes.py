@@ -54,12 +54,12 @@ FRAGMENTS = ("gone", "state", "attention", "views", "sources")
 class Pages:
     """Answers requests about one deployment. `ending` is set when the server stops, and ends open streams."""
 
-    def __init__(self, opened: Deployment, ending: asyncio.Event) -> None:
-        self._opened = opened
+    def __init__(self, deployment: Deployment, ending: asyncio.Event) -> None:
+        self._deployment = deployment
         self._ending = ending
-        self._watch = Watch(opened)
-        self._about = About(opened)
-        self._metrics: CollectorRegistry = registry(opened)
+        self._watch = Watch(deployment)
+        self._about = About(deployment)
+        self._metrics: CollectorRegistry = registry(deployment)
         self._counting = asyncio.Lock()
         self._templates = _environment()
         self._answering = asyncio.Semaphore(MOST_ANSWERS)

@@ -24,13 +24,13 @@ class Console:
     """
 
     def __init__(
-        self, opened: Deployment, host: str, port: int, names: Collection[str] = (), token: str | None = None
+        self, deployment: Deployment, host: str, port: int, names: Collection[str] = (), token: str | None = None
     ) -> None:
         self._listening = _listening(host, port)
         self._host, self.port, self._token = host, int(self._listening.getsockname()[1]), token
         self._ending = asyncio.Event()
         config = uvicorn.Config(
-            Pages(opened, self._ending).application([host, *names], token),
+            Pages(deployment, self._ending).application([host, *names], token),
             log_config=None,
             access_log=False,
             lifespan="off",

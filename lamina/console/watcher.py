@@ -185,8 +185,8 @@ class Now:
 class Watch:
     """Reads while somebody listens, and gives every listener the newest reading."""
 
-    def __init__(self, opened: Deployment, clock: Callable[[], float] = time.monotonic) -> None:
-        self._opened = opened
+    def __init__(self, deployment: Deployment, clock: Callable[[], float] = time.monotonic) -> None:
+        self._deployment = deployment
         self._clock = clock
         self._postgres: Question[Overview] = Question(self._overview, EVERY, clock)
         self._kafka: Question[Offsets] = Question(self._ends, EVERY, clock)
@@ -314,15 +314,15 @@ class Watch:
 
     def _overview(self) -> Overview:
         try:
-            with self._opened.database.snapshot() as connection:
+            with self._deployment.database.snapshot() as connection:
                 return overview(connection)
         except PostgresError as error:
             if not is_away(error):
-                self._opened.require_installed()
+                self._deployment.require_installed()
             raise
 
     def _ends(self) -> Offsets:
-        brokers = self._opened.brokers
+        brokers = self._deployment.brokers
         if not brokers.listening():
             raise KafkaAway("Kafka does not answer", evidence=f"nobody listens at {brokers.bootstrap_servers}")
         topics = {source.topic for source in self._postgres.answer.sources} if self._postgres.answer else set()
@@ -335,10 +335,10 @@ class Watch:
             return brokers.latest(*there)
 
     def _read_alarms(self) -> list[str]:
-        return statuses.read_alarms(self._opened)
+        return statuses.read_alarms(self._deployment)
 
     def _read_fields(self) -> dict[str, list[Undeclared]]:
-        return statuses.undeclared(self._opened) if self._opened.brokers.listening() else {}
+        return statuses.undeclared(self._deployment) if self._deployment.brokers.listening() else {}
 
 
 def _of(name: str, seconds: float, refusal: LaminaError | None, way_out: str) -> Missing:

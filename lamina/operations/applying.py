@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import view_algebra
@@ -28,19 +29,19 @@ COMPUTED = ("create", "update", "reprocess")
 """Changes of a view that send lineage events."""
 
 
-def plan(opened: Deployment, files: Mapping[str, str]) -> list[PlannedChange]:
+def plan(deployment: Deployment, files: Mapping[str, str]) -> list[PlannedChange]:
     """The changes that applying these files would make."""
-    catalog = _compiled(opened, files)
-    changes = _changes(opened, catalog)
-    _tell_of_sources(opened, catalog, changes, "create", "update")
+    catalog = _compiled(deployment, files)
+    changes = _changes(deployment, catalog)
+    _tell_of_sources(deployment, catalog, changes, "create", "update")
     new = [catalog.sources[change.name] for change in changes if change.kind == "source" and change.action == "create"]
-    for line in source_topics.notes_on_new(opened.brokers, new) if new else ():
-        opened.tell(line)
+    for line in source_topics.notes_on_new(deployment.brokers, new):
+        deployment.tell(line)
     return changes
 
 
 def apply(
-    opened: Deployment, files: Mapping[str, str], *, prune: bool = False, allow_break: bool = False
+    deployment: Deployment, files: Mapping[str, str], *, prune: bool = False, allow_break: bool = False
 ) -> list[PlannedChange]:
     """Deploys these files. Creates the missing topics of new sources, and computes new versions of views.
 
@@ -49,108 +50,107 @@ def apply(
     """
     from batch_layer.reprocess import Target
 
-    catalog = _compiled(opened, files)
-    planned = _changes(opened, catalog)
+    catalog = _compiled(deployment, files)
+    planned = _changes(deployment, catalog)
     # Before anything is installed, and before topics are created.
     check_allowed(planned, prune=prune, allow_break=allow_break)
-    install(opened)
+    install(deployment)
     changed = [change.name for change in planned if change.kind == "view" and change.action in COMPUTED]
-    with lineage_events.runs(opened.settings, opened.tell) as runs:
+    with lineage_events.runs(deployment.settings, deployment.tell) as runs:
         runs.start(lambda: catalog, lambda: lineage_events.new_ids(changed))
         new = [change.name for change in planned if change.kind == "source" and change.action == "create"]
-        topics = {
-            name: source_topics.opened(opened.brokers, catalog.sources[name], catalog, opened.tell) for name in new
-        }
-        _tell_of_sources(opened, catalog, planned, "update")
+        ensure = partial(source_topics.ensure_topic, deployment.brokers, catalog=catalog, tell=deployment.tell)
+        topics = {name: ensure(catalog.sources[name]) for name in new}
+        _tell_of_sources(deployment, catalog, planned, "update")
         target = Target(files, catalog, topics, prune=prune, allow_break=allow_break)
-        with rights.naming_readers(opened.database, "A reader holds a view that this change replaces"):
-            changes = _deploy(opened, target, planned)
-    dropping.drop_unused(opened.database)
-    with waiting(opened.tell, "building the indexes of views"):
-        indexes.renew(opened.database)
+        with rights.naming_readers(deployment.database, "A reader holds a view that this change replaces"):
+            changes = _deploy(deployment, target, planned)
+    dropping.drop_unused(deployment.database)
+    with waiting(deployment.tell, "building the indexes of views"):
+        indexes.renew(deployment.database)
     return [change for change in planned if change.kind == "database"] + changes
 
 
-def preview(opened: Deployment, name: str, files: Mapping[str, str]) -> list[PreviewedView]:
+def preview(deployment: Deployment, name: str, files: Mapping[str, str]) -> list[PreviewedView]:
     """Serves the views of these files in the schema `name`, next to the deployed ones, with live cells."""
     from batch_layer import reprocess
 
-    opened.require_installed()
-    catalog = _compiled(opened, files)
-    reprocess.end_dead_apply(opened.batch)
-    with rights.naming_readers(opened.database, f"A reader holds a view of the preview {name}"):
-        reprocess.preview(opened.batch, name, catalog)
-    dropping.drop_unused(opened.database)
-    with opened.database.begin() as connection:
+    deployment.require_installed()
+    catalog = _compiled(deployment, files)
+    reprocess.end_dead_apply(deployment.batch)
+    with rights.naming_readers(deployment.database, f"A reader holds a view of the preview {name}"):
+        reprocess.preview(deployment.batch, name, catalog)
+    dropping.drop_unused(deployment.database)
+    with deployment.database.begin() as connection:
         return [view for view in previews.listed(connection) if view.preview == name]
 
 
-def drop_preview(opened: Deployment, name: str) -> None:
+def drop_preview(deployment: Deployment, name: str) -> None:
     """Ends a preview, and drops the cells that were computed for it alone."""
-    opened.require_installed()
-    with rights.naming_readers(opened.database, f"A reader holds a view of the preview {name}"):
-        opened.database.retrying(lambda connection: previews.drop(connection, name))
-    dropping.drop_unused(opened.database)
+    deployment.require_installed()
+    with rights.naming_readers(deployment.database, f"A reader holds a view of the preview {name}"):
+        deployment.database.retrying(lambda connection: previews.drop(connection, name))
+    dropping.drop_unused(deployment.database)
 
 
-def roll_back(opened: Deployment, view: str) -> tuple[int, int]:
+def roll_back(deployment: Deployment, view: str) -> tuple[int, int]:
     """Hands a view back to the generation before its published one. Returns (from, to)."""
     from batch_layer import renewals
 
-    with rights.naming_readers(opened.database, "A reader holds a view that the rollback replaces"):
-        return renewals.roll_back(opened.database, view, opened.tell)
+    with rights.naming_readers(deployment.database, "A reader holds a view that the rollback replaces"):
+        return renewals.roll_back(deployment.database, view, deployment.tell)
 
 
-def _deploy(opened: Deployment, target: Target, planned: list[PlannedChange]) -> list[PlannedChange]:
+def _deploy(deployment: Deployment, target: Target, planned: list[PlannedChange]) -> list[PlannedChange]:
     """Deploys an allowed catalog: at once or, if new cells are needed, once they are computed."""
     from batch_layer import reprocess
 
-    reprocess.end_dead_apply(opened.batch)
-    reprocess.await_older_snapshots(opened.batch, target)
-    opened.at("after planning")
+    reprocess.end_dead_apply(deployment.batch)
+    reprocess.await_older_snapshots(deployment.batch, target)
+    deployment.at("after planning")
     if not any(change.action == "reprocess" for change in planned):
         try:
-            return reprocess.deploy(opened.batch, target)
+            return reprocess.deploy(deployment.batch, target)
         except registry.NotComputed:  # a source's first records were counted after the plan
-            planned = _changes(opened, target.catalog)
+            planned = _changes(deployment, target.catalog)
     few = sum(change.records or 0 for change in planned) <= FEW
-    batch = replace(opened.batch, spark=lambda: opened.session(short_lived=few))
+    batch = replace(deployment.batch, spark=lambda: deployment.session(short_lived=few))
     reprocess.reprocess(batch, target)
     return [change for change in planned if change.kind != "database"]
 
 
-def _changes(opened: Deployment, catalog: Catalog) -> list[PlannedChange]:
+def _changes(deployment: Deployment, catalog: Catalog) -> list[PlannedChange]:
     """The changes, without changing anything, not even a database in which nothing was installed."""
-    with opened.database.begin() as connection:
-        installing.check(connection, opened.database.name)
+    with deployment.database.begin() as connection:
+        installing.check(connection, deployment.database.name)
         there = installing.is_installed(connection)
         changes = registry.plan(connection, catalog) if there else registry.plan_of_nothing(catalog)
-        pending = installing.pending(connection, opened.settings.limits)
+        pending = installing.pending(connection, deployment.settings.limits)
     if not pending:
         return changes
-    name = str(opened.database.url.database)
+    name = str(deployment.database.url.database)
     effect = f"brought to what this Lamina installs: {', '.join(pending)}"
     if not there:
         effect = "Lamina is installed: schemas, bookkeeping, functions and roles"
     return [PlannedChange("database", name, "update" if there else "create", effect), *changes]
 
 
-def _compiled(opened: Deployment, files: Mapping[str, str]) -> Catalog:
+def _compiled(deployment: Deployment, files: Mapping[str, str]) -> Catalog:
     """The catalog in these files. Streams with UNIQUE are read in it as they are deployed."""
     catalog = view_algebra.compile_catalog(files)
-    with opened.database.begin() as connection:
+    with deployment.database.begin() as connection:
         unique = {name: source for name, source in sources(connection).items() if source.ids}
     if all(catalog.sources.get(name) == source for name, source in unique.items()):
         return catalog
     return view_algebra.compile_catalog(files, unique)
 
 
-def _tell_of_sources(opened: Deployment, catalog: Catalog, changes: Sequence[PlannedChange], *actions: str) -> None:
+def _tell_of_sources(deployment: Deployment, catalog: Catalog, changes: Sequence[PlannedChange], *actions: str) -> None:
     """Narrates the properties of the changed sources' topics that their declarations may lead one not to expect."""
-    changed = [change.name for change in changes if change.kind == "source" and change.action in actions]
-    for line in (
-        source_topics.notes_on_existing(opened.brokers, [catalog.sources[name] for name in changed]) if changed else ()
-    ):
-        opened.tell(line)
-    for line in source_topics.notes_on_schemas(catalog.sources.values(), lambda: opened.schemas.registry):
-        opened.tell(line)
+    changed = [
+        catalog.sources[change.name] for change in changes if change.kind == "source" and change.action in actions
+    ]
+    for line in source_topics.notes_on_existing(deployment.brokers, changed):
+        deployment.tell(line)
+    for line in source_topics.notes_on_schemas(catalog.sources.values(), lambda: deployment.schemas.registry):
+        deployment.tell(line)

@@ -91,8 +91,8 @@ class Deployment:
         return self.session(short_lived=opens and self.one_command and self.has_few_records())
 
     def session(self, *, nice: int | None = None, short_lived: bool = False) -> SparkSession:
-        """The Spark session. The first call starts it, with this niceness instead of the deployment's; `short_lived`
-        is for few records.
+        """The Spark session. The first call starts it: with this niceness, or the deployment's, and `short_lived` for few
+        records.
         """
         if self.lent is not None:
             return self.lent

@@ -12,51 +12,51 @@ from serving_layer.upkeep import install as installing
 from view_algebra.errors import LaminaError
 
 
-def install(opened: Deployment) -> None:
+def install(deployment: Deployment) -> None:
     """Makes the database a serving layer, or upgrades it to this version. Narrates the steps that only a superuser
     may do.
     """
     with rights.naming_readers(
-        opened.database, "Lamina cannot be installed while a reader holds a view that it replaces"
+        deployment.database, "Lamina cannot be installed while a reader holds a view that it replaces"
     ):
         done = installing.install(
-            opened.database,
-            analyst_password=login_of(opened.settings.analyst)[1],
-            limits=opened.settings.limits,
+            deployment.database,
+            analyst_password=login_of(deployment.settings.analyst)[1],
+            limits=deployment.settings.limits,
         )
     if not done:
         return
     for part in done:
         if part.startswith(installing.SETTINGS_OF):
-            opened.tell(f"{part} were reset to Lamina's")
-    with opened.database.begin() as connection:
+            deployment.tell(f"{part} were reset to Lamina's")
+    with deployment.database.begin() as connection:
         if lacking := rights.unguarded(connection):
-            opened.tell(
+            deployment.tell(
                 f"{'; '.join(lacking)}. Only a superuser can change that, by running this in the database:"
                 f"\n\n{superusers_script().strip()}\n"
             )
 
 
-def set_password(opened: Deployment) -> str:
+def set_password(deployment: Deployment) -> str:
     """Sets the password of LAMINA_ANALYST's role to the one in the URL. Returns the role's name."""
-    role, password = login_of(opened.settings.analyst)
+    role, password = login_of(deployment.settings.analyst)
     if not role or not password:
         raise LaminaError(
             "LAMINA_ANALYST has no password to set",
-            evidence="it has a user but no password" if opened.settings.analyst else "it is not set",
+            evidence="it has a user but no password" if deployment.settings.analyst else "it is not set",
             way_out="Set it to postgresql://analyst:password@host:5432/database.",
         )
-    with opened.database.begin() as connection:
+    with deployment.database.begin() as connection:
         rights.set_password(connection, role, password)
     return role
 
 
-def make_login(opened: Deployment, name: str, connections: int | None = None) -> tuple[str, bool]:
+def make_login(deployment: Deployment, name: str, connections: int | None = None) -> tuple[str, bool]:
     """The URL of a person's login, with a new password, and True if the login is new. `connections` limits the
     simultaneous ones.
     """
-    opened.require_installed()
+    deployment.require_installed()
     password = secrets.token_urlsafe(24)
-    with opened.database.begin() as connection:
+    with deployment.database.begin() as connection:
         new = rights.make_login(connection, name, views.ANALYST, password, connections)
-    return with_login(opened.settings.analyst or opened.settings.postgres, name, password), new
+    return with_login(deployment.settings.analyst or deployment.settings.postgres, name, password), new

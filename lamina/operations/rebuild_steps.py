@@ -21,66 +21,66 @@ from view_algebra.errors import LaminaError
 
 
 def rebuild(
-    opened: Deployment,
+    deployment: Deployment,
     names: Sequence[str] = (),
     *,
     leap: bool = False,
     on_checked: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
 ) -> list[Proof]:
     """Runs all steps of a rebuild (`BatchLayer.rebuild`), with a run of lineage for each of its views."""
-    with lineage_events.runs(opened.settings, opened.tell) as runs:
+    with lineage_events.runs(deployment.settings, deployment.tell) as runs:
 
         def sealed(id: int) -> None:
-            runs.start(opened.deployed, lambda: _run_ids(opened, id))
+            runs.start(deployment.deployed, lambda: _run_ids(deployment, id))
 
         def checked(verdicts: Sequence[Verdict]) -> None:
             runs.checked(verdicts)
             on_checked(verdicts)
 
-        batch = replace(opened.batch, on_sealed=sealed, on_checked=checked, on_held=runs.held)
+        batch = replace(deployment.batch, on_sealed=sealed, on_checked=checked, on_held=runs.held)
         proofs = batch.rebuild(names, leap=leap)
         runs.proved(proofs)
     return proofs
 
 
-def seal(opened: Deployment, views: Sequence[str], *, leap: bool, by: Scheduler) -> int:
+def seal(deployment: Deployment, views: Sequence[str], *, leap: bool, by: Scheduler) -> int:
     """Begins a rebuild of these views, or of all if none is named. Returns its id."""
-    batch = opened.batch
+    batch = deployment.batch
     id = batch.leap_seal(views, by=by) if leap else batch.seal(views, by=by)
-    runs = lineage_events.Runs(opened.settings, opened.tell)
-    runs.start(opened.deployed, lambda: _run_ids(opened, id))
+    runs = lineage_events.Runs(deployment.settings, deployment.tell)
+    runs.start(deployment.deployed, lambda: _run_ids(deployment, id))
     runs.close()
     return id
 
 
-def hand_over(opened: Deployment, id: int, names: Sequence[str] = (), *, anyway: bool) -> list[str]:
+def hand_over(deployment: Deployment, id: int, names: Sequence[str] = (), *, anyway: bool) -> list[str]:
     """Publishes the new generations. Returns the views that are held back. `anyway` publishes `names` all the same."""
-    held = opened.batch.hand_over(id, names, anyway=anyway)
-    runs = _begun(opened, id)
+    held = deployment.batch.hand_over(id, names, anyway=anyway)
+    runs = _begun(deployment, id)
     if runs.started:
-        with opened.database.begin() as connection:
+        with deployment.database.begin() as connection:
             runs.proved(proof.of_rebuild(connection, id))
-        runs.checked(verdicts.results(opened.database, id))
+        runs.checked(verdicts.results(deployment.database, id))
         runs.held(held)
         runs.end()
     return held
 
 
-def abandon(opened: Deployment, id: int) -> None:
+def abandon(deployment: Deployment, id: int) -> None:
     """Gives up a rebuild. Readers see no change."""
-    opened.batch.abandon(id)
-    _begun(opened, id).end(LaminaError(Stop.GIVEN_UP.reason))
+    deployment.batch.abandon(id)
+    _begun(deployment, id).end(LaminaError(Stop.GIVEN_UP.reason))
 
 
-def _begun(opened: Deployment, id: int) -> lineage_events.Runs:
+def _begun(deployment: Deployment, id: int) -> lineage_events.Runs:
     """The runs that `seal` has begun in any process."""
-    runs = lineage_events.Runs(opened.settings, opened.tell)
-    runs.go_on(opened.deployed, lambda: _run_ids(opened, id))
+    runs = lineage_events.Runs(deployment.settings, deployment.tell)
+    runs.go_on(deployment.deployed, lambda: _run_ids(deployment, id))
     return runs
 
 
-def _run_ids(opened: Deployment, id: int) -> dict[str, str]:
+def _run_ids(deployment: Deployment, id: int) -> dict[str, str]:
     """The lineage run id of each view of a rebuild."""
-    with opened.database.begin() as connection:
+    with deployment.database.begin() as connection:
         run = rebuilds.get(connection, id)
-    return lineage_events.ids_of(opened.settings.postgres, run.id, run.views)
+    return lineage_events.ids_of(deployment.settings.postgres, run.id, run.views)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ _WIDER = {
 """Types of columns that can read values of another type."""
 
 
-def opened(brokers: Brokers, source: Source, catalog: Catalog, tell: Callable[[str], None]) -> Topic:
+def ensure_topic(brokers: Brokers, source: Source, catalog: Catalog, tell: Callable[[str], None]) -> Topic:
     """The topic of a new source, created if it is missing. `tell` takes warnings for the author."""
     id = brokers.topic_id(source.topic)
     if id is None:
@@ -64,20 +64,18 @@ def opened(brokers: Brokers, source: Source, catalog: Catalog, tell: Callable[[s
     return Topic(id, brokers.earliest(source.topic), begin(brokers, source, tell))
 
 
-def notes_on_new(brokers: Brokers, sources: Iterable[Source]) -> list[str]:
+def notes_on_new(brokers: Brokers, sources: Collection[Source]) -> list[str]:
     """The lines of `plan` about the offsets at which new sources begin, and about the topics that `apply` would create.
 
     Empty if the brokers do not answer. Raises LaminaError if a source cannot begin where it is declared to.
     """
     lines: list[str] = []
-    asked = list(sources)
-    there: Mapping[str, str] | None = None
+    existing: Mapping[str, str] | None = None
     with suppress(LaminaError):  # not everybody may describe a topic
-        there = brokers.topic_ids(*(source.topic for source in asked)) if asked and brokers.listening() else None
-    if there is None:
-        return lines
-    for source in asked:
-        if source.topic in there:
+        if sources and brokers.listening():
+            existing = brokers.topic_ids(*(source.topic for source in sources))
+    for source in sources if existing is not None else ():
+        if existing and source.topic in existing:
             begin(brokers, source, lines.append)
         else:
             lines.append(f"{source.name}: there is no topic {source.topic}; `lamina apply` creates it")
@@ -146,11 +144,11 @@ def _partitions(number: int) -> str:
     return f"{number} partition{'s' * (number > 1)}"
 
 
-def notes_on_existing(brokers: Brokers, sources: Iterable[Source]) -> list[str]:
+def notes_on_existing(brokers: Brokers, sources: Collection[Source]) -> list[str]:
     """The warnings of `plan` about existing topics of these sources. Empty if the brokers do not answer."""
     lines: list[str] = []
     with suppress(LaminaError):
-        for source in sources if brokers.listening() else ():
+        for source in sources if sources and brokers.listening() else ():
             if brokers.topic_id(source.topic) is not None:
                 lines += warnings(brokers, source)
     return lines

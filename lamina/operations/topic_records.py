@@ -18,14 +18,14 @@ SILENT_SECONDS = 120.0
 """Seconds without any speed layer after which waiting ends. A JVM on two busy cores starts within one minute."""
 
 
-def wait_until_counted(opened: Deployment, source: Source, end: Offsets, patience: float = SILENT_SECONDS) -> None:
+def wait_until_counted(deployment: Deployment, source: Source, end: Offsets, patience: float = SILENT_SECONDS) -> None:
     """Returns when the progress of the source has reached `end`: every view shows the records below it.
 
     Raises LaminaError if the source's query has stopped, or if no speed layer runs for `patience` seconds.
     """
     heard = time.monotonic()
     while True:
-        with opened.database.begin() as connection:
+        with deployment.database.begin() as connection:
             reached = progress.read(connection, [source.name])
             if reached.reaches(end):
                 return
@@ -46,19 +46,20 @@ def wait_until_counted(opened: Deployment, source: Source, end: Offsets, patienc
         time.sleep(AGAIN_SECONDS)
 
 
-def skip(opened: Deployment, source: Source, partition: int, offset: int, reason: str) -> bool:
+def skip(deployment: Deployment, source: Source, partition: int, offset: int, reason: str) -> bool:
     """Quarantines a record by name. After that, nothing reads it. Returns False if it was skipped already."""
     at = TopicPartition(source.topic, partition)
-    first, end = (ends.get(at) for ends in (opened.brokers.earliest(source.topic), opened.brokers.latest(source.topic)))
+    brokers = deployment.brokers
+    first, end = (ends.get(at) for ends in (brokers.earliest(source.topic), brokers.latest(source.topic)))
     if first is None or end is None or not first <= offset < end:
         raise LaminaError(
             f"{source.topic} has no record at partition {partition}, offset {offset}",
             evidence=f"partition {partition} holds offsets from {first} up to {end} (not including it)"
             if first is not None
-            else f"its partitions are {', '.join(map(str, opened.brokers.partitions(source.topic)))}",
+            else f"its partitions are {', '.join(map(str, brokers.partitions(source.topic)))}",
             way_out="`lamina status` names the record that stops a query.",
         )
-    key, value = opened.brokers.record(source.topic, partition, offset) or (None, None)
-    tail = opened.brokers.tails(Offsets({at: offset + 1})).get(at)
+    key, value = brokers.record(source.topic, partition, offset) or (None, None)
+    tail = brokers.tails(Offsets({at: offset + 1})).get(at)
     bad = BadRecord(source.topic, partition, offset, None, skipping.SKIPPED, key, value)
-    return opened.database.retrying(lambda connection: skipping.skip(connection, source.name, bad, tail, reason))
+    return deployment.database.retrying(lambda connection: skipping.skip(connection, source.name, bad, tail, reason))

@@ -29,7 +29,7 @@ class Done:
     failed: Sequence[LaminaError]
 
 
-def maintain(opened: Deployment, sources: Sequence[Source]) -> Done:
+def maintain(deployment: Deployment, sources: Sequence[Source]) -> Done:
     """Drops retired generations and old history, removes leftovers of dead processes, maintains logs, quarantine and
     tables.
 
@@ -37,22 +37,22 @@ def maintain(opened: Deployment, sources: Sequence[Source]) -> Done:
     maintained once.
     """
     for kept in ("checkpoints", "spark"):
-        folders.sweep(opened.settings.home / kept)
-    dropped = opened.batch.tidy()
-    indexes.renew(opened.database)
-    with opened.database.begin() as connection:
+        folders.sweep(deployment.settings.home / kept)
+    dropped = deployment.batch.tidy()
+    indexes.renew(deployment.database)
+    with deployment.database.begin() as connection:
         history.trim(connection)
         forget_dropped(connection)
-    before = datetime.now(UTC) - timedelta(days=opened.settings.backup_days)
+    before = datetime.now(UTC) - timedelta(days=deployment.settings.backup_days)
     logs: dict[str, Maintained] = {}
     topics = set[str]()
     failed: list[LaminaError] = []
     for source in sources:
-        trim(opened.database, source)
+        trim(deployment.database, source)
         try:
-            if source.topic not in topics and opened.log.opened(source):
+            if source.topic not in topics and deployment.log.opened(source):
                 topics.add(source.topic)
-                logs[source.name] = opened.batch.logs.maintain(source, before)
+                logs[source.name] = deployment.batch.logs.maintain(source, before)
         except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
             failed.append(as_lamina_error(error))
-    return Done(dropped, vacuum(opened.database), logs, failed)
+    return Done(dropped, vacuum(deployment.database), logs, failed)

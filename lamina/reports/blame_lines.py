@@ -13,21 +13,21 @@ from master_log.offsets import OffsetRange, Offsets
 from serving_layer.narration import waiting
 
 
-def show(output: Output, opened: Deployment, view: str, key: Sequence[str], *, since: str, limit: int) -> bool:
+def show(output: Output, deployment: Deployment, view: str, key: Sequence[str], *, since: str, limit: int) -> bool:
     """Finds and shows the events that moved the rows of a key. Returns True if the view shows the rows that its SELECT
     gives now.
     """
     with waiting(output.tell, "reading every record of the view from the log and Kafka"):
         history = blame(
-            opened.database,
-            lambda: opened.spark,
-            lambda: opened.log,
-            opened.brokers,
+            deployment.database,
+            lambda: deployment.spark,
+            lambda: deployment.log,
+            deployment.brokers,
             view,
             key,
             since=since,
             limit=limit,
-            watching=opened.watching,
+            watching=deployment.watching,
         )
     if output.as_json:
         for event in history.events:

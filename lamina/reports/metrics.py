@@ -61,7 +61,7 @@ EVERY = (*UP, *METRICS)
 class Numbers(Collector):
     """Collects the numbers of a deployment at each request. Threads may share it."""
 
-    opened: Deployment
+    deployment: Deployment
 
     def collect(self) -> Iterator[Family]:
         """A family per metric, with or without samples."""
@@ -79,10 +79,10 @@ class Numbers(Collector):
         samples.
         """
         yield Sample("lamina_build_info", (__version__, version("pyspark")), 1)
-        for folder, free in free_bytes(self.opened).items():
+        for folder, free in free_bytes(self.deployment).items():
             yield Sample("lamina_disk_free_bytes", (folder,), free)
         try:
-            with self.opened.database.snapshot() as connection:
+            with self.deployment.database.snapshot() as connection:
                 samples = list(read(connection))
                 topics = {name: query.topic for name, query in progress.queries(connection).items()}
         except (PostgresError, LaminaError) as error:
@@ -92,7 +92,7 @@ class Numbers(Collector):
             return
         yield Sample("lamina_postgres_up", (), 1)
         yield from samples
-        brokers = self.opened.brokers
+        brokers = self.deployment.brokers
         answers = brokers.listening()
         yield Sample("lamina_kafka_up", (), answers)
         for source, topic in topics.items() if answers else ():
@@ -122,10 +122,10 @@ def labels_of(name: str) -> tuple[str, ...]:
     return next(metric.labels for metric in EVERY if metric.name == name)
 
 
-def registry(opened: Deployment) -> CollectorRegistry:
+def registry(deployment: Deployment) -> CollectorRegistry:
     """The registry that Prometheus' client writes out or serves."""
     collectors = CollectorRegistry(auto_describe=False)
-    collectors.register(Numbers(opened))
+    collectors.register(Numbers(deployment))
     return collectors
 
 

@@ -41,14 +41,14 @@ def _not_a_receipt(evidence: str) -> LaminaError:
     return LaminaError("This is not a receipt", evidence=evidence, way_out="`lamina receipt VIEW` prints one.")
 
 
-def show(output: Output, opened: Deployment, receipt: Receipt) -> bool:
+def show(output: Output, deployment: Deployment, receipt: Receipt) -> bool:
     """Verifies a receipt and shows the result. Returns True if the view showed the rows that its SELECT gives."""
     from batch_layer.verify import verify
 
-    spark, log = opened.spark, opened.log
+    spark, log = deployment.spark, deployment.log
     with waiting(output.tell, "reading every record below the receipt's offsets, computing every row again"):
         try:
-            verified = verify(opened.database, spark, log, opened.brokers, receipt, opened.watching)
+            verified = verify(deployment.database, spark, log, deployment.brokers, receipt, deployment.watching)
         except Exception as error:
             raise of_view(receipt.view, error) from error
     signed, computed = receipt.digest, verified.recomputed

@@ -26,19 +26,19 @@ SHOWN_FIELDS = 5
 """Undeclared fields on a line. `--json` has all of them."""
 
 
-def show_alarms(output: Output, opened: Deployment) -> None:
+def show_alarms(output: Output, deployment: Deployment) -> None:
     """Prints the alarms, and exits 1 if there are any."""
-    raised = read_alarms(opened)
+    raised = read_alarms(deployment)
     if output.as_json:
         output.record({"alarms": raised})
     _alarm(output, raised)
 
 
-def show(output: Output, opened: Deployment) -> None:
+def show(output: Output, deployment: Deployment) -> None:
     """Prints the status, and exits 1 if there are alarms."""
-    _ = opened.brokers  # from here on, two threads share it
-    sampled = _meanwhile(lambda: undeclared(opened))
-    current = read(opened)
+    _ = deployment.brokers  # from here on, two threads share it
+    sampled = _meanwhile(lambda: undeclared(deployment))
+    current = read(deployment)
     strange = sampled()
     if output.as_json:
         listed = [{"source": name, **asdict(fields)} for name, several in strange.items() for fields in several]
@@ -50,9 +50,9 @@ def show(output: Output, opened: Deployment) -> None:
     for query in current.queries:
         if query.begins:
             output.tell(f"{query.query} begins at {brief(query.begins)}: earlier records are not part of it")
-    for line in behind(opened, {query.query: query.lag for query in current.queries if not query.problem}):
+    for line in behind(deployment, {query.query: query.lag for query in current.queries if not query.problem}):
         output.tell(line)
-    with opened.database.begin() as connection:
+    with deployment.database.begin() as connection:
         for gap in unguarded(connection):
             output.tell(f"{gap}: a superuser changes that with serving_layer/readers/superuser.sql")
     _alarm(output, current.alarms)

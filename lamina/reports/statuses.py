@@ -34,19 +34,19 @@ LITTLE_ROOM = 2_000_000_000
 """Bytes of free disk below which an alarm is raised. Kafka's log grows by files of up to 1 GB."""
 
 
-def read(opened: Deployment) -> Status:
+def read(deployment: Deployment) -> Status:
     """The status. Lag and other facts from the brokers are missing if these do not answer."""
-    topics = _topics(opened)
-    with opened.database.snapshot() as connection:
-        current = status(connection, topics, _thresholds(opened))
-    return replace(current, alarms=[*current.alarms, *full_disks(opened)])
+    topics = _topics(deployment)
+    with deployment.database.snapshot() as connection:
+        current = status(connection, topics, _thresholds(deployment))
+    return replace(current, alarms=[*current.alarms, *full_disks(deployment)])
 
 
-def _topics(opened: Deployment) -> dict[str, TopicState]:
+def _topics(deployment: Deployment) -> dict[str, TopicState]:
     """Each query's topic, as far as the brokers answer."""
-    with opened.database.begin() as connection:
+    with deployment.database.begin() as connection:
         names = {name: query.topic for name, query in progress.queries(connection).items()}
-    by_topic = held(opened.brokers, list(dict.fromkeys(names.values())))
+    by_topic = held(deployment.brokers, list(dict.fromkeys(names.values())))
     return {name: by_topic[topic] for name, topic in names.items() if topic in by_topic}
 
 
@@ -94,16 +94,16 @@ def _retentions(brokers: Brokers, topics: Sequence[str]) -> dict[str, Retention]
     return {}
 
 
-def _thresholds(opened: Deployment) -> Thresholds:
-    settings = opened.settings
+def _thresholds(deployment: Deployment) -> Thresholds:
+    settings = deployment.settings
     return Thresholds(settings.alarm_after, settings.alarm_no_rebuild, settings.alarm_bad_records)
 
 
-def behind(opened: Deployment, lags: Mapping[str, int | None]) -> list[str]:
+def behind(deployment: Deployment, lags: Mapping[str, int | None]) -> list[str]:
     """A line for each query whose records nobody is about to count, with the reason."""
-    running = opened.settings.embedded and SpeedProcess(opened.settings.home).find() is not None
+    running = deployment.settings.embedded and SpeedProcess(deployment.settings.home).find() is not None
     lines = []
-    with opened.database.begin() as connection:
+    with deployment.database.begin() as connection:
         for name, lag in lags.items():
             waits_for = delays.waits_for(connection, name, starting=running) if lag else None
             if waits_for:
@@ -111,9 +111,9 @@ def behind(opened: Deployment, lags: Mapping[str, int | None]) -> list[str]:
     return lines
 
 
-def behind_of(opened: Deployment, query: str) -> list[str]:
+def behind_of(deployment: Deployment, query: str) -> list[str]:
     """The lines of `behind` for the sources of a SELECT. Asks the brokers only if one of these is not keeping up."""
-    with opened.database.begin() as connection:
+    with deployment.database.begin() as connection:
         waiting = [
             name
             for name in delays.sources_of(connection, tables_of(query))
@@ -124,10 +124,10 @@ def behind_of(opened: Deployment, query: str) -> list[str]:
             for name, query in progress.queries(connection).items()
         }
     lags = {}
-    for name in waiting if opened.brokers.listening() else ():
+    for name in waiting if deployment.brokers.listening() else ():
         topic, below = reached[name]
-        lags[name] = delays.lag(opened.brokers.latest(topic), below)
-    return behind(opened, lags)
+        lags[name] = delays.lag(deployment.brokers.latest(topic), below)
+    return behind(deployment, lags)
 
 
 def tables_of(query: str) -> set[str]:
@@ -155,23 +155,23 @@ def tables_of(query: str) -> set[str]:
         return set()
 
 
-def undeclared(opened: Deployment, of: Collection[str] | None = None) -> dict[str, list[Undeclared]]:
+def undeclared(deployment: Deployment, of: Collection[str] | None = None) -> dict[str, list[Undeclared]]:
     """The undeclared fields of each source among its newest records, as far as the brokers answer.
 
     A field that another source of the topic declares is left out, unless it may be a mistyped column of this source.
     Sampling happens when somebody looks, so it costs the speed layer nothing. `of` limits the sources, None means all.
     """
-    opened.require_installed()
-    with opened.database.begin() as connection:
+    deployment.require_installed()
+    with deployment.database.begin() as connection:
         declared = json_fields(connection)
     asked = {name: fields for name, fields in declared.items() if of is None or name in of}
     if not asked:
         return {}
     with suppress(LaminaError):
-        newest = opened.brokers.newest(list({fields.topic for fields in asked.values()}), SAMPLE)
+        newest = deployment.brokers.newest(list({fields.topic for fields in asked.values()}), SAMPLE)
         if all(_is_declared(fields, newest[fields.topic]) for fields in asked.values()):
             return {}
-        return _in_samples(opened, declared, {name: newest[fields.topic] for name, fields in asked.items()})
+        return _in_samples(deployment, declared, {name: newest[fields.topic] for name, fields in asked.items()})
     return {}
 
 
@@ -191,7 +191,7 @@ def _is_declared(fields: JsonFields, values: Iterable[bytes | None]) -> bool:
 
 
 def _in_samples(
-    opened: Deployment, declared: Mapping[str, JsonFields], samples: Mapping[str, Sequence[bytes | None]]
+    deployment: Deployment, declared: Mapping[str, JsonFields], samples: Mapping[str, Sequence[bytes | None]]
 ) -> dict[str, list[Undeclared]]:
     """The undeclared fields in samples. A field that another source of the topic declares is left out, unless it may be
     a mistyped column.
@@ -202,7 +202,7 @@ def _in_samples(
     of_topic: dict[str, set[str]] = {}
     for fields in declared.values():
         of_topic.setdefault(fields.topic, set()).update(fields.names)
-    with opened.database.begin() as connection:
+    with deployment.database.begin() as connection:
         source_of = sources(connection)
     by_source = {
         name: [
@@ -216,24 +216,24 @@ def _in_samples(
     return {name: fields for name, fields in by_source.items() if fields}
 
 
-def read_alarms(opened: Deployment) -> list[str]:
+def read_alarms(deployment: Deployment) -> list[str]:
     """All alarms. Nothing is counted, so its cost does not grow with the views."""
-    topics = _topics(opened)
-    with opened.database.snapshot() as connection:
-        raised = alarms(connection, topics, _thresholds(opened))
-    return [*raised, *full_disks(opened)]
+    topics = _topics(deployment)
+    with deployment.database.snapshot() as connection:
+        raised = alarms(connection, topics, _thresholds(deployment))
+    return [*raised, *full_disks(deployment)]
 
 
-def full_disks(opened: Deployment) -> list[str]:
+def full_disks(deployment: Deployment) -> list[str]:
     """Alarms for the disks of this machine that are nearly full."""
     return [
         f"the disk of {folder} has {size(free)} left: make room before writing fails"
-        for folder, free in free_bytes(opened).items()
+        for folder, free in free_bytes(deployment).items()
         if free < LITTLE_ROOM
     ]
 
 
-def free_bytes(opened: Deployment) -> dict[str, int]:
+def free_bytes(deployment: Deployment) -> dict[str, int]:
     """Free bytes for LAMINA_HOME and for the warehouse, as far as these are folders of this machine."""
-    folders = {str(opened.settings.home), opened.settings.warehouse}
+    folders = {str(deployment.settings.home), deployment.settings.warehouse}
     return {folder: shutil.disk_usage(folder).free for folder in sorted(folders) if Path(folder).is_dir()}

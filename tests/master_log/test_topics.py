@@ -42,7 +42,7 @@ def test_a_topic_that_apply_creates_keeps_records_of_any_age(
     name = f"{topic()}_new"
     notes: list[str] = []
     catalog = declared(name, None)
-    source_topics.opened(brokers, catalog.sources["a"], catalog, notes.append)
+    source_topics.ensure_topic(brokers, catalog.sources["a"], catalog, notes.append)
     assert notes == [f"a: topic {name} created with 4 partitions"]
     assert settings_of(kafka_admin, name) == {
         "cleanup.policy": "delete",
@@ -54,12 +54,12 @@ def test_a_topic_that_apply_creates_keeps_records_of_any_age(
 def test_the_partitions_that_one_source_of_a_topic_declares_are_created(brokers: Brokers, topic: Topic) -> None:
     name = f"{topic()}_shared"
     catalog = declared(name, None, "2")
-    source_topics.opened(brokers, catalog.sources["a"], catalog, print)
+    source_topics.ensure_topic(brokers, catalog.sources["a"], catalog, print)
     assert brokers.partitions(name) == (0, 1)
     alone = f"{topic()}_alone"
     notes: list[str] = []
     catalog = declared(alone, "1")
-    source_topics.opened(brokers, catalog.sources["a"], catalog, notes.append)
+    source_topics.ensure_topic(brokers, catalog.sources["a"], catalog, notes.append)
     assert notes == [f"a: topic {alone} created with 1 partition"]
 
 
@@ -67,7 +67,7 @@ def test_sources_that_declare_different_partitions_of_a_topic_are_refused(broker
     name = f"{topic()}_both"
     catalog = declared(name, "4", "2")
     with pytest.raises(LaminaError, match="do not agree on its partitions") as refused:
-        source_topics.opened(brokers, catalog.sources["a"], catalog, print)
+        source_topics.ensure_topic(brokers, catalog.sources["a"], catalog, print)
     assert refused.value.evidence == "a declares 4, b declares 2"
     assert brokers.topic_id(name) is None
 

@@ -57,7 +57,7 @@ def deploy_by_an_older_lamina(
     deployed.files = {f"{name}.sql": sql.replace("{topics}", deployed.prefix) for name, sql in files.items()}
     catalog = compile_catalog(deployed.files)
     topics = {
-        name: source_topics.opened(opened.brokers, source, catalog, opened.tell)
+        name: source_topics.ensure_topic(opened.brokers, source, catalog, opened.tell)
         for name, source in catalog.sources.items()
     }
     with opened.database.begin() as connection:
