@@ -91,7 +91,7 @@ class Deployment:
         return self.session(short_lived=opens and self.one_command and self.has_few_records())
 
     def session(self, *, nice: int | None = None, short_lived: bool = False) -> SparkSession:
-        """The Spark session. The first call starts it: with this niceness, or the deployment's, and `short_lived` for few
+        """The Spark session, started by the first call. `nice` is by default the deployment's. `short_lived` is for few
         records.
         """
         if self.lent is not None:
