@@ -31,10 +31,9 @@ def plan(output: Output, catalog: Path) -> None:
     them, and 1 if `lamina apply` refuses one whatever the options.
     """
     from lamina.authoring.catalog_files import catalog_files
-
-    files = catalog_files(catalog)
     from lamina.operations import applying
 
+    files = catalog_files(catalog)
     with open_deployment(output) as deployment:
         changes = applying.plan(deployment, files)
         _changes(output, changes)
@@ -73,6 +72,7 @@ def apply(
     """
     from lamina.authoring.catalog_files import catalog_files
     from serving_layer.change.catalog_changes import WouldDrop
+    from lamina.operations import applying, installation
 
     if preview is not None or drop:
         if prune or allow_break or first:
@@ -81,8 +81,6 @@ def apply(
             )
         _apply_preview(output, preview, catalog, drop=drop)
         return
-    from lamina.operations import applying, installation
-
     with open_deployment(output) as deployment:
         if first and deployment.is_deployed():
             installation.install(deployment)
@@ -220,12 +218,11 @@ _CELLS = {
 def _apply_preview(output: Output, name: str | None, catalog: Path, *, drop: bool) -> None:
     """Serves the views of a catalog in the schema `name`, or ends the preview of that name."""
     from lamina.authoring.catalog_files import catalog_files
+    from lamina.operations import applying
 
     if name is None:
         raise click.UsageError("--drop ends a preview: name it with --preview.")
     files = {} if drop else catalog_files(catalog)
-    from lamina.operations import applying
-
     with open_deployment(output) as deployment:
         if drop:
             applying.drop_preview(deployment, name)

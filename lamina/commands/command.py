@@ -6,10 +6,10 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from lamina.operations.deployment import Deployment
     from serving_layer.change.view_checks import Verdict
     from view_algebra.compiled import Catalog
+
+T = TypeVar("T")
 
 DIFFERENT = 3
 """Exit code if a check or a proof found a difference, or `plan` found changes."""
@@ -158,10 +160,10 @@ def nobody_reads() -> NoReturn:
     sys.exit(0)
 
 
-def look_up(declared: Any, name: str, what: str) -> Any:
-    """The deployed value of a name. Raises LaminaError if there is none, listing the existing names."""
+def look_up(declared: Mapping[str, T], name: str, kind: str) -> T:
+    """The deployed view or source of a name. Raises Unknown, which lists the existing names, if there is none."""
     if name not in declared:
-        raise Unknown(what, name, declared, way_out="`lamina apply` deploys a catalog.")
+        raise Unknown(kind, name, declared, way_out="`lamina apply` deploys a catalog.")
     return declared[name]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +13,7 @@ from lamina.terminal.render import Output
 if TYPE_CHECKING:
     from lamina.operations.deployment import Deployment
     from serving_layer.change.view_checks import Verdict
+    from serving_layer.promise.proof import Proof
 
 
 def with_rebuild(function: Callable[..., None]) -> Callable[..., None]:
@@ -204,7 +205,7 @@ def _running(deployment: Deployment, id: int | None) -> int:
         return rebuilds.get(connection, id).id
 
 
-def _proofs(output: Output, proofs: Sequence[Any]) -> None:
+def _proofs(output: Output, proofs: Sequence[Proof]) -> None:
     output.table(
         ("view", "generation", "against", "cells", "differing"),
         [(proof.view, proof.generation, proof.against, proof.cells, proof.differing) for proof in proofs],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote, urlencode
 
 from lamina.console.charts import MOST_ROWS, drawn, stacked
@@ -24,6 +24,8 @@ from view_algebra.compiled import View
 from view_algebra.errors import LaminaError, Unknown
 from view_algebra.explain import explain, origins
 from view_algebra.language.quoting import postgres_text, quoted
+
+T = TypeVar("T")
 
 NEWEST = 50
 """Rows of a view on its page."""
@@ -151,13 +153,13 @@ class About:
         return statuses.held(brokers, [topic]).get(topic) if brokers.listening() else None
 
 
-def _look_up(declared: Mapping[str, Any], name: str, what: str) -> Any:
-    return declared[name] if name in declared else _unknown(name, what, declared)
+def _look_up(declared: Mapping[str, T], name: str, kind: str) -> T:
+    return declared[name] if name in declared else _unknown(name, kind, declared)
 
 
-def _unknown(name: str, what: str, declared: Mapping[str, Any]) -> NoReturn:
+def _unknown(name: str, kind: str, declared: Mapping[str, object]) -> NoReturn:
     """Raises `Unknown`, also if an apply has dropped the name meanwhile."""
-    raise Unknown(what, name, declared, way_out="The first page lists the views and sources.")
+    raise Unknown(kind, name, declared, way_out="The first page lists the views and sources.")
 
 
 def _link(view: View, columns: Sequence[str], row: Sequence[Any]) -> str | None:
