@@ -102,7 +102,7 @@ def values_of(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
         near = difflib.get_close_matches(name, VARIABLES.values(), n=1, cutoff=0.8)
         if near:  # the prefix may be somebody else's, but a name this near to ours is a typo
             raise LaminaError(
-                f"the environment sets {name}, which Lamina does not know",
+                f"The environment sets {name}, which Lamina does not know",
                 evidence=f"Known: {', '.join(VARIABLES.values())}.",
                 way_out=f"Did you mean {near[0]}?",
             )

@@ -125,8 +125,8 @@ class Settings:
             )
             raise LaminaError(
                 f"{lacking} is not set",
-                evidence=f"{present} is, so the embedded services are not used.",
-                way_out=f"Set both, or neither for the embedded services ({FILE} or the environment).",
+                evidence=f"{present} is set, so the embedded services are not used.",
+                way_out=f"Set both, in {FILE} or the environment. Set neither to use the embedded services.",
             )
         _check_master(master, environment)
         servers, login = brokers(kafka)
