@@ -150,7 +150,7 @@ class Settings:
             alarm_after=_number(values, "alarm_after", cls.alarm_after),
             alarm_bad_records=int(_number(values, "alarm_bad_records", cls.alarm_bad_records)),
             alarm_no_rebuild=_number(values, "alarm_no_rebuild", 0.0) or None,
-            backup_days=_days(values["backup_days"]) if "backup_days" in values else BACKUP_DAYS,
+            backup_days=_number(values, "backup_days", BACKUP_DAYS, least=1, below=100_000),
             limits=Limits.read(values["analyst_limits"]) if "analyst_limits" in values else Limits(),
             lineage=LineageReceiver.read(environment),
             spark_conf=properties(values.get("spark_conf", "")),
@@ -217,15 +217,17 @@ def _no_registry() -> LaminaError:
     )
 
 
-def _number(values: Mapping[str, str], key: str, otherwise: float) -> float:
+def _number(values: Mapping[str, str], key: str, otherwise: float, *, least: float = 0.0, below: float = 1e9) -> float:
     text = values.get(key, str(otherwise))
     try:
         number = float(text)
     except ValueError:
-        number = -1.0
-    if not 0 <= number < 1e9:
+        number = least - 1
+    if not least <= number < below:
         raise LaminaError(
-            f"{VARIABLES[key]} is not a number", evidence=f"Found {text!r}.", way_out=f'It looks like {key} = "60".'
+            f"{VARIABLES[key]} is not a number from {least:.0f} to below {below:.0f}",
+            evidence=f"Found {text!r}.",
+            way_out=f'It looks like {key} = "{max(otherwise, least):.0f}".',
         )
     return number
 
@@ -243,17 +245,3 @@ def _check_master(master: str, environment: Mapping[str, str]) -> None:
             "LAMINA_SPARK_MASTER is yarn, and neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set",
             way_out="Set HADOOP_CONF_DIR to the folder of the cluster's yarn-site.xml and core-site.xml.",
         )
-
-
-def _days(text: str) -> float:
-    try:
-        days = float(text)
-    except ValueError:
-        days = 0.0
-    if not 1 <= days < 100_000:
-        raise LaminaError(
-            "LAMINA_BACKUP_DAYS is not a number of days",
-            evidence=f"Found {text!r}, wanted one from 1 on.",
-            way_out="Set it to the age of the oldest backup that you may restore: 14.",
-        )
-    return days

@@ -84,11 +84,11 @@ class Runs:
 
     def start(self, catalog: Callable[[], Catalog], ids: Callable[[], Mapping[str, str]]) -> None:
         """Begins a run for each of these views, with its id."""
-        self.go_on(catalog, ids)
+        self.resume(catalog, ids)
         if self._sender is not None:
             self._sender.send(self.started.values())
 
-    def go_on(self, catalog: Callable[[], Catalog], ids: Callable[[], Mapping[str, str]]) -> None:
+    def resume(self, catalog: Callable[[], Catalog], ids: Callable[[], Mapping[str, str]]) -> None:
         """Resumes runs that another process has begun.
 
         An error in reading them is narrated and fails nothing.
@@ -106,19 +106,19 @@ class Runs:
         if self.started:
             self._sender = Sender(self.settings.lineage)
 
-    def proved(self, proofs: Sequence[Proof]) -> None:
+    def add_proofs(self, proofs: Sequence[Proof]) -> None:
         """Adds the results of proofs."""
         for proof in proofs:
             compared = Finding("proof", "proof", proof.differing, blocks=False, of=f"{proof.cells} cells")
             self._tests.setdefault(proof.view, []).append(compared)
 
-    def checked(self, verdicts: Sequence[Verdict]) -> None:
+    def add_verdicts(self, verdicts: Sequence[Verdict]) -> None:
         """Adds the results of checks."""
         for verdict in verdicts:
             finding = Finding(verdict.check, "check", verdict.failing, verdict.blocks, of=verdict.counts)
             self._tests.setdefault(verdict.view, []).append(finding)
 
-    def held(self, views: Iterable[str]) -> None:
+    def mark_held(self, views: Iterable[str]) -> None:
         """Marks views that were computed but not handed over."""
         self._held = frozenset(views)
 
@@ -159,13 +159,13 @@ _OURS = uuid.uuid5(uuid.NAMESPACE_URL, "lamina://rebuilds")
 @contextmanager
 def runs(settings: Settings, tell: Callable[[str], None]) -> Iterator[Runs]:
     """The runs of one command. They end with the block: COMPLETE, or FAIL with its exception."""
-    begun = Runs(settings, tell)
+    of_command = Runs(settings, tell)
     try:
-        yield begun
+        yield of_command
     except BaseException as error:
-        begun.end(error)
+        of_command.end(error)
         raise
-    begun.end()
+    of_command.end()
 
 
 class Sender:

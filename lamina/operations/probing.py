@@ -136,13 +136,13 @@ def _serve(settings: Settings, source: Source, tables: Sequence[CellTable] | Non
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the asking process
     deployment = Deployment(replace(settings, spark_master="local[1]"))
     spark = session(deployment.settings, "probe", nice=NICENESS, short_lived=True)
-    of = _Of(source, tables)
+    computation = _Computation(source, tables)
     with ThreadPoolExecutor(1) as computing, suppress(EOFError):
         answer: object = True
         while answer is not False:
             range, seconds = asked.recv()
             jobs = Jobs(spark)
-            answering = computing.submit(_answer, deployment, jobs, of, range, compute=seconds is not None)
+            answering = computing.submit(_answer, deployment, jobs, computation, range, compute=seconds is not None)
             while not wait([answering], LOOKS_EVERY).done and not (seconds and jobs.run_longer_than(seconds)):
                 if asked.poll():  # questions do not overlap, so the asking process has ended
                     _end()
@@ -158,7 +158,7 @@ def _end() -> NoReturn:
 
 
 @dataclass(frozen=True)
-class _Of:
+class _Computation:
     """The cell tables to compute: by default those that the source's micro-batches compute."""
 
     source: Source
@@ -177,16 +177,18 @@ class _Of:
         return MasterLog(spark, CATALOG, lambda: skipped).raw(self.source, range, deployment.brokers)
 
 
-def _answer(deployment: Deployment, jobs: Jobs, of: _Of, range: OffsetRange, *, compute: bool) -> object:
+def _answer(
+    deployment: Deployment, jobs: Jobs, computation: _Computation, range: OffsetRange, *, compute: bool
+) -> object:
     """Reads a range and returns the offset of its longest value, or computes it and returns True. Returns an error's
     text if it fails.
 
     Only the tasks of a computation are counted.
     """
-    source = of.source
+    source = computation.source
     with deployment.database.begin() as connection:
-        skipped, statements = skipping.read(connection), of.statements(connection)
-    raw = of.raw(deployment, jobs.spark, range, skipped)
+        skipped, statements = skipping.read(connection), computation.statements(connection)
+    raw = computation.raw(deployment, jobs.spark, range, skipped)
     if source.kind == "table":
         raw = log_times.of_raw(raw, source.topic, {})
     raw = raw.persist()

@@ -34,12 +34,12 @@ def rebuild(
             runs.start(deployment.deployed, lambda: _run_ids(deployment, id))
 
         def checked(verdicts: Sequence[Verdict]) -> None:
-            runs.checked(verdicts)
+            runs.add_verdicts(verdicts)
             on_checked(verdicts)
 
-        batch = replace(deployment.batch, on_sealed=sealed, on_checked=checked, on_held=runs.held)
+        batch = replace(deployment.batch, on_sealed=sealed, on_checked=checked, on_held=runs.mark_held)
         proofs = batch.rebuild(names, leap=leap)
-        runs.proved(proofs)
+        runs.add_proofs(proofs)
     return proofs
 
 
@@ -56,12 +56,12 @@ def seal(deployment: Deployment, views: Sequence[str], *, leap: bool, by: Schedu
 def hand_over(deployment: Deployment, id: int, names: Sequence[str] = (), *, anyway: bool) -> list[str]:
     """Publishes the new generations. Returns the views that are held back. `anyway` publishes `names` all the same."""
     held = deployment.batch.hand_over(id, names, anyway=anyway)
-    runs = _begun(deployment, id)
+    runs = _resumed_runs(deployment, id)
     if runs.started:
         with deployment.database.begin() as connection:
-            runs.proved(proof.of_rebuild(connection, id))
-        runs.checked(verdicts.results(deployment.database, id))
-        runs.held(held)
+            runs.add_proofs(proof.of_rebuild(connection, id))
+        runs.add_verdicts(verdicts.results(deployment.database, id))
+        runs.mark_held(held)
         runs.end()
     return held
 
@@ -69,13 +69,13 @@ def hand_over(deployment: Deployment, id: int, names: Sequence[str] = (), *, any
 def abandon(deployment: Deployment, id: int) -> None:
     """Gives up a rebuild. Readers see no change."""
     deployment.batch.abandon(id)
-    _begun(deployment, id).end(LaminaError(Stop.GIVEN_UP.reason))
+    _resumed_runs(deployment, id).end(LaminaError(Stop.GIVEN_UP.reason))
 
 
-def _begun(deployment: Deployment, id: int) -> lineage_events.Runs:
+def _resumed_runs(deployment: Deployment, id: int) -> lineage_events.Runs:
     """The runs that `seal` has begun in any process."""
     runs = lineage_events.Runs(deployment.settings, deployment.tell)
-    runs.go_on(deployment.deployed, lambda: _run_ids(deployment, id))
+    runs.resume(deployment.deployed, lambda: _run_ids(deployment, id))
     return runs
 
 
