@@ -103,7 +103,7 @@ class Reruns:
             runner = Runner(catalog, spark.newSession(), server, self.seed)
             self._ran.pop(test.name, None)
             try:
-                results += runner.watched(test, self.tell)
+                results += runner.run_watched(test, self.tell)
             except Stalled:
                 raise
             except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)

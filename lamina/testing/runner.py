@@ -124,16 +124,16 @@ class Compared:
     def difference(self) -> list[str]:
         """A line for each row that is missing (-) or surplus (+)."""
         sides = (("-", self.missing), ("+", self.surplus))
-        return [f"{sign} {json.dumps(self.named(row), ensure_ascii=False)}" for sign, rows in sides for row in rows]
+        return [f"{sign} {json.dumps(self.as_json(row), ensure_ascii=False)}" for sign, rows in sides for row in rows]
 
     def record(self) -> dict[str, Any]:
         """The result in a form that JSON can hold."""
         sides = {"missing": self.missing, "surplus": self.surplus}
-        rows = {side: [self.named(row) for row in side_rows] for side, side_rows in sides.items()}
+        rows = {side: [self.as_json(row) for row in side_rows] for side, side_rows in sides.items()}
         fields = {"test": self.test, "view": self.view, "way": self.way, "rows": self.rows, "result": self.result}
         return {**fields, **rows, "left_out": self.left_out}
 
-    def named(self, row: Row) -> dict[str, Any]:
+    def as_json(self, row: Row) -> dict[str, Any]:
         """A row in a form that JSON can hold."""
         values = (v if isinstance(v, (dict, list, bool, int, float, str, type(None))) else plain(v) for v in row)
         return dict(zip(self.columns, values, strict=True))
@@ -145,7 +145,7 @@ def run(folder: Path, names: Sequence[str], seed: int, tell: Callable[[str], Non
     wanted = tests_of(folder, catalog, names)
     with engines(tell) as (spark, server):
         runner = Runner(catalog, spark, server, seed)
-        results = [compared for fixture in wanted for compared in runner.watched(fixture, tell)]
+        results = [compared for fixture in wanted for compared in runner.run_watched(fixture, tell)]
     tell_seed(results, seed, tell)
     return results
 
@@ -193,7 +193,7 @@ def _stop(spark: SparkSession) -> None:
         spark.stop()
 
 
-def _not_found(work: Work, over: threading.Event) -> None:
+def _no_record(work: Work, over: threading.Event) -> None:
     """Finds nothing: a test has few records, and a person can look at them."""
 
 
@@ -210,9 +210,9 @@ class Runner:
     scratch: Scratch
     seed: int
 
-    def watched(self, fixture: Fixture, tell: Callable[[str], None]) -> list[Compared]:
+    def run_watched(self, fixture: Fixture, tell: Callable[[str], None]) -> list[Compared]:
         """Runs one test in all ways. If Spark stands still, ends it and raises `Stalled`."""
-        with Watch(lambda: self.spark, kill, _not_found, tell)(Work(fixture.name, {})):
+        with Watch(lambda: self.spark, kill, _no_record, tell)(Work(fixture.name, {})):
             return self.run(fixture)
 
     def run(self, fixture: Fixture) -> list[Compared]:
@@ -228,10 +228,10 @@ class Runner:
                 expected = {n: _expected(connection, catalog.views[n], lines) for n, lines in fixture.expect.items()}
             counts = {name: len(fixture.records.get(name, ())) for name in catalog.sources}
             _stream(database, catalog, raw, _micro_batches(counts, self._random(fixture)))
-            live = _compared(database, fixture, expected, "live")
+            live = _compare_served(database, fixture, expected, "live")
             _rebuild(BatchLayer(database, Brokers("nowhere:0"), lambda: self.spark, lambda: _log(raw), dsn))
-            batch = _compared(database, fixture, expected, "batch")
-        return [*live, *batch, *_by_duckdb(catalog, raw, fixture, expected)]
+            batch = _compare_served(database, fixture, expected, "batch")
+        return [*live, *batch, *_compare_in_duckdb(catalog, raw, fixture, expected)]
 
     def _random(self, fixture: Fixture) -> random.Random:
         return random.Random(f"{self.seed} {fixture.name}")  # noqa: S311 (nothing is secret)
@@ -302,7 +302,7 @@ def _stream(
         source = catalog.sources[name]
         statements = Statements.of(source, [table for table in tables if table.name in fed[name]])
         records = raw[name].where(f"offset >= {start} AND offset < {end}")
-        effect = statements.compute(records, functools.partial(_found, database, source))
+        effect = statements.compute(records, functools.partial(_counted_ids, database, source))
         batch = MicroBatch(
             query=name,
             fence=fences[name],
@@ -318,7 +318,7 @@ def _stream(
         assert outcome is Outcome.APPLIED, outcome
 
 
-def _found(database: Database, source: Source, ids: pa.Table) -> IdLookup:
+def _counted_ids(database: Database, source: Source, ids: pa.Table) -> IdLookup:
     with database.begin() as connection:
         return event_ids.look_up(connection, source, ids)
 
@@ -349,7 +349,7 @@ def _rebuild(batch: BatchLayer) -> None:
     quiet.hand_over(id, anyway=True)
 
 
-def _chosen(view: View, lines: Sequence[Line]) -> View:
+def _with_columns_of(view: View, lines: Sequence[Line]) -> View:
     """A view with only those columns that a test's rows name, or with all if it expects no row."""
     named = {name: line.place for line in lines for name in line.value}
     columns = [column.name for column in view.columns]
@@ -361,7 +361,7 @@ def _chosen(view: View, lines: Sequence[Line]) -> View:
 
 def _expected(connection: Connection, whole: View, lines: Sequence[Line]) -> list[Row]:
     """The rows that a test expects. Postgres reads each value from JSON in its column's type."""
-    view = _chosen(whole, lines)
+    view = _with_columns_of(whole, lines)
     types = ", ".join(f"{quoted(column.name)} {_unbounded(column.postgres)}" for column in view.columns)
     query = f"SELECT {shown_columns(view)} FROM jsonb_to_recordset(".replace("%", "%%") + "%s::jsonb"
     rows: list[Row] = []
@@ -388,12 +388,12 @@ def _unbounded(kind: str) -> str:
     return re.sub(r"\(.*?\)", "", kind)
 
 
-def _compared(database: Database, fixture: Fixture, expected: Rows, way: str) -> list[Compared]:
+def _compare_served(database: Database, fixture: Fixture, expected: Rows, way: str) -> list[Compared]:
     results = []
     with database.snapshot() as connection:
         catalog = deployed(connection)
         for name, lines in fixture.expect.items():
-            view = _chosen(catalog.views[name], lines)
+            view = _with_columns_of(catalog.views[name], lines)
             shown = views.rows(connection, name, shown_columns(view))
             compared = compare(view, expected[name], shown)
             columns = [column.name for column in view.columns]
@@ -402,26 +402,27 @@ def _compared(database: Database, fixture: Fixture, expected: Rows, way: str) ->
     return results
 
 
-def _by_duckdb(catalog: Catalog, raw: Mapping[str, DataFrame], fixture: Fixture, expected: Rows) -> list[Compared]:
+def _compare_in_duckdb(
+    catalog: Catalog, raw: Mapping[str, DataFrame], fixture: Fixture, expected: Rows
+) -> list[Compared]:
     """DuckDB's results for the views that it can compute."""
-    asked = needed(catalog, [name for name in fixture.expect if duckdb_queries.translated_view(catalog.views[name])])
+    names = [name for name in fixture.expect if duckdb_queries.translated_view(catalog.views[name])]
+    translatable = needed(catalog, names)
     records = {
         source.records: interrupted_at_once(records_that_count(parsed(raw[name], source), source).toArrow)
-        for name, source in asked.sources.items()
+        for name, source in translatable.sources.items()
     }
     try:
-        answers, why = (
-            duckdb_queries.answers(records, asked.views.values()),
-            "its SQL may mean something else in DuckDB",
-        )
+        answers = duckdb_queries.answers(records, translatable.views.values())
+        reason = "its SQL may mean something else in DuckDB"
     except ImportError:
-        answers, why = {}, "DuckDB is not installed (`pip install duckdb`)"
+        answers, reason = {}, "DuckDB is not installed (`pip install duckdb`)"
     results = []
     for name, lines in fixture.expect.items():
         view = catalog.views[name]
-        columns = [column.name for column in _chosen(view, lines).columns]
+        columns = [column.name for column in _with_columns_of(view, lines).columns]
         if name not in answers:
-            results.append(Compared(fixture.name, name, "duckdb", columns, left_out=why))
+            results.append(Compared(fixture.name, name, "duckdb", columns, left_out=reason))
             continue
         places = [number for number, column in enumerate(view.columns) if column.name in columns]
         rows = [tuple(row[place] for place in places) for row in answers[name]]
