@@ -107,16 +107,16 @@ def test_the_secrets_of_dashboards_are_asked_for_by_their_profile_alone(
         assert services[name]["depends_on"]["dashboards"] == {"condition": "service_completed_successfully"}
 
 
-def test_secrets_are_made_anew_each_time_and_stand_in_urls_as_they_are(variables: dict[str, str]) -> None:
-    made = [subprocess.check_output([sys.executable, REPOSITORY / "deploy" / "new_env.py"]) for _ in range(2)]
-    assert made[0] != made[1]
+def test_secrets_are_new_each_time_and_need_no_escaping_in_urls(variables: dict[str, str]) -> None:
+    files = [subprocess.check_output([sys.executable, REPOSITORY / "deploy" / "new_env.py"]) for _ in range(2)]
+    assert files[0] != files[1]
     for name in (SECRETS | SECRETS_OF_DASHBOARDS) - {"AIRFLOW_FERNET_KEY"}:
         assert re.fullmatch(r"[0-9a-f]{48}", variables[name]), name
     others = example().keys() - SECRETS - SECRETS_OF_DASHBOARDS
     assert {name: variables[name] for name in others} == {name: example()[name] for name in others}
 
 
-def test_what_goes_on_says_whether_it_is_healthy_and_comes_back(services: dict[str, Any]) -> None:
+def test_a_long_running_service_has_a_health_check_and_restarts(services: dict[str, Any]) -> None:
     for name, service in services.items():
         assert ("healthcheck" in service) == (name not in END_BY_THEMSELVES), name
         assert (service.get("restart", "no") == "unless-stopped") == (name not in END_BY_THEMSELVES), name
@@ -160,21 +160,21 @@ def test_a_bucket_and_its_keys_reach_whoever_runs_spark(variables: dict[str, str
         assert settings.warehouse_options == {"s3.path-style-access": "true", "s3.retry.num-retries": "9"}
 
 
-def test_whoever_is_told_of_a_file_sees_the_folder_of_files(variables: dict[str, str]) -> None:
+def test_a_service_that_a_setting_points_to_a_file_mounts_the_folder_of_files(variables: dict[str, str]) -> None:
     services = services_of({**variables, "FILES": "/etc/lamina"})
-    ours = {name for name, each in services.items() if "AWS_REGION" in each.get("environment", {})}
+    ours = {name for name, service in services.items() if "AWS_REGION" in service.get("environment", {})}
     assert "spark-worker" in ours
-    assert {name for name, each in services.items() if "/etc/lamina:/files:ro" in each.get("volumes", ())} == ours
+    assert {name for name, service in services.items() if "/etc/lamina:/files:ro" in service.get("volumes", ())} == ours
 
 
 def test_files_of_options_and_settings_are_named_for_every_command(variables: dict[str, str]) -> None:
     named = {"LAMINA_KAFKA_OPTIONS_FILE": "/files/kafka", "LAMINA_SPARK_CONF_FILE": "/files/spark"}
     services = services_of({**variables, **named})
-    for name in (name for name, each in services.items() if "LAMINA_POSTGRES" in each.get("environment", {})):
+    for name in (name for name, service in services.items() if "LAMINA_POSTGRES" in service.get("environment", {})):
         assert named.items() <= services[name]["environment"].items(), name
 
 
-def test_ports_are_open_to_this_machine_alone_unless_told_otherwise(services: dict[str, Any]) -> None:
+def test_ports_are_open_to_this_machine_alone_by_default(services: dict[str, Any]) -> None:
     ports = [port for service in services.values() for port in service.get("ports", [])]
     assert len(ports) == 7
     assert all(port.startswith("127.0.0.1:") for port in ports), ports
@@ -186,12 +186,14 @@ def test_ports_are_open_to_this_machine_alone_unless_told_otherwise(services: di
 def test_opening_one_service_to_others_opens_no_other(variables: dict[str, str], service: str) -> None:
     switch = {"spark-master": "SPARK", "airflow-api-server": "AIRFLOW"}.get(service, service.upper())
     opened = services_of({**variables, f"{switch}_BIND_ADDRESS": "0.0.0.0"})
-    public = [name for name, each in opened.items() for port in each.get("ports", []) if port.startswith("0.0.0.0:")]
+    public = [
+        name for name, service in opened.items() for port in service.get("ports", []) if port.startswith("0.0.0.0:")
+    ]
     assert public == [service]
 
 
 def shaken_hands(folder: Path, name: str) -> None:
-    """A client that knows the authority alone calls a server by a name; raises where it does not trust it."""
+    """A client that knows the authority alone calls a server by a name. Raises if it does not trust it."""
     here, there = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=folder / "root.crt")
     here.load_cert_chain(folder / "server.crt", folder / "server.key")
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -209,12 +211,12 @@ def test_the_certificate_of_postgres_is_made_once_and_good_for_its_names(
     shell, script, place, *names = services["certificates"]["command"]
     assert f"certificates:{place}:ro" in services["postgres"]["volumes"]
     words = [shell, script.replace("/opt/lamina", str(REPOSITORY)), str(tmp_path), *names]
-    made = []
+    certificates = []
     for _ in range(2):
         subprocess.run(words, check=True)
-        made.append((tmp_path / "server.crt").read_bytes())
-    assert made[0] == made[1]
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["root.crt", "server.crt", "server.key"]
+        certificates.append((tmp_path / "server.crt").read_bytes())
+    assert certificates[0] == certificates[1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["root.crt", "server.crt", "server.key"]
     assert (tmp_path / "server.key").stat().st_mode & 0o137 == 0, "Postgres refuses a key that others may read"
     for name in ("postgres", "localhost"):
         shaken_hands(tmp_path, name)
@@ -242,7 +244,12 @@ def test_postgres_takes_no_connection_of_another_host_without_tls(
     try:
         url = postgres.url(home, server.port)
         psycopg2.connect(url).close()
-        others = [each.address for of in psutil.net_if_addrs().values() for each in of if each.family == socket.AF_INET]
+        others = [
+            address.address
+            for of in psutil.net_if_addrs().values()
+            for address in of
+            if address.family == socket.AF_INET
+        ]
         for here in (address for address in others if not address.startswith("127.")):
             with pytest.raises(psycopg2.OperationalError, match="no encryption"):
                 psycopg2.connect(url.replace("127.0.0.1", here))

@@ -58,14 +58,14 @@ class Browser:
         return self._ask("GET", path, status, None, headers)
 
     def post(self, query: str, status: int = 200, **headers: str) -> str:
-        given = {"Origin": f"http://127.0.0.1:{self.port}", "Content-Type": "application/x-www-form-urlencoded"}
-        return self._ask("POST", "/sql", status, urlencode({"query": query}), {**given, **headers})
+        own_headers = {"Origin": f"http://127.0.0.1:{self.port}", "Content-Type": "application/x-www-form-urlencoded"}
+        return self._ask("POST", "/sql", status, urlencode({"query": query}), {**own_headers, **headers})
 
     def asking(self, query: str) -> http.client.HTTPConnection:
         """A connection that waits for the answer to a SELECT."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
-        given = {"Origin": f"http://127.0.0.1:{self.port}", "Content-Type": "application/x-www-form-urlencoded"}
-        connection.request("POST", "/sql", urlencode({"query": query}), given)
+        own_headers = {"Origin": f"http://127.0.0.1:{self.port}", "Content-Type": "application/x-www-form-urlencoded"}
+        connection.request("POST", "/sql", urlencode({"query": query}), own_headers)
         return connection
 
     def delete(self, path: str, status: int) -> str:
@@ -94,7 +94,7 @@ class Browser:
 
         def read() -> Iterator[tuple[str, str]]:
             name, lines = "", list[str]()
-            for line in (each.decode().rstrip("\n") for each in answer):
+            for line in (line_read.decode().rstrip("\n") for line_read in answer):
                 if line.startswith("event: "):
                     name, lines = line.removeprefix("event: "), []
                 elif line.startswith("data: "):
@@ -302,7 +302,7 @@ def test_requests_of_other_sites_are_refused(deployed: Deployed) -> None:
         browser("/", Host="LAMINA.EXAMPLE.ORG:443")
 
 
-def test_who_has_no_token_reads_nothing_at_an_address_that_others_reach(deployed: Deployed, tmp_path: Path) -> None:
+def test_a_console_that_others_reach_shows_nothing_without_the_token(deployed: Deployed, tmp_path: Path) -> None:
     assert token_for("::1", [], tmp_path) is None
     token = token_for("0.0.0.0", [], tmp_path)
     assert token is not None
@@ -360,7 +360,7 @@ def test_a_hundred_open_pages_cost_one_statement_a_second(deployed: Deployed, mo
     monkeypatch.setattr(routes, "MOST_STREAMS", 100)
     asked: list[str] = []
     engine = deployed.deployment.database.engine
-    event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    event.listen(engine, "before_cursor_execute", lambda *arguments: asked.append(arguments[2]))
     with console(deployed.deployment) as browser, ExitStack() as open_pages:
         streams = [open_pages.enter_context(browser.events()) for _ in range(100)]
         began = time.monotonic()
@@ -374,7 +374,7 @@ def test_a_hundred_open_pages_cost_one_statement_a_second(deployed: Deployed, mo
     assert 2 <= len(overviews) <= seconds + 3
 
 
-def test_what_is_gone_is_named_and_comes_back(deployed: Deployed) -> None:
+def test_a_missing_service_is_named_until_it_is_back(deployed: Deployed) -> None:
     deployed.apply(clicks=CLICKS)
     with console(deployed.deployment) as browser:
         assert browser.until("state", "None runs for clicks") < 5
@@ -489,13 +489,13 @@ def test_each_planted_fault_is_on_the_first_page_with_the_way_out(
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM analytics.of_late")
         with console(deployed.deployment) as browser:
             page = browser("/")
-    [said] = re.findall(attention, texts(page))
+    [shown] = re.findall(attention, texts(page))
     for fault, (_, sentence) in PLANTED.items():
-        assert re.search(sentence, said), f"{fault}: {said}"
-    assert said.count("▲") == len(PLANTED), "nothing is told twice"
+        assert re.search(sentence, shown), f"{fault}: {shown}"
+    assert shown.count("▲") == len(PLANTED), "nothing is shown twice"
 
 
-def test_a_server_that_is_gone_is_named(deployed: Deployed, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_server_is_named(deployed: Deployed, caplog: pytest.LogCaptureFixture) -> None:
     deployed.apply(clicks=CLICKS)
     settings = deployed.deployment.settings
     with socket.create_server(("127.0.0.1", 0)) as hangs:
@@ -508,8 +508,8 @@ def test_a_server_that_is_gone_is_named(deployed: Deployed, caplog: pytest.LogCa
             "Kafka is gone": (replace(settings, kafka="127.0.0.1:1"), "What needs attention"),
             "Kafka is gone.": (replace(settings, kafka=kafka), "Unknown: Kafka does not answer."),
         }
-        for says, (given, attention) in away.items():
-            opened = Deployment(given, tell=lambda line: None)
+        for says, (settings, attention) in away.items():
+            opened = Deployment(settings, tell=lambda line: None)
             caplog.clear()
             try:
                 with console(opened) as browser:
@@ -518,7 +518,7 @@ def test_a_server_that_is_gone_is_named(deployed: Deployed, caplog: pytest.LogCa
                     assert "Start it" in page
                     assert attention in page
                     browser.until("state", "<time")
-                    logged = [each.getMessage() for each in caplog.records if each.name == "lamina.console"]
+                    logged = [record.getMessage() for record in caplog.records if record.name == "lamina.console"]
                     assert sum(says in line for line in logged) == 1, "a line per outage"
             finally:
                 opened.close()
@@ -536,7 +536,9 @@ def test_two_starts_of_a_home_start_one_console(
     try:
         assert first == second
         home.expect()
-        marked = [each for each in psutil.process_iter(["cmdline"]) if home.mark in (each.info["cmdline"] or ())]
+        marked = [
+            process for process in psutil.process_iter(["cmdline"]) if home.mark in (process.info["cmdline"] or ())
+        ]
         assert len(marked) == 1
     finally:
         assert home.stop()

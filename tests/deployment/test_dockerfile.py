@@ -20,8 +20,8 @@ SETUP = MAKEFILE[MAKEFILE.index("\n$(SETUP): ") :]
 
 def steps(text: str, python: str) -> list[list[str]]:
     """The commands that Python runs, without folders and without options that only change where packages go."""
-    found = re.findall(rf"(?<![\w/]){re.escape(python)} ([^|&;}}\n]*)", text)
-    return [[word.rpartition("/")[2] for word in step.split() if word not in ("-m", "--system")] for step in found]
+    steps = re.findall(rf"(?<![\w/]){re.escape(python)} ([^|&;}}\n]*)", text)
+    return [[word.rpartition("/")[2] for word in step.split() if word not in ("-m", "--system")] for step in steps]
 
 
 def test_the_image_and_the_working_folder_are_set_up_by_the_same_steps() -> None:

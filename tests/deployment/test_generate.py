@@ -66,8 +66,8 @@ def rendered(text: str) -> str:
 
 
 def panels(catalog: Catalog) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(grafana.board(catalog))["panels"]
-    return found
+    panels: list[dict[str, Any]] = json.loads(grafana.board(catalog))["panels"]
+    return panels
 
 
 def without_macros(statement: str) -> str:
@@ -79,11 +79,11 @@ def without_macros(statement: str) -> str:
 def statements_of_superset(catalog: Catalog) -> Iterator[str]:
     """The SELECTs of the charts, as Superset puts them together."""
     files = superset.files(catalog, ADDRESS)
-    datasets = {each["uuid"]: each for name, each in files.items() if name.startswith("datasets/")}
-    for name, each in files.items():
+    datasets = {file["uuid"]: file for name, file in files.items() if name.startswith("datasets/")}
+    for name, file in files.items():
         if not name.startswith("charts/"):
             continue
-        dataset, form = datasets[each["dataset_uuid"]], each["params"]
+        dataset, form = datasets[file["dataset_uuid"]], file["params"]
         metrics = {metric["metric_name"]: metric["expression"] for metric in dataset["metrics"]}
         columns = form.get("all_columns") or [form["x_axis"], *form["groupby"]]
         shown = [f'"{column}"' for column in columns]
@@ -123,11 +123,16 @@ def test_a_view_is_drawn_by_the_columns_that_tell_its_rows_apart() -> None:
     for folder in EXAMPLES:
         catalog = example(folder)
         for view in catalog.views.values():
-            found = chart(catalog, view)
+            chart_of_view = chart(catalog, view)
             names = [column.name for column in view.columns]
-            if found is not None:
-                lines_of = () if found.category is None else (names[found.category],)
-                drawn[view.name] = (found.form, names[found.along], *lines_of, names[found.numbers[0]])
+            if chart_of_view is not None:
+                lines_of = () if chart_of_view.category is None else (names[chart_of_view.category],)
+                drawn[view.name] = (
+                    chart_of_view.form,
+                    names[chart_of_view.along],
+                    *lines_of,
+                    names[chart_of_view.numbers[0]],
+                )
     assert drawn == {
         "average_basket": ("bars", "country", "invoices"),
         "bestsellers": ("bars", "description", "pieces"),
@@ -192,7 +197,7 @@ def test_every_statement_runs_as_a_reader(deployed: Deployed, tmp_path: Path) ->
 
 
 def _send_the_shop(deployed: Deployed) -> None:
-    """Sends the example's records; three of its sources are tables, each with a key of its own."""
+    """Sends the example's records. Three of its sources are tables, each with a key of its own."""
     keys: dict[str, Callable[[dict[str, Any]], bytes]] = {
         "customers": lambda record: json.dumps({"id": record["id"]}).encode(),
         "goods": lambda record: json.dumps({"id": record["id"]}).encode(),
@@ -201,7 +206,7 @@ def _send_the_shop(deployed: Deployed) -> None:
     for source in deployed.deployment.deployed().sources:
         lines = (REPOSITORY / "examples" / "shop" / "data" / f"{source}.jsonl").read_text().splitlines()
         records = [json.loads(line) for line in lines]
-        deployed.send(source, *((keys[source](each), each) if source in keys else each for each in records))
+        deployed.send(source, *((keys[source](record), record) if source in keys else record for record in records))
     deployed.catch_up()
     assert told(deployed) == WITH_CUSTOMERS
 
@@ -257,10 +262,10 @@ def test_a_dbt_project_is_begun_once_and_never_overwritten(tmp_path: Path) -> No
     address = ["--database", "postgresql://dbt:secret@db:5433/views?sslmode=require"]
     assert generate("dbt", *shop, *address).exit_code == 0
     profile = yaml.safe_load((tmp_path / "profiles.yml").read_text())["lamina"]
-    found = profile["outputs"][profile["target"]]
+    target = profile["outputs"][profile["target"]]
     assert yaml.safe_load((tmp_path / dbt.PROJECT).read_text())["profile"] == "lamina"
-    assert (found["host"], found["port"], found["user"], found["dbname"]) == ("db", 5433, "dbt", "views")
-    assert (found["sslmode"], found["password"]) == ("require", "{{ env_var('LAMINA_DBT_PASSWORD') }}")
+    assert (target["host"], target["port"], target["user"], target["dbname"]) == ("db", 5433, "dbt", "views")
+    assert (target["sslmode"], target["password"]) == ("require", "{{ env_var('LAMINA_DBT_PASSWORD') }}")
     for name in (dbt.PROJECT, "profiles.yml"):
         (tmp_path / name).write_text("mine")
     assert generate("dbt", *shop, *address, "--force").exit_code == 0

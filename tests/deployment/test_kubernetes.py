@@ -22,11 +22,17 @@ VERSION = "1.34"
 
 def resources() -> list[dict[str, Any]]:
     """Every resource of the folder, those of a list one by one, and the executors' pod."""
-    found = [
-        each for file in ("lamina.yaml", "secret.yaml", "schedule.yaml") for each in yaml.safe_load_all(text(file))
+    documents = [
+        document
+        for file in ("lamina.yaml", "secret.yaml", "schedule.yaml")
+        for document in yaml.safe_load_all(text(file))
     ]
-    apart = [item for each in found for item in (each["items"] if each["kind"] == "List" else [each])]
-    [template] = [each["data"]["executor.yaml"] for each in apart if "executor.yaml" in each.get("data", {})]
+    apart = [
+        item for document in documents for item in (document["items"] if document["kind"] == "List" else [document])
+    ]
+    [template] = [
+        document["data"]["executor.yaml"] for document in apart if "executor.yaml" in document.get("data", {})
+    ]
     return [*apart, {**yaml.safe_load(template), "metadata": {"name": "executor"}}]
 
 
@@ -36,19 +42,21 @@ def text(file: str) -> str:
 
 def pods() -> dict[str, dict[str, Any]]:
     """The pods, by the names of their resources."""
-    found = {}
-    for each in resources():
-        match each["kind"]:
+    specs = {}
+    for resource in resources():
+        match resource["kind"]:
             case "Deployment":
-                found[each["metadata"]["name"]] = each["spec"]["template"]["spec"]
+                specs[resource["metadata"]["name"]] = resource["spec"]["template"]["spec"]
             case "CronJob":
-                found[each["metadata"]["name"]] = each["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+                specs[resource["metadata"]["name"]] = resource["spec"]["jobTemplate"]["spec"]["template"]["spec"]
             case "Pod":
-                found["executor"] = each["spec"]
-    return found
+                specs["executor"] = resource["spec"]
+    return specs
 
 
-@pytest.mark.parametrize("resource", resources(), ids=lambda each: f"{each['kind']} {each['metadata']['name']}")
+@pytest.mark.parametrize(
+    "resource", resources(), ids=lambda resource: f"{resource['kind']} {resource['metadata']['name']}"
+)
 def test_a_resource_is_what_kubernetes_allows(resource: dict[str, Any]) -> None:
     kubernetes_validate = pytest.importorskip("kubernetes_validate")
     kubernetes_validate.validate(resource, VERSION, strict=True)
@@ -56,7 +64,7 @@ def test_a_resource_is_what_kubernetes_allows(resource: dict[str, Any]) -> None:
 
 def test_kustomize_names_every_file() -> None:
     listed = yaml.safe_load(text("kustomization.yaml"))["resources"]
-    assert {*listed, "kustomization.yaml", "airflow-values.yaml"} == {each.name for each in FOLDER.glob("*.yaml")}
+    assert {*listed, "kustomization.yaml", "airflow-values.yaml"} == {path.name for path in FOLDER.glob("*.yaml")}
 
 
 def test_a_pod_runs_our_image_as_its_own_user() -> None:
@@ -64,7 +72,7 @@ def test_a_pod_runs_our_image_as_its_own_user() -> None:
     [user] = re.findall(r"useradd .*--uid (\d+)", (REPOSITORY / "Dockerfile").read_text())
     for name, pod in pods().items():
         assert pod["securityContext"]["runAsUser"] == int(user), name
-        assert {each["image"] for each in pod["containers"]} == {"lamina"}, name
+        assert {container["image"] for container in pod["containers"]} == {"lamina"}, name
 
 
 def test_a_pod_runs_a_command_that_exists() -> None:
@@ -77,10 +85,10 @@ def test_a_pod_runs_a_command_that_exists() -> None:
 
 
 def test_a_mounted_volume_is_there() -> None:
-    claims = {each["metadata"]["name"] for each in resources() if each["kind"] == "PersistentVolumeClaim"}
-    maps = {each["metadata"]["name"] for each in resources() if each["kind"] == "ConfigMap"}
+    claims = {resource["metadata"]["name"] for resource in resources() if resource["kind"] == "PersistentVolumeClaim"}
+    maps = {resource["metadata"]["name"] for resource in resources() if resource["kind"] == "ConfigMap"}
     for name, pod in pods().items():
-        volumes = {each["name"]: each for each in pod.get("volumes", ())}
+        volumes = {volume["name"]: volume for volume in pod.get("volumes", ())}
         for mount in pod["containers"][0].get("volumeMounts", ()):
             volume = volumes[mount["name"]]
             named = volume.get("persistentVolumeClaim", {}).get("claimName") or volume["configMap"]["name"]
@@ -89,25 +97,29 @@ def test_a_mounted_volume_is_there() -> None:
 
 def test_object_storage_keys_reach_every_spark_process_and_no_password_reaches_an_executor() -> None:
     secrets = {
-        name: {each["secretRef"]["name"] for each in pod["containers"][0].get("envFrom", ()) if "secretRef" in each}
+        name: {
+            origin["secretRef"]["name"] for origin in pod["containers"][0].get("envFrom", ()) if "secretRef" in origin
+        }
         for name, pod in pods().items()
     }
     assert secrets.pop("executor") == {"s3"}
     assert secrets.pop("console") == {"lamina"}
     assert {*map(frozenset, secrets.values())} == {frozenset({"lamina", "s3"})}
     assert {"secretRef": {"name": "s3"}} in yaml.safe_load(yaml.safe_load(text("airflow-values.yaml"))["extraEnvFrom"])
-    assert {"lamina", "s3"} == {each["metadata"]["name"] for each in resources() if each["kind"] == "Secret"}
+    assert {"lamina", "s3"} == {
+        resource["metadata"]["name"] for resource in resources() if resource["kind"] == "Secret"
+    }
 
 
 def test_a_variable_is_a_setting() -> None:
-    given = {name for each in resources() for name in (each.get("data") or each.get("stringData") or {})}
-    inside = {each["name"] for pod in pods().values() for each in pod["containers"][0].get("env", ())}
-    known = {*VARIABLES.values(), *(f"{variable}_FILE" for variable in VARIABLES.values())}
-    assert {name for name in given | inside if name.startswith("LAMINA_")} <= known
+    stored = {name for resource in resources() for name in (resource.get("data") or resource.get("stringData") or {})}
+    inside = {resource["name"] for pod in pods().values() for resource in pod["containers"][0].get("env", ())}
+    variables = {*VARIABLES.values(), *(f"{variable}_FILE" for variable in VARIABLES.values())}
+    assert {name for name in stored | inside if name.startswith("LAMINA_")} <= variables
 
 
 def test_the_settings_of_spark_are_settings_and_the_executors_pod_is_where_they_say() -> None:
-    [spark] = [each["data"] for each in resources() if "spark.conf" in (each.get("data") or {})]
+    [spark] = [resource["data"] for resource in resources() if "spark.conf" in (resource.get("data") or {})]
     settings = combined({}, properties(spark["spark.conf"]))
     assert settings["spark.kubernetes.executor.podTemplateFile"] == "/etc/lamina/executor.yaml"
     assert settings["spark.kubernetes.container.image"] == "lamina"

@@ -31,7 +31,7 @@ Found = dict[tuple[str, ...], float]
 
 
 def samples(opened: Deployment) -> Found:
-    return {(each.metric, *each.labels): each.value for each in Numbers(opened).samples()}
+    return {(sample.metric, *sample.labels): sample.value for sample in Numbers(opened).samples()}
 
 
 def test_the_numbers_are_those_of_the_deployment(deployed: Deployed) -> None:
@@ -44,8 +44,8 @@ def test_the_numbers_are_those_of_the_deployment(deployed: Deployed) -> None:
         minute = "date_trunc('minute', clock_timestamp()) - interval '2 min'"
         noted = f"INSERT INTO lamina.freshness_target VALUES ('pages', {minute}, {minute}, 1::bit(1440))"
         connection.exec_driver_sql(f"{noted} ON CONFLICT DO NOTHING")
-    found = samples(deployed.deployment)
-    outcomes = {key[-1]: value for key, value in found.items() if key[0] == "lamina_source_records_total"}
+    numbers = samples(deployed.deployment)
+    outcomes = {key[-1]: value for key, value in numbers.items() if key[0] == "lamina_source_records_total"}
     assert outcomes == {"counted": 2, "bad": 1, "bad_field": 0, "duplicate": 1, "skipped": 0}
     expected = {
         ("lamina_postgres_up",): 1,
@@ -61,16 +61,16 @@ def test_the_numbers_are_those_of_the_deployment(deployed: Deployed) -> None:
         ("lamina_view_fresh_within_seconds", "pages"): 3600,
         ("lamina_rebuild_failed",): 0,
     }
-    assert {key: found.get(key) for key in expected} == expected
-    assert found["lamina_view_seconds_behind", "pages"] < 600
-    assert found["lamina_view_bytes", "pages"] > 0
-    steps = {key[1:]: value for key, value in found.items() if key[0] == "lamina_rebuild_step_seconds"}
+    assert {key: numbers.get(key) for key in expected} == expected
+    assert numbers["lamina_view_seconds_behind", "pages"] < 600
+    assert numbers["lamina_view_bytes", "pages"] > 0
+    steps = {key[1:]: value for key, value in numbers.items() if key[0] == "lamina_rebuild_step_seconds"}
     assert steps.keys() == {(step, "pages" if step is Step.COMPUTE else "") for step in STEPS}
-    assert sum(steps.values()) == pytest.approx(found["lamina_rebuild_seconds",], abs=0.1)
-    assert 0 < found["lamina_view_fresh_ratio", "pages", "day"] <= 1
+    assert sum(steps.values()) == pytest.approx(numbers["lamina_rebuild_seconds",], abs=0.1)
+    assert 0 < numbers["lamina_view_fresh_ratio", "pages", "day"] <= 1
     names = {metric.name for metric in EVERY}
-    assert {key[0] for key in found} <= names
-    assert names - {key[0] for key in found} == {"lamina_check_failing"}  # none is declared to be enforced when read
+    assert {key[0] for key in numbers} <= names
+    assert names - {key[0] for key in numbers} == {"lamina_check_failing"}  # none is declared to be enforced when read
 
 
 def test_a_dropped_source_has_no_numbers_that_could_raise_an_alert(deployed: Deployed) -> None:
@@ -80,9 +80,9 @@ def test_a_dropped_source_has_no_numbers_that_could_raise_an_alert(deployed: Dep
     assert ("lamina_source_next_offset", "taps", "0") in samples(deployed.deployment)
     del deployed.files["taps.sql"]
     deployed.apply()
-    found = samples(deployed.deployment)
-    assert ("lamina_source_next_offset", "clicks", "0") in found
-    assert not [key for key in found if {"taps", "screens"} & set(key)]
+    numbers = samples(deployed.deployment)
+    assert ("lamina_source_next_offset", "clicks", "0") in numbers
+    assert not [key for key in numbers if {"taps", "screens"} & set(key)]
 
 
 def test_the_cells_of_a_small_view_are_counted_before_postgres_analyzes_it(deployed: Deployed) -> None:
@@ -121,20 +121,20 @@ def test_a_reader_in_an_old_snapshot_is_seen(deployed: Deployed) -> None:
         reader.close()
 
 
-def test_what_is_down_is_told_as_down(deployed: Deployed) -> None:
+def test_a_service_that_is_down_has_the_value_0(deployed: Deployed) -> None:
     away = replace(deployed.deployment.settings, postgres="postgresql://nobody:x@127.0.0.1:1/x")
     opened = Deployment(away, tell=lambda line: None)
     try:
-        found = samples(opened)
+        numbers = samples(opened)
     finally:
         opened.close()
-    assert found["lamina_postgres_up",] == 0
-    assert {key[0] for key in found} == {"lamina_postgres_up", "lamina_build_info", "lamina_disk_free_bytes"}
+    assert numbers["lamina_postgres_up",] == 0
+    assert {key[0] for key in numbers} == {"lamina_postgres_up", "lamina_build_info", "lamina_disk_free_bytes"}
 
 
 def test_the_rules_the_board_and_the_document_are_made_from_the_list() -> None:
-    for name, made in FILES.items():
-        assert (REPOSITORY / name).read_text() == made(), f"run python -m lamina.reports.metrics for {name}"
+    for name, text_of in FILES.items():
+        assert (REPOSITORY / name).read_text() == text_of(), f"run python -m lamina.reports.metrics for {name}"
     assert (REPOSITORY / "docs" / "metrics.md").read_text().endswith(document())
 
 

@@ -19,7 +19,7 @@ def properties(stack: Stack) -> dict[str, str]:
 
 def test_kafka_knows_every_setting(stack: Stack, kafka_admin: KafkaAdminClient) -> None:
     answer = kafka_admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, "1")], config_filter="all")
-    # Those of one listener are none of the broker's own: tests/master_log/test_login.py logs in by them.
+    # The settings of one listener are not the broker's. tests/master_log/test_login.py logs in by them.
     asked = {name for name in properties(stack) if not name.startswith("listener.name.")}
     assert asked <= set(answer["broker"]["1"])
 
@@ -53,17 +53,19 @@ def test_grafana_and_superset_find_their_files(stack: Stack) -> None:
     for _ in range(2):  # a later start makes them again
         stack.run("dashboards")
     grafana, superset = stack.services["grafana"], stack.services["superset"]
-    [mounted] = [each.split(":")[1] for each in grafana["volumes"] if each.startswith("dashboards:")]
-    made = {f"{mounted}/{each.relative_to(stack.home / 'dashboards')}" for each in stack.home.glob("dashboards/**/*.*")}
+    [mounted] = [volume.split(":")[1] for volume in grafana["volumes"] if volume.startswith("dashboards:")]
+    files = {
+        f"{mounted}/{path.relative_to(stack.home / 'dashboards')}" for path in stack.home.glob("dashboards/**/*.*")
+    }
     provisioning = grafana["environment"]["GF_PATHS_PROVISIONING"]
-    assert {f"{provisioning}/datasources/lamina.yaml", f"{provisioning}/dashboards/lamina.yaml"} < made
+    assert {f"{provisioning}/datasources/lamina.yaml", f"{provisioning}/dashboards/lamina.yaml"} < files
     provider = (stack.home / "dashboards" / "provisioning" / "dashboards" / "lamina.yaml").read_text()
     assert f'path: "{mounted}"' in provider
-    assert any(each.endswith("/lamina_views.json") for each in made)
+    assert any(path.endswith("/lamina_views.json") for path in files)
     assert (stack.home / "dashboards" / "lamina.zip").exists()
     assert f"dashboards:{superset['environment']['DASHBOARDS']}:ro" in superset["volumes"]
     secret = stack.services["postgres"]["environment"]["ANALYST_PASSWORD"]
-    assert not any(secret in each.read_text() for each in stack.home.glob("dashboards/**/*.yaml"))
+    assert not any(secret in path.read_text() for path in stack.home.glob("dashboards/**/*.yaml"))
 
 
 def test_postgres_knows_its_settings(stack: Stack) -> None:

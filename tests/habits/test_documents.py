@@ -53,10 +53,10 @@ def lines_of_shell(text: str) -> Iterator[str]:
 
 
 def words_of_lamina(line: str) -> list[str]:
-    """The arguments of `lamina` in a line of shell, up to a comment or a pipe; empty if it runs something else."""
+    """The arguments of `lamina` in a line of shell, up to a comment or a pipe. Empty if it runs something else."""
     inner = re.search(r"\$\(lamina (.*?)\)", line)
-    found = re.search(r"(?:^| )lamina ([a-z].*)", line)
-    words = shlex.split(inner[1] if inner else found[1] if found else "", comments=True)
+    match = re.search(r"(?:^| )lamina ([a-z].*)", line)
+    words = shlex.split(inner[1] if inner else match[1] if match else "", comments=True)
     return words[: words.index("|")] if "|" in words else words
 
 
@@ -79,14 +79,14 @@ def test_every_command_of_a_document_exists_with_its_options(document: Path) -> 
         assert not isinstance(command, click.Group), line
         values, rest, _ = command.make_parser(click.Context(command)).parse_args(list(arguments))
         assert not rest, line
-        required = [each.name for each in command.params if each.required]
+        required = [parameter.name for parameter in command.params if parameter.required]
         assert not [name for name in required if values.get(name or "") is None], line
     if document.parent.name == "decisions":  # they also name commands that were turned down
         return
     for line in re.findall(r"`lamina ([a-z][^`]*)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)):
         command, _ = command_of(line.split())
         assert command is not lamina, line
-        options = {option for each in command.params for option in each.opts}
+        options = {option for parameter in command.params for option in parameter.opts}
         assert set(re.findall(r"--[a-z][a-z0-9-]*", line)) <= options, line
 
 
@@ -112,7 +112,10 @@ def test_every_target_of_make_that_a_document_names_exists() -> None:
 def test_no_command_lacks_a_help_text_or_json() -> None:
     steps = lamina.commands["step"]
     assert isinstance(steps, click.Group)
-    for command in [*(each for each in lamina.commands.values() if each is not steps), *steps.commands.values()]:
+    for command in [
+        *(command_of_lamina for command_of_lamina in lamina.commands.values() if command_of_lamina is not steps),
+        *steps.commands.values(),
+    ]:
         assert command.help
         assert "--json" in {option for parameter in command.params for option in parameter.opts}
 

@@ -36,9 +36,9 @@ def test_a_start_removes_leftovers_of_killed_processes_and_keeps_files_in_use(tm
     killed.communicate()
     assert left.exists()
     (third, new) = process(tmp_path)
-    assert [each.exists() for each in (used, left, new)] == [True, False, True]
+    assert [path.exists() for path in (used, left, new)] == [True, False, True]
     third.kill()
     third.communicate()
     assert folders.sweep(tmp_path) == 1
     living.communicate()
-    assert [each.name for each in tmp_path.iterdir() if each.is_dir()] == [], "one that ends leaves nothing"
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [], "one that ends leaves nothing"

@@ -31,7 +31,7 @@ CATALOG = compile_catalog(
 )
 
 
-def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_not_part_of_a_files_text(tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_bytes(MARK + b"CREATE VIEW a AS SELECT 1 AS one;")
     assert catalog_files(tmp_path) == {"a.sql": "CREATE VIEW a AS SELECT 1 AS one;"}
     (tmp_path / "url").write_bytes(MARK + b"postgresql://lamina:secret@db/lamina\n")
@@ -56,11 +56,11 @@ def nowhere(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.sql", "b.test"])
-@pytest.mark.parametrize("made", [fifo, device, nowhere])
-def test_what_is_no_file_is_no_part_of_a_catalog(tmp_path: Path, made: Callable[[Path], None], name: str) -> None:
+@pytest.mark.parametrize("make", [fifo, device, nowhere])
+def test_a_fifo_or_a_device_in_a_catalog_is_refused(tmp_path: Path, make: Callable[[Path], None], name: str) -> None:
     from lamina.testing.fixtures import fixtures
 
-    made(tmp_path / name)
+    make(tmp_path / name)
     with pytest.raises(LaminaError, match=f"{name} (is not a file|cannot be read)"):
         catalog_files(tmp_path) if name == "a.sql" else fixtures(tmp_path, CATALOG)
 
@@ -86,7 +86,7 @@ def test_a_receipt_without_an_end_is_refused() -> None:
         read(endless)
 
 
-def test_a_device_is_no_file_of_records() -> None:
+def test_a_device_is_refused_as_a_file_of_records() -> None:
     for name in ("/dev/zero", "/dev/urandom"):
         with pytest.raises(LaminaError, match=f"{name} is a device"), seekable(name, io.BytesIO()):
             pass
@@ -106,7 +106,7 @@ def of(name: str, stdin: io.BytesIO) -> list[Line]:
         return list(lines(content, name, "jsonl", Rules({}), 1_000_000))
 
 
-def test_a_line_without_an_end_is_not_read_for_ever(tmp_path: Path) -> None:
+def test_an_endless_line_is_not_read_forever(tmp_path: Path) -> None:
     (tmp_path / "endless.jsonl").write_bytes(b"{}\n")
     os.truncate(tmp_path / "endless.jsonl", 2 * MOST_OF_A_LINE)  # a hole takes no room on the disk
     with pytest.raises(LaminaError, match=r"endless.jsonl: line 2 has no end within 268 MB"):
@@ -117,7 +117,7 @@ def test_a_line_without_an_end_is_not_read_for_ever(tmp_path: Path) -> None:
 
 
 def test_a_select_or_a_setting_of_any_depth_is_read_or_refused(tmp_path: Path) -> None:
-    """Postgres says itself what it thinks of a SELECT; which views it reads is only asked to say what they lack."""
+    """Postgres judges a SELECT itself. `tables_of` only serves to say which records its views lack."""
     assert tables_of("SELECT (((1))) FROM x") == {"x"}
     assert tables_of("SELECT " + "(" * 5_000 + "1" + ")" * 5_000 + " FROM x") == set()
     (tmp_path / "lamina.toml").write_text("kafka = " + "[" * 5_000 + "]" * 5_000)

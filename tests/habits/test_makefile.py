@@ -44,16 +44,18 @@ def test_the_demo_installs_versions_that_the_tests_run_with() -> None:
     assert len(demo) < len(every) / 3
 
 
-def test_packages_come_from_where_pip_is_told_to_look() -> None:
-    told = "global.cert='/etc/ca.pem'\nglobal.index-url='https://example.com/simple'\n:env:.find-links='/a\\n/b'"
+def test_packages_come_from_the_indexes_in_pips_settings() -> None:
+    pip_settings = (
+        "global.cert='/etc/ca.pem'\nglobal.index-url='https://example.com/simple'\n:env:.find-links='/a\\n/b'"
+    )
     expected = {
         "SSL_CERT_FILE": "/etc/ca.pem",
         "UV_DEFAULT_INDEX": "https://example.com/simple",
         "UV_FIND_LINKS": "/a /b",
     }
-    assert as_uv(told, {}) == expected
+    assert as_uv(pip_settings, {}) == expected
     del expected["SSL_CERT_FILE"]
-    assert as_uv(told, {"SSL_CERT_FILE": "/mine.pem"}) == expected
+    assert as_uv(pip_settings, {"SSL_CERT_FILE": "/mine.pem"}) == expected
 
 
 def test_every_jar_has_a_hash() -> None:
@@ -71,9 +73,9 @@ def make_with(tmp_path: Path, python: str | None) -> subprocess.CompletedProcess
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("sh", "grep", "awk", "rm", "touch"):
-        found = shutil.which(name)
-        assert found
-        (programs / name).symlink_to(found)
+        program = shutil.which(name)
+        assert program
+        (programs / name).symlink_to(program)
     if python is not None:
         (programs / "python3").write_text(python)
         (programs / "python3").chmod(0o755)

@@ -44,17 +44,17 @@ def test_a_text_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines()[1].split(maxsplit=1) == ["00:ab:3c:cd:11:22", "urn:id:42 [bold]"]
 
 
-def test_json_has_every_column_and_no_number_that_json_lacks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_every_column_and_no_nan_or_infinity(capsys: pytest.CaptureFixture[str]) -> None:
     Output(as_json=True).table(["count", "count", "x"], [[1, 2, float("nan")], [3, 4, [float("-inf")]]])
 
     def refuse(constant: str) -> None:
         raise AssertionError(constant)
 
-    found = [json.loads(line, parse_constant=refuse) for line in capsys.readouterr().out.splitlines()]
-    assert found == [{"count": 1, "count_2": 2, "x": "NaN"}, {"count": 3, "count_2": 4, "x": ["-Infinity"]}]
+    records = [json.loads(line, parse_constant=refuse) for line in capsys.readouterr().out.splitlines()]
+    assert records == [{"count": 1, "count_2": 2, "x": "NaN"}, {"count": 3, "count_2": 4, "x": ["-Infinity"]}]
 
 
-def test_narration_that_nobody_reads_ends_no_work() -> None:
+def test_work_continues_if_nobody_reads_its_narration() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     program = (
@@ -65,7 +65,7 @@ def test_narration_that_nobody_reads_ends_no_work() -> None:
     assert (ran.returncode, ran.stdout) == (0, "done\n")
 
 
-def test_an_unreadable_folder_is_not_taken_for_an_empty_one_and_hidden_files_are_not_read(
+def test_an_unreadable_folder_is_refused_and_hidden_files_are_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     views, hidden = tmp_path / "views", tmp_path / ".ipynb_checkpoints"
@@ -86,7 +86,7 @@ def test_an_unreadable_folder_is_not_taken_for_an_empty_one_and_hidden_files_are
 
 
 @pytest.mark.parametrize("password", ["abc/de?f=ghi", "abc?ghi=1", "abc?mechanism=ghi", "abc#ghi"])
-def test_no_part_of_a_password_is_told(password: str) -> None:
+def test_no_part_of_a_password_is_printed(password: str) -> None:
     with pytest.raises(LaminaError) as refused:
         brokers(f"sasl_ssl://key:{password}@kafka:9092?mechanism=PLAIN")
     assert "abc" not in str(refused.value)
@@ -104,8 +104,8 @@ def test_the_demo_is_of_its_home_alone(tmp_path: Path, monkeypatch: pytest.Monke
     assert "production" not in str(asked.value)
 
 
-def test_what_a_locale_has_no_letter_for_ends_nothing() -> None:
-    """The command has done its work by then."""
+def test_a_character_that_the_locale_lacks_does_not_end_a_command() -> None:
+    """The command has done its work before it prints."""
     command = "import lamina.cli as cli; cli.lamina = lambda **_: print('→'); cli.main()"
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False, env=environment)

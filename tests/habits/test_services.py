@@ -41,15 +41,15 @@ def embedded(home: Path) -> Embedded:
 
 def processes_of(home: Path) -> set[int]:
     """Every process that names the folder in its arguments or works in it."""
-    found = set()
+    pids = set()
     for process in psutil.process_iter():
         try:
             ours = any(str(home) in argument for argument in process.cmdline()) or str(home) in process.cwd()
             if ours and process.status() != psutil.STATUS_ZOMBIE:
-                found.add(process.pid)
+                pids.add(process.pid)
         except psutil.Error:
             continue
-    return found
+    return pids
 
 
 def pids(embedded: Embedded) -> list[int]:
@@ -116,7 +116,7 @@ def test_a_second_start_finds_the_first_ones_processes_even_without_the_state_fi
     assert pids(embedded) == running
 
 
-def test_a_stop_from_another_process_leaves_none_behind(embedded: Embedded) -> None:
+def test_a_stop_from_another_process_leaves_nothing_running(embedded: Embedded) -> None:
     embedded.start()
     assert len(processes_of(embedded.home)) > 2
     subprocess.run([sys.executable, "-m", "lamina.local.stack", embedded.home], check=True, cwd=REPOSITORY)
@@ -136,7 +136,7 @@ def test_two_starts_at_once_start_one_of_each(embedded: Embedded) -> None:
     assert outputs[0] == outputs[1]
 
 
-def test_an_id_that_is_another_process_by_now_is_not_taken_for_ours(embedded: Embedded) -> None:
+def test_a_reused_process_id_is_not_mistaken_for_our_process(embedded: Embedded) -> None:
     addresses = embedded.start()
     state = json.loads((embedded.home / "services.json").read_text())
     kill_both(embedded)
@@ -165,7 +165,7 @@ def test_a_port_that_was_taken_meanwhile_is_given_up_for_another(embedded: Embed
     embedded.stop()
 
 
-def test_a_port_that_is_chosen_is_not_given_to_anybody_else_by_chance() -> None:
+def test_a_chosen_port_is_not_handed_out_by_the_system() -> None:
     chosen = [free_port() for _ in range(100)]
     first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
     assert len(set(chosen)) == 100
@@ -196,7 +196,7 @@ def test_a_home_that_holds_something_else_is_refused_and_stays_as_open_as_it_was
         assert "letters" in (refusal.value.evidence or "")
         assert "LAMINA_HOME" in refusal.value.way_out
     assert shared.stat().st_mode & 0o777 == 0o755
-    assert [each.name for each in shared.iterdir() if each.name != "lost+found"] == ["letters"]
+    assert [path.name for path in shared.iterdir() if path.name != "lost+found"] == ["letters"]
 
 
 def test_the_speed_layer_of_a_home_is_found_however_the_home_is_written(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_the_speed_layer_of_a_home_is_found_however_the_home_is_written(tmp_path
     assert len(marks) == 1
 
 
-def test_a_home_that_is_no_folder_is_refused_with_a_way_out(tmp_path: Path) -> None:
+def test_a_home_that_is_not_a_folder_is_refused_with_a_way_out(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(LaminaError, match="cannot be written") as refusal:
         Embedded(tmp_path / "file" / "home").start()
@@ -219,7 +219,7 @@ def test_services_that_do_not_run_are_named(tmp_path: Path) -> None:
     assert "lamina up" in refusal.value.way_out
 
 
-def test_what_a_killed_run_of_tests_left_is_stopped_by_the_next(home: Path) -> None:
+def test_the_next_run_of_tests_stops_what_a_killed_one_left(home: Path) -> None:
     program = (
         "import os, signal; from tests.fix_services import *; home = new_home('killed run');"
         "Embedded(home, kafka_jvm_options=quick_java(home, 'kafka')).start(); print(home, flush=True);"
@@ -235,7 +235,7 @@ def test_what_a_killed_run_of_tests_left_is_stopped_by_the_next(home: Path) -> N
     assert home.exists()  # of a run that goes on
 
 
-def test_a_process_that_is_gone_is_not_alive() -> None:
+def test_an_ended_process_is_not_alive() -> None:
     child = subprocess.Popen(["sleep", "600"])
     running = Running(child.pid, psutil.Process(child.pid).create_time(), "600")
     assert running.alive()
@@ -270,7 +270,7 @@ def test_java_and_python_trust_what_the_machine_trusts(home: Path, tmp_path: Pat
     assert listed.count("trustedCertEntry") == len(trust.trusting().get_ca_certs()) > 10
 
 
-def test_java_is_brought_when_the_machine_has_none(tmp_path: Path) -> None:
+def test_java_is_installed_if_the_machine_has_none(tmp_path: Path) -> None:
     folder = java.java_home(tmp_path, environment={"PATH": ""})
     command = [str(folder / "bin" / "java"), "--add-modules=jdk.incubator.vector", "-version"]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
