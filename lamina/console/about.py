@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote, urlencode
 
 from lamina.console.charts import MOST_ROWS, drawn, stacked
-from lamina.console.lineage_drawing import Named, graph
+from lamina.console.lineage_drawing import Node, graph
 from lamina.operations.deployment import Deployment
 from lamina.reports import receipt_lines, statuses
 from serving_layer.catalog import definitions
@@ -69,7 +69,7 @@ class About:
             **values,
             "view": view,
             "found": particulars_of_view or _unknown(name, "view", catalog.views),
-            "graph": graph(catalog, Named("view", name)),
+            "graph": graph(catalog, Node("view", name)),
             "columns": list(zip(view.columns, origins(view), strict=True)),
             "met": met,
             "explained": explain(view),
@@ -123,7 +123,7 @@ class About:
             "undeclared": statuses.undeclared(self._deployment, [name]).get(name, [])
             if self._deployment.brokers.listening()
             else None,
-            "graph": graph(catalog, Named("source", name)),
+            "graph": graph(catalog, Node("source", name)),
             **(_phases(details.minutes) if details else {}),
         }
 

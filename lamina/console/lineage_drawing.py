@@ -22,7 +22,7 @@ MOST = 12
 """Boxes in one column of the graph. Further ones are only counted."""
 
 
-class Named(NamedTuple):
+class Node(NamedTuple):
     """A source or a view. A table is both."""
 
     kind: str
@@ -33,7 +33,7 @@ class Named(NamedTuple):
 class Box:
     """The box of a source or a view. `columns` has a line per column. `here` marks the subject of the page."""
 
-    named: Named
+    node: Node
     label: str
     columns: Sequence[str]
     x: int
@@ -52,58 +52,58 @@ class Graph:
     left_out: int
 
 
-def graph(catalog: Catalog, here: Named) -> Graph:
+def graph(catalog: Catalog, here: Node) -> Graph:
     """A graph with everything that `here` reads, directly or not, on its left, and everything that reads it on its
     right.
     """
-    reads = {Named("source", name): list[Named]() for name in catalog.sources}
+    reads = {Node("source", name): list[Node]() for name in catalog.sources}
     for view in catalog.views.values():
-        reads[Named("view", view.name)] = [Named("source", name) for name in sorted(view.fed_by)] + [
-            Named("view", name) for name in view.reads if name in catalog.views and name != view.name
+        reads[Node("view", view.name)] = [Node("source", name) for name in sorted(view.fed_by)] + [
+            Node("view", name) for name in view.reads if name in catalog.views and name != view.name
         ]
     shown = {here} | _reached(here, reads.__getitem__)
-    shown |= _reached(here, lambda named: [other for other, read in reads.items() if named in read])
-    layers: dict[Named, int] = {}
-    for named, read in reads.items():  # a view comes after the ones it reads
-        if named in shown:
-            layers[named] = 1 + max((layers[other] for other in read if other in layers), default=-1)
-    for named in layers:  # a source is next to its first reader, so that few lines pass behind boxes
-        readers = [layers[other] for other in layers if named in reads[other]]
-        if named.kind == "source" and readers:
-            layers[named] = min(readers) - 1
+    shown |= _reached(here, lambda node: [other for other, read in reads.items() if node in read])
+    layers: dict[Node, int] = {}
+    for node, read in reads.items():  # a view comes after the ones it reads
+        if node in shown:
+            layers[node] = 1 + max((layers[other] for other in read if other in layers), default=-1)
+    for node in layers:  # a source is next to its first reader, so that few lines pass behind boxes
+        readers = [layers[other] for other in layers if node in reads[other]]
+        if node.kind == "source" and readers:
+            layers[node] = min(readers) - 1
     places, left_out = _places(layers, reads, here)
     boxes = [
-        Box(named, _short(named.name), _columns(catalog, named), *place, here=named == here)
-        for named, place in places.items()
+        Box(node, _short(node.name), _columns(catalog, node), *place, here=node == here)
+        for node, place in places.items()
     ]
-    lines = [_line(places[read], place) for named, place in places.items() for read in reads[named] if read in places]
+    lines = [_line(places[read], place) for node, place in places.items() for read in reads[node] if read in places]
     width, height = (max(side) for side in zip(*((box.x + WIDTH, box.y + HEIGHT) for box in boxes), strict=True))
     return Graph(boxes, lines, width + 2, height + 2, left_out)
 
 
-def _reached(start: Named, following: Callable[[Named], Iterable[Named]]) -> set[Named]:
-    reached: set[Named] = set()
+def _reached(start: Node, following: Callable[[Node], Iterable[Node]]) -> set[Node]:
+    reached: set[Node] = set()
     ahead = [start]
     while ahead:
-        new = [named for named in following(ahead.pop()) if named not in reached]
+        new = [node for node in following(ahead.pop()) if node not in reached]
         reached.update(new)
         ahead += new
     return reached
 
 
 def _places(
-    layers: dict[Named, int], reads: dict[Named, list[Named]], here: Named
-) -> tuple[dict[Named, tuple[int, int]], int]:
+    layers: dict[Node, int], reads: dict[Node, list[Node]], here: Node
+) -> tuple[dict[Node, tuple[int, int]], int]:
     """The place of each box, at about the height of the boxes that it reads, and the number of boxes without a
     place.
     """
-    places: dict[Named, tuple[int, int]] = {}
+    places: dict[Node, tuple[int, int]] = {}
     for layer in sorted(set(layers.values())):
-        members = [named for named, at in layers.items() if at == layer]
-        members.sort(key=lambda named: _height([places[read] for read in reads[named] if read in places]))
-        kept = sorted(members, key=lambda named: named != here)[:MOST]
-        for row, named in enumerate(named for named in members if named in kept):
-            places[named] = (1 + layer * (WIDTH + ACROSS), 1 + row * (HEIGHT + DOWN))
+        members = [node for node, at in layers.items() if at == layer]
+        members.sort(key=lambda node: _height([places[read] for read in reads[node] if read in places]))
+        kept = sorted(members, key=lambda node: node != here)[:MOST]
+        for row, node in enumerate(node for node in members if node in kept):
+            places[node] = (1 + layer * (WIDTH + ACROSS), 1 + row * (HEIGHT + DOWN))
     return places, len(layers) - len(places)
 
 
@@ -126,7 +126,7 @@ def _short(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
-def _columns(catalog: Catalog, named: Named) -> list[str]:
-    if named.kind == "source":
-        return [f"{column.name} {column.spark}" for column in catalog.sources[named.name].columns]
-    return origins(catalog.views[named.name])
+def _columns(catalog: Catalog, node: Node) -> list[str]:
+    if node.kind == "source":
+        return [f"{column.name} {column.spark}" for column in catalog.sources[node.name].columns]
+    return origins(catalog.views[node.name])
