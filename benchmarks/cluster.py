@@ -30,7 +30,7 @@ from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.services.embedded import Embedded
 from lamina.services.java import java_home
-from lamina.services.processes import free_port, tail
+from lamina.services.own_processes import free_port, tail
 from lamina.terminal.render import Output
 from view_algebra.errors import LaminaError
 

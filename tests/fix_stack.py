@@ -26,7 +26,7 @@ import yaml
 
 from lamina.services import postgres
 from lamina.services.java import QUICK_COMPILER, java_home
-from lamina.services.processes import free_port, tail
+from lamina.services.own_processes import free_port, tail
 from tests.fix_catalogs import CATALOG, event
 from tests.fix_lamina import Result
 from tests.fix_services import REPOSITORY, RUNS, Services, new_home, remove_home

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lamina.services.processes import free_port
+from lamina.services.own_processes import free_port
 from tests.fix_registry import SchemaRegistry, framed, started, url_at
 
 SUBJECT = "chaos_parcels-value"

@@ -18,7 +18,7 @@ from lamina.configuration.settings import Settings
 from lamina.services.embedded import Embedded
 from lamina.services.jars import resolve
 from lamina.services.java import archive, make_base_archive, recording_options
-from lamina.services.processes import locked
+from lamina.services.own_processes import locked
 from lamina.spark.spark_session import session
 from master_log.kafka_reader import KAFKA_READER
 

@@ -11,7 +11,7 @@ import stat
 import struct
 from pathlib import Path
 
-from lamina.services.processes import Owner
+from lamina.services.own_processes import Owner
 from view_algebra.errors import LaminaError
 
 _ACL = "system.posix_acl_access"

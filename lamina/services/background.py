@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from lamina.services import processes
-from lamina.services.processes import Running
+from lamina.services import own_processes
+from lamina.services.own_processes import Running
 from view_algebra.errors import LaminaError
 
 PORT = 8765
@@ -50,17 +50,17 @@ class SpeedProcess:
 
     def find(self) -> Running | None:
         """The process, or None if it does not run."""
-        return processes.find(self.mark, name="python")
+        return own_processes.find(self.mark, name="python")
 
     def start(self, *, alone: bool = False) -> Running:
         """Starts it unless it runs. Spark needs some seconds more until the first micro-batch.
 
-        `alone`: see `processes.spawn_command`.
+        `alone`: see `own_processes.spawn_command`.
         """
         running = self.find()
         if running is not None:
             return running
-        return processes.spawn_command(["speed"], home=self.home, log=self.log, marker=self.mark, alone=alone)
+        return own_processes.spawn_command(["speed"], home=self.home, log=self.log, marker=self.mark, alone=alone)
 
     def stop(self, *, within: float = SPEED_STOP_SECONDS) -> bool:
         """Ends it after its current micro-batch, or at once after `within` seconds. Returns False if it did not run."""
@@ -75,7 +75,7 @@ class SpeedProcess:
         if not running.alive():
             raise LaminaError(
                 "The speed layer ended",
-                evidence=processes.tail(self.log),
+                evidence=own_processes.tail(self.log),
                 way_out=f"Its log is {self.log}; start it again with `lamina up`.",
             )
 
@@ -98,7 +98,7 @@ class ConsoleProcess:
 
     def find(self) -> Running | None:
         """The process, or None if it does not run."""
-        return processes.find(self.mark, name="python")
+        return own_processes.find(self.mark, name="python")
 
     def address(self) -> str | None:
         """The address of its first page, or None if it does not run."""
@@ -111,16 +111,16 @@ class ConsoleProcess:
     def start(self, *, alone: bool = False) -> str:
         """Starts it unless it runs, and returns its address. It answers about a second later.
 
-        `alone`: see `processes.spawn_command`.
+        `alone`: see `own_processes.spawn_command`.
         """
-        with processes.locked(self.home / "console.lock", patience=START_SECONDS):
+        with own_processes.locked(self.home / "console.lock", patience=START_SECONDS):
             if address := self.address():
                 return address
-            port = processes.free_port(self._port())
+            port = own_processes.free_port(self._port())
             (self.home / "console.port").write_text(str(port))
             listen = f"127.0.0.1:{port}"
             words = ["console", "--listen", listen]
-            running = processes.spawn_command(words, home=self.home, log=self.log, marker=self.mark, alone=alone)
+            running = own_processes.spawn_command(words, home=self.home, log=self.log, marker=self.mark, alone=alone)
             began = time.monotonic()
             while running.alive() and self.find() is None and time.monotonic() < began + START_SECONDS:
                 time.sleep(0.02)  # until it has its command line
@@ -146,7 +146,7 @@ class ConsoleProcess:
             time.sleep(0.1)
         raise LaminaError(
             "The console ended" if address is None else f"The console does not listen after {START_SECONDS:.0f} s",
-            evidence=processes.tail(self.log),
+            evidence=own_processes.tail(self.log),
             way_out=f"Its log is {self.log}. Everything else runs. `lamina console` starts it in the foreground.",
         )
 

@@ -19,7 +19,7 @@ from typing import Any
 from lamina.services import kafka_broker, postgres, s3
 from lamina.services.jars import jars
 from lamina.services.java import java_home
-from lamina.services.processes import Running, listening, locked
+from lamina.services.own_processes import Running, listening, locked
 from view_algebra.errors import LaminaError
 
 

@@ -9,7 +9,7 @@ import shutil
 import uuid
 from pathlib import Path
 
-from lamina.services.processes import locked
+from lamina.services.own_processes import locked
 
 _OWNER = "owner.lock"
 """The file in a folder whose lock the process holds. The kernel releases it however the process ends."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from ssl import SSLContext
 
 from lamina.services.java import java_home
-from lamina.services.processes import locked
+from lamina.services.own_processes import locked
 from lamina.services.trust import network_options, trusting
 from view_algebra.errors import LaminaError
 

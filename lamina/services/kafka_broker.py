@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from lamina.services import processes
+from lamina.services import own_processes
 from lamina.services.java import archive_options
-from lamina.services.processes import Running, free_port, spawn, tail
+from lamina.services.own_processes import Running, free_port, spawn, tail
 from view_algebra.errors import LaminaError
 
 START_SECONDS = 180.0
@@ -147,7 +147,7 @@ def stop(process: Running) -> None:
 def find(home: Path) -> Broker | None:
     """The running broker of this home, or None. It is found by its command line, even if the state file is lost."""
     properties = home / "kafka" / "server.properties"
-    process = processes.find(str(properties), name="java")
+    process = own_processes.find(str(properties), name="java")
     if process is None or not properties.exists():
         return None
     values = dict(line.split("=", 1) for line in properties.read_text().splitlines() if "=" in line)

@@ -27,9 +27,9 @@ import psutil
 import psycopg2
 from psycopg2 import sql
 
-from lamina.services import access, processes
+from lamina.services import access, own_processes
 from lamina.services.access import let_through
-from lamina.services.processes import Owner, Running, free_port, spawn, tail
+from lamina.services.own_processes import Owner, Running, free_port, spawn, tail
 from serving_layer.postgres import connecting
 from serving_layer.readers.analyst_limits import CONNECTIONS_OF_A_PERSON, superusers_script
 from view_algebra.errors import LaminaError
@@ -185,7 +185,7 @@ def stop(process: Running) -> None:
 
 def find(home: Path) -> Server | None:
     """The running server of this home, or None. It is found by its command line, even if the state file is lost."""
-    process = processes.find(str(home / "postgres" / "data"), name="postgres")
+    process = own_processes.find(str(home / "postgres" / "data"), name="postgres")
     if process is None:
         return None
     with contextlib.suppress(psutil.Error):

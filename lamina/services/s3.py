@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lamina.services import processes
-from lamina.services.processes import Running, free_port, spawn, tail
+from lamina.services import own_processes
+from lamina.services.own_processes import Running, free_port, spawn, tail
 from view_algebra.errors import LaminaError
 
 WAREHOUSE = "s3://lamina/warehouse"
@@ -89,7 +89,7 @@ def stop(process: Running) -> None:
 def find(home: Path) -> Store | None:
     """The running store of this home, or None."""
     written = _written(home)
-    process = processes.find(str(_properties(home / "s3")), name="java") if written else None
+    process = own_processes.find(str(_properties(home / "s3")), name="java") if written else None
     return Store(process, *written) if process and written else None
 
 

@@ -30,7 +30,7 @@ import yaml
 from kafka import KafkaProducer
 
 from lamina.services import jars
-from lamina.services.processes import free_port
+from lamina.services.own_processes import free_port
 from lamina.services.trust import trusting
 from tests.deployment.test_compose import END_BY_THEMSELVES
 from tests.fix_services import REPOSITORY

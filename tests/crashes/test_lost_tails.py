@@ -23,7 +23,7 @@ from lamina.reports.statuses import read
 from lamina.services import kafka_broker
 from lamina.services.jars import jars
 from lamina.services.java import java_home
-from lamina.services.processes import port_is_free
+from lamina.services.own_processes import port_is_free
 from master_log.tails import HEADER
 from serving_layer.promise.skipping import SKIPPED
 from speed_layer.continuity import CannotGoOn

@@ -22,7 +22,7 @@ from lamina.operations.deployment import Deployment
 from lamina.services import kafka_broker
 from lamina.services.jars import jars
 from lamina.services.java import java_home
-from lamina.services.processes import free_port
+from lamina.services.own_processes import free_port
 from master_log.certificates import ClientCertificate
 from master_log.client_options import with_options
 from master_log.kafka import Brokers
