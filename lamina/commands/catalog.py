@@ -71,8 +71,8 @@ def apply(
     of every view that has not changed. A later apply of the same catalog then only moves the views.
     """
     from lamina.authoring.catalog_files import catalog_files
-    from serving_layer.change.catalog_changes import WouldDrop
     from lamina.operations import applying, installation
+    from serving_layer.change.catalog_changes import WouldDrop
 
     if preview is not None or drop:
         if prune or allow_break or first:
