@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from view_algebra.compiled import Catalog, Check, Column, Source, View, fields_of, source_of
+from view_algebra.compiled import Catalog, Check, Column, Source, View, fields_of, reading, source_of
 from view_algebra.errors import Refused
 from view_algebra.formats import Decoding
 from view_algebra.formats.interface import DirectColumn
@@ -58,15 +58,13 @@ def compile_check(d: CheckDeclaration, known: Known) -> Check:
         source = whole.split.leaves[0].source
         raise Wrong(d.place, f"the check reads records of {source}", "Declare a view over them, and read that.")
     read = views_read(whole.split.above)
-    text = final_text(whole).replace(f"analytics.{postgres_name(CLOCK)}", _NOW)
-    for name in known.types:
-        text = text.replace(f"analytics.{postgres_name(published(name))}", f"{PUBLISHED}.{postgres_name(name)}")
+    now = {published(name): f"{PUBLISHED}.{postgres_name(name)}" for name in known.types}
     return Check(
         name=d.name,
         sql=d.sql,
         counts=d.counts,
         blocks=d.enforced and view.properties.get("on_failure", "block") == "block",
-        failing=text,
+        failing=reading(final_text(whole), "analytics", {**now, CLOCK: _NOW}.get),
         reads=tuple(sorted(read & known.views.keys())),
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -409,3 +410,36 @@ def stem(view: str) -> str:
     """
     digest = hashlib.sha256(view.encode()).hexdigest()[:8]
     return view if len(view) <= LONGEST_STEM else f"{view[: LONGEST_STEM - len(digest) - 1]}_{digest}"
+
+
+def reading(text: str, schema: str, other: Callable[[str], str | None]) -> str:
+    """A text that the compiler wrote for Postgres, reading `other(name)` instead of a schema's relations.
+
+    A relation stays if `other` returns None for its name. `final` reads `cells` and `analytics`, a check's `failing`
+    reads `analytics` and `published`. Texts, and aliases with the name of a schema, stay.
+
+    >>> reading("SELECT 'analytics.v' FROM analytics.v JOIN analytics.w", "analytics", {"v": "dev.v"}.get)
+    "SELECT 'analytics.v' FROM dev.v JOIN analytics.w"
+    >>> reading("SELECT published.a, 'FROM published.b' FROM (published.c AS published)", "published", str.upper)
+    "SELECT published.a, 'FROM published.b' FROM (C AS published)"
+    """
+
+    def change(match: re.Match[str]) -> str:
+        name = match["name"] or (match["quoted"] or "").replace('""', '"')
+        replacement = other(name) if match["schema"] == schema else None
+        return match[0] if replacement is None else f"{match['before']}{replacement}"
+
+    return _READS.sub(change, text)
+
+
+_READS = re.compile(
+    r"""
+      '(?:[^']|'')*'
+    | (?i:\b(?:extract|substring|trim)\(+\w+\s+FROM\b | \bDISTINCT\s+FROM\b)
+    | (?P<before>\b(?:FROM|JOIN)\b[\s(]*)(?P<schema>cells|analytics|published)
+      \.(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<name>\w+))
+    | "(?:[^"]|"")*"
+    """,
+    re.VERBOSE,
+)
+"""A relation that a text reads, or what may look like one: a text, a quoted name, or FROM in front of a value."""

@@ -7,8 +7,7 @@ from typing import Any
 
 from lamina.generating.shown import SCHEMA, Address, description, loaded_at
 from lamina.generating.yaml_text import yaml
-from serving_layer.readers.sides import relations
-from view_algebra.compiled import Catalog, Check, Column, View
+from view_algebra.compiled import Catalog, Check, Column, View, reading
 from view_algebra.language.quoting import postgres_name
 
 SOURCES = "models/sources.yml"
@@ -106,9 +105,7 @@ def _column(view: View, column: Column) -> dict[str, Any]:
 def _singular(check: Check) -> str:
     """A test that fails for the same rows as a check of the catalog."""
     reads = [f"-- depends_on: {{{{ source('{SCHEMA}', {name!r}) }}}}" for name in check.reads]
-    failing = check.failing
-    for start, _, _ in relations(failing, "published"):
-        failing = failing[:start] + SCHEMA + failing[start + len("published") :]
+    failing = reading(check.failing, "published", lambda name: f"{SCHEMA}.{postgres_name(name)}")
     severity = "error" if check.blocks else "warn"
     head = f"{{{{ config(severity='{severity}') }}}}\n-- {_plain(' '.join(check.sql.split()))}"
     return "\n".join([head, *reads, _plain(failing)]) + "\n"

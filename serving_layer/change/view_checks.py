@@ -7,7 +7,7 @@ readers would read afterwards, in a transaction that is rolled back. Nobody else
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,9 @@ from serving_layer.postgres.bookkeeping import checked
 from serving_layer.postgres.cells import create, run
 from serving_layer.postgres.database import first_line
 from serving_layer.readers import views
-from serving_layer.readers.sides import relations, with_places
+from serving_layer.readers.sides import with_places
 from serving_layer.readers.views import reachable
-from view_algebra.compiled import Catalog, CellTable, Check, View
+from view_algebra.compiled import Catalog, CellTable, Check, View, reading
 from view_algebra.language.quoting import quoted
 
 EXAMPLES = 5
@@ -290,26 +290,18 @@ def _verdict(connection: Connection, view: View, check: Check, temporary: Iterab
 
 def _with_temporary_views(text: str, temporary: Iterable[str]) -> str:
     """The text, reading the temporary views instead of the served ones."""
-    return _replace_relations(text, "analytics", {name: f"pg_temp.{quoted(name)}" for name in temporary}.get)
+    return reading(text, "analytics", {name: f"pg_temp.{quoted(name)}" for name in temporary}.get)
 
 
 def _with_served_views(connection: Connection, text: str) -> str:
     """The text over the served views. A view that nobody can read yet counts as empty."""
     served = views.served_views(connection)
 
-    def read(name: str) -> str:
+    def served_now(name: str) -> str:
         called = quoted(name)
         return f"analytics.{called}" if name in served else f"(SELECT * FROM pg_temp.{called} WHERE false)"
 
-    return _replace_relations(text, "published", read)
-
-
-def _replace_relations(text: str, schema: str, by: Callable[[str], str | None]) -> str:
-    """The text with the relations of a schema replaced by `by(name)`, except where that is None."""
-    for start, end, name in relations(text, schema):
-        if (other := by(name)) is not None:
-            text = text[:start] + other + text[end:]
-    return text
+    return reading(text, "published", served_now)
 
 
 def _has_cells(catalog: Catalog, name: str, places: Mapping[str, str]) -> bool:

@@ -8,15 +8,15 @@ move are rows of one transaction, so no snapshot sees two versions.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, select, text
 
 from serving_layer.postgres.bookkeeping import generation_cells, publication
-from view_algebra.language.quoting import postgres_name, postgres_text, quoted
+from view_algebra.compiled import reading
+from view_algebra.language.quoting import postgres_text, quoted
 
 
 @dataclass(frozen=True)
@@ -87,42 +87,16 @@ def places(connection: Connection) -> dict[tuple[str, str], str]:
 
 def with_places(final: str, where: Mapping[tuple[str, str], str]) -> str:
     """A final text with its tables of cells replaced by their places."""
-    for (_, name), place in where.items():
-        final = re.sub(rf"\bcells\.{re.escape(postgres_name(name))}(?!\w)", place, final)
-    return final
+    return reading(final, "cells", {table: place for (_, table), place in where.items()}.get)
 
 
 def in_schema(text: str, names: Collection[str], schema: str) -> str:
-    """A text that reads these views from another schema than `analytics`. Literals stay.
+    """A text that reads these views from another schema than `analytics`.
 
     >>> print(in_schema("SELECT 'analytics.v' FROM analytics.v JOIN analytics.w", ["v"], "dev"))
-    SELECT 'analytics.v' FROM "dev".v JOIN analytics.w
+    SELECT 'analytics.v' FROM "dev"."v" JOIN analytics.w
     """
-    for start, _, name in relations(text, "analytics"):
-        if name in names:
-            text = text[:start] + quoted(schema) + text[start + len("analytics") :]
-    return text
-
-
-def relations(text: str, schema: str) -> Iterator[tuple[int, int, str]]:
-    """The relations of a schema that a text reads, last first: start, end and name of each.
-
-    >>> list(relations("SELECT published.a, 'published.b' FROM (published.c AS published)", "published"))
-    [(40, 51, 'c')]
-    """
-    from sqlglot import tokenize
-    from sqlglot.tokenizer_core import TokenType
-
-    tokens = tokenize(text, read="postgres")
-    for place in reversed(range(1, len(tokens) - 2)):
-        first, dot, name = tokens[place : place + 3]
-        if (first.text, dot.text) != (schema, "."):
-            continue
-        before = [token for token in tokens[:place] if token.token_type != TokenType.L_PAREN]
-        of_a_value = [token.text.lower() for token in before[-3:-1]]  # extract(year FROM x), a IS DISTINCT FROM x
-        reads = before[-1:] and before[-1].token_type in (TokenType.FROM, TokenType.JOIN)
-        if reads and of_a_value[-1:] != ["distinct"] and of_a_value[:1] not in (["extract"], ["substring"], ["trim"]):
-            yield first.start, name.end + 1, name.text
+    return reading(text, "analytics", {name: f"{quoted(schema)}.{quoted(name)}" for name in names}.get)
 
 
 def place_of(view: str, where: Mapping[tuple[str, str], str]) -> str | None:
