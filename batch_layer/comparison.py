@@ -73,11 +73,9 @@ def _with_fractions(spark: str) -> Type | None:
     """The type of a column, if it is nested and has a FLOAT or a DOUBLE inside."""
     if spark in ("FLOAT", "DOUBLE") or not any(kind in spark for kind in ("FLOAT", "DOUBLE")):
         return None
-    from sqlglot import exp
+    from view_algebra.language.types import type_named
 
-    from view_algebra.language.types import read
-
-    return read(exp.DataType.build(spark, dialect="spark"))
+    return type_named(spark)
 
 
 def _row_as_held(row: Row, inside: Mapping[int, Type]) -> Row:

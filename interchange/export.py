@@ -13,14 +13,12 @@ from decimal import Context, Decimal
 from pathlib import Path
 from typing import IO, Any, cast
 
-import sqlglot
-
 from interchange.files import ENDINGS
 from interchange.json_values import as_text, to_json
 from master_log.kafka import Brokers
 from view_algebra.compiled import Column
 from view_algebra.errors import LaminaError
-from view_algebra.language.types import DURATION, STRING, Type, read
+from view_algebra.language.types import DURATION, STRING, Type, type_named
 
 _ROWS = 10_000
 """Rows of a row group in a Parquet file."""
@@ -159,7 +157,7 @@ def _parquet(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) ->
 def _kind(column: Column) -> Type:
     if column.postgres == DURATION.postgres:
         return DURATION
-    return read(sqlglot.exp.DataType.build(column.spark, dialect="spark")) or STRING
+    return type_named(column.spark) or STRING
 
 
 def _arrow(kind: Type) -> Any:

@@ -16,13 +16,11 @@ from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any, Self
 
-import sqlglot
-
 from interchange.intervals import interval
 from view_algebra.compiled import Source
 from view_algebra.language.encodings import UNITS
 from view_algebra.language.limits import mapped
-from view_algebra.language.types import STRING, Type, read
+from view_algebra.language.types import STRING, Type, type_named
 from view_algebra.texts.fields import THOUSANDS
 
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
@@ -50,10 +48,7 @@ _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
 def columns(source: Source) -> dict[str, Type]:
     """The type of each declared column by its field name in JSON. Times carry the declared unit of numbers."""
     unit = UNITS.get(source.properties.get("epoch", ""), "")
-    kinds = {
-        source.field(column.name): read(sqlglot.exp.DataType.build(column.spark, dialect="spark")) or STRING
-        for column in source.columns
-    }
+    kinds = {source.field(column.name): type_named(column.spark) or STRING for column in source.columns}
     return {name: mapped(kind, lambda part: replace(part, unit=unit)) for name, kind in kinds.items()}
 
 

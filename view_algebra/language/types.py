@@ -338,6 +338,11 @@ def unknown(node: exp.DataType) -> tuple[str, str]:
     return (f"{word}({', '.join(sizes)})" if sizes else word), way_out
 
 
+def type_named(spark: str) -> Type | None:
+    """The type behind a column's `spark`; None for a type that Lamina does not know."""
+    return read(exp.DataType.build(spark, dialect="spark"))
+
+
 def read(node: exp.Expr | None) -> Type | None:
     """The type of sqlglot's syntax for it, or None for a type that Lamina does not know.
 
