@@ -9,6 +9,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -144,16 +145,34 @@ def avoided(catalog: Catalog, view: str) -> Obstacle | None:
         return None
 
 
-def named_by(view: View) -> set[str]:
-    """The sources and views that a view's text names. A view computed from records reads only the sources below.
+def named_by(declared: Source | View) -> frozenset[str]:
+    """The sources and views that a declaration names. A view computed from records reads only the sources below.
 
     >>> from view_algebra.passes import EXAMPLE
     >>> named_by(compile_catalog({"c.sql": EXAMPLE}).views["top"])
-    {'clicks'}
+    frozenset({'clicks'})
     """
+    return _names_in(declared.sql) - {declared.name}
+
+
+@lru_cache(maxsize=1024)
+def _names_in(sql: str) -> frozenset[str]:
     with _room_for_nesting():
-        [statement] = parse(File("", view.sql))
-    return set(_tables_named(statement.tree)) - {view.name}
+        [statement] = parse(File("", sql))
+    return frozenset(_tables_named(statement.tree))
+
+
+def under_another_name(sql: str, name: str) -> str:
+    """The declaration of a view under another name.
+
+    >>> under_another_name("CREATE VIEW `view` (a) AS SELECT view.a FROM view", "v")
+    'CREATE VIEW `v` (a) AS SELECT view.a FROM view'
+    """
+    [statement] = parse(File("", sql))
+    target = next(statement.tree.find_all(exp.Table)).this
+    place = span(target)
+    assert place is not None, "the parser keeps the place of a name"
+    return f"{sql[: place.start]}{exp.to_identifier(name, quoted=target.quoted).sql('spark')}{sql[place.end :]}"
 
 
 @contextmanager

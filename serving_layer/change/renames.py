@@ -33,11 +33,9 @@ from serving_layer.postgres.bookkeeping import (
 from serving_layer.postgres.database import wait_shortly_for_readers
 from serving_layer.postgres.states import RebuildState
 from serving_layer.readers.sides import Side, needed_sides, place_of, places, with_places
-from view_algebra.compiled import Catalog, Check, View, stem
+from view_algebra.compiled import Catalog, Check, View, reading, stem
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_name, quoted
-
-_LITERAL = r"'(?:[^']|'')*'"
 
 
 def declared_renames(before: Catalog, after: Catalog) -> dict[str, str]:
@@ -54,13 +52,14 @@ def renamed_catalog(catalog: Catalog, names: Mapping[str, str]) -> Catalog:
 
 def renamed_view(compiled: View, names: Mapping[str, str]) -> View:
     """A compiled view under its new name, reading the new names of other views."""
+    from view_algebra.compile import under_another_name
+
     name = names.get(compiled.name, compiled.name)
     tables = {t.name: _table(t.name, compiled.name, name, compiled.version) for t in compiled.cell_tables}
-    declared = re.sub(rf"(?i)(\bVIEW\s+[`\"]?){re.escape(compiled.name)}\b", rf"\g<1>{name}", compiled.sql, count=1)
     return replace(
         compiled,
         name=name,
-        sql=declared,
+        sql=compiled.sql if name == compiled.name else under_another_name(compiled.sql, name),
         final=_spelled(_spelled(compiled.final, "cells", tables), "analytics", names),
         reads=tuple(sorted(names.get(read, read) for read in compiled.reads)),
         cell_tables=tuple(replace(t, name=tables[t.name]) for t in compiled.cell_tables),
@@ -209,16 +208,12 @@ def _table(table: str, old: str, new: str, version: str) -> str:
 
 
 def _spelled(sql: str, schema: str, names: Mapping[str, str]) -> str:
-    """SQL with relations of a schema renamed, except inside literals.
+    """SQL with relations of a schema renamed.
 
-    >>> _spelled("SELECT 'analytics.a' FROM analytics.a, analytics.ab", "analytics", {"a": "b"})
-    "SELECT 'analytics.a' FROM analytics.b, analytics.ab"
+    >>> _spelled("SELECT 'analytics.a' FROM analytics.a JOIN analytics.ab", "analytics", {"a": "b"})
+    "SELECT 'analytics.a' FROM analytics.b JOIN analytics.ab"
     """
-    by_text = {f"{schema}.{postgres_name(old)}": f"{schema}.{postgres_name(new)}" for old, new in names.items()}
-    if not by_text:
-        return sql
-    relations = "|".join(re.escape(name) for name in sorted(by_text, key=len, reverse=True))
-    return re.sub(rf"{_LITERAL}|\b(?:{relations})(?!\w)", lambda match: by_text.get(match[0], match[0]), sql)
+    return reading(sql, schema, {old: f"{schema}.{postgres_name(new)}" for old, new in names.items()}.get)
 
 
 def _check(check: Check, names: Mapping[str, str]) -> Check:

@@ -115,7 +115,7 @@ def _not_alone(name: str, why: str, evidence: str, way_out: str) -> LaminaError:
     return LaminaError(f"{name} cannot be rolled back alone: {why}", evidence=evidence, way_out=way_out)
 
 
-def _named(view: View) -> set[str]:
+def _named(view: View) -> frozenset[str]:
     """The names in the text of a view. A named view that it does not read is folded into it."""
     from view_algebra.compile import named_by
 

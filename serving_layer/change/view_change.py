@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -11,7 +10,7 @@ from serving_layer.change import renames
 from serving_layer.change.facts import Facts
 from serving_layer.change.planned_change import PlannedChange, other_settings, sql_diff
 from serving_layer.narration import duration, size
-from view_algebra.compiled import Catalog, Column, View
+from view_algebra.compiled import Catalog, Column, Source, View
 
 _OTHER_CHECKS = "its checks changed: they are run before the next hand-over"
 
@@ -173,21 +172,22 @@ def _why(old: View, new: View) -> str:
 
 def declared_alike(name: str, before: Catalog, after: Catalog, anew: set[str]) -> bool:
     """True if the view and everything it names are declared in the same words, and no named source is in `anew`."""
+    from view_algebra.compile import named_by
+
     old, new = (_declarations(catalog) for catalog in (before, after))
     seen, todo = {name}, [name]
     while todo:
         declared = todo.pop()
-        if old[declared] != new.get(declared) or declared in anew:
+        if declared not in new or old[declared].sql != new[declared].sql or declared in anew:
             return False
-        named = {word.lower() for word in re.findall(r"\w+", old[declared])} & old.keys()
+        named = named_by(new[declared]) & old.keys()
         todo += named - seen
         seen |= named
     return True
 
 
-def _declarations(catalog: Catalog) -> dict[str, str]:
-    sources = {name: source.sql for name, source in catalog.sources.items()}
-    return sources | {name: view.sql for name, view in catalog.views.items()}
+def _declarations(catalog: Catalog) -> dict[str, Source | View]:
+    return {**catalog.sources, **catalog.views}
 
 
 def _what_differs(old: View, new: View) -> str:

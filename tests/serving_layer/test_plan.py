@@ -11,6 +11,7 @@ from serving_layer.catalog import definitions
 from serving_layer.change.catalog_changes import NOTHING, check_allowed, compare
 from serving_layer.change.facts import Facts, MeasuredRebuild
 from serving_layer.change.planned_change import PlannedChange
+from serving_layer.change.view_change import declared_alike
 from view_algebra import Catalog, compile_catalog
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
@@ -34,6 +35,16 @@ def test_a_view_computed_by_another_spark_stays_and_is_listed() -> None:
     [change] = planned(Facts(sparks={"sums": "3.5.0", "total": version("pyspark")})).values()
     assert (change.name, change.action) == ("sums", "keep")
     assert "its cells were computed by Spark 3.5.0, and this is Spark " in change.effect
+
+
+def test_a_column_with_the_name_of_a_changed_view_leaves_its_view_declared_alike() -> None:
+    most = "CREATE VIEW most AS SELECT k, max(c) AS total FROM sums GROUP BY k;"
+    before = {"events.sql": EVENTS, "sums.sql": SUMS, "total.sql": TOTAL, "most.sql": most}
+    after = before | {"total.sql": TOTAL.replace("sum(c)", "max(c)")}
+    compiled = compile_catalog(before), compile_catalog(after)
+    assert declared_alike("most", *compiled, set())
+    assert not declared_alike("total", *compiled, set())
+    assert not declared_alike("most", *compiled, {"events"})
 
 
 def test_a_table_deployed_by_a_lamina_without_tables_is_served_now() -> None:
