@@ -93,22 +93,23 @@ def _whole(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def _lines(texts: Iterable[str], file: IO[bytes]) -> int:
+    """Writes the lines and returns their number."""
+    number = 0
+    for text in texts:
+        file.write(text.encode() + b"\n")
+        number += 1
+    return number
+
+
 def _json_lines(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) -> int:
-    written = 0
-    for row in rows:
-        file.write(to_json(_object(columns, row)).encode() + b"\n")
-        written += 1
-    return written
+    return _lines((to_json(_object(columns, row)) for row in rows), file)
 
 
 def _csv(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes], separator: str = ",") -> int:
     """Writes CSV as Postgres' COPY does: NULL is empty, and an empty text is `""`. Nested values are JSON."""
-    file.write((separator.join(_field(column.name) for column in columns) + "\n").encode())
-    written = 0
-    for row in rows:
-        file.write((separator.join(_field(value) for value in row) + "\n").encode())
-        written += 1
-    return written
+    header = [column.name for column in columns]
+    return _lines((separator.join(map(_field, row)) for row in itertools.chain([header], rows)), file) - 1
 
 
 def _tsv(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) -> int:

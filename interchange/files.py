@@ -276,27 +276,29 @@ def _csv(file: IO[bytes], name: str, file_format: Format, rules: Rules, forms: C
         number = reader.line_num + 1
         fields, problem = _fields(reader)
         raw = b"".join(taken).rstrip(b"\r\n")
-        if fields is None:
-            if problem is None:
-                return
-        elif not fields:
-            continue  # an empty line
-        elif len(fields) != len(header):
+        if fields is None and problem is None:
+            return
+        if fields == []:  # an empty line
+            continue
+        if fields is not None and len(fields) != len(header):
             problem = f"{len(fields)} fields, and the header names {len(header)}"
-        elif not _is_utf8(fields):
+        elif fields is not None and not _is_utf8(fields):
             problem = "not UTF-8"
-        if problem is not None or fields is None:
+        if fields is None or problem is not None:
             yield Line(number, raw, b"", {}, problem)
-            continue
-        named = {key: field for key, field in zip(header, fields, strict=True) if key}  # pandas gives its index no name
-        kinds = {key: rules.columns.get(key, STRING) for key in named}
-        if unread := tuple(key for key, field in named.items() if not forms.reads(kinds[key], field)):
-            problem = f"{unread[0]} is {named[unread[0]]!r}, not written as {' or '.join(forms.times)}"
-            yield Line(number, raw, b"", {}, problem, unread=unread)
-            continue
-        value = {key: forms.value(kinds[key], field) for key, field in named.items()}
-        judgement = rules.judged_value(value)
-        yield Line(number, raw, to_json(value).encode(errors="replace"), value, judgement.problem, judgement.with_null)
+        else:
+            named = {key: text for key, text in zip(header, fields, strict=True) if key}  # pandas names no index
+            yield _judged_row(number, raw, named, rules, forms)
+
+
+def _judged_row(number: int, raw: bytes, fields: Mapping[str, str], rules: Rules, forms: CsvForms) -> Line:
+    kinds = {key: rules.columns.get(key, STRING) for key in fields}
+    if unread := tuple(key for key, text in fields.items() if not forms.reads(kinds[key], text)):
+        problem = f"{unread[0]} is {fields[unread[0]]!r}, not written as {' or '.join(forms.times)}"
+        return Line(number, raw, b"", {}, problem, unread=unread)
+    value = {key: forms.value(kinds[key], text) for key, text in fields.items()}
+    judgement = rules.judged_value(value)
+    return Line(number, raw, to_json(value).encode(errors="replace"), value, judgement.problem, judgement.with_null)
 
 
 def _is_utf8(fields: Sequence[str]) -> bool:

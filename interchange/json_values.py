@@ -116,7 +116,7 @@ def to_json(value: Any) -> str:
     try:
         return _encode(value)
     except (ValueError, TypeError):  # a decimal of many digits, or a map whose keys are dates
-        return _digit_by_digit(value)
+        return _composed(value, _digit_by_digit)
 
 
 class Number(float):
@@ -137,16 +137,18 @@ class Number(float):
 
 def as_written(value: Any) -> str:
     """Encodes a value as JSON, with the text of each `Number`."""
+    return _composed(value, lambda part: part.text if isinstance(part, Number) else to_json(part))
+
+
+def _composed(value: Any, encode: Callable[[Any], str]) -> str:
+    """The JSON of a value whose parts that are not objects or lists are encoded one by one."""
     match value:
-        case Number():
-            return value.text
         case dict():
-            return (
-                "{" + ",".join(f"{_encode(as_text(key))}:{as_written(element)}" for key, element in value.items()) + "}"
-            )
-        case list():
-            return "[" + ",".join(map(as_written, value)) + "]"
-    return to_json(value)
+            pairs = (f"{_encode(as_text(key))}:{_composed(part, encode)}" for key, part in value.items())
+            return "{" + ",".join(pairs) + "}"
+        case list() | tuple():
+            return "[" + ",".join(_composed(part, encode) for part in value) + "]"
+    return encode(value)
 
 
 def _plain(value: Any) -> Any:
@@ -180,16 +182,8 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def _digit_by_digit(value: Any) -> str:
-    """A slower `_encode` for decimals of any length, and for NaN and infinity by the names that Spark reads."""
+    """Encodes a decimal of any length, or NaN and infinity by the names that Spark reads."""
     match value:
-        case dict():
-            return (
-                "{"
-                + ",".join(f"{_encode(as_text(key))}:{_digit_by_digit(element)}" for key, element in value.items())
-                + "}"
-            )
-        case list() | tuple():
-            return "[" + ",".join(_digit_by_digit(element) for element in value) + "]"
         case Decimal() if value.is_finite():
             return format(value, "f")
         case float() | Decimal() if not math.isfinite(value):
