@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -26,7 +25,7 @@ from master_log import log_refusals, log_table
 from master_log.causes import warehouse_errors
 from master_log.iceberg import Snapshot, Table
 from master_log.kafka import Brokers
-from master_log.kafka_reader import below, kafka_range, unreadable, within, without
+from master_log.kafka_reader import kafka_range, unreadable, within, without
 from master_log.log import MasterLog, check_reached, check_topic, positions, removed_from
 from master_log.log_table import HELD, LOST, PARSED_BY, PROPERTIES, RECORD_COLUMNS, REPLACED, START, Held, fingerprint
 from master_log.offsets import Cut, OffsetRange, Offsets, TopicPartition
@@ -36,7 +35,7 @@ from view_algebra.compiled import Source
 _BRANCH = "archive_"
 """Prefix of the branch that an archive run writes to."""
 
-_NOTHING = OffsetRange(Offsets({}), Offsets({}))
+_NOTHING = OffsetRange.between({})
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class ArchiveRun:
         held = log_table.held_in(self._table, self.source)
         to = Offsets.of(self.source.topic, to.on(self.source.topic))
         reached = {at: max(end, held.offsets.get(at, 0)) for at, end in to.items()}
-        wanted = below(held.offsets.updated(reached), held.offsets)
+        wanted = OffsetRange.since(held.offsets, held.offsets.updated(reached))
         check_topic(self._table, self.source, self.brokers)
         if differing := self.brokers.differing(to, tails or {}):
             raise log_refusals.counted_others(self.source, differing)
@@ -99,7 +98,7 @@ class ArchiveRun:
         unmoved = {at: tail for at, tail in held.tails.items() if wanted.end[at] == held.offsets[at]}
         after = replace(held, offsets=wanted.end, tails=unmoved | self.brokers.tails(wanted.end))
         lost = self._lost(wanted)
-        with self._errors():
+        with warehouse_errors(f"{self.source.name}: its records were not archived"):
             onto = held.newest or self._table.append_nothing({HELD: held.offsets.json()})  # an empty log has no tails
             return Archived(self._add(wanted, lost, onto, held, after), wanted, lost)
 
@@ -110,15 +109,15 @@ class ArchiveRun:
         """
         held = log_table.held_in(self._table, self.source)
         first = log_table.start_of(self._table)
-        lower = Offsets({at: offset for at, offset in start.items() if at in first and offset < first[at]})
-        wanted = OffsetRange(lower, Offsets({at: first[at] for at in lower}))
+        lower = {at: offset for at, offset in start.items() if at in first and offset < first[at]}
+        wanted = OffsetRange.between({at: (offset, first[at]) for at, offset in lower.items()})
         if held.newest is None or wanted.empty:
             return 0
         check_topic(self._table, self.source, self.brokers)
         if differing := self._differing(held):
             raise log_refusals.holds_others(self.source, differing)
         lost = self._lost(wanted)
-        with self._errors():
+        with warehouse_errors(f"{self.source.name}: its records were not archived"):
             # Records of a dropped source, or of a run that died.
             self._delete(wanted, held.newest, held.offsets, held.summary)
             records = self._add(wanted, lost, next(self._table.lineage()), held, held)
@@ -128,9 +127,6 @@ class ArchiveRun:
     @cached_property
     def _table(self) -> Table:
         return self.log.table(self.source)
-
-    def _errors(self) -> AbstractContextManager[None]:
-        return warehouse_errors(f"{self.source.name}: its records were not archived")
 
     def _differing(self, held: Held) -> list[Differs]:
         return self.brokers.differing(held.offsets, held.tails)
@@ -185,9 +181,8 @@ class ArchiveRun:
         The returned tag keeps the old state.
         """
         ends = held.updated(self._agreed(held, differing))
-        cut_off = OffsetRange(
-            Offsets({partition.at: ends[partition.at] for partition in differing}),
-            Offsets({partition.at: held[partition.at] for partition in differing}),
+        cut_off = OffsetRange.between(
+            {partition.at: (ends[partition.at], held[partition.at]) for partition in differing}
         )
         newest = next(self._table.lineage())
         tag = f"replaced_{newest.id}"

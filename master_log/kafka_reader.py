@@ -121,7 +121,7 @@ def unreadable(
 
     def reads(at: TopicPartition, start: int, end: int) -> bool:
         nonlocal evidence
-        part = OffsetRange(Offsets({at: start}), Offsets({at: end}))
+        part = OffsetRange.between({at: (start, end)})
         try:
             kafka_range(spark, brokers, source, part, skipped).write.format("noop").mode("overwrite").save()
         except SPARK_ERRORS as error:
@@ -230,11 +230,6 @@ def _without_with(rows: DataFrame) -> DataFrame:
     plan: Any = inline.apply(rows._jdf.queryExecution().analyzed())  # noqa: SLF001
     dataset = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)  # noqa: SLF001
     return DataFrame(dataset, rows.sparkSession)
-
-
-def below(end: Offsets, start: Offsets) -> OffsetRange:
-    """The range from `start` to `end`, over the partitions of `end`. A partition that `start` lacks begins at 0."""
-    return OffsetRange(Offsets({at: start.get(TopicPartition(*at), 0) for at in end}), end)
 
 
 def within(rng: OffsetRange) -> str:

@@ -22,7 +22,7 @@ from master_log import durable, log_refusals, log_table, log_times
 from master_log.causes import warehouse_errors
 from master_log.iceberg import Table, Warehouse
 from master_log.kafka import Brokers
-from master_log.kafka_reader import as_raw, below, kafka_range, parsed, within, without
+from master_log.kafka_reader import as_raw, kafka_range, parsed, within, without
 from master_log.log_table import PARSED_BY, PROPERTIES, RECORD, RECORD_COLUMNS, START, TOPIC_ID, fingerprint
 from master_log.log_times import LogTimes
 from master_log.offsets import Cut, OffsetRange, Offsets, Skipped, TopicPartition
@@ -162,7 +162,7 @@ class MasterLog:
         if held.newest is None:
             return self._nothing(source)
         first = log_table.start_of(table)
-        stored = below(wanted, since or first)
+        stored = OffsetRange.since(since or first, wanted)
         if late := {at: first[at] for at, end in wanted.items() if stored.start[at] < min(first.get(at, 0), end)}:
             raise log_refusals.begins_after(source, Offsets(late), stored.start)
         rows = table.read(held.newest.id).where(within(stored))
@@ -182,7 +182,7 @@ class MasterLog:
         """
         table = self.table(source)
         wanted = Offsets.of(source.topic, end.on(source.topic))
-        stored, lacking = self._split(source, below(wanted, since or log_table.start_of(table)))
+        stored, lacking = self._split(source, OffsetRange.since(since or log_table.start_of(table), wanted))
         rows = self._stored(source, stored.end, stored.start)
         for missing in lacking:
             check_topic(table, source, brokers)
@@ -208,7 +208,7 @@ class MasterLog:
     def newest(self, source: Source, end: Offsets, brokers: Brokers, *, since: Offsets) -> LogTimes:
         """A table's log time per partition below `end`, over the records that the log or Kafka still has."""
         first = brokers.earliest(source.topic)
-        stored, lacking = self._split(source, below(end, since))
+        stored, lacking = self._split(source, OffsetRange.since(since, end))
         times = self._stored(source, stored.end, stored.start).select("kafka_partition", "kafka_timestamp")
         for missing in lacking:
             begin = Offsets({at: max(offset, first.get(at, 0)) for at, offset in missing.start.items()})
@@ -266,7 +266,6 @@ def check_reached(source: Source, wanted: OffsetRange, brokers: Brokers) -> None
 
 def removed_from(wanted: OffsetRange, brokers: Brokers) -> OffsetRange:
     """The beginnings of a range that Kafka has removed."""
-    removed = brokers.removed(wanted.start)
-    ends = {at: min(end, wanted.end[at]) for at, end in removed.end.items() if at in wanted.end}
-    lost = {at: end for at, end in ends.items() if end > wanted.start[at]}
-    return OffsetRange(Offsets({at: wanted.start[at] for at in lost}), Offsets(lost))
+    removed = brokers.removed(wanted.start).end
+    lost = {at: (start, min(removed.get(at, 0), wanted.end[at])) for at, start in wanted.start.items()}
+    return OffsetRange.between({at: span for at, span in lost.items() if span[0] < span[1]})

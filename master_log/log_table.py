@@ -27,19 +27,17 @@ from view_algebra.language.quoting import spark_path
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-RECORD = (
-    "kafka_partition INT, kafka_offset BIGINT, kafka_timestamp TIMESTAMP, kafka_key BINARY,"
-    " kafka_headers ARRAY<STRUCT<key: STRING, value: BINARY>>, kafka_value BINARY, kafka_error STRING"
-)
-RECORD_COLUMNS = (
-    "kafka_partition",
-    "kafka_offset",
-    "kafka_timestamp",
-    "kafka_key",
-    "kafka_headers",
-    "kafka_value",
-    "kafka_error",
-)
+_COLUMNS = {
+    "kafka_partition": "INT",
+    "kafka_offset": "BIGINT",
+    "kafka_timestamp": "TIMESTAMP",
+    "kafka_key": "BINARY",
+    "kafka_headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
+    "kafka_value": "BINARY",
+    "kafka_error": "STRING",
+}
+RECORD = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+RECORD_COLUMNS = tuple(_COLUMNS)
 PROPERTIES = {
     "format-version": "2",
     "write.distribution-mode": "none",
@@ -155,13 +153,13 @@ def losses(table: Table) -> Iterator[OffsetRange]:
     """The ranges of lost records: the log lacks them, or holds others in their place."""
     for snapshot in table.snapshots():
         for name in {LOST, REPLACED} & set(snapshot.summary):
-            ranges = {
-                TopicPartition(topic, int(partition)): bounds
-                for topic, partitions in json.loads(snapshot.summary[name]).items()
-                for partition, bounds in partitions.items()
-            }
-            starts, ends = ({at: bounds[side] for at, bounds in ranges.items()} for side in (0, 1))
-            yield OffsetRange(Offsets(starts), Offsets(ends))
+            yield OffsetRange.between(
+                {
+                    TopicPartition(topic, int(partition)): (start, end)
+                    for topic, partitions in json.loads(snapshot.summary[name]).items()
+                    for partition, (start, end) in partitions.items()
+                }
+            )
 
 
 def ranges_json(offsets: OffsetRange) -> str:
