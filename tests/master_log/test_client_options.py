@@ -162,7 +162,7 @@ def test_a_token_endpoint_that_issues_no_token_is_reported(issuer: Issuer) -> No
         ("/html", "sec/ret", "does not answer with a token", "<html>Sign in</html>"),
         ("/list", "sec/ret", "does not answer with a token", "JSON that is not an object"),
         ("/other", "sec/ret", "does not answer with a token", "an object with token, wanted"),
-        ("/opaque", "sec/ret", "gives tokens that are not JWT", "Java"),
+        ("/opaque", "sec/ret", "issues tokens that are not JWTs", "Java"),
         ("/down", "sec/ret", "does not answer", "503"),
     ):
         with pytest.raises(LaminaError) as refused:
