@@ -144,8 +144,12 @@ def misplaced(files: Files) -> dict[str, str]:
         return {
             name: str(placed.avoided and placed.avoided.reason)
             for name, placed in catalog.placed.items()
-            if name not in catalog.declared and not _is_placed(name, catalog)
+            if _reads_views(split.typed.declaration, catalog) and not _is_placed(name, catalog)
         }
+
+
+def _reads_views(declared: ViewDeclaration, catalog: Known) -> bool:
+    return any(table.name.lower() in catalog.views for table in _tables(declared.select))
 
 
 def _is_placed(name: str, catalog: Known) -> bool:
