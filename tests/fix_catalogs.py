@@ -1,4 +1,4 @@
-"""Declarations that several tests deploy; `{topics}` becomes the test's own prefix."""
+"""Declarations that several tests deploy. `{topics}` becomes the test's own prefix."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class SchemaRegistry:
     process: Running
 
     def add(self, subject: str, schema: dict[str, Any] | str, references: Sequence[tuple[str, str, int]] = ()) -> int:
-        """Registers a schema of Avro, or the text of one of Protobuf; gives its id.
+        """Registers a schema of Avro, or the text of one of Protobuf. Returns its id.
 
         references: name, subject and version of each schema it names.
         """

@@ -1,7 +1,7 @@
 """One real Kafka and one real Postgres per run, and in them a database or a topic per test.
 
-A run's folder names the process that owns it. A run that was killed leaves its services behind; the next run of any
-tests finds folders whose owner is gone, stops what is in them and removes them.
+A run's folder names the process that owns it. A killed run leaves its services behind. The next run of any tests
+finds the folders without an owner, stops their services and removes them.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 RUNS = REPOSITORY / ".lamina" / "tests"
 
 OWNERLESS_SECONDS = 60.0
-"""A folder without an owner is being made or being removed; after this time, by nobody."""
+"""Seconds after which a folder without an owner is abandoned. Until then, a run may be making or removing it."""
 
 Topic = Callable[..., str]
 Databases = Callable[..., str]
 
 
 def new_home(name: str) -> Path:
-    """A fresh LAMINA_HOME that shares the repository's jars; what killed runs left goes away first."""
+    """A fresh LAMINA_HOME that shares the repository's jars. Homes of killed runs are removed first."""
     resolve(REPOSITORY / ".lamina")
     RUNS.mkdir(parents=True, exist_ok=True)
     remove_what_killed_runs_left()
@@ -82,7 +82,7 @@ def remove_home(home: Path) -> None:
 
 
 def remove_what_killed_runs_left() -> None:
-    """Stops and removes every home whose owner is gone; those of runs that go on are left alone."""
+    """Stops and removes every home whose owner is gone. Homes of live runs stay."""
     for left in RUNS.iterdir():
         if _owner_is_gone(left):
             remove_home(left)
@@ -213,7 +213,7 @@ def kafka_admin(kafka: str) -> Iterator[KafkaAdminClient]:
 
 @pytest.fixture(scope="session")
 def topic(kafka_admin: KafkaAdminClient) -> Topic:
-    """Makes a topic: `topic(partitions=1, name="topic", **configs) -> name`; a number makes each name new."""
+    """Makes a topic: `topic(partitions=1, name="topic", **configs) -> name`. A number makes each name new."""
     numbers = itertools.count(1)
 
     def create(partitions: int = 1, name: str = "topic", **configs: str) -> str:

@@ -21,7 +21,7 @@ from tests.fix_services import Services, quick_java
 
 @pytest.fixture(scope="session")
 def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
-    """The one Spark; tests take `spark` instead."""
+    """The run's only Spark. Tests take a session of it, `spark`."""
     settings = Settings(
         postgres=services.addresses.postgres,
         analyst=services.addresses.analyst,

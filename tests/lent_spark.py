@@ -1,8 +1,8 @@
 """`lamina`, over a JVM that outlives the command: starting Spark would take most of the time of each.
 
 `python -m tests.lent_spark rebuild` is `lamina rebuild`. All that matters to the promise is in the process:
-the connections to Postgres, the transactions, where the run is. The JVM only computes, and is told to let go of what a
-dead speed layer has left there.
+the connections to Postgres, the transactions, where the run is. The JVM only computes. The streaming
+queries that a dead speed layer has left there are stopped.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _let_go(spark: SparkSession) -> None:
 
 
 def borrowed(settings: Settings) -> SparkSession:
-    """A session of the JVM that this process was told of."""
+    """A session of the JVM that the environment names."""
     gateway = launch_gateway()  # type: ignore[no-untyped-call]
     jvm = gateway.jvm
     running = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(

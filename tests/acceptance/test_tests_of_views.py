@@ -131,7 +131,7 @@ def test_a_topic_may_be_a_stream_and_a_table(server: Scratch, spark_of_run: Spar
     assert {(each.view, each.way): each.difference for each in found if not each.equal} == {}
 
 
-def test_what_differs_is_shown_row_by_row(server: Scratch, spark_of_run: SparkSession) -> None:
+def test_differences_are_shown_row_by_row(server: Scratch, spark_of_run: SparkSession) -> None:
     wrong = RIGHT.replace('"orders": 2, "amount": "12.50"', '"orders": 2, "amount": "12.501"')
     found = results(server, spark_of_run, wrong)
     for way in ("live", "batch"):

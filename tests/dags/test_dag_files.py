@@ -61,8 +61,8 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     assert answer["errors"] == {}
-    assert sum(each["attempted"] for each in answer["examples"].values()) > 4
-    assert not [name for name, each in answer["examples"].items() if each["failed"]], done.stdout
+    assert sum(module["attempted"] for module in answer["examples"].values()) > 4
+    assert not [name for name, module in answer["examples"].items() if module["failed"]], done.stdout
     dags: dict[str, Any] = answer["dags"]
     return dags
 
@@ -75,7 +75,7 @@ def test_a_dag_file_imports_only_airflow_and_the_standard_library(file: Path) ->
             names = [node.module or "."]
         for name in names:
             standard = name.partition(".")[0] in sys.stdlib_module_names
-            assert standard or f"{name}.".startswith(tuple(f"{each}." for each in ALLOWED)), name
+            assert standard or f"{name}.".startswith(tuple(f"{package}." for package in ALLOWED)), name
 
 
 def test_a_rebuild_takes_its_steps_in_their_order_and_ends_where_a_view_is_held(described: dict[str, Any]) -> None:
@@ -109,16 +109,16 @@ def test_a_reprocess_is_triggered_by_hand_and_by_default_loses_nothing(described
     assert flags == {"allow_break": False, "prune": False}
 
 
-def test_what_moves_views_updates_their_assets(described: dict[str, Any]) -> None:
+def test_a_task_that_moves_views_updates_their_assets(described: dict[str, Any]) -> None:
     updating = {name: dag["outlets"] for name, dag in described.items() if dag["outlets"]}
     assert updating == {"nightly_rebuild": ["hand_over"], "reprocess": ["apply"]}
 
 
 @pytest.mark.parametrize("file", sorted(DAGS.glob("*.py")), ids=lambda file: file.name)
-def test_no_task_is_told_a_time(file: Path) -> None:
-    """So that a run that is repeated, whenever that is, does the same work."""
-    told = re.findall(r"\{\{\s*(ds|ts|logical_date|data_interval\w*|dag_run)\b", file.read_text())
-    assert told == []
+def test_no_task_reads_a_time(file: Path) -> None:
+    """A run that is repeated at any time does the same work."""
+    times = re.findall(r"\{\{\s*(ds|ts|logical_date|data_interval\w*|dag_run)\b", file.read_text())
+    assert times == []
 
 
 def test_missed_runs_are_not_made_up_for_and_no_two_overlap(described: dict[str, Any]) -> None:

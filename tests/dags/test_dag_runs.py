@@ -1,4 +1,4 @@
-"""The DAGs in a real Airflow, on the whole stack with its speed layer running; every view is true afterwards."""
+"""A real Airflow runs the DAGs on the whole stack, next to the speed layer. Every view is true afterwards."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def updated(stack: Stack) -> list[str]:
 
 
 def test_the_scheduler_runs_the_dags_and_every_view_is_true(running: Stack, dying: str, tmp_path: Path) -> None:
-    """A task dies and is retried alone; a view whose proof differs is held back, and is what it was before."""
+    """A task that dies is retried alone. A view whose proof differs is held back and keeps its rows."""
     _the_speed_layer_leaves_cores_for_a_rebuild_and_an_archive_run(running)
     _the_speed_layer_outlives_spark_s_master(running)
     before = published(running)
@@ -111,29 +111,29 @@ def test_the_scheduler_runs_the_dags_and_every_view_is_true(running: Stack, dyin
 
     running.until(lambda: running.progress() >= 6_000, "the speed layer has caught up", "speed")
     checked = running.run("catalog", "lamina", "check", "--json").lines()
-    assert {each["view"]: each["result"] for each in checked} == dict.fromkeys([*before, "places"], "equal")
+    assert {line["view"]: line["result"] for line in checked} == dict.fromkeys([*before, "places"], "equal")
 
 
 def _the_speed_layer_leaves_cores_for_a_rebuild_and_an_archive_run(running: Stack) -> None:
-    """By what Spark's master says of its cluster."""
+    """Spark's master reports the cores and the memory of its cluster."""
     state = _cluster(running)
     (worker,) = state["workers"]
-    (application,) = [each for each in state["activeapps"] if each["state"] == "RUNNING"]
+    (application,) = [app for app in state["activeapps"] if app["state"] == "RUNNING"]
     assert worker["cores"] >= 3 * application["cores"], state
     assert worker["memory"] >= 3 * application["memoryperexecutor"], state
 
 
 def _the_speed_layer_outlives_spark_s_master(running: Stack) -> None:
     """A master that is started again has the applications that ran, and their executors go on."""
-    (before,) = [each["id"] for each in _cluster(running)["activeapps"]]
+    (before,) = [app["id"] for app in _cluster(running)["activeapps"]]
     running.stop("spark-master")
     running.start("spark-master")
     running.healthy("spark-master")
 
     def is_known_again() -> bool:
         state = _cluster(running)
-        known = [each["id"] for each in state["activeapps"] if each["state"] == "RUNNING"]
-        return known == [before] and [each["coresused"] > 0 for each in state["workers"]] == [True]
+        running_ids = [app["id"] for app in state["activeapps"] if app["state"] == "RUNNING"]
+        return running_ids == [before] and [worker["coresused"] > 0 for worker in state["workers"]] == [True]
 
     running.until(is_known_again, "the master knows the speed layer again", "spark-master")
     running.send(range(5_000, 5_100))
@@ -184,12 +184,12 @@ def _log_of(stack: Stack, dag: str) -> str:
 
 
 def _a_catalog_that_changed_is_reprocessed(running: Stack, catalog: Path) -> None:
-    """A person triggers it with another folder; in the end the deployment has its own catalog again."""
+    """A person triggers it with another folder. In the end, the deployment has its own catalog again."""
     shutil.copytree(running.home / "catalog", catalog)
     (catalog / "places.sql").write_text(BUSIEST)
     before = len(updated(running))
-    given = {"logical_date": None, "conf": {"catalog": str(catalog)}}
-    _ask(running, "api/v2/dags/reprocess/dagRuns", given, token=_token(running))
+    request = {"logical_date": None, "conf": {"catalog": str(catalog)}}
+    _ask(running, "api/v2/dags/reprocess/dagRuns", request, token=_token(running))
     ended = "SELECT state FROM dag_run WHERE dag_id = 'reprocess' AND state IN ('success', 'failed')"
     running.until(lambda: running.query("airflow", ended) != [], "the catalog is reprocessed", "airflow-scheduler")
     assert running.query("airflow", ended) == [("success",)], _log_of(running, "reprocess")

@@ -129,7 +129,7 @@ def test_a_service_waits_until_what_it_needs_is_healthy_or_has_ended(services: d
             assert wait == {"condition": "service_completed_successfully" if ends else "service_healthy"}, name
 
 
-def test_whoever_runs_spark_sees_the_same_warehouse(services: dict[str, Any]) -> None:
+def test_every_service_that_runs_spark_sees_the_same_warehouse(services: dict[str, Any]) -> None:
     for name in ("speed", "spark-worker", "airflow-scheduler"):
         assert "warehouse:/warehouse" in services[name]["volumes"], name
 

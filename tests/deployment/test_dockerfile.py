@@ -48,7 +48,7 @@ def test_the_image_holds_every_package_and_nothing_of_a_working_folder() -> None
     assert "\n*\n" in (REPOSITORY / ".dockerignore").read_text()
 
 
-def test_what_prepares_the_image_needs_nothing_that_is_copied_later(tmp_path: Path) -> None:
+def test_the_image_is_prepared_without_files_that_are_copied_later(tmp_path: Path) -> None:
     before, prepare, _ = DOCKERFILE.partition("RUN python -m lamina.local.prepare ")
     assert prepare
     for name in re.findall(r"^COPY (?:[\w.]+ )*?(\w+) \./\1$", before, re.MULTILINE):

@@ -251,14 +251,14 @@ def test_numbers_in_fields_whose_names_differ_in_case_have_no_unit(engines: Engi
     assert rows[3].at_2 == NOON
 
 
-def test_what_is_no_record_is_bad_if_bad_fields_are_null(engines: Engines) -> None:
+def test_a_value_that_is_not_a_record_is_bad_even_if_bad_fields_are_null(engines: Engines) -> None:
     values = [b"{", b"[]", b'{"i": 1} x', None, b'{"m": {"\\u0000": 1}}']
     rows = read(engines, source("'on_bad_field' = 'null'"), values)
     assert [row.kafka_error is not None for row in rows] == [True] * 5
     assert [row.kafka_bad_fields for row in rows] == [None] * 5
 
 
-def test_what_is_empty_is_null_if_the_source_says_so(engines: Engines) -> None:
+def test_empty_text_is_null_if_the_source_says_so(engines: Engines) -> None:
     values = [
         b'{"i": "", "d": " ", "c": "", "b": "", "ts": "", "day": "", "s": "", "st": [], "m": [], "ints": ""}',
         b'{"i": "", "l": "x", "sizes": {"a": ""}, "st": {"x": ""}}',
@@ -275,7 +275,7 @@ def test_what_is_empty_is_null_if_the_source_says_so(engines: Engines) -> None:
         assert [row[bad] for row in rows] == [None, f"{begins}l is no BIGINT", f"{begins}ints is no ARRAY<INT>"]
 
 
-def test_what_is_empty_is_null_in_values_that_json_has_no_type_for(engines: Engines) -> None:
+def test_empty_text_is_null_for_types_that_json_lacks(engines: Engines) -> None:
     """Times with a unit and decimals of a connector are decoded from JSON, not read by Spark's reader."""
     columns = "ts TIMESTAMP, day DATE, ntz TIMESTAMP_NTZ, c DECIMAL(9, 2), st STRUCT<ts: TIMESTAMP>, times ARRAY<DATE>"
     values = [

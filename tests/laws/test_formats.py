@@ -86,7 +86,7 @@ def _local(value: Any) -> Any:
 
 
 @pytest.mark.parametrize(("delimiter", "quote"), [(";", "'"), ("\t", '"'), ("|", "^")])
-def test_what_a_writer_of_csv_wrote_is_read_back(engines: Engines, delimiter: str, quote: str) -> None:
+def test_a_csv_writer_s_output_is_read_back(engines: Engines, delimiter: str, quote: str) -> None:
     letters, picked = f"ab {delimiter}{quote}\n\\\"'é,;", random.Random(7)
     rows = [
         tuple("".join(picked.choices(letters, k=picked.randrange(6))) or None for _ in range(3)) for _ in range(200)
@@ -211,7 +211,7 @@ TORN: dict[str, Any] = {
 }
 
 
-def test_what_no_writer_of_avro_writes_is_bad(engines: Engines) -> None:
+def test_bytes_that_no_avro_writer_writes_are_a_bad_record(engines: Engines) -> None:
     none = {"ok": False, "kind": "new", "name": None, "kinds": [None], "flags": {}}
     some = {"ok": True, "kind": "old", "name": "old", "kinds": ["old", None], "flags": {"x": True}}
     values: list[tuple[bytes, Any]] = [

@@ -550,7 +550,7 @@ def test_a_function_below_the_aggregation_has_the_type_and_value_that_spark_give
     assert compare(engines, views) == []
 
 
-def test_what_is_no_text_is_read_as_spark_writes_it_below_the_aggregation(engines: Engines) -> None:
+def test_a_value_that_is_not_a_text_is_read_as_spark_writes_it_below_the_aggregation(engines: Engines) -> None:
     columns = [f"{call} AS c{n}" for n, call in enumerate(texts_made(above=False))]
     views = {
         f"v{n}": f"SELECT kafka_offset, {', '.join(columns[n : n + 60])} FROM s" for n in range(0, len(columns), 60)

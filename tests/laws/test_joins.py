@@ -252,7 +252,7 @@ def version(id: int, value: str, minute: int) -> Record:
     return _json(id=id, v=value, at=f"2023-12-31T23:{minute:02}:00Z")
 
 
-def test_what_has_changed_since_no_longer_counts(engines: Engines) -> None:
+def test_a_version_that_has_changed_no_longer_counts(engines: Engines) -> None:
     assert rows(engines, "open", t=[version(1, "open", 10), version(1, "done", 20)]) == [(0,)]
     assert rows(engines, "open", t=[version(1, "open", 10), version(1, "done", 20), version(1, "open", 5)]) == [(0,)]
 

@@ -48,7 +48,7 @@ def test_as_many_long_keys_as_an_index_can_have(engines: Engines) -> None:
     assert engines.actual(catalog.views["v"]) == [(*(shortened(t, 0) for t in values.values()), 3)]
 
 
-def test_what_shows_values_shows_long_texts_whole(engines: Engines) -> None:
+def test_functions_that_show_values_show_long_texts_whole(engines: Engines) -> None:
     shows = (
         "collect_list(a) AS l, collect_set(a) AS s, mode(a) AS m, listagg(a, ';') AS t, "
         "listagg(b, ',') WITHIN GROUP (ORDER BY a) AS o, count(DISTINCT a) AS d, "

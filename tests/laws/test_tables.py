@@ -205,7 +205,7 @@ def test_a_deletion_has_no_time_of_the_row_before_it(engines: Engines) -> None:
     assert [row[2] for row in engines.actual(MOVES.views["seen"])] == ["ann", None]
 
 
-def test_what_tells_no_key_is_a_bad_record(engines: Engines) -> None:
+def test_a_record_without_a_key_is_bad(engines: Engines) -> None:
     bad: dict[str, list[Record]] = {
         "users": [
             (b"x", None),
