@@ -144,7 +144,7 @@ def misplaced(files: Files) -> dict[str, str]:
         return {
             name: str(placed.avoided and placed.avoided.reason)
             for name, placed in catalog.placed.items()
-            if _reads_views(split.typed.declaration, catalog) and not _is_placed(name, catalog)
+            if _reads_views(placed.split.typed.declaration, catalog) and not _is_placed(name, catalog)
         }
 
 

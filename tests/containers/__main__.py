@@ -90,11 +90,11 @@ class Docker:
     def container(self, service: str) -> dict[str, Any]:
         """Docker's description of a service's container."""
         name = self("ps", "--all", "--quiet", "--filter", f"label=com.docker.compose.service={service}").split()[0]
-        found: dict[str, Any] = json.loads(self("inspect", name))[0]
-        return found
+        description: dict[str, Any] = json.loads(self("inspect", name))[0]
+        return description
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Returns when the condition holds; exits when it never does."""
+        """Returns when the condition holds. Exits if it never does."""
         deadline = time.monotonic() + PATIENCE
         while not condition():
             if time.monotonic() > deadline:
