@@ -61,7 +61,7 @@ REFUSED = [
         "EXISTS is not served in a check",
         "hourly ADD CONSTRAINT c UNIQUE (country, hour) NOT ENFORCED",
     ),
-    ("hourly RENAME TO h", "ALTER that adds no constraint", "hourly ADD CONSTRAINT c CHECK (n > 0)"),
+    ("hourly RENAME TO h", "ALTER VIEW adds one constraint", "hourly ADD CONSTRAINT c CHECK (n > 0)"),
     (
         "hourly ADD CONSTRAINT c CHECK (n > 0); ALTER VIEW hourly ADD CONSTRAINT c CHECK (n > 1)",
         "a check c is declared already in checks.sql:1",

@@ -61,7 +61,7 @@ def without_bound(call: Call, first: str, last: str, step: str = "") -> Wrong:
         f"Write CASE WHEN {within} THEN sequence({bounds}) END. A record with a longer one then has no elements. "
         f"A condition in WHERE does, too; {MOST_ELEMENTS:,} elements are the most."
     )
-    return Wrong(call.place, f"{call.function}() of a record that nothing bounds", way_out)
+    return Wrong(call.place, f"{call.function}() of a record has no bound", way_out)
 
 
 USUAL = 1_000

@@ -237,7 +237,7 @@ def read(declared: Declared) -> Read:
     text, message = declared.options.get("schema"), declared.options.get("message")
     if text is None:
         if message is not None:
-            raise Mistake(f"message {message!r} without a schema", "Leave it out, or write the schema.", "message")
+            raise Mistake(f"message {message!r} needs a schema", "Leave it out, or write the schema.", "message")
         return DECODED
     schema = Schema(KIND, text)
     try:

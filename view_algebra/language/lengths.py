@@ -61,7 +61,7 @@ def number(of: Expr, place: Place = None) -> Expr:
     if not isinstance(of, Constant):
         if of.type == INTERVAL:
             way_out = "Write CASE WHEN … THEN a - b > INTERVAL 1 DAY … END, each with an INTERVAL of its own."
-            raise Wrong(of.place or place, "an INTERVAL that is chosen among several", way_out)
+            raise Wrong(of.place or place, "an INTERVAL cannot be chosen among several", way_out)
         return Call(_NUMBER, (of,), BIGINT, place=of.place)
     count, unit = (of.value or "0 day").split(" ")
     if of.value is None:
@@ -103,7 +103,7 @@ def common_length(lengths: Iterable[Expr], place: Place) -> Type:
     if kinds == {INTERVAL}:
         raise Wrong(
             place or intervals[0].place,
-            "an INTERVAL with several units",
+            "the INTERVAL has several units",
             "Write one of them: INTERVAL 90 MINUTES.",
         )
     if units & {"hour", "minute"}:

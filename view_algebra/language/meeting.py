@@ -327,9 +327,9 @@ def compare(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr
     sides = meet((_against(operator, left, right), _against(operator, right, left)), place, operator)
     kind = sides[0].type
     if kind.nested and operator not in ("=", "<>", "<=>"):
-        raise Wrong(place, f"{operator} of nested values", "Compare their parts: a.x < b.x.")
+        raise Wrong(place, f"{operator} does not compare nested values", "Compare their parts: a.x < b.x.")
     if kind.nested and not comparable(kind):
-        raise Wrong(place, f"{operator} of values of type {kind}", "Compare to_json() of both.")
+        raise Wrong(place, f"{operator} does not compare values of type {kind}", "Compare to_json() of both.")
     return Call(operator, sides, BOOLEAN, place=place)
 
 
@@ -338,7 +338,7 @@ def _as_numbers(items: Sequence[Expr], place: Place, of: str) -> tuple[Expr, ...
     for item in items:
         if not is_length(item) and item.type != VOID:
             way_out = "Write INTERVAL 3 DAYS, or compare CAST(a - b AS BIGINT), which is days of two dates, or seconds."
-            raise Wrong(place, f"{of} of a length of time and {item.type}", way_out)
+            raise Wrong(place, f"{of} mixes a length of time and {item.type}", way_out)
     return tuple(cast(e, BIGINT) if e.type == VOID else microseconds_of(e, place) for e in items)
 
 
@@ -349,7 +349,7 @@ def _against(operator: str, side: Expr, other: Expr) -> Expr:
         return text_as(side, DOUBLE if kind.name == "DECIMAL" else kind)
     if side.type == BOOLEAN and kind.numeric and operator in ("=", "<>", "<=>"):
         if (way_out := instead_of(BOOLEAN, kind)) is not None:
-            raise Wrong(side.place or other.place, f"{operator} of BOOLEAN and {kind}, which has no 1", way_out)
+            raise Wrong(side.place or other.place, f"{operator} compares BOOLEAN with {kind}, which has no 1", way_out)
         return cast(side, kind, implicit=True)
     return side
 

@@ -147,7 +147,7 @@ def number(text: str, place: Place = None) -> Constant:
         whole = whole.lstrip("0")
         digits = len(whole) + len(fraction)
         if digits > 38:
-            raise Wrong(place, "a number of more than 38 digits", "Write it with an exponent, for example 1e39.")
+            raise Wrong(place, "the number has more than 38 digits", "Write it with an exponent, for example 1e39.")
         return Constant(
             text if whole or text.startswith("0") else text.replace(".", "0.", 1), decimal(digits, len(fraction)), place
         )

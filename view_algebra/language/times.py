@@ -86,12 +86,12 @@ def interval(node: exp.Interval) -> Constant:
     if unit == "quarter":
         raise Wrong(span(node), "an interval of quarters, which Spark rejects", "Write INTERVAL 6 MONTHS.")
     if not re.fullmatch(r"-?\d{1,9}", text) or unit not in (*MICROSECONDS, "month", "year"):
-        raise Wrong(span(node), "an interval that is not a whole number of one unit", ONE_UNIT)
+        raise Wrong(span(node), "an interval is a whole number of one unit", ONE_UNIT)
     longest = {"year": LONGEST_SHIFT, "month": LONGEST_SHIFT * 12}.get(
         unit, LONGEST_SHIFT * 365 * MICROSECONDS["day"] // MICROSECONDS.get(unit, 1)
     )
     if abs(int(text)) > longest:
-        raise Wrong(span(node), "an interval of more than 9,999 years", "Choose a shorter one.")
+        raise Wrong(span(node), "the interval is longer than 9,999 years", "Choose a shorter one.")
     return Constant(f"{int(text)} {unit}", INTERVAL, span(node))
 
 
@@ -240,11 +240,11 @@ def sequence(arguments: Sequence[Expr], place: Place) -> Expr | None:
         if step.type == INTERVAL and isinstance(step, Constant) and str(step.value).split()[-1] in MONTHS:
             days = "sequence(CAST(a AS DATE), CAST(b AS DATE), INTERVAL 1 DAY)"
             way_out = f"Write filter({days}, d -> day(d) = 1) for the first day of each month."
-        raise Wrong(place, "sequence() of times that are not literals", way_out)
+        raise Wrong(place, "sequence() takes literal times", way_out)
     begin, end = map(datetime.fromisoformat, values[:2])
     number, unit = int(values[2].split()[0]), values[2].split()[1]
     if number <= 0 or end < begin or (kind == DATE and unit not in (*MONTHS, "day", "week")):
-        raise Wrong(place, "sequence() that does not go forward by days", "Begin with the first, and step by days.")
+        raise Wrong(place, "sequence() must go forward by days", "Begin with the first, and step by days.")
     elements = [*takewhile(lambda at: at <= end, _steps(begin, number, unit, place))]
     return Call("array", tuple(_literal(at, kind) for at in elements), Type("ARRAY", element=kind), place=place)
 
@@ -267,7 +267,7 @@ def _steps(begin: datetime, number: int, unit: str, place: Place) -> Iterator[da
             day = min(begin.day, monthrange(moved.year, month + 1)[1])
             moved = moved.replace(month=month + 1, day=day)
             yield moved + timedelta(microseconds=many * number * MICROSECONDS.get(unit, 0))
-        raise Wrong(place, f"sequence() of more than {MOST_ELEMENTS:,}", "Take longer steps.")
+        raise Wrong(place, f"sequence() has more than {MOST_ELEMENTS:,} elements", "Take longer steps.")
 
 
 def _literal(at: datetime, kind: Type) -> Constant:

@@ -80,7 +80,7 @@ def bounded(block: Select) -> Select:
     way_out = "Add an equality, for example ON a.k = b.k AND …; or aggregate one side in a subquery, and join that."
     if any(isinstance(part, Call) and part.function == "or" for part in conjuncts(joined.condition)):
         way_out = "Write a SELECT for each side of OR, and UNION between them; or add an equality to both."
-    raise Wrong(joined.place, "a join of records with records without an equality", way_out)
+    raise Wrong(joined.place, "a join of records with records needs an equality", way_out)
 
 
 def _unbounded(block: Select) -> Joined | None:

@@ -229,7 +229,7 @@ def _by_column(leaf: Leaf, retained: Retained) -> tuple[str, int]:
     columns = {e: name for name, e in leaf.keys} | {k.expression: k.name for k in leaf.kept if k.part is None}
     if retained.time not in columns:
         way_out = "Show and name it as it is, for example o.ts or date_trunc('day', o.ts), or leave retain out."
-        raise Wrong(retained.time.place, "retain by a time that is not a column of the cells", way_out)
+        raise Wrong(retained.time.place, "retain needs a time that is a column of the cells", way_out)
     return columns[retained.time], retained.longer
 
 
@@ -256,7 +256,7 @@ def _of_groups(stream: Stream, where: Expr | None, group: tuple[Expr, ...], kept
         if key.type.nested:
             raise Wrong(key.place, f"different values of type {key.type}", "Take to_json(…) of them.")
         if key.type.name == "BINARY":
-            raise Wrong(key.place, "a key of type BINARY", "Take hex(…) of it.")
+            raise Wrong(key.place, "a key cannot be BINARY", "Take hex(…) of it.")
     names = Names()
     keys = tuple((names.give(slug(e)), e) for e in group)
     columns = tuple(Kept(names.give(part_name(p)), p.input, p) for p in sorted(kept, key=_in_order))

@@ -315,15 +315,15 @@ def _refuse_in_windows(block: Select, group: Sequence[Expr], window: Call) -> No
     asked = next(filter(is_asked, group), None)
     if asked is not None:
         way_out = "Group by the columns that it names in a subquery in FROM, and ask around it."
-        raise Wrong(asked.place or block.place, "a subquery in GROUP BY next to a window", way_out)
+        raise Wrong(asked.place or block.place, "GROUP BY has a subquery next to a window", way_out)
     if window not in group:
         way_out = "Put the window before GROUPING SETS, ROLLUP or CUBE."
-        raise Wrong(window.place, "a grouping without its window", way_out)
+        raise Wrong(window.place, "a grouping lacks its window", way_out)
     if block.undecided is None:
         return
     if is_session(window):
         way_out = "Put conditions on the records alone there, or filter the sessions in a view over this one."
-        raise Wrong(block.place, "a subquery, or the clock, in WHERE of sessions", way_out)
+        raise Wrong(block.place, "WHERE of sessions has a subquery, or the clock", way_out)
     for part in walk(block.undecided):
         if hops(part) or (isinstance(part, Subquery) and part.correlated):
             what = "a subquery in WHERE about hopping windows, or about the records in them"
@@ -336,7 +336,7 @@ def _joined_cells(relation: Relation, cells: Cells, names: Mapping[Expr, str]) -
         named = joined.generators if isinstance(joined, Exploded) else (joined,)
         for other in named:
             if isinstance(other, (Read, Constants, Nested, Generator)) and other.alias == CELL:
-                what = "a relation named cell, as the cells are that it is joined with"
+                what = "a relation is named cell, like the cells that it is joined with"
                 raise Wrong(other.place, what, "Give it another alias: … AS c.")
 
     def placed(below: Relation) -> Relation:

@@ -52,7 +52,7 @@ def retaining(query: Query, place: Place) -> tuple[str, Query]:
             "Select one, and GROUP BY it, for example date_trunc('day', ts) or window(ts, '1 hour').start; or leave it"
             " out."
         )
-        raise Wrong(place, "retain without one time to go by, of a stream that has a record in every row", way_out)
+        raise Wrong(place, "retain needs one time to go by, of a stream that has a record in every row", way_out)
     assert isinstance(query, Select)
     shown, time, alias = by
     _refuse_other_rows(query, time, place)
@@ -103,19 +103,19 @@ def _refuse_other_rows(query: Select, time: Expr, place: Place) -> None:
     if hopping is not None:  # a separate table lists the windows
         raise Wrong(
             hopping.place,
-            "retain next to a hopping window",
+            "retain does not allow a hopping window",
             "Take one that tumbles, for example window(ts, '5 minutes').",
         )
     every = (*parts(query), *(part for key in query.group or () for part in walk(key)))
     asked = next((part for part in every if isinstance(part, Subquery)), None)
     if asked is not None:
-        raise Wrong(asked.place, "retain next to a subquery", "Put the subquery into a view over this one.")
+        raise Wrong(asked.place, "retain does not allow a subquery", "Put the subquery into a view over this one.")
     over = next((part for part in every if isinstance(part, Windowed) and time not in part.partition), None)
     if over is not None:
         way_out = "Put it into a view over this one, or add the time to PARTITION BY."
-        raise Wrong(over.place, "retain next to a window function over groups of other times", way_out)
+        raise Wrong(over.place, "retain does not allow a window function over groups of other times", way_out)
     if query.limit is not None or query.offset is not None:
-        raise Wrong(query.limit_place or place, "retain next to LIMIT", "Put LIMIT into a view over this one.")
+        raise Wrong(query.limit_place or place, "retain does not allow LIMIT", "Put LIMIT into a view over this one.")
 
 
 def _with_retained(query: Select, time: Expr, alias: str) -> Select:

@@ -58,11 +58,13 @@ def check_declaration(file: File, written: Statement) -> CheckDeclaration:
     constraints = actions[0].expressions if len(actions) == 1 and isinstance(actions[0], exp.AddConstraint) else []
     if len(constraints) != 1 or not isinstance(constraints[0], exp.Constraint):
         way_out = "Write ALTER VIEW v ADD CONSTRAINT name CHECK (condition); what else changes, change where it is."
-        raise Wrong(span(statement), "ALTER that adds no constraint, or several", way_out)
+        raise Wrong(span(statement), "ALTER VIEW adds one constraint", way_out)
     view, constraint = statement.this.name, constraints[0]
     kinds = constraint.expressions
     if len(kinds) != 1:
-        raise Wrong(span(constraint), "a constraint of several kinds", "Give each a statement and a name of its own.")
+        raise Wrong(
+            span(constraint), "the constraint has several kinds", "Give each a statement and a name of its own."
+        )
     for node in (statement, *kinds, *(kind.args["reference"] for kind in kinds if isinstance(kind, exp.ForeignKey))):
         _refuse_unread(node)
     counts, select = _failing(view, kinds[0])

@@ -142,7 +142,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     schema = statement.this
     if not isinstance(schema, exp.Schema):
         raise Wrong(
-            span(statement), "a source without columns", "Write CREATE TABLE name (column TYPE, …) USING kafka …."
+            span(statement), "the source has no columns", "Write CREATE TABLE name (column TYPE, …) USING kafka …."
         )
     name = _name(schema.this, LONGEST_SOURCE, report)
     properties, options, comment, using = properties_of(statement, SOURCE_PROPERTIES, report)
@@ -168,9 +168,9 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     newest_by = _newest_by(properties, primary, event_time, format_, report)
     if "dedupe_within" in properties and not unique:
         way_out = "Declare what tells an event apart: UNIQUE (id). Or leave dedupe_within out."
-        report(Wrong(properties["dedupe_within"][1], "dedupe_within without UNIQUE", way_out))
+        report(Wrong(properties["dedupe_within"][1], "dedupe_within needs UNIQUE", way_out))
     if "index" in properties and not primary:
-        report(Wrong(properties["index"][1], "an index on a stream", "Declare it on a view of the stream."))
+        report(Wrong(properties["index"][1], "a stream has no index", "Declare it on a view of the stream."))
     well_formed(properties, report)
     properties, start = _fields(properties, columns, report), _start(options, report)
     encodings = _encodings(columns, primary, format_, properties, options, report)
@@ -209,11 +209,15 @@ def _check_keys(
         way_out = (
             "Leave UNIQUE out: of a table, the newest record of each key counts. Or declare a stream of its topic."
         )
-        report(Wrong(place, "UNIQUE next to a PRIMARY KEY", way_out))
+        report(Wrong(place, "UNIQUE does not go with a PRIMARY KEY", way_out))
     for what, names in (("PRIMARY KEY", primary), ("UNIQUE", unique)):
         for kind in (columns[name] for name in names if name in columns):
             if kind.nested or kind.name == "BINARY":
-                report(Wrong(place, f"a {what} of type {kind}", "Take a column that is a number, a text or a time."))
+                report(
+                    Wrong(
+                        place, f"a {what} cannot be of type {kind}", "Take a column that is a number, a text or a time."
+                    )
+                )
 
 
 def _check_envelope(format_: str, columns: Mapping[str, Type], report: Report, place: Span | None) -> None:
@@ -256,12 +260,14 @@ def _encodings(
     epoch, place = properties.get("epoch", (None, None))
     times = settings.get("time.precision.mode")
     if epoch and not any(part.name in CALENDAR for kind in columns.values() for part in inside(kind)):
-        report(Wrong(place, "epoch without a column of times", "Declare the column TIMESTAMP, or leave epoch out."))
+        report(Wrong(place, "epoch needs a column of times", "Declare the column TIMESTAMP, or leave epoch out."))
     if epoch and times and TIME_MODES[times] not in (None, epoch):
         way_out = "Leave epoch out, or the mode if it is not the connector's."
         report(
             Wrong(
-                place, f"epoch {epoch!r} next to time.precision.mode {times!r}, which is {TIME_MODES[times]}", way_out
+                place,
+                f"epoch {epoch!r} contradicts time.precision.mode {times!r}, which is {TIME_MODES[times]}",
+                way_out,
             )
         )
     changes = format_ in DEBEZIUM
@@ -293,7 +299,7 @@ def _placeholder(primary: tuple[str, ...], options: Found, report: Report, *, of
         return PLACEHOLDER if primary and of_connector else None
     value, place = options[UNAVAILABLE]
     if not primary:
-        report(Wrong(place, f"{UNAVAILABLE} of a stream", "Leave it out: a stream shows changes as they are."))
+        report(Wrong(place, f"a stream has no {UNAVAILABLE}", "Leave it out: a stream shows changes as they are."))
     if not value or value.startswith("hex:"):
         way_out = "Write the text that the records have, as the connector's configuration says it."
         report(Wrong(place, f"{UNAVAILABLE} {value!r}", way_out))
@@ -306,7 +312,7 @@ def _key_format(primary: tuple[str, ...], options: Found, default: KeyFormat, re
         return default
     value, place = options["key_format"]
     if not primary:
-        report(Wrong(place, "key_format of a stream", "Leave it out, or declare a PRIMARY KEY."))
+        report(Wrong(place, "a stream has no key_format", "Leave it out, or declare a PRIMARY KEY."))
     match value.lower():
         case "none" | "json" | "avro" | "protobuf" as any_key:
             return cast("KeyFormat", any_key)
@@ -350,7 +356,7 @@ def _columns(
             way_out = "Write columns, PRIMARY KEY (…) or UNIQUE (…)."
             report(Wrong(span(item), f"{item.key.upper()} among the columns", way_out))
     if not schema.expressions:
-        report(Wrong(span(schema), "a source without columns", "Declare the fields that views use."))
+        report(Wrong(span(schema), "the source has no columns", "Declare the fields that views use."))
     declared = {name.lower(): name for name in columns}
     for key in (*unique, *primary):
         if key.lower() not in declared:
@@ -409,7 +415,7 @@ def _topic(name: str, schema: exp.Schema, options: Found, report: Report) -> tup
             report(Wrong(place, f"unknown option {option}", instead_of_option(option, value)))
     if "topic" not in options:
         way_out = f"Write USING kafka OPTIONS (topic '{name}', format 'json')."
-        report(Wrong(span(schema.this), "a source without a topic", way_out))
+        report(Wrong(span(schema.this), "the source has no topic", way_out))
     topic, place = options.get("topic", (name, None))
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic):
         way_out = "Use letters, digits, dots, underscores and hyphens."
@@ -560,7 +566,9 @@ def _newest_by(
         return default
     value, place = properties["newest_by"]
     if not primary:
-        report(Wrong(place, "newest_by of a stream", "Leave it out: it says which record of a PRIMARY KEY is newest."))
+        report(
+            Wrong(place, "a stream has no newest_by", "Leave it out: it says which record of a PRIMARY KEY is newest.")
+        )
     match value:
         case "log":
             return "log"
@@ -573,7 +581,7 @@ def _newest_by(
             return "event_time"
         case "event_time":
             way_out = "Name the column as well: 'event_time' = 'updated_at'."
-            report(Wrong(place, "newest_by 'event_time' without an event_time", way_out))
+            report(Wrong(place, "newest_by 'event_time' needs an event_time", way_out))
         case _:
             pass  # `well_formed` reports it
     return default
@@ -594,7 +602,7 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
     properties, options, comment, using = properties_of(statement, VIEW_PROPERTIES, report)
     if using is not None or options:
         place = (using[1] if using else None) or span(target)
-        report(Wrong(place, "USING or OPTIONS on a view", "Leave it out."))
+        report(Wrong(place, "a view has no USING or OPTIONS", "Leave it out."))
     columns: list[tuple[str, Span | None]] = []
     comments: dict[str, str] = {}
     for item in schema.expressions if schema is not None else []:
@@ -613,7 +621,7 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
                     comments[item.name] = constraint.kind.this.name
     well_formed(properties, report)
     if statement.expression is None:
-        raise Wrong(span(target), "a view without a SELECT", "Write CREATE VIEW name AS SELECT ….")
+        raise Wrong(span(target), "the view has no SELECT", "Write CREATE VIEW name AS SELECT ….")
     write_windows_out(statement.expression)
     return ViewDeclaration(
         name,

@@ -100,7 +100,7 @@ class _Parser(SparkParser):
         filtered = self._match_pair(TokenType.FILTER, TokenType.L_PAREN, advance=False)
         if filtered and self._tokens[self._index + 2].token_type != TokenType.WHERE:
             place = Span(self._curr.start, self._curr.end + 1)
-            raise Wrong(place, "FILTER without WHERE", "Write FILTER (WHERE …).")
+            raise Wrong(place, "FILTER needs WHERE", "Write FILTER (WHERE …).")
         return super()._parse_window(this, alias)
 
     def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
@@ -119,7 +119,7 @@ class _Parser(SparkParser):
         """Accepts one number after LIMIT: the first of MySQL's two is the offset."""
         clause = super()._parse_limit(this, *args, **kwargs)
         if isinstance(clause, exp.Limit) and clause.args.get("offset") is not None:
-            raise Wrong(self._place(), "LIMIT of two numbers", "Write LIMIT 10 OFFSET 20 for LIMIT 20, 10.")
+            raise Wrong(self._place(), "LIMIT takes one number", "Write LIMIT 10 OFFSET 20 for LIMIT 20, 10.")
         return clause
 
     def _parse_offset(self, this: exp.Expr | None = None) -> exp.Expr | None:

@@ -137,7 +137,7 @@ def function_declaration(file: File, written: Statement, taken: Collection[str] 
             raise Wrong(place, f"CREATE … {word}", f"Leave {word} out: a catalog says what there is.")
     if not isinstance(head, exp.UserDefinedFunction) or not isinstance(statement.expression, exp.Return):
         way_out = "Write CREATE FUNCTION f(x INT) RETURNS INT RETURN x + 1."
-        raise Wrong(place, "a function that is not an expression of SQL", way_out)
+        raise Wrong(place, "the function is not an expression of SQL", way_out)
     if isinstance(head.this, exp.Table) and head.this.args.get("db"):
         raise Wrong(place, f"{head.this.sql('spark')}() has a schema", f"Write the name alone: {name}.")
     if name in _TAKEN or name in taken:
@@ -178,7 +178,9 @@ def _parameter(item: exp.Expr) -> tuple[str, exp.DataType]:
         raise Wrong(span(item), f"parameter {item.name} has no type", f"Write {item.name} STRING, or another type.")
     for constraint in item.args.get("constraints") or []:
         if not isinstance(constraint.kind, exp.CommentColumnConstraint):
-            raise Wrong(span(item), f"a default of {item.name}", "Leave it out, and give the argument in each call.")
+            raise Wrong(
+                span(item), f"parameter {item.name} has a default", "Leave it out, and give the argument in each call."
+            )
     return item.name.lower(), _scalar(kind, span(item))
 
 
@@ -191,10 +193,10 @@ def _scalar(kind: exp.Expr, place: Span | None) -> exp.DataType:
 
 def _refuse_in_body(node: exp.Expr, name: str, parameters: Collection[str]) -> None:
     if isinstance(node, exp.Query):
-        raise Wrong(span(node), f"a query in {name}()", "Compute it in the view, and give it to the function.")
+        raise Wrong(span(node), f"{name}() contains a query", "Compute it in the view, and give it to the function.")
     if isinstance(node, (exp.Window, exp.Star)) or (isinstance(node, exp.Anonymous) and node.name.lower() in _OF_ROWS):
         raise Wrong(
-            span(node), f"{name}() of several rows", "Aggregate in the view, and give the result to the function."
+            span(node), f"{name}() reads several rows", "Aggregate in the view, and give the result to the function."
         )
     if not isinstance(node, exp.Column) or _is_unit(node) or variable(node.parts[0]) is not None:
         return

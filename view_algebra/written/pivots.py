@@ -28,10 +28,10 @@ def pivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type]) -> 
     """The query for a PIVOT or UNPIVOT. `columns`: the columns of its source, with their types."""
     place = span(pivot)
     if len(pivot.args.get("fields") or []) != 1 or not isinstance(chosen := pivot.args["fields"][0], exp.In):
-        raise Wrong(place, "PIVOT of several columns", "Pivot one column, for example FOR kind IN ('a', 'b').")
+        raise Wrong(place, "PIVOT takes one column", "Pivot one column, for example FOR kind IN ('a', 'b').")
     by = chosen.this.expressions if isinstance(chosen.this, exp.Tuple) else [chosen.this]
     if not all(isinstance(column, (exp.Column, exp.Identifier)) for column in by) or not chosen.expressions:
-        raise Wrong(place, "PIVOT by something that is not a column", "Compute it in a subquery.")
+        raise Wrong(place, "PIVOT takes a column", "Compute it in a subquery.")
     values = [(v.this, v.alias) if isinstance(v, exp.PivotAlias) else (v, "") for v in chosen.expressions]
     if pivot.args.get("unpivot"):
         return _unpivoted(pivot, source, columns, chosen.this.name, values)
@@ -57,11 +57,11 @@ def _grouped(
             if not isinstance(call, exp.Anonymous) or not is_aggregate(call.name.lower()):
                 raise Wrong(
                     span(aggregate),
-                    "PIVOT of something that is not an aggregate",
+                    "PIVOT takes an aggregate",
                     "Write PIVOT (sum(x) FOR k IN ('a')).",
                 )
             if len(pivot.expressions) > 1 and not isinstance(aggregate, exp.Alias):
-                raise Wrong(span(aggregate), "PIVOT of several aggregates, one of which has no name", _NO_ALIAS)
+                raise Wrong(span(aggregate), "one of several aggregates of PIVOT has no name", _NO_ALIAS)
             whole = f"{name}_{aggregate.alias}" if len(pivot.expressions) > 1 else name
             cell = f"CASE WHEN count_if({here}) > 0 THEN {text_of(call)} FILTER (WHERE {here}) END"
             outputs.append(f"{cell} AS {spark_name(whole)}")
@@ -89,11 +89,11 @@ def _cast(value: exp.Expr, kind: Type | None) -> str:
 
 def _unpivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type], key: str, values: _Values) -> exp.Expr:
     if len(pivot.expressions) != 1 or not all(isinstance(value, exp.Column) for value, _ in values):
-        raise Wrong(span(pivot), "UNPIVOT of several columns at once", "Write UNPIVOT (v FOR k IN (a, b)).")
+        raise Wrong(span(pivot), "UNPIVOT takes one column at once", "Write UNPIVOT (v FOR k IN (a, b)).")
     read, into = {value.name.lower() for value, _ in values}, spark_name(pivot.expressions[0].name)
     texts = {kind == STRING for name, kind in columns.items() if name.lower() in read}
     if len(texts) > 1:
-        raise Wrong(span(pivot), "UNPIVOT of texts next to other values", "CAST them to STRING in a subquery.")
+        raise Wrong(span(pivot), "UNPIVOT mixes texts with other values", "CAST them to STRING in a subquery.")
     kept = [spark_name(name) for name in columns if name.lower() not in read]
     branches: list[exp.Expr] = []
     for value, alias in values:
@@ -123,7 +123,7 @@ def _name(value: exp.Expr, around: Span | None) -> str:
     if isinstance(value, (exp.Query, exp.PivotAny, exp.Column)):
         what = "PIVOT by values that records decide, which would give a view other columns every day"
         raise Wrong(span(value) or around, what, "Write the values out: IN ('a', 'b').")
-    raise Wrong(span(value) or around, "a value of PIVOT without a name", _NO_ALIAS)
+    raise Wrong(span(value) or around, "a value of PIVOT has no name", _NO_ALIAS)
 
 
 def refuse_counts(pivot: exp.Pivot, query: Query) -> None:
@@ -131,4 +131,4 @@ def refuse_counts(pivot: exp.Pivot, query: Query) -> None:
     counts = any(call.name.lower() in COUNTS for call in pivot.find_all(exp.Anonymous))
     if counts and not all(kind.numeric or kind == BOOLEAN for _, kind in query.columns[-len(pivot.expressions) :]):
         way_out = "Aggregate with FILTER: count(*) FILTER (WHERE k = 'a')."
-        raise Wrong(span(pivot), "PIVOT of a count next to an aggregate that is not a number", way_out)
+        raise Wrong(span(pivot), "PIVOT mixes a count with an aggregate that is not a number", way_out)

@@ -105,7 +105,9 @@ def _ordered_around(value: Select) -> Select:
     order = tuple(replace(o, expression=rewrite(o.expression, fields.get)) for o in value.order)
     for part in (part for o in order for part in walk(o.expression)):
         if isinstance(part, (Field, Aggregate, Windowed, Subquery)) and part not in fields.values():
-            raise Wrong(part.place, "ORDER BY of what SELECT DISTINCT leaves out", "Select it, or leave DISTINCT out.")
+            raise Wrong(
+                part.place, "ORDER BY reads what SELECT DISTINCT leaves out", "Select it, or leave DISTINCT out."
+            )
     rows = Nested(replace(value, outputs=outputs, order=(), limit=None, offset=None), "rows")
     shown = tuple(Output(o.name, Field("", (o.name,), o.expression.type)) for o in outputs)
     return Select(shown, rows, order=order, limit=value.limit, offset=value.offset, place=value.place)
