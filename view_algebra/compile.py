@@ -29,11 +29,7 @@ from view_algebra.texts.fields import Reading
 from view_algebra.texts.records import Key, parse_text
 from view_algebra.typed.events import passed_by_table
 from view_algebra.typed.scalars import WITH_RULES_OF_THEIR_OWN
-from view_algebra.written.checks import CLOCK, PUBLISHED, CheckDeclaration, check_declaration, published
-from view_algebra.written.clauses import refuse_large, refuse_unread
-from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration, declaration
-from view_algebra.written.dialect import Statement, parse
-from view_algebra.written.functions import (
+from view_algebra.written.catalog_functions import (
     FunctionDeclaration,
     calls_of,
     expanded,
@@ -41,6 +37,10 @@ from view_algebra.written.functions import (
     is_function,
     written_out,
 )
+from view_algebra.written.checks import CLOCK, PUBLISHED, CheckDeclaration, check_declaration, published
+from view_algebra.written.clauses import refuse_large, refuse_unread
+from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration, declaration
+from view_algebra.written.dialect import Statement, parse
 from view_algebra.written.tables import as_view, changing
 from view_algebra.written.ways_out import below
 
