@@ -42,4 +42,5 @@ LONGEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the longest tests first, in the order above."""
     first = {Path(__file__).parent / name: number for number, name in enumerate(LONGEST)}
+    assert all(path.exists() for path in first), "LONGEST names a file that is gone"
     items.sort(key=lambda item: first.get(item.path, len(LONGEST)))
