@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -412,22 +412,29 @@ def stem(view: str) -> str:
     return view if len(view) <= LONGEST_STEM else f"{view[: LONGEST_STEM - len(digest) - 1]}_{digest}"
 
 
-def reading(text: str, schema: str, other: Callable[[str], str | None]) -> str:
+def reading(text: str, schema: str, other: Callable[[str], str | None], aliased: Container[str] = ()) -> str:
     """A text that the compiler wrote for Postgres, reading `other(name)` instead of a schema's relations.
 
     A relation stays if `other` returns None for its name. `final` reads `cells` and `analytics`, a check's `failing`
-    reads `analytics` and `published`. Texts, and aliases with the name of a schema, stay.
+    reads `analytics` and `published`. Texts, and aliases with the name of a schema, stay. A relation in `aliased` keeps
+    its name as an alias, unless the text gives it another.
 
     >>> reading("SELECT 'analytics.v' FROM analytics.v JOIN analytics.w", "analytics", {"v": "dev.v"}.get)
     "SELECT 'analytics.v' FROM dev.v JOIN analytics.w"
     >>> reading("SELECT published.a, 'FROM published.b' FROM (published.c AS published)", "published", str.upper)
     "SELECT published.a, 'FROM published.b' FROM (C AS published)"
+    >>> reading("SELECT v.a FROM analytics.v JOIN analytics.v AS w", "analytics", {"v": "analytics.z"}.get, ["v"])
+    'SELECT v.a FROM analytics.z AS v JOIN analytics.z AS w'
     """
 
     def change(match: re.Match[str]) -> str:
         name = match["name"] or (match["quoted"] or "").replace('""', '"')
         replacement = other(name) if match["schema"] == schema else None
-        return match[0] if replacement is None else f"{match['before']}{replacement}"
+        if replacement is None:
+            return match[0]
+        bare = name in aliased and not text.startswith(" AS ", match.end())
+        alias = f" AS {text[match.end('schema') + 1 : match.end()]}" if bare else ""
+        return f"{match['before']}{replacement}{alias}"
 
     return _READS.sub(change, text)
 

@@ -119,7 +119,7 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
     now = renamed_catalog(before, names)
     for old, new in names.items():
         _move_cells(connection, before.views[old], new)
-        _move_view(connection, before.views[old], new)
+        _move_view(connection, old, now.views[new])
     for name, compiled in now.views.items():
         values = {"final": compiled.final, "reads": list(compiled.reads)}
         connection.execute(update(view).where(view.c.name == name).values(values))
@@ -141,17 +141,14 @@ def _older(connection: Connection) -> dict[str, list[Side]]:
     return {row.name: needed_sides(connection, row.before) for row in rows.all()}
 
 
-def _move_view(connection: Connection, compiled: View, new: str) -> None:
+def _move_view(connection: Connection, old: str, renamed: View) -> None:
     """Renames the analyst's view and its row, and adds a side for snapshots in which the old name is published."""
-    old = compiled.name
-    where = places(connection)
+    new, where = renamed.name, places(connection)
     row = connection.execute(select(view).where(view.c.name == old)).one()
     place = place_of(old, where)
     before = []
     if place is not None and row.served:
-        # The tables of cells already have their new names, so `final` must use them too.
-        tables = {t.name: _table(t.name, old, new, compiled.version) for t in compiled.cell_tables}
-        before = [vars(Side({old: place}, with_places(_spelled(row.final, "cells", tables), where), row.columns))]
+        before = [vars(Side({old: place}, with_places(renamed.final, where), row.columns, list(renamed.reads)))]
     if row.served:
         cells.run(connection, f"ALTER VIEW analytics.{quoted(old)} RENAME TO {quoted(new)}")
     connection.execute(update(view).where(view.c.name == old).values(name=new, before=before))
@@ -208,12 +205,16 @@ def _table(table: str, old: str, new: str, version: str) -> str:
 
 
 def _spelled(sql: str, schema: str, names: Mapping[str, str]) -> str:
-    """SQL with relations of a schema renamed.
+    """SQL with relations of a schema renamed. A relation that qualifies columns keeps its old name as an alias.
 
-    >>> _spelled("SELECT 'analytics.a' FROM analytics.a JOIN analytics.ab", "analytics", {"a": "b"})
-    "SELECT 'analytics.a' FROM analytics.b JOIN analytics.ab"
+    >>> _spelled("SELECT 'analytics.a' FROM analytics.a CROSS JOIN analytics.ab", "analytics", {"a": "b"})
+    "SELECT 'analytics.a' FROM analytics.b CROSS JOIN analytics.ab"
+    >>> _spelled("SELECT a.k FROM analytics.a JOIN analytics.b ON a.k = b.k", "analytics", {"a": "z"})
+    'SELECT a.k FROM analytics.z AS a JOIN analytics.b ON a.k = b.k'
     """
-    return reading(sql, schema, {old: f"{schema}.{postgres_name(new)}" for old, new in names.items()}.get)
+    spelled = {old: f"{schema}.{postgres_name(new)}" for old, new in names.items()}
+    qualifying = [old for old in names if re.search(rf"(?<!\w){re.escape(postgres_name(old))}\.", sql)]
+    return reading(sql, schema, spelled.get, qualifying)
 
 
 def _check(check: Check, names: Mapping[str, str]) -> Check:

@@ -16,6 +16,12 @@ from tests.serving_layer.world import FILES, World, shown
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError
 
+MORE = "CREATE VIEW more AS SELECT k, count(*) AS c, sum(n) AS s FROM b GROUP BY k;"
+
+JOIN = "CREATE VIEW pairs AS SELECT sums.k, sums.s, more.s AS t FROM sums JOIN more ON sums.k = more.k;"
+
+SUBQUERY = "CREATE VIEW pairs AS SELECT k, s, (SELECT max(more.s) FROM more WHERE more.k = sums.k) AS t FROM sums;"
+
 FROM = "TBLPROPERTIES ('renamed_from' = '{}') "
 SUMMED = FILES["counts.sql"].replace("VIEW counts ", "VIEW summed " + FROM.format("counts"))
 
@@ -25,6 +31,23 @@ def rename(world: World, **files: str) -> None:
     world.files |= {"counts.sql": SUMMED} | {f"{name}.sql": sql for name, sql in files.items()}
     world._compile()
     world.end_change({}, allow_break=True)
+
+
+def rename_sums(world: World, **files: str) -> None:
+    """Applies a catalog in which `sums` is called `totals`."""
+    sums = FILES["sums.sql"].replace("VIEW sums ", "VIEW totals " + FROM.format("sums"))
+    world.files |= {"sums.sql": sums} | {f"{name}.sql": sql for name, sql in files.items()}
+    world._compile()
+    world.end_change({}, allow_break=True)
+
+
+def with_amounts_of_many(world: World) -> None:
+    """Deploys `many`, and `amounts`, which reads it. Their files are not in the next catalog."""
+    for name in "ab":
+        world.append(name, 0, ("x", 1), ("x", 2), ("y", 3))
+        world.advance(name)
+    world.change(many=MANY, amounts=OF_MANY)
+    del world.files["many.sql"], world.files["amounts.sql"]
 
 
 def knows_the_first_version_by_its_new_name(world: World) -> None:
@@ -99,6 +122,42 @@ def test_an_old_snapshot_reads_the_old_cells_under_the_new_name_only(world: Worl
     assert shown(world, "total") == [(3, 7)]
     dropping.drop_unused(world.database)
     assert left(world)["sides"] == 0
+
+
+@pytest.mark.parametrize("pairs", [JOIN, SUBQUERY], ids=["join", "subquery"])
+def test_an_old_snapshot_reads_a_view_over_a_renamed_view_and_one_that_loses_its_cells(
+    world: World, database: str, pairs: str
+) -> None:
+    world.change(more=MORE, pairs=pairs)
+    for name, number in (("a", 1), ("b", 2)):
+        world.append(name, 0, ("x", number))
+        world.advance(name)
+    with reading(database) as before:
+        rename_sums(
+            world, more="CREATE VIEW more AS SELECT k, c, s FROM totals;", pairs=pairs.replace("sums", "totals")
+        )
+        assert rows(before, "SELECT * FROM analytics.pairs") == [("x", 1, 2)]
+    assert shown(world, "pairs") == [("x", 1, 1)]
+
+
+def test_an_old_snapshot_reads_a_view_renamed_together_with_the_view_that_it_reads(world: World, database: str) -> None:
+    with_amounts_of_many(world)
+    world.files["lots.sql"] = MANY.replace("VIEW many ", "VIEW lots " + FROM.format("many"))
+    sizes = OF_MANY.replace("VIEW amounts ", "VIEW sizes " + FROM.format("amounts"))
+    with reading(database) as before:
+        rename(world, sizes=sizes.replace("FROM many", "FROM lots"))
+        assert rows(before, "SELECT * FROM analytics.sizes") == [("x", 2, 3)]
+    assert shown(world, "sizes") == [("x", 2, 3)]
+
+
+def test_a_view_is_renamed_while_the_view_that_it_read_is_dropped(world: World, database: str) -> None:
+    with_amounts_of_many(world)
+    select = "SELECT k, count(*) AS c, sum(n) AS s FROM a GROUP BY k;"
+    world.files["sizes.sql"] = f"CREATE VIEW sizes {FROM.format('amounts')}AS {select}"
+    world._compile()
+    with reading(database), world.database.begin() as connection:
+        registry.apply(connection, world.files, world.catalog, {}, prune=True, allow_break=True)
+    assert shown(world, "sizes") == [("x", 2, 3), ("y", 1, 3)]
 
 
 def test_a_rename_waits_for_a_reader_who_holds_a_moved_view(world: World, database: str) -> None:
