@@ -121,7 +121,9 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
         _move_cells(connection, before.views[old], new)
         _move_view(connection, old, now.views[new])
     for name, compiled in now.views.items():
-        values = {"final": compiled.final, "reads": list(compiled.reads)}
+        values: dict[str, object] = {"final": compiled.final, "reads": list(compiled.reads)}
+        if set(compiled.reads) & set(names.values()):  # Postgres' view follows the rename, and its text does not
+            values["served"] = view.c.served + " before the rename"
         connection.execute(update(view).where(view.c.name == name).values(values))
     _move_versions(connection, names)
     return now

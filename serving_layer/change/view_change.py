@@ -178,9 +178,9 @@ def declared_alike(name: str, before: Catalog, after: Catalog, anew: set[str]) -
     seen, todo = {name}, [name]
     while todo:
         declared = todo.pop()
-        if declared not in new or old[declared].sql != new[declared].sql or declared in anew:
+        if declared not in old.keys() & new.keys() or old[declared].sql != new[declared].sql or declared in anew:
             return False
-        named = named_by(new[declared]) & old.keys()
+        named = named_by(new[declared]) & (old.keys() | new.keys())
         todo += named - seen
         seen |= named
     return True

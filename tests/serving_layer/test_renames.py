@@ -160,6 +160,16 @@ def test_a_view_is_renamed_while_the_view_that_it_read_is_dropped(world: World, 
     assert shown(world, "sizes") == [("x", 2, 3), ("y", 1, 3)]
 
 
+@pytest.mark.parametrize("pairs", [JOIN, "CREATE VIEW pairs AS SELECT k, s FROM sums;"], ids=["join", "alone"])
+def test_a_reader_of_the_old_name_reads_the_new_view_that_takes_it(world: World, pairs: str) -> None:
+    world.change(more=MORE, pairs=pairs)
+    for name in "ab":
+        world.append(name, 0, ("x", 1), ("y", 2))
+        world.advance(name)
+    rename_sums(world, again="CREATE VIEW sums AS SELECT k, s * 10 AS s FROM totals WHERE k = 'x';")
+    assert [row[:2] for row in shown(world, "pairs")] == [("x", 10)]
+
+
 def test_a_rename_waits_for_a_reader_who_holds_a_moved_view(world: World, database: str) -> None:
     world.files["total.sql"] = TOTAL
     with world.database.begin() as connection:
