@@ -12,8 +12,7 @@ so that sets of keys merge by union, in place of numbers that could not be added
 table serves aggregates over all values: the median, the mode, a list. A text that is too long for a key is shortened.
 If values are shown, the cell keeps the whole long text next to its key.
 
-Aggregates with conditions on other records: FILTER (WHERE u IN (SELECT …)), and CASE inside an aggregate.
-
+Aggregates may have conditions on other records, in FILTER (WHERE u IN (SELECT …)) or in a CASE inside the aggregate.
 `SELECT k, count(*), sum(x) FILTER (WHERE u IN (SELECT …)) FROM s GROUP BY k` is read as
 
     SELECT k, max(count), max(sum_x) FROM (

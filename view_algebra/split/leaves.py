@@ -1,10 +1,9 @@
-"""Leaves: the cell tables that blocks over a source keep. Blocks that keep cells of the same records share one.
+"""Leaves: the cell tables of blocks over a source, and the names of their columns.
 
-A block is one SELECT over one stream. With aggregates it keeps a cell per group, without them a cell per record.
+Blocks with cells of the same records share a leaf. A block is one SELECT over one stream. With aggregates it keeps a
+cell per group, without aggregates a cell per record.
 
-Readable and unique names for the columns of cells.
-
-A name depends only on the column's content, so an author may rename a column without changing cells.
+A column is named by its content, so an author may rename an output without changing cells.
 """
 
 from __future__ import annotations

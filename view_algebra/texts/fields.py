@@ -4,10 +4,8 @@ Spark's reader refuses `17.0` and `"17"` for an INT, and gives a STRING the digi
 The second reading reads every field as a text, and then reads that text. Before that, each number in the JSON becomes a
 text with a mark, which keeps its digits and distinguishes it from a text: `{"a": 0.10}` becomes `{"a": "\uf8ff0.10"}`.
 
-Numeric Kafka keys, the big-endian bytes of Kafka's serializers, become JSON.
-
-Numbers of unknown unit in columns of times are rejected. Spark would read them as seconds, and texts of digits as days
-or years.
+A numeric Kafka key (the big-endian bytes of Kafka's serializers) becomes JSON first. A number of unknown unit in a
+column of times is rejected: Spark would read it as seconds, and a text of digits as days or years.
 """
 
 from __future__ import annotations
