@@ -43,7 +43,7 @@ def test_a_call_is_the_expression_of_the_function_with_its_types(select: str, as
     assert spelled(select)
 
 
-def test_a_variable_of_a_lambda_in_a_function_is_no_column_of_the_caller() -> None:
+def test_a_lambda_variable_is_not_a_column_of_the_caller() -> None:
     written = spelled("SELECT tagged(k, e) AS a FROM s")
     assert "e_1 -> CONCAT(CAST(e AS STRING), e_1)" in written
 

@@ -71,7 +71,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("declared", "reason", "instead"), REFUSED, ids=[declared for declared, _, _ in REFUSED])
-def test_what_cannot_be_a_check_is_refused_with_a_way_out(declared: str, reason: str, instead: str) -> None:
+def test_an_invalid_check_is_refused_with_a_way_out(declared: str, reason: str, instead: str) -> None:
     with pytest.raises(Refused) as caught:
         compile_catalog({"base.sql": BASE, "checks.sql": f"ALTER VIEW {declared};"})
     assert reason in str(caught.value)
@@ -85,7 +85,7 @@ def test_a_condition_that_is_neither_true_nor_false_fails_no_row() -> None:
     assert compiled.failing.endswith("WHERE NOT (n > 0 OR country = 'x')")
 
 
-def test_a_check_changes_no_version_and_is_a_change_all_the_same() -> None:
+def test_a_check_changes_the_view_but_not_its_version() -> None:
     without = compile_catalog({"base.sql": BASE})
     check = "ALTER VIEW hourly ADD CONSTRAINT c CHECK (n > 0);"
     with_it = compile_catalog({"base.sql": BASE, "checks.sql": check})

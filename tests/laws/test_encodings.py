@@ -190,7 +190,7 @@ def test_a_decimal_is_base64_unless_it_has_a_point(engines: Engines) -> None:
     assert dict(zip((str(value) for value, _ in cases), found, strict=True)) == {str(v): told for v, told in cases}
 
 
-def test_digits_alone_are_no_decimal_without_places_until_the_mode_is_said(engines: Engines) -> None:
+def test_digits_alone_are_not_a_decimal_without_places_until_the_mode_is_declared(engines: Engines) -> None:
     values = ["1000", "5", "-5", "A9DC", unscaled(-(10**37)), 7]
     unsure = (None, UNSURE.format("38,0"))
     base64 = [("250050", None), (str(-(10**37)), None), ("7", None)]
@@ -203,7 +203,7 @@ def test_digits_alone_are_no_decimal_without_places_until_the_mode_is_said(engin
     assert precise == [("-2667212", None), wrong, wrong, *base64]
 
 
-def test_a_mode_that_is_said_leaves_no_doubt(engines: Engines) -> None:
+def test_a_declared_mode_leaves_no_doubt(engines: Engines) -> None:
     values = ["1000", "5", "1e3", "AA==", "9.90", 9.9]
     wrong = "a field has the wrong type: d is no DECIMAL(12,2) as Debezium writes one with decimal.handling.mode '{}'"
     texts = of_decimals(engines, "DECIMAL(12, 2)", values, ", decimal.handling.mode 'string'")
@@ -509,7 +509,7 @@ def test_a_document_of_mongodb_is_a_text_in_json(engines: Engines) -> None:
     assert found == [('{"$oid": "a"}', "false", "new", "[{x}]", None), gone, gone]
 
 
-def test_a_record_may_be_beside_its_schema(engines: Engines) -> None:
+def test_a_record_may_carry_its_schema(engines: Engines) -> None:
     """As Kafka Connect writes it by default; some may come without."""
     columns = "id INT PRIMARY KEY, d DECIMAL(12, 2), made TIMESTAMP, day DATE, x BINARY, __deleted STRING"
     connect = "format 'json', key_format 'json', 'schemas.enable' 'true'"
