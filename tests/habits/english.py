@@ -118,18 +118,26 @@ HABITS = (
         "comment",
         "text",
     ),
+    _habit(
+        "missing subject",
+        "subject, verb and rule: 'this argument cannot be a lambda', 'IN () is empty'",
+        r", where (no|none|nothing)\b|\bof (no|nothing|less than nothing)\b",
+        "text",
+    ),
     _habit("semicolon", "one idea a sentence", r";", "docstring"),
     _habit("participle as a name", "say what the thing is", r"\A(found|given|made|told|each|known|said)\Z", "name"),
 )
 
 
 def _prose(docstring: str) -> str:
-    """The docstring with every example and every quoted piece of code blanked, so that offsets stay."""
+    """The docstring with every example, indented block and quoted piece of code blanked, so that offsets stay."""
 
     def blank(match: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", match[0])
 
-    examples = re.sub(r"^[ \t]*>>>(.|\n)*?(?=\n[ \t]*\n|\Z)", blank, docstring, flags=re.MULTILINE)
+    margin = min((len(line) - len(line.lstrip()) for line in docstring.splitlines()[1:] if line.strip()), default=0)
+    prose = re.sub(rf"(?<=\n\n)(?: {{{margin + 4}}}.*\n?|\n)+", blank, docstring)
+    examples = re.sub(r"^[ \t]*>>>(.|\n)*?(?=\n[ \t]*\n|\Z)", blank, prose, flags=re.MULTILINE)
     return re.sub(r"``[^`]*``|`[^`]*`", blank, examples)
 
 

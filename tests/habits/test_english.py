@@ -16,6 +16,7 @@ CASES = {
     "is no": 'raise ValueError("1 is no name")',
     "so often": "# so often",
     "passive of saying": 'a = f"it is told {1}"',
+    "missing subject": 'raise ValueError("a lambda, where none is taken")',
     "semicolon": 'a = 1\n"""Rows; none without a view."""',
     "participle as a name": "def f(found): pass",
 }
@@ -23,6 +24,12 @@ FINE = '''"""Rows of a view: `a; b`.
 
     >>> 1; "What is beside it?"
     2; 3
+
+Rows:
+
+    SELECT 1;
+
+    SELECT 2;
 """
 # There is no row. Of course it is no longer told apart; one of which remains.
 known_names = [" is no BIGINT"]
