@@ -118,7 +118,7 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
         raise Unknown("view", view, compiled.views, state="declared", place=f" in {where}", way_out=way_out)
     chosen = compiled.views[view]
     obstacle = avoided(compiled, view) if chosen.cell_tables else None
-    placement = f"-- placement: over records, because of {obstacle.reason}\n\n" if obstacle else ""
+    placement = f"-- placement: over records ({obstacle.reason})\n\n" if obstacle else ""
     output.text(
         placement + explain(chosen),
         records_because=obstacle.reason if obstacle else None,

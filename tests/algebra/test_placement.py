@@ -21,7 +21,7 @@ UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"
 def test_the_placement_of_each_view_is_this_one_for_this_reason() -> None:
     views = stages({"placement.sql": CASES.read_text(encoding="utf-8")})
     lines = [
-        f"{name}: over rows" if view.avoided is None else f"{name}: over records, because of {view.avoided.reason}"
+        f"{name}: over rows" if view.avoided is None else f"{name}: over records ({view.avoided.reason})"
         for name, view in views.items()
     ]
     placements = "\n".join(lines) + "\n"
@@ -30,11 +30,11 @@ def test_the_placement_of_each_view_is_this_one_for_this_reason() -> None:
     assert placements == GOLDEN.read_text(encoding="utf-8")
 
 
-def test_a_catalog_that_is_compiled_tells_its_placements() -> None:
+def test_avoided_gives_the_obstacle_of_a_compiled_view() -> None:
     catalog = compile_catalog({"placement.sql": CASES.read_text(encoding="utf-8")})
     obstacle = avoided(catalog, "last_of_view")
     assert obstacle is not None
-    assert obstacle.reason == "the order of events, where the block reads no source"
+    assert obstacle.reason == "these rows have no order of events"
     assert avoided(catalog, "count_of_view") is None
 
 

@@ -59,7 +59,7 @@ def without_bound(call: Call, first: str, last: str, step: str = "") -> Wrong:
     bounds = ", ".join((first, last, step) if step else (first, last))
     way_out = (
         f"Write CASE WHEN {within} THEN sequence({bounds}) END. A record with a longer one then has no elements. "
-        f"A condition in WHERE does, too; {MOST_ELEMENTS:,} elements are the most."
+        f"A condition in WHERE bounds it as well. At most {MOST_ELEMENTS:,} elements are allowed."
     )
     return Wrong(call.place, f"{call.function}() of a record has no bound", way_out)
 
@@ -163,8 +163,8 @@ def _unguarded(call: Call) -> tuple[str, int]:
 
 
 _ABOVE = (
-    "Aggregate first, and use the clock around it, as in now() - max(ts); or select it in a view of rows, and aggregate"
-    " that view. In WHERE and FILTER it may stand as it is."
+    "Aggregate first, and use the clock around it, as in now() - max(ts). Or select it in a view of rows, and aggregate"
+    " that view. WHERE and FILTER accept the clock."
 )
 
 

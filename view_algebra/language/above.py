@@ -40,8 +40,8 @@ class Obstacle:
 
 
 GROUP_BELOW = (
-    "Compute it of each record, in the subquery in FROM that reads the source, as in FROM (SELECT *, f(x) AS y FROM s),"
-    " and use y here, in GROUP BY, too; or leave it to the reader of the view."
+    "Compute it for each record, in the subquery in FROM that reads the source: FROM (SELECT *, f(x) AS y FROM s)."
+    " Use y here, and in GROUP BY. Or leave it to the readers of the view."
 )
 """The way out if Postgres has no equivalent."""
 
@@ -109,7 +109,7 @@ def _of_call(call: Call) -> Obstacle | None:
     if name in WRITTEN:
         return None
     if name.startswith("session"):
-        way_out = "Write a gap that is a literal, and no subquery next to it; or group the records of a source."
+        way_out = "Write a literal as the gap, without a subquery next to it. Or group the records of a source."
         return Obstacle(call.place, "session_window() above the aggregation", way_out)
     row = overload(call)
     if row is not None and row.above is not None:

@@ -70,7 +70,7 @@ def number(of: Expr, place: Place = None) -> Expr:
         what = f"an interval of {unit}s, which are of different lengths, next to a number or a difference of two times"
         way_out = (
             "Write a > b - INTERVAL 1 MONTH for a comparison, and add_months(ts, n) + (ts - date_trunc('day', ts))"
-            " for a number of months; or write days: INTERVAL 30 DAYS."
+            " for a number of months. Or write days: INTERVAL 30 DAYS."
         )
         raise Wrong(of.place or place, what, way_out)
     return Constant(str(int(count) * MICROSECONDS[unit]), BIGINT, of.place)

@@ -163,7 +163,9 @@ def cast_of(of: Expr, kind: Type, place: Place) -> Expr:
         second = Constant(str(MICROSECONDS["second"]), BIGINT)
         return cast(count if of.type == DAYS else Call("div", (count, second), BIGINT, place=place), kind)
     if kind.name != "DECIMAL":
-        way_out = "Write CAST(… AS BIGINT), which is its seconds, or its days, of two dates, or AS DECIMAL(20, 6)."
+        way_out = (
+            "Write CAST(… AS BIGINT), which is its seconds, or the days between two dates. Or write AS DECIMAL(20, 6)."
+        )
         raise Wrong(place, f"CAST of {of.type} to {kind}", way_out)
     return cast(count if of.type == DAYS else calculate("*", count, number("0.000001"), place), kind)
 

@@ -77,9 +77,9 @@ def bounded(block: Select) -> Select:
     ordered = _in_order(block)
     if _unbounded(ordered) is None:
         return ordered
-    way_out = "Add an equality, for example ON a.k = b.k AND …; or aggregate one side in a subquery, and join that."
+    way_out = "Add an equality, for example ON a.k = b.k AND …. Or aggregate one side in a subquery, and join that."
     if any(isinstance(part, Call) and part.function == "or" for part in conjuncts(joined.condition)):
-        way_out = "Write a SELECT for each side of OR, and UNION between them; or add an equality to both."
+        way_out = "Write a SELECT for each side of OR, and UNION between them. Or add an equality to both."
     raise Wrong(joined.place, "a join of records with records needs an equality", way_out)
 
 

@@ -49,8 +49,8 @@ def retaining(query: Query, place: Place) -> tuple[str, Query]:
     by = _time(query) if isinstance(query, Select) else None
     if by is None:
         way_out = (
-            "Select one, and GROUP BY it, for example date_trunc('day', ts) or window(ts, '1 hour').start; or leave it"
-            " out."
+            "Select one, and GROUP BY it, for example date_trunc('day', ts) or window(ts, '1 hour').start."
+            " Or leave it out."
         )
         raise Wrong(place, "retain needs one time to go by, of a stream that has a record in every row", way_out)
     assert isinstance(query, Select)

@@ -296,10 +296,10 @@ def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None,
     """percentile_approx(x, 0.9), of the values' type, as in Spark. The third argument bounds its relative error."""
     place, nodes = span(node), node.expressions
     if not 2 <= len(nodes) <= 3 or isinstance(nodes[0], exp.Distinct):
-        raise Wrong(place, f"{name}() of other arguments than a value and a share", f"Write {name}(x, 0.9).")
+        raise Wrong(place, f"{name}() takes a value and a share", f"Write {name}(x, 0.9).")
     accuracy = resolved(nodes[2], scope) if len(nodes) > 2 else Constant(str(ACCURACY), INT)
     if not (isinstance(accuracy, Constant) and accuracy.type == INT and 10 <= int(accuracy.value or 0) <= 10_000):
-        raise Wrong(place, f"{name}() with another accuracy than 10 to 10000", f"Write {name}(x, 0.9, 100).")
+        raise Wrong(place, f"{name}() takes an accuracy from 10 to 10000", f"Write {name}(x, 0.9, 100).")
     value = resolved(nodes[0], scope)
     refuse_aggregates(value, f"{name}()", "Aggregate in a subquery first.")
     kind = value.type
@@ -372,7 +372,7 @@ def within_group(
     if name == "listagg" and texts:
         return _listed_within(keys, call_, texts, scope, when, node if filter_ is None else filter_)
     if not name or len(keys) != 1:
-        raise Wrong(place, "WITHIN GROUP of another order than one column", "Write WITHIN GROUP (ORDER BY x).")
+        raise Wrong(place, "WITHIN GROUP takes one column", "Write WITHIN GROUP (ORDER BY x).")
     value = keys[0].this
     if name in ("mode", "percentile", "percentile_disc"):
         operands = [scope.edits.copy(part) for part in (value, *nodes)]

@@ -193,7 +193,7 @@ def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
     size, slide = lengths[0], lengths[1] if len(lengths) > 1 else lengths[0]
     offset = lengths[2] if len(lengths) > 2 else 0
     if size <= 0:
-        raise Wrong(place, "a window of no length", "Write window(ts, '1 hour').")
+        raise Wrong(place, "the length of a window must be positive", "Write window(ts, '1 hour').")
     if not 0 < slide <= size:
         raise Wrong(
             place,
@@ -280,7 +280,7 @@ def window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> tu
         whole = value.type.name == "DECIMAL" and default.type.integral
         met = meet((value, cast(default, value.type) if whole else default), place, f"{name}()")
         if met[0].type != value.type:
-            reason = f"{name}() of {value.type} with {default.type} where there is no row"
+            reason = f"the default of {name}() is {default.type}, its value {value.type}"
             raise Wrong(default.place or place, reason, f"Write CAST(… AS {value.type}).")
         arguments = (value, offset, met[1])
     return arguments, gives if isinstance(gives, Type) else arguments[0].type
@@ -370,7 +370,7 @@ def _reach(length: Constant, order: Sequence[Order], place: Place) -> str:
             )
         raise Wrong(place, f"a RANGE in {unit}s over a {kind}", way_out)
     if str(length.value).startswith("-"):
-        raise Wrong(place, "a RANGE of less than nothing", "Write it as a positive one, and PRECEDING or FOLLOWING.")
+        raise Wrong(place, "RANGE needs a positive interval", "Write a positive interval, and PRECEDING or FOLLOWING.")
     return f"interval '{microseconds(length, place)} microseconds'"
 
 

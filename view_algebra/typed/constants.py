@@ -42,6 +42,7 @@ from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT, BOOLEAN, CALENDAR, DATE, INT, STRING, TIMESTAMP, VOID, Type, common
 from view_algebra.language.walks import is_projection, rewrite, walk
 from view_algebra.refusals import Wrong
+from view_algebra.typed.names import refuse_other_number
 from view_algebra.typed.nested import saying_its_type
 
 Rows = tuple[tuple[Expr, ...], ...]
@@ -53,8 +54,7 @@ def table(rows: Sequence[Sequence[Expr]], names: Sequence[str], alias: str, plac
     if len(widths) > 1:
         raise Wrong(place, f"rows of {widths[0]} and {widths[-1]} columns", "Give every row the same columns.")
     names = names or [f"col{number}" for number in range(1, widths[0] + 1)]
-    if len(names) != widths[0]:
-        raise Wrong(place, f"{len(names)} names for {widths[0]} columns", "Name every column.")
+    refuse_other_number(names, widths[0], place)
     for value in (value for row in rows for value in row):
         if any(isinstance(part, (Aggregate, Windowed, Subquery)) for part in walk(value)):
             raise Wrong(

@@ -68,7 +68,7 @@ def event_order(
     if isinstance(scope.rows.relation, Joined):
         of_join = _of_a_join(scope.rows.relation, scope.passed, scope.context, place)
         if of_join is None:
-            return _missing("the order of events, where nothing puts the rows of a join in one", way_out, place)
+            return _missing("the rows of this join have no order of events", way_out, place)
         return ", ".join(of_join[0]), of_join[1]
     if (
         isinstance(scope.rows.relation, Exploded)
@@ -85,7 +85,7 @@ def event_order(
             way_out = "Name the source alone in FROM."
         elif not scope.above:
             way_out = "Give kafka_offset, and columns like it, another name in the subquery: it has to pass them on."
-        return _missing("the order of events, where the block reads no source", way_out, place)
+        return _missing("these rows have no order of events", way_out, place)
     ((alias, source),) = scope.streams.items()
     texts, columns = of_events(Stream(source, alias, place), scope.context)
     return ", ".join(texts), columns

@@ -6,7 +6,7 @@ A name in double quotes is a text to Spark, and is refused if it is the name of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TypeVar
@@ -245,13 +245,13 @@ def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Ex
     ]
     if len(hits) > 1:
         either = " or ".join(f"{alias}.{names[0]}" for alias, _ in hits)
-        raise Wrong(place, f"{names[0]} could be of several relations", f"Write {either}.")
+        raise Wrong(place, f"{names[0]} is ambiguous: {either}", f"Write {either}.")
     if not hits:
         candidates = [name for columns in relations.values() for name, _ in columns]
         other = COLUMNS.get(names[0].lower())
         if names[0].lower() in _OF_KAFKA and relations:
             way_out = (
-                f"Select {names[0]} in the subquery, too. An order needs it for nothing: ties are broken without it."
+                f"Select {names[0]} in the subquery as well. An order does not need it: ties are broken without it."
             )
             raise Wrong(place, f"no column {names[0]}", way_out)
         other = other or _of_another_alias(names, relations)
@@ -304,7 +304,7 @@ def given_once(name: str, scope: Scope, place: Place) -> Expr | None:
         either = " or ".join(
             f"{alias}.{name}" for alias in (*(a for a, k in sorted(scope.merged) if k == key), *others)
         )
-        raise Wrong(place, f"{name} could be of several relations", f"Write {either}.")
+        raise Wrong(place, f"{name} is ambiguous: {either}", f"Write {either}.")
     return scope.using.get(key)
 
 
@@ -346,15 +346,16 @@ def refuse_alike(columns: Columns, place: Place) -> None:
         if not column:
             raise Wrong(place, "a column without a name", "Write … AS name in the subquery.")
         if lower.count(column) > 1:
-            raise Wrong(
-                place, f"{column} could be each of several columns", "Give the subquery's columns different names."
-            )
+            way_out = "Give the subquery's columns different names."
+            raise Wrong(place, f"{column} is ambiguous: several columns have this name", way_out)
 
 
 def refuse_unclear(name: str, scope: Scope, place: Place) -> None:
     """Refuses a name that several outputs share."""
     if name in scope.unclear:
-        raise Wrong(place, f"{name} could be each of several columns of this SELECT", "Give them different names.")
+        raise Wrong(
+            place, f"{name} is ambiguous: several columns of this SELECT have this name", "Give them different names."
+        )
 
 
 def neither(column: Field) -> Wrong:
@@ -635,10 +636,11 @@ def named_by(query: Query, names: list[str], place: Place) -> Query:
     return renamed(query, names)
 
 
-def refuse_other_number(names: list[str], columns: int, place: Place) -> None:
+def refuse_other_number(names: Sequence[str], columns: int, place: Place) -> None:
     """Refuses a list of names that is longer or shorter than the list of columns."""
     if len(names) != columns:
-        raise Wrong(place, f"{len(names)} names for {columns} columns", "Name every column.")
+        named = f"{len(names)} name" if len(names) == 1 else f"{len(names)} names"
+        raise Wrong(place, f"{columns} columns, but {named}", "Name every column.")
 
 
 def untyped(relation: Relation, columns: Columns) -> Columns:

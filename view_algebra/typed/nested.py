@@ -302,7 +302,7 @@ def _refuse_parts(block: Select, apart: set[Expr]) -> None:
         if part in group or isinstance(part, Aggregate):
             return part
         if part in inner:
-            raise Wrong(part.place, "a part of a struct that is grouped by", "Group by it, too.")
+            raise Wrong(part.place, "a part of a struct that is grouped by", "Group by it as well.")
         return None
 
     for expression in above_group(block):

@@ -378,7 +378,7 @@ def refuse_outer(outputs: Sequence[Output]) -> None:
     for part in (part for output in outputs for part in walk(output.expression)):
         if isinstance(part, Field) and part.outer:
             way_out = f"Compute with it outside: SELECT {part.relation}.{part.path[0]} + l.x FROM …, LATERAL (…) AS l."
-            raise Wrong(part.place, "a column of what stands before LATERAL, of each record or group", way_out)
+            raise Wrong(part.place, "records and groups cannot show a column of a relation before LATERAL", way_out)
 
 
 def _left_out(star: exp.Star, columns: Collection[str]) -> set[str]:

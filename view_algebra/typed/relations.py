@@ -155,7 +155,8 @@ def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
     pivot, *more = node.args["pivots"]
     beside = node.args.get("joins") or (node.parent_select and node.parent_select.args.get("joins"))
     if more or beside:
-        raise Wrong(span(node), "PIVOT next to a join or another one", "Put what it is of into a subquery.")
+        way_out = "Put the pivoted relation into a subquery in FROM."
+        raise Wrong(span(node), "PIVOT cannot stand next to a join or a second PIVOT", way_out)
     if pivot.alias and not pivot.args.get("unpivot"):
         raise Wrong(span(pivot), "PIVOT (…) with an alias", "Write FROM (SELECT * FROM … PIVOT (…)) AS p.")
     source = scope.edits.copy(node)
@@ -205,14 +206,14 @@ def _made_rows(node: exp.Table, scope: Scope) -> Constants:
         raise Wrong(place, f"{name}() in FROM", series if name in _SERIES else _NAMED_RELATION)
     ends = [int(bound.value) for bound in bounds if isinstance(bound, Constant) and bound.type.integral and bound.value]
     if len(ends) < len(bounds) or not 0 < len(numbers := range(*ends)) <= MOST_ELEMENTS:
-        raise Wrong(place, "range() of no rows, or of too many", "Write it as range(0, 24).")
+        raise Wrong(place, f"range() needs literals that give 1 to {MOST_ELEMENTS:,} rows", "Write it as range(0, 24).")
     return table([[Constant(str(number), BIGINT)] for number in numbers], names or ["id"], alias, place)
 
 
 def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
     if node.args.get("version"):
         way_out = f"Write FROM orders AS o JOIN {node.name} FOR SYSTEM_TIME AS OF o.ts AS {node.name[:1]} ON …."
-        raise Wrong(span(node), "FOR SYSTEM_TIME AS OF where nothing is joined", way_out)
+        raise Wrong(span(node), "FOR SYSTEM_TIME AS OF needs a join", way_out)
     if node.args.get("sample"):
         raise Wrong(span(node), "TABLESAMPLE is not served", "Write WHERE pmod(hash(id), 10) = 0, for a tenth.")
     name, alias = node.name, (node.alias or node.name).lower()
@@ -302,7 +303,7 @@ def _explode(
     call_, alias = lateral.this, lateral.args.get("alias")
     place = span(call_)
     if not makes_rows(call_):
-        what = f"{call_.name.lower()}() as LATERAL VIEW" if isinstance(call_, exp.Anonymous) else "LATERAL of no call"
+        what = f"{call_.name.lower()}() as LATERAL VIEW" if isinstance(call_, exp.Anonymous) else "LATERAL needs a call"
         raise Wrong(place, what, instead_of_rows(call_.name))
     name = alias.name.lower() if alias is not None and alias.name else f"q{len(scope.relations) + 1}"
     if name in scope.relations:
@@ -641,8 +642,8 @@ def _refuse(equality: Call, text: Expr, number: Expr, named: set[str]) -> None:
         raise Wrong(
             equality.place,
             f"a join of STRING with {kind}",
-            f"Write CAST(… AS {kind}) around the text, where one that is not a number matches nothing; or declare its"
-            f" column as {kind}.",
+            f"Write CAST(… AS {kind}) around the text. A text that is not a number then matches nothing."
+            f" Or declare its column as {kind}.",
         )
 
 
@@ -706,8 +707,7 @@ def _generator(function: str, argument: Expr, names: list[str], alias: str, plac
         defaults, types = [name for name, _ in kind.element.fields], [of for _, of in kind.element.fields]
     chosen_names = names or defaults
     if len(chosen_names) != len(types):
-        raise Wrong(
-            place, f"{len(chosen_names)} names for the {len(types)} columns of {name}()", "Name each of them after AS."
-        )
+        reason = f"{len(chosen_names)} column names, but {name}() has {len(types)}"
+        raise Wrong(place, reason, "Name each column after AS.")
     columns = tuple(zip(chosen_names, types, strict=True))
     return Generator(argument, columns, positions, name.endswith("_outer"), alias, place, fields=fields)

@@ -363,7 +363,7 @@ def _lambda(node: exp.Lambda, _: Scope) -> Expr:
     way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else f"These take one: {', '.join(LAMBDAS)}."
     if name == "array_sort":
         way_out = "Write array_sort(transform(x, e -> struct(e.ts, e.name))), of structs whose first field it goes by."
-    raise Wrong(span(node), "a lambda, where none is taken", way_out)
+    raise Wrong(span(node), "this argument cannot be a lambda", way_out)
 
 
 WITH_RULES_OF_THEIR_OWN = frozenset(
@@ -486,7 +486,8 @@ def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
         inner = several.this.this if isinstance(several.this, exp.Paren) else several.this
         patterns = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
         if not patterns:
-            raise Wrong(span(node), "LIKE of no pattern", "Name one.")
+            quantifier = "ANY" if isinstance(several, exp.Any) else "ALL"
+            raise Wrong(span(node), f"LIKE {quantifier} () is empty", "Name at least one pattern.")
         # NOT goes around the whole: for NOT LIKE ANY, one pattern without a match is enough
         word = "or" if isinstance(several, exp.Any) != bool(node.args.get("negate")) else "and"
         return _all(word, [_like_this(node, pattern, scope) for pattern in patterns], span(node))

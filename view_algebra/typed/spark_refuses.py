@@ -97,7 +97,7 @@ def refuse_elsewhere(block: Select) -> None:
     about_a_row = [key for key in block.group or () if isinstance(key, Subquery) and key.correlated]
     for key in (asked for asked in about_a_row if asked.kind == "scalar"):
         if all(part != key for output in block.outputs for part in walk(output.expression)):
-            way_out = "Select it, too, or compute it in a subquery in FROM, and group around it."
+            way_out = "Select it as well. Or compute it in a subquery in FROM, and group around it."
             raise Wrong(key.place, "GROUP BY a value about a row that is not selected", way_out)
 
 
@@ -108,7 +108,7 @@ def refuse_inside_groups(block: Select) -> None:
     for part in (*inside, *walk_all(block.group or (), block.where)):
         if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
             way_out = "Select it in a subquery that groups, and use it outside."
-            raise Wrong(part.place, f"{part.function}() of a row, where no group is known", way_out)
+            raise Wrong(part.place, f"{part.function}() is known only for groups, not for rows", way_out)
 
 
 def refuse_unsorted(block: Select) -> None:
@@ -129,7 +129,7 @@ def refuse_unsorted(block: Select) -> None:
         }
         if what := next((name for name, is_there in present.items() if is_there), None):
             way_out = "Put it among the columns of a subquery in FROM, and order by its name."
-            raise Wrong(span(item), f"{what} in ORDER BY, where Spark takes none", way_out)
+            raise Wrong(span(item), f"Spark does not accept {what} in ORDER BY", way_out)
 
 
 OF_BLOCKS: tuple[Callable[[Select], None], ...] = (
@@ -178,9 +178,8 @@ def refuse_alike_keys(block: Select) -> None:
     for key in block.group or ():
         made_of: Counter[Expr | str] = Counter(e.function if isinstance(e, Call) else e for e in walk(key))
         if made_of in seen:
-            raise Wrong(
-                key.place, "a column of GROUP BY that may be another one of it", "Write it as the other is written."
-            )
+            way_out = "Write both keys alike, or group by one of them."
+            raise Wrong(key.place, "Spark takes two keys of GROUP BY for one", way_out)
         seen.append(made_of)
 
 

@@ -57,7 +57,7 @@ def check_declaration(file: File, written: Statement) -> CheckDeclaration:
     actions = statement.args.get("actions") or []
     constraints = actions[0].expressions if len(actions) == 1 and isinstance(actions[0], exp.AddConstraint) else []
     if len(constraints) != 1 or not isinstance(constraints[0], exp.Constraint):
-        way_out = "Write ALTER VIEW v ADD CONSTRAINT name CHECK (condition); what else changes, change where it is."
+        way_out = "Write ALTER VIEW v ADD CONSTRAINT name CHECK (condition). Make other changes in the view itself."
         raise Wrong(span(statement), "ALTER VIEW adds one constraint", way_out)
     view, constraint = statement.this.name, constraints[0]
     kinds = constraint.expressions

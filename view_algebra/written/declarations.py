@@ -389,7 +389,7 @@ def _fields(properties: Found, columns: Mapping[str, Type], report: Report) -> F
         field, place = fields.get(f"{OF_FIELD}{name}", (name, None))
         if (other := comes_from.setdefault(field, name)) != name:
             place = place or fields[f"{OF_FIELD}{other}"][1]
-            way_out = f"Leave one out; a view may show {other} under two names."
+            way_out = f"Leave one out. A view may show {other} under two names."
             report(Wrong(place, f"columns {other} and {name} come from one field, {field}", way_out))
     return {key: value for key, value in properties.items() if not key.startswith(OF_FIELD)} | fields
 

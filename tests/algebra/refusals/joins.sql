@@ -163,7 +163,7 @@ SELECT user_id, t.tag FROM events LEFT JOIN LATERAL explode(tags) AS t(tag);
 CREATE VIEW v AS
 SELECT user_id, t.tag FROM events LEFT JOIN LATERAL explode(tags) AS t(tag) ON true;
 
--- a column of what stands before LATERAL, beside an aggregate
+-- a column of a relation before LATERAL, next to an aggregate
 CREATE VIEW v AS
 SELECT h.hour, l.m FROM hourly AS h, LATERAL (SELECT sum(i.n) - h.n AS m FROM hourly AS i WHERE i.hour = h.hour) AS l;
 -- instead, as printed

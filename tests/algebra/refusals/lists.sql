@@ -33,7 +33,7 @@ SELECT j.a FROM events LATERAL VIEW json_tuple(kind, country) j AS a;
 CREATE VIEW v AS
 SELECT j.a FROM events LATERAL VIEW json_tuple(kind, 'a') j AS a;
 
--- a lambda where none is taken
+-- a lambda as an argument that is a value
 CREATE VIEW v AS
 SELECT event_id, array_sort(tags, (a, b) -> 1) AS x FROM events;
 -- instead, as printed
