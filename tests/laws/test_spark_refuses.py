@@ -12,12 +12,12 @@ from tests.algebra.test_spark_refuses import CASES
 
 @pytest.fixture(scope="module")
 def session(spark_of_run: SparkSession) -> SparkSession:
-    made = spark_of_run.newSession()
-    made.sql(
+    quick = spark_of_run.newSession()
+    quick.sql(
         "SELECT * FROM VALUES ('a', 1, 2, array('x'), TIMESTAMP '2024-01-01 00:00:00') AS s(k, n, day, tags, ts)"
     ).createOrReplaceTempView("s")
-    made.sql("SELECT k, n, count(*) AS c FROM s GROUP BY k, n").createOrReplaceTempView("t")
-    return made
+    quick.sql("SELECT k, n, count(*) AS c FROM s GROUP BY k, n").createOrReplaceTempView("t")
+    return quick
 
 
 REFUSED = [(what, select) for _, answered, what, select in CASES if not answered]
@@ -31,5 +31,5 @@ def test_spark_refuses_what_is_refused_for_it(session: SparkSession, what: str, 
 
 
 @pytest.mark.parametrize(("what", "select"), ANSWERED, ids=[what for what, _ in ANSWERED])
-def test_spark_answers_what_is_said_to_be_answered(session: SparkSession, what: str, select: str) -> None:
-    assert session.sql(select).collect() is not None
+def test_spark_answers_the_selects_that_the_cases_call_answered(session: SparkSession, what: str, select: str) -> None:
+    session.sql(select).collect()
