@@ -1,6 +1,6 @@
 """`python -m tests.fuzz --views 200 --seed 1`: views and records at random, each view against Spark's answer.
 
-A difference is made small, and printed with its catalog and records; the exit code is then 1.
+A difference is made small, and printed with its catalog and records. The exit code is then 1.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tests.fuzz.rounds import session
 from tests.laws.engines import Engines
 
 REASONS = 20
-"""So many reasons of refusals are shown, the most frequent."""
+"""The number of reasons of refusals that are shown, the most frequent first."""
 
 
 def main() -> int:
-    """Fuzzes as the arguments say; 1 where a view was wrong."""
+    """Fuzzes by the arguments. Returns 1 if a view was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--views", type=int, default=200, help="how many views are to be tried")
     parser.add_argument("--seed", type=int, default=1, help="another seed makes other views and records")

@@ -1,4 +1,4 @@
-"""DuckDB beside a round of the fuzzer: of the views for which both mean the same."""
+"""Answers the fuzzer's views in DuckDB, if DuckDB and Spark give the SELECT one meaning."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Duck:
     answered: int = 0
 
     def fill(self, spark: SparkSession, values: Sequence[bytes | None]) -> bool:
-        """Takes the good records of `s` from Spark; False where they have extremes and nothing is to be asked."""
+        """Takes the good records of `s` from Spark. False if they have extremes, and DuckDB is not asked."""
         if any(extreme in value for value in values if value is not None for extreme in EXTREMES):
             return False
         self.connection = duckdb.connect()
@@ -97,7 +97,7 @@ class Duck:
         self.connection.execute(TABLES)
 
     def answer(self, view: View) -> list[Row] | None:
-        """DuckDB's rows of a view, or None where it is not asked or fails; views may read those before them.
+        """DuckDB's rows of a view, or None if DuckDB is not asked or fails. Views may read earlier views.
 
         Its NaN is a statistic of too few rows, which is NULL in Spark.
         """
@@ -116,7 +116,7 @@ class Duck:
 
 
 def as_of(select: str) -> str | None:
-    """A SELECT with DuckDB's own ASOF JOIN of the versions; where the newest one was deleted, no row is joined."""
+    """A SELECT with DuckDB's own ASOF JOIN of the versions. If the newest version was deleted, no row is joined."""
     written = r"JOIN t FOR SYSTEM_TIME AS OF (\S+) AS (\w) ON \w\.k = (\S+)"
     plain = re.sub(written, r"JOIN versions_t AS \2 ON \2.key = \3 AND \2.since <= \1", select)
     translated = translate(plain, _dropping_deleted)

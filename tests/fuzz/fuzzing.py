@@ -1,4 +1,4 @@
-"""Rounds of views at random until there were enough, and what is told of them."""
+"""Generates views until enough have run, and reports those that differ."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ SHOWN = 12
 
 @dataclass
 class Fuzzing:
-    """Counts what became of the views; `joins`: they are all joins, and else those of every other round are."""
+    """The state of one run.
+
+    joins: generate joins only. Otherwise every other round does.
+    """
 
     seed: int
     joins: bool = False
@@ -41,19 +44,19 @@ class Fuzzing:
     refused: Counter[str] = field(default_factory=Counter)
 
     def run(self, engines: Engines, views: int, small: bool = True) -> Iterator[tuple[Round, Finding]]:
-        """Tries so many views; gives each that is wrong, made small, with the round that shows it."""
+        """Tries this number of views. Yields each view that differs, made small, with the round that shows it."""
         number = 0
         while self.ran < views:
             dice = random.Random(f"{self.seed} {number}")
             number += 1
-            found: list[tuple[Round, Finding]] = []
+            differences: list[tuple[Round, Finding]] = []
             joined = self.joins or number % 2 == 0
-            chosen = self._views(dice, min(PER_ROUND, views - self.ran), found, joined=joined)
-            self.ran += len(chosen) + len(found)
+            chosen = self._views(dice, min(PER_ROUND, views - self.ran), differences, joined=joined)
+            self.ran += len(chosen) + len(differences)
             count = dice.choice([12, 40] if joined else [12, 40, 120])
             round_ = Round(chosen, split(dice, records(dice, count)))
             if joined:
-                more = {name: split(dice, made) for name, made in others(dice, count).items()}
+                more = {name: split(dice, values) for name, values in others(dice, count).items()}
                 round_ = replace(round_, others=more)
             findings = check(engines, self.duck, round_)
             wrong = [(round_.only(f.view), f) for f in findings if f.kind != UNANSWERED]
@@ -61,17 +64,18 @@ class Fuzzing:
                 if finding.kind == UNANSWERED:
                     self.unanswered += 1
                     print(f"Spark failed: {finding.error}\n{chosen[finding.view]}", file=sys.stderr, flush=True)
-            found += [shrink(*each, partial(check, engines, self.duck)) for each in wrong] if small else wrong
+            smaller = partial(check, engines, self.duck)
+            differences += [shrink(*difference, smaller) for difference in wrong] if small else wrong
             print(f"{self.summary()}", file=sys.stderr, flush=True)
-            self.differed += len(found)
-            yield from found
+            self.differed += len(differences)
+            yield from differences
 
     def _views(
         self, dice: random.Random, count: int, broken: list[tuple[Round, Finding]], *, joined: bool
     ) -> dict[str, str]:
-        """As many views as are wanted, that the compiler takes; what it fails at otherwise goes to `broken`."""
+        """This number of views that compile. A view that raises anything but Refused goes to `broken`."""
         grammar, chosen = Joins(dice) if joined else Grammar(dice), dict[str, str]()
-        known: dict[str, Query] = {}
+        queries: dict[str, Query] = {}
         while len(chosen) < count:
             query = grammar.query()
             if rounds_to_noise(query.sql):
@@ -88,9 +92,9 @@ class Fuzzing:
                 broken.append((Round({name: query.sql}, []), Finding(name, "compiling", error)))
                 continue
             chosen[name] = query.sql
-            known[name] = query
+            queries[name] = query
             if isinstance(grammar, Grammar):
-                grammar.views = dict(known)
+                grammar.views = dict(queries)
         return chosen
 
     def summary(self) -> str:
@@ -115,14 +119,14 @@ def rounds_to_noise(sql: str) -> bool:
 
 
 def without(rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:
-    """The rows that are not among others, or not as often."""
-    left, found = list(others), []
+    """The rows without the others, counted as multisets."""
+    left, rest = list(others), []
     for row in rows:
         if row in left:
             left.remove(row)
         else:
-            found.append(row)
-    return found
+            rest.append(row)
+    return rest
 
 
 def needed(name: str, select: str, views: Mapping[str, str]) -> bool:
@@ -138,9 +142,9 @@ def reason(refused: Refused) -> str:
     return re.sub(r"'[^']*'", "'…'", what)
 
 
-def report(found: tuple[Round, Finding]) -> str:
-    """A difference as a reader can repeat it: the catalog, the records, what was expected and what came."""
-    round_, finding = found
+def report(difference: tuple[Round, Finding]) -> str:
+    """A difference as a reader can repeat it: the catalog, the records, the expected rows and the actual rows."""
+    round_, finding = difference
     lines = [f"-- {finding.view}: {finding.kind}", catalog_text(round_.views).removeprefix(SOURCE), finding.error]
     for name, batches in round_.records.items():
         for batch in batches:

@@ -1,4 +1,4 @@
-"""SELECTs at random, of every shape that docs/sql.md describes; most of them compile.
+"""SELECTs at random, of every shape that docs/sql.md describes. Most of them compile.
 
 A query is text with the types of its columns.
 """
@@ -49,7 +49,7 @@ LISTED = (
 
 @dataclass
 class Grammar(Values):
-    """Makes queries; the same dice make the same ones."""
+    """Generates queries. Equal dice give equal queries."""
 
     views: dict[str, Query] = field(default_factory=dict)
 
@@ -270,7 +270,7 @@ class Grammar(Values):
         return Query(f"SELECT {text} FROM ({left.sql}) AS x {word} ({right.sql}) AS y{condition}{where}", named)
 
     def combined(self) -> Query:
-        """UNION and its like, of queries whose columns are alike."""
+        """A set operation on two queries with the same types of columns."""
         word = self.dice.choice(["UNION ALL", "UNION ALL", "UNION", "EXCEPT", "INTERSECT", "EXCEPT ALL"])
         sides = [self.relation(), self.relation()]
         self.below = False
@@ -499,7 +499,7 @@ class Grammar(Values):
         return self.reaggregated(query) if self.chance(0.3) else query
 
     def sequenced(self) -> Query:
-        """Records beside those before and after them of the same key."""
+        """Records next to the earlier and later records of the same key."""
         self.below = True
         key, order = (
             self.dice.choice(FEW),

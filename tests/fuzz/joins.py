@@ -1,6 +1,6 @@
 """Joins at random: of two streams, a table and a table of change events, by any kind and any condition.
 
-A query is text with the types of its columns, as `grammar` has it; its records are those of `records` and of these.
+A query is text with the types of its columns, as in `grammar`. It reads the records of `records` and of `others`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SIDES: dict[str, tuple[tuple[str, Type], ...]] = {
     "t": (("k", INT), ("kind", STRING), ("label", STRING), ("rank", BIGINT), ("at", TIMESTAMP)),
     "d": (("k", INT), ("kind", STRING), ("label", STRING), ("ok", BOOLEAN)),
 }
-"""The relations that are joined, with the columns that are used; they have few different values, so that keys meet."""
+"""The joined relations, with the columns in use. The columns have few different values, so that keys meet."""
 
 KEYS, KINDS = [1, 2, 3, -4, 0], ["a", "b", "", "ä"]
 """The values of keys, among those of `s`."""
@@ -43,7 +43,7 @@ Columns = list[tuple[str, Type]]
 
 
 class Joins(Values):
-    """Makes joins; the same dice make the same ones."""
+    """Generates joins. Equal dice give equal joins."""
 
     def query(self) -> Query:
         """A view's SELECT."""
@@ -131,7 +131,7 @@ class Joins(Values):
 
 
 def others(dice: random.Random, count: int) -> dict[str, list[Record]]:
-    """Records of the sources beside `s`: keys that come again and move, deletions, late ones, copies, bad ones."""
+    """Records of the sources other than `s`: keys that come again and move, deletions, late ones, copies, bad ones."""
     return {"r": _payments(dice, count), "t": _rows(dice, count), "d": _changes(dice, count)}
 
 

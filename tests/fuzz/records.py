@@ -1,4 +1,4 @@
-"""Records of the source of `values.SOURCE` at random: NULLs, extremes, late ones, and some that are no records."""
+"""Records of the source of `values.SOURCE` at random: NULLs, extremes, late ones, and some that are not records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _VALUES: dict[str, Sequence[object]] = {
     "numbers": [[], [1], [2, None, 3], [1, 1]],
 }
 _RARE = 3
-"""The last so many values of a long list are extremes: drawn seldom."""
+"""The number of extremes at the end of a long list. They are drawn rarely."""
 
 _BAD: Sequence[bytes | None] = (None, b"", b"no JSON", b"[]", b'{"k": "text"}', b'{"tiny": 300}', b'{"user": 1}')
 

@@ -33,14 +33,14 @@ LAST = 9
 
 @dataclass(frozen=True)
 class Round:
-    """Views by name, and the records of `s` in the micro-batches in which they come; of a join, those of its others."""
+    """Views by name, and the records of `s` in micro-batches. `others`: the records of the other sources of joins."""
 
     views: Mapping[str, str]
     batches: Batches
     others: Mapping[str, Batches] = field(default_factory=dict)
 
     def catalog(self) -> Catalog:
-        """Compiled; raises Refused."""
+        """The compiled catalog. Raises Refused."""
         return compile_catalog({"fuzz.sql": catalog_text(self.views, joined=bool(self.others))})
 
     @property
@@ -86,7 +86,7 @@ def session(spark: SparkSession) -> SparkSession:
 
 
 def check(engines: Engines, duck: Duck, round_: Round) -> list[Finding]:
-    """The faults of a round's views; a view that raises is found by halving."""
+    """The faults of a round's views. Halving finds a view that raises."""
     catalog = round_.catalog()
     try:
         _run(engines, catalog, round_.records)
@@ -99,19 +99,19 @@ def check(engines: Engines, duck: Duck, round_: Round) -> list[Finding]:
         smaller = [part for half in halves if len((part := round_.only(*half)).views) < len(names)]
         if not smaller:
             return [Finding(names[-1], "running", _first(error))]
-        found = {finding.view: finding for part in smaller for finding in check(engines, duck, part)}
-        return list(found.values()) or [Finding(names[-1], "running together", _first(error))]
+        findings = {finding.view: finding for part in smaller for finding in check(engines, duck, part)}
+        return list(findings.values()) or [Finding(names[-1], "running together", _first(error))]
     values = [value for batch in round_.batches for value in batch if isinstance(value, bytes | None)]
     asked = duck if duck.fill(engines.spark, values) else None
     if asked is not None and round_.others:
         asked.fill_others(engines.spark)
     wrong = [finding for view in in_order(catalog) if (finding := _compared(engines, asked, view)) is not None]
-    of_tables = [replace(each, view=min(round_.views)) for each in wrong if each.view not in round_.views]
-    return [each for each in wrong if each.view in round_.views] or of_tables
+    of_tables = [replace(fault, view=min(round_.views)) for fault in wrong if fault.view not in round_.views]
+    return [fault for fault in wrong if fault.view in round_.views] or of_tables
 
 
 def _run(engines: Engines, catalog: Catalog, records: Mapping[str, Batches]) -> None:
-    """Each micro-batch into a generation of its own, and these merged in two orders."""
+    """Writes each micro-batch into its own generation, and merges the generations in two orders."""
     with engines.connection.cursor() as cursor:
         for schema in ("analytics", "cells"):
             cursor.execute(f"DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema}")
@@ -163,7 +163,7 @@ def _compared(engines: Engines, duck: Duck | None, view: View) -> Finding | None
 
 
 def _as_spark_has_floats(rows: Sequence[Row], view: View) -> list[Row]:
-    """Postgres writes a `real` with the fewest digits that tell it from others; Spark gives the number itself."""
+    """Postgres writes a `real` with the fewest digits that distinguish it from others. Spark gives the number."""
     floats = [c.spark == "FLOAT" for c in view.columns]
 
     def exact(value: Any, is_float: bool) -> Any:

@@ -65,7 +65,7 @@ def _fewer_records(best: Callable[[], Round], fails: Callable[[Round], bool]) ->
 
 
 def _smaller(select: str) -> Iterator[str]:
-    """A SELECT with one of its parts left out, or taken for the whole; the largest parts first."""
+    """A SELECT with one of its parts left out, or taken for the whole. The largest parts come first."""
     try:
         tree = parse_one(select, dialect="spark")
     except SqlglotError:
@@ -89,7 +89,7 @@ _CHANGES = 6
 
 
 def _changed(node: exp.Expr, change: int) -> exp.Expr | None:
-    """A node with its `change`th part gone; None where it has none."""
+    """A node with its `change`th part gone, or None if it has fewer parts."""
     if isinstance(node, exp.Select):
         clauses = [
             name for name in ("with_", "where", "having", "order", "limit", "offset", "laterals") if node.args.get(name)

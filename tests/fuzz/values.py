@@ -128,9 +128,10 @@ ASKED = 0.12
 
 @dataclass
 class Values:
-    """Makes expressions; the same dice make the same ones.
+    """Generates expressions. Equal dice give equal expressions.
 
-    `below`: they are of records; `ordered`: these are the stream's own, in the order of events.
+    below: the expressions are about records
+    ordered: these records are the stream's own, in the order of events
     """
 
     dice: random.Random
@@ -138,7 +139,7 @@ class Values:
     ordered: bool = True
 
     def chance(self, share: float) -> bool:
-        """True so often."""
+        """True with this probability."""
         return self.dice.random() < share
 
     def value(self, kind: Type, columns: Sequence[tuple[str, Type]], depth: int = 1) -> str:
@@ -256,7 +257,7 @@ class Values:
         )
 
     def where(self, columns: Sequence[tuple[str, Type]], share: float, asks: bool, depth: int = 1) -> str:
-        """A WHERE, so often; where it `asks`, of other records too."""
+        """A WHERE with probability `share`. asks: it may query other records."""
         conditions = [self.condition(columns, depth)] if self.chance(share) else []
         conditions += [self.asked(columns)] if asks and self.chance(ASKED) else []
         return f" WHERE {' AND '.join(f'({one})' for one in conditions)}" if conditions else ""
@@ -362,7 +363,7 @@ class Values:
     def aggregate(
         self, columns: Sequence[tuple[str, Type]], above: bool = False, over: bool = False
     ) -> tuple[str, Type]:
-        """An aggregate of a row's values; `over` a window, where Spark has no FILTER and no DISTINCT."""
+        """An aggregate of a row's values. `over`: of a window, for which Spark has no FILTER and no DISTINCT."""
         name = self.dice.choice(self._aggregates(above, over))
         if name == "a struct":
             return self._of_structs(columns)
@@ -423,7 +424,7 @@ class Values:
         return self.dice.choice([(made, whole), (f"{made}.x", kind), (f"{made}.y", other)])
 
     def _filter(self, columns: Sequence[tuple[str, Type]], *, asks: bool) -> str:
-        """A FILTER, at times; where it `asks`, of other records too."""
+        """A FILTER with probability 0.2. asks: it may query other records."""
         if not self.chance(0.2):
             return ""
         condition = self.asked(columns) if asks and self.chance(ASKED) else self.condition(columns)

@@ -51,7 +51,7 @@ class Sent:
 
 
 Record = bytes | None | tuple[bytes, bytes | None] | Sent
-"""A record's value; or its key and its value."""
+"""A record's value, its key and its value, or all that Kafka has of it."""
 
 Batches = Sequence[Sequence[Record]]
 """The records of a source, in the micro-batches in which they come."""
@@ -119,7 +119,7 @@ class Engines:
                 self._merge(catalog, source, generation)
 
     def _leave_copies_out(self, source: Source) -> None:
-        """Of a stream with UNIQUE, only the first record of each event stays, as it comes (test_duplicates is real)."""
+        """Leaves out records whose id was counted before, as a stream with UNIQUE does (test_duplicates is real)."""
         if not source.ids:
             return
         known, copies = self.counted.setdefault(source.name, set()), []
@@ -156,7 +156,7 @@ class Engines:
     ) -> dict[TopicPartition, int]:
         """Makes the views `raw_records`, `records` and the source's own (good records only).
 
-        `reached` are the log times of the records before these; gives those after them.
+        `reached` are the log times of the records before these. Returns the log times after them.
         """
         raw = [raw_of(value, number) for number, value in enumerate(values, offset)]
         in_kafka = log_times.of_raw(raw_records(self.spark, raw), "t", reached)
@@ -224,7 +224,7 @@ class Engines:
             return ordered([tuple(row) for row in cursor.fetchall()])
 
     def differing(self, catalog: Catalog, batches: Mapping[str, Batches]) -> dict[str, str]:
-        """The differences, by view, after these micro-batches; every SELECT gives some rows."""
+        """The differences, by view, after these micro-batches. Every SELECT gives some rows."""
         self.deploy(catalog)
         self.feed(catalog, batches)
         self.oracle(catalog, batches)
@@ -241,13 +241,13 @@ class Engines:
         return self.types[view.name]
 
 
-def types_in(found: DataFrame) -> list[str]:
-    """Spark's own types of what a SELECT gives."""
-    return [each.dataType.simpleString().upper() for each in found.schema.fields]
+def types_in(frame: DataFrame) -> list[str]:
+    """Spark's own types of the columns of a SELECT."""
+    return [column.dataType.simpleString().upper() for column in frame.schema.fields]
 
 
 def raw_of(record: Record, number: int) -> tuple[Any, ...]:
-    """A raw record; a test that has no word on keys gives the value alone, and the next microsecond is its time."""
+    """A raw record. Without a key it gets b'k', and its number in µs as its time."""
     if isinstance(record, Sent):
         return ("t", record.partition, number, record.timestamp, record.key, record.value, record.headers)
     key, value = record if isinstance(record, tuple) else (b"k", record)
@@ -256,7 +256,7 @@ def raw_of(record: Record, number: int) -> tuple[Any, ...]:
 
 
 def place_of(table: CellTable, generation: int) -> str:
-    """The table of a generation's cells; the analysts' views read those of the first."""
+    """The table of a generation's cells. The analysts' views read the cells of the first."""
     return f"cells.{table.name}" + (f"_g{generation}" if generation > 1 else "")
 
 

@@ -157,7 +157,7 @@ def test_a_field_that_is_not_declared_decides_alike_both_ways(engines: Engines) 
 
 
 def texts(engines: Engines, columns: str, values: list[bytes], few: Path | None = None) -> list[tuple[str, ...]]:
-    """Of each value why it is bad, or the texts of its two columns.
+    """The texts of the two columns of each record, or the reason that it is bad.
 
     few: the file by which the records of a small micro-batch come.
     """

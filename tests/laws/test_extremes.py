@@ -112,10 +112,10 @@ MORE = [
 
 
 def failing(answer: Callable[[Sequence[str]], object], some: Sequence[str]) -> dict[str, str]:
-    """Those of some expressions that raise, and what."""
+    """The expressions that raise, each with its error."""
     try:
         answer(some)
-    except (*SPARK_ERRORS, psycopg2.Error, Refused) as error:  # some are served alone, and not beside each other
+    except (*SPARK_ERRORS, psycopg2.Error, Refused) as error:  # some are served alone, but not next to each other
         if len(some) == 1:
             return {some[0]: cause(str(error))}
         half = len(some) // 2

@@ -64,7 +64,7 @@ def declared(columns: str, options: str) -> str:
 
 
 def found(engines: Engines, sql: str, values: list[Any]) -> list[Any]:
-    """Of each value its fields, or why it is bad."""
+    """The columns of each record, or the reason that it is bad."""
     source = compile_catalog({"s.sql": sql}).sources["s"]
     engines.records(source, values)
     names = [f"`{column.name}`" for column in source.columns]

@@ -410,7 +410,7 @@ def test_a_flattened_change_tells_when_it_was_also_if_it_deletes(shown: Shown) -
 
 
 def test_a_function_of_a_row_is_of_the_values_that_the_row_shows(shown: Shown) -> None:
-    """Also of a value that a later change left as it was."""
+    """This holds for a value that a later change leaves unchanged."""
     first, third = (f"2024-05-0{day} 00:00:00.000000" for day in (1, 3))
     assert sorted(day for row in shown("days", 1) for day in row) == [first, third]
     assert shown("days", 2) == [(None,)]
@@ -443,7 +443,7 @@ def test_a_record_without_event_time_is_older_than_those_with_one(shown: Shown) 
 
 
 def test_a_truncation_removes_the_rows_before_it(engines: Engines) -> None:
-    """Not those of its own transaction, nor a later one; a snapshot's row that comes late is older, too."""
+    """It leaves rows of its own transaction and later rows. A snapshot's row that comes late is older, so it goes."""
     source = {"ts_ms": int(at(5).timestamp() * 1000)}
     truncation = json.dumps({"before": None, "after": None, "source": source, "op": "t"}).encode()
     cases = [
