@@ -76,9 +76,9 @@ class Grammar(Values):
 
     def relation(self) -> Query:
         """A relation that a query above an aggregation reads."""
-        known = sorted(name for name, view in self.views.items() if any(exact(kind) for _, kind in view.columns))
-        if known and self.chance(0.25):
-            name = self.dice.choice(known)
+        names = sorted(name for name, view in self.views.items() if any(exact(kind) for _, kind in view.columns))
+        if names and self.chance(0.25):
+            name = self.dice.choice(names)
             return Query(f"SELECT * FROM {name}", self.views[name].columns, self.views[name].unique)
         inner = self.aggregated()
         return self.above(inner) if self.chance(0.33) else inner
@@ -138,7 +138,7 @@ class Grammar(Values):
         self, columns: list[tuple[str, Type]], few: list[str]
     ) -> tuple[str, list[tuple[str, Type]], list[str]]:
         outer = self.dice.choice(["", "OUTER "])
-        made, name, kind = self.dice.choice(
+        generator, name, kind = self.dice.choice(
             [
                 ("explode(tags) l AS", "tag", STRING),
                 ("explode(numbers) l AS", "number", INT),
@@ -149,7 +149,7 @@ class Grammar(Values):
                 ("inline(array(struct(k AS n, kind AS c), struct(7 AS n, 'x' AS c))) l AS number,", "called", STRING),
             ]
         )
-        return f"s LATERAL VIEW {outer}{made} {name}", [*columns, (name, kind), (name, kind)], [*few, name, name]
+        return f"s LATERAL VIEW {outer}{generator} {name}", [*columns, (name, kind), (name, kind)], [*few, name, name]
 
     def _labelled(
         self, columns: list[tuple[str, Type]], few: list[str]
@@ -175,13 +175,13 @@ class Grammar(Values):
 
     def _of_aggregates(self, columns: Sequence[tuple[str, Type]], keys: Sequence[tuple[str, Type]]) -> tuple[str, Type]:
         """An expression over aggregates, in the same SELECT."""
-        made = [self.aggregate(columns) for _ in range(2)]
-        made = [(text, kind) for text, kind in made if exact(kind)]
+        aggregates = [self.aggregate(columns) for _ in range(2)]
+        aggregates = [(text, kind) for text, kind in aggregates if exact(kind)]
         self.below = False
         try:
-            if made and self.chance(0.4):
-                return f"{made[0][0]} / {made[-1][0]}", DOUBLE
-            return self.any_value([*made, *keys], 2)
+            if aggregates and self.chance(0.4):
+                return f"{aggregates[0][0]} / {aggregates[-1][0]}", DOUBLE
+            return self.any_value([*aggregates, *keys], 2)
         finally:
             self.below = True
 
@@ -382,18 +382,18 @@ class Grammar(Values):
         rest = [column for column in flat if column[0] != name]
         if not rest:
             return self.above(inner)
-        summed, told = self.aggregate(rest, above=True, over=True)
+        summed, kind_of_sum = self.aggregate(rest, above=True, over=True)
         kept = self.dice.sample(rest, min(len(rest), 2))
         values = list(dict.fromkeys(self.value(kind, (), 0) for _ in range(3)))
         listed = ", ".join(f"{value} AS p{place}" for place, value in enumerate(values))
         read = ", ".join(dict.fromkeys([name, *(n for n, _ in rest)]))
         sql = f"SELECT * FROM (SELECT {read} FROM ({inner.sql}) AS i) PIVOT ({summed} FOR {name} IN ({listed}))"
         columns = [column for column in rest if column[0] not in summed]
-        made = [(f"p{place}", told) for place in range(len(values))]
+        pivoted = [(f"p{place}", kind_of_sum) for place in range(len(values))]
         if kept and self.chance(0.5):
-            sql = f"SELECT {', '.join(n for n, _ in made)} FROM ({sql}) AS q"
+            sql = f"SELECT {', '.join(n for n, _ in pivoted)} FROM ({sql}) AS q"
             columns = []
-        return Query(sql, (*columns, *made))
+        return Query(sql, (*columns, *pivoted))
 
     def limited(self, inner: Query) -> Query:
         """The first rows of a query by a total order."""
@@ -433,9 +433,9 @@ class Grammar(Values):
             return self._first_of_each(inner, other, f"i.{which} {self.dice.choice(['=', '=', '<=>', '<'])} e.{name}")
         listed = ", ".join(n for n, _ in inner.columns)
         if self.chance(0.3):
-            told = self.dice.choice([where, f"NOT ({where})", f"CASE WHEN {where} THEN false END"])
+            answer = self.dice.choice([where, f"NOT ({where})", f"CASE WHEN {where} THEN false END"])
             return Query(
-                f"SELECT {listed}, {told} AS told FROM ({inner.sql}) AS e", (*inner.columns, ("told", BOOLEAN))
+                f"SELECT {listed}, {answer} AS told FROM ({inner.sql}) AS e", (*inner.columns, ("told", BOOLEAN))
             )
         if self.chance(0.25):
             word = self.dice.choice(["SEMI", "ANTI"])
@@ -534,13 +534,13 @@ class Grammar(Values):
         over = f"OVER (PARTITION BY {key} ORDER BY ts{self.dice.choice(['', ', big', ' DESC, money'])}"
         begins = f"CASE WHEN ts - INTERVAL {gap} > lag(ts) {over}) THEN 1 ELSE 0 END"
         marked = f"SELECT *, {begins} AS begins FROM s{self.where(COLUMNS, 0.3, True)}"
-        told = f"SELECT *, sum(begins) {over} ROWS UNBOUNDED PRECEDING) AS visit FROM ({marked})"
+        visits = f"SELECT *, sum(begins) {over} ROWS UNBOUNDED PRECEDING) AS visit FROM ({marked})"
         self.below = False
         plain = [column for column in COLUMNS if "." not in column[0]]
         outputs = [(key, dict(COLUMNS)[key]), ("visit", BIGINT), ("count(*)", BIGINT)]
         outputs += [self.aggregate(plain, above=True) for _ in range(self.dice.choice([1, 2]))]
         listed, named = self._outputs(outputs, prefix="s")
-        return Query(f"SELECT {listed} FROM ({told}) GROUP BY {key}, visit", named, ("s0", "s1"))
+        return Query(f"SELECT {listed} FROM ({visits}) GROUP BY {key}, visit", named, ("s0", "s1"))
 
     def newest(self) -> Query:
         """The first records by an order, and what is made of them."""

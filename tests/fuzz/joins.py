@@ -101,10 +101,10 @@ class Joins(Values):
             plain = ", ".join(column for column, _ in SIDES[name])
             return f"(SELECT {plain} FROM {name}{self.where(SIDES[name], 0.7, False)}) AS {alias}", columns, []
         if name in "sr" and self.chance(0.15):
-            made: Columns = [("k", INT), ("kind", STRING), ("total", BIGINT)]
+            grouped: Columns = [("k", INT), ("kind", STRING), ("total", BIGINT)]
             number = "big" if name == "s" else "n"
             inner = f"SELECT k, kind, sum({number} % 1000) AS total FROM {name} GROUP BY k, kind"
-            return f"({inner}) AS {alias}", [(f"{alias}.{column}", kind) for column, kind in made], []
+            return f"({inner}) AS {alias}", [(f"{alias}.{column}", kind) for column, kind in grouped], []
         return f"{name} AS {alias}", columns, []
 
     def _on(self, left: Columns, right: Columns) -> str:
@@ -113,15 +113,15 @@ class Joins(Values):
         terms = [self._pair(*self.dice.choice(keys if self.chance(0.9) else alike))]
         terms += [self._pair(*self.dice.choice(keys))] if self.chance(0.3) else []
         times = [[name for name, kind in side if kind == TIMESTAMP] for side in (left, right)]
-        made: list[Callable[[], str]] = [
+        conditions: list[Callable[[], str]] = [
             lambda: self.condition(left, 0),
             lambda: self.condition(right, 0),
             lambda: self.condition([*left, *right], 0),
         ]
         if all(times):
             a, b = map(self.dice.choice, times)
-            made += [lambda: f"{b} BETWEEN {a} - INTERVAL 1 HOUR AND {a} + INTERVAL 2 HOURS"] * 2
-        terms += [self.dice.choice(made)() for _ in range(self.dice.choice([0, 0, 1, 1, 2]))]
+            conditions += [lambda: f"{b} BETWEEN {a} - INTERVAL 1 HOUR AND {a} + INTERVAL 2 HOURS"] * 2
+        terms += [self.dice.choice(conditions)() for _ in range(self.dice.choice([0, 0, 1, 1, 2]))]
         return " AND ".join(terms)
 
     def _pair(self, a: str, b: str) -> str:
@@ -141,10 +141,10 @@ def _at(dice: random.Random, number: int) -> str | None:
 
 
 def _payments(dice: random.Random, count: int) -> list[Record]:
-    made: list[Record] = []
+    payments: list[Record] = []
     for number in range(count):
-        if made and dice.random() < 0.2:
-            made.append(dice.choice(made))  # a copy, unless it has no id
+        if payments and dice.random() < 0.2:
+            payments.append(dice.choice(payments))  # a copy, unless it has no id
             continue
         values = {
             "k": dice.choice([*KEYS, None]),
@@ -155,23 +155,23 @@ def _payments(dice: random.Random, count: int) -> list[Record]:
             "at": _at(dice, number),
             "id": dice.choice([f"payment {number}"] * 5 + [None]),
         }
-        made.append(json.dumps(values).encode())
-    return made
+        payments.append(json.dumps(values).encode())
+    return payments
 
 
 def _rows(dice: random.Random, count: int) -> list[Record]:
-    made: list[Record] = []
+    rows: list[Record] = []
     for number in range(count):
         key = dice.choice(KEYS)
         label, rank = dice.choice(["one", "two", None]), dice.choice([1, 2, 10, None])
         row = {"k": key, "kind": dice.choice([*KINDS, None]), "label": label, "rank": rank, "at": _at(dice, number)}
         value = None if dice.random() < 0.15 else b"[]" if dice.random() < 0.03 else json.dumps(row).encode()
-        made.append((json.dumps({"k": key}).encode(), value))
-    return made
+        rows.append((json.dumps({"k": key}).encode(), value))
+    return rows
 
 
 def _changes(dice: random.Random, count: int) -> list[Record]:
-    made: list[Record] = []
+    changes: list[Record] = []
     for _ in range(count):
         op = dice.choice("cuuud")
         rows = [
@@ -179,5 +179,5 @@ def _changes(dice: random.Random, count: int) -> list[Record]:
             for _ in range(2)
         ]
         before = None if op == "c" else rows[0] if dice.random() < 0.5 else rows[1]
-        made.append(json.dumps({"op": op, "before": before, "after": None if op == "d" else rows[1]}).encode())
-    return made
+        changes.append(json.dumps({"op": op, "before": before, "after": None if op == "d" else rows[1]}).encode())
+    return changes

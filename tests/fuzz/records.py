@@ -38,12 +38,12 @@ _BAD: Sequence[bytes | None] = (None, b"", b"no JSON", b"[]", b'{"k": "text"}', 
 
 def records(dice: random.Random, count: int) -> list[bytes | None]:
     """Out of order, some late by years, some before 1970, some bad."""
-    made: list[bytes | None] = []
+    values_of_s: list[bytes | None] = []
     at = 0.0
     tame = dice.random() < 0.4
     for _ in range(count):
         if dice.random() < 0.03:
-            made.append(dice.choice(_BAD))
+            values_of_s.append(dice.choice(_BAD))
             continue
         at += dice.choice([0, 0.001, 1, 60, 600, 600, 1800, 4000])
         late = dice.choice([0, 0, 0, 0, 0, -30, -3600, -86_400 * 20_000])
@@ -57,11 +57,11 @@ def records(dice: random.Random, count: int) -> list[bytes | None]:
                     del values[name]
                 else:
                     values[name] = None
-        made.append(json.dumps(values).encode())
-    return made
+        values_of_s.append(json.dumps(values).encode())
+    return values_of_s
 
 
-def split(dice: random.Random, made: Sequence[R]) -> list[list[R]]:
+def split(dice: random.Random, records: Sequence[R]) -> list[list[R]]:
     """The records in up to four micro-batches."""
-    cuts = sorted(dice.sample(range(len(made) + 1), min(len(made), dice.choice([0, 1, 2, 3]))))
-    return [list(made[a:b]) for a, b in zip([0, *cuts], [*cuts, len(made)], strict=True)]
+    cuts = sorted(dice.sample(range(len(records) + 1), min(len(records), dice.choice([0, 1, 2, 3]))))
+    return [list(records[a:b]) for a, b in zip([0, *cuts], [*cuts, len(records)], strict=True)]

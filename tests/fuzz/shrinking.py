@@ -27,12 +27,12 @@ def shrink(round_: Round, finding: Finding, check: Callable[[Round], list[Findin
             return False
         try:
             candidate = candidate.only(finding.view)
-            found = [f for f in check(candidate) if f.view == finding.view and f.kind == finding.kind]
+            findings = [f for f in check(candidate) if f.view == finding.view and f.kind == finding.kind]
         except Refused:
             return False
-        if found:
-            best, why = candidate, found[0]
-        return bool(found)
+        if findings:
+            best, why = candidate, findings[0]
+        return bool(findings)
 
     if not fails(best):
         return round_, finding

@@ -153,8 +153,8 @@ class Values:
             return self.dice.choice(LITERALS[kind.name]) if kind.name in LITERALS else "NULL"
         if self.below and NESTED[0] in columns and kind in (STRING, INT, BOOLEAN) and self.chance(0.15):
             return self._over_elements(kind, columns, depth - 1)
-        made = self.dice.choice([self._call, self._call, self._operation, self._conditional, self._cast])
-        return made(kind, columns, depth - 1)
+        method = self.dice.choice([self._call, self._call, self._operation, self._conditional, self._cast])
+        return method(kind, columns, depth - 1)
 
     def any_value(self, columns: Sequence[tuple[str, Type]], depth: int = 1) -> tuple[str, Type]:
         """An expression, mostly of a column's own type."""
@@ -185,10 +185,10 @@ class Values:
             simple.append(f"{text} - {literal} {self.dice.choice('<>')} INTERVAL {self.dice.choice([1, 90])} MINUTES")
         if kind == STRING:
             simple.append(f"{text} {self.dice.choice(['', 'NOT '])}LIKE '{self.dice.choice(['a%', '%b', '_', '%'])}'")
-        made = self.dice.choice(simple)
+        condition = self.dice.choice(simple)
         if depth > 0 and self.chance(0.3):
-            made = f"({made} {self.dice.choice(['AND', 'OR'])} {self.condition(columns, depth - 1)})"
-        return f"NOT ({made})" if self.chance(0.08) else made
+            condition = f"({condition} {self.dice.choice(['AND', 'OR'])} {self.condition(columns, depth - 1)})"
+        return f"NOT ({condition})" if self.chance(0.08) else condition
 
     def _operation(self, kind: Type, columns: Sequence[tuple[str, Type]], depth: int) -> str:
         a = self.value(kind, columns, depth)
@@ -219,8 +219,8 @@ class Values:
         name = self.dice.choice(["x", "word", "x1"])
         inside = [(name, element), *(column for column in columns if column[0] != name)]
         if kind == STRING:
-            made = self.value(STRING, [(name, STRING), *inside[1:]], depth)
-            return f"array_join(transform(tags, {name} -> {made}), '-')"
+            inner = self.value(STRING, [(name, STRING), *inside[1:]], depth)
+            return f"array_join(transform(tags, {name} -> {inner}), '-')"
         if kind == INT and self.chance(0.5):
             return f"aggregate(numbers, 0, (a, {name}) -> a + coalesce({name}, {self.value(INT, (), 0)}))"
         condition = f"{name} -> {self.condition(inside, depth)}"
@@ -337,10 +337,10 @@ class Values:
         b = self.dice.choice([name for name, other in lists if other == element] or [a])
         e = self.value(element, columns, 0)
         name = self.dice.choice(["union", "intersect", "except"])
-        made = [f"array_{name}({a}, {self.dice.choice([b, f'array({e})'])})", f"array_remove({a}, {e})"]
-        made += [f"array_append({a}, {e})", f"array_prepend({b}, {e})", f"array_compact({a})", f"slice({a}, -2, 2)"]
-        made += [f"sort_array({a}, false)", f"array_sort({a})", f"array_distinct({a})", f"reverse({a})"]
-        return self.dice.choice(made)
+        calls = [f"array_{name}({a}, {self.dice.choice([b, f'array({e})'])})", f"array_remove({a}, {e})"]
+        calls += [f"array_append({a}, {e})", f"array_prepend({b}, {e})", f"array_compact({a})", f"slice({a}, -2, 2)"]
+        calls += [f"sort_array({a}, false)", f"array_sort({a})", f"array_distinct({a})", f"reverse({a})"]
+        return self.dice.choice(calls)
 
     def _of_lists(self, kind: Type, columns: Sequence[tuple[str, Type]]) -> str:
         a, b = self._list(columns), self._list(columns)
@@ -378,7 +378,7 @@ class Values:
         kinds = [t for _, t in columns if t in SCALARS and (row is None or row.accepts(t))]
         kind = self.dice.choice(kinds or [t for t in SCALARS if row is None or row.accepts(t)])
         text = self.value(kind, columns, self.dice.choice([0, 0, 0, 1]))
-        each = "DISTINCT " if not over and self.chance(0.15) else ""
+        distinct = "DISTINCT " if not over and self.chance(0.15) else ""
         gives = row.gives([kind, kind]) if row is not None and name not in ("min_by", "max_by") else kind
         if name in ("percentile", "median", "percentile_disc", "mode", "percentile_approx"):
             share = self.dice.choice(["0", "0.1", "0.5", "0.75", "1.0"])
@@ -393,14 +393,14 @@ class Values:
                 "percentile_approx": f"percentile_approx({text}, {share}{self.dice.choice(['', ', 10', ', 1000'])})",
             }[name] + where, kind if name == "percentile_approx" else gives
         if name == "listagg":
-            if each:
+            if distinct:
                 return f"listagg(DISTINCT {text}, '|') WITHIN GROUP (ORDER BY {text}){where}", STRING
             within = f" WITHIN GROUP (ORDER BY {text})" if self.chance(0.4) else ""
             return f"listagg({text}, '-'){within}{where}", STRING
         if name in ("collect_set", "collect_list"):
             return f"{name}({text}){where}", gives
         if name == "count" and self.chance(0.2):
-            return f"count({each}{text}, {self.value(STRING, columns, 0)}){where}", BIGINT
+            return f"count({distinct}{text}, {self.value(STRING, columns, 0)}){where}", BIGINT
         if name in ("first", "last", "first_value", "last_value"):
             ignore = " IGNORE NULLS" if self.chance(0.3) else ""
             return f"{name}({text}){where}{ignore}", kind
@@ -408,7 +408,7 @@ class Values:
             second = self.dice.choice(NUMBERS)
             other = self.value(second, columns, 0)
             return f"{name}({text}, {other}){where}", row.gives([kind, second]) if name.startswith("regr") else gives
-        return f"{name}({each}{text}){where}", gives
+        return f"{name}({distinct}{text}){where}", gives
 
     def _of_structs(self, columns: Sequence[tuple[str, Type]]) -> tuple[str, Type]:
         """An aggregate of structs, or a field of what it gives."""
@@ -420,8 +420,8 @@ class Values:
         name = self.dice.choice(["first", "last"]) if self.below and self.ordered and self.chance(0.3) else name
         if name.startswith("collect"):
             return f"{name}({struct})", Type("ARRAY", element=whole)
-        made = f"{name}({struct}, {self.value(INT, columns, 0)})" if name == "max_by" else f"{name}({struct})"
-        return self.dice.choice([(made, whole), (f"{made}.x", kind), (f"{made}.y", other)])
+        call = f"{name}({struct}, {self.value(INT, columns, 0)})" if name == "max_by" else f"{name}({struct})"
+        return self.dice.choice([(call, whole), (f"{call}.x", kind), (f"{call}.y", other)])
 
     def _filter(self, columns: Sequence[tuple[str, Type]], *, asks: bool) -> str:
         """A FILTER with probability 0.2. asks: it may query other records."""
