@@ -29,7 +29,10 @@ AT_ONCE = 10_000_000
 
 @dataclass(frozen=True)
 class Logs:
-    """The master logs of one deployment. tell: prints a line of narration."""
+    """The master logs of one deployment.
+
+    tell: prints a line of narration
+    """
 
     database: Database
     brokers: Brokers
@@ -39,7 +42,9 @@ class Logs:
     def archive(self, source: Source, to: Offsets, *, accept_loss: bool = False, tails: Tails | None = None) -> int:
         """Archives the records of one source below `to` in the master log. Returns their number.
 
-        Raises if Kafka no longer has the counted records. tails: Kafka's last batches below `to`.
+        Raises if Kafka no longer has the counted records.
+
+        tails: Kafka's last batches below `to`
         """
         from master_log.archive_runs import ArchiveRun
 

@@ -46,8 +46,8 @@ ROUNDS = 4
 class Turn:
     """A view began to show another generation or definition.
 
-    old, new: the origins of its generations.
-    compared: their proof.
+    old, new: the origins of its generations
+    compared: their proof
     """
 
     view: str
@@ -70,7 +70,7 @@ class RowChange:
 class Event:
     """A change of the rows of the key, by one or several micro-batches, or by turns of views.
 
-    changes: None if the values before or after it are unknown.
+    changes: None if the values before or after it are unknown
     """
 
     at: datetime
@@ -84,9 +84,9 @@ class Event:
 class Blame:
     """The events, oldest first, and the rows that the view shows now.
 
-    below: progress.
-    selected: the rows of the author's SELECT below it, if they differ.
-    known_since: the beginning of the history, if it is later than the requested time.
+    below: progress
+    selected: the rows of the author's SELECT below it, if they differ
+    known_since: the beginning of the history, if it is later than the requested time
     """
 
     events: Sequence[Event]
@@ -101,8 +101,8 @@ class Blame:
 class _Snapshot:
     """The rows and the history as of one snapshot.
 
-    work: the computation of the answer, to be watched.
-    origins: by generation.
+    work: the computation of the answer, to be watched
+    origins: by generation
     """
 
     catalog: Catalog

@@ -44,9 +44,9 @@ EXAMPLES = 5
 class CheckResult:
     """The result for one view: `missing` rows are in the SELECT's result only, `surplus` rows in the view only.
 
-    skipped: the number of skipped records below progress, which are on neither side.
-    failure: the error with which Spark or Postgres could not compute the rows.
-    begins: by source, its first offsets, if they are above 0.
+    skipped: the number of skipped records below progress, which are on neither side
+    failure: the error with which Spark or Postgres could not compute the rows
+    begins: by source, its first offsets, if they are above 0
     """
 
     view: str
@@ -83,9 +83,9 @@ def check(
 
     A view whose rows cannot be computed has a `failure`, and the other views still have results.
 
-    started: returns Spark, once the names are valid and again after `watching` has ended it.
-    preview: checks the views of this preview instead of the deployed ones.
-    done: takes each result as it comes.
+    started: returns Spark, once the names are valid and again after `watching` has ended it
+    preview: checks the views of this preview instead of the deployed ones
+    done: takes each result as it comes
     """
     with TemporaryDirectory(prefix="lamina-check-") as folder:
         shown = _Shown(Path(folder))
@@ -128,10 +128,10 @@ class _Shown:
 class _Request:
     """The views to check and the offsets of their sources, read in one snapshot.
 
-    log_begins, topic_ids: those of the sources' topics.
-    since: the time of each view's first groups.
-    clock: the value of `now()`.
-    failures: by view, the error with which Postgres could not compute it.
+    log_begins, topic_ids: those of the sources' topics
+    since: the time of each view's first groups
+    clock: the value of `now()`
+    failures: by view, the error with which Postgres could not compute it
     """
 
     catalog: Catalog

@@ -101,7 +101,9 @@ def is_kept(column: str, since: datetime) -> str:
 
 
 def load(cells: DataFrame, dsn: str, generation: int, table: str, attempt: int) -> dict[int, int]:
-    """Copies cells into their generation, every part in the task that computed it. dsn: the address of Postgres.
+    """Copies cells into their generation, every part in the task that computed it.
+
+    dsn: the address of Postgres
 
     Returns the number of cells by part, without empty parts. `loading.complete` compares it with the loaded cells.
     """

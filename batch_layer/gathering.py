@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Unread:
-    """Records of a source that no micro-batch reads: from `reached` up to `cut`. start: the source's first offsets."""
+    """Records of a source that no micro-batch reads: from `reached` up to `cut`.
+
+    start: the source's first offsets
+    """
 
     source: Source
     cut: Offsets
@@ -33,7 +36,10 @@ class Unread:
 
 @dataclass(frozen=True)
 class BadAndIds:
-    """Bad records, and ids by query. replaced: topics whose bad records replace those already kept."""
+    """Bad records, and ids by query.
+
+    replaced: topics whose bad records replace those already kept
+    """
 
     bad: Sequence[Bad]
     ids: Mapping[str, IdLookup]
@@ -43,7 +49,10 @@ class BadAndIds:
 def gather(
     database: Database, log: Callable[[], MasterLog], unread: Sequence[Unread], replaced: Collection[str]
 ) -> BadAndIds:
-    """Reads bad records and ids from the log. replaced: topics with quarantined records that Kafka may have lost."""
+    """Reads bad records and ids from the log.
+
+    replaced: topics with quarantined records that Kafka may have lost
+    """
     bad = []
     for records in unread:
         since = records.start if records.source.topic in replaced else records.reached

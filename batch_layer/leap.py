@@ -43,8 +43,8 @@ class Takeover:
 class Landing:
     """The progress at which a leap lands, with the bad records and ids below.
 
-    to: by query, its new progress and Kafka's last batches below it.
-    lost: the partitions whose end Kafka has lost.
+    to: by query, its new progress and Kafka's last batches below it
+    lost: the partitions whose end Kafka has lost
     """
 
     kept: BadAndIds
@@ -54,7 +54,10 @@ class Landing:
 
 @dataclass(frozen=True)
 class Leap:
-    """The steps that a leap takes differently from a rebuild. archive: archives a source up to offsets."""
+    """The steps that a leap takes differently from a rebuild.
+
+    archive: archives a source up to offsets
+    """
 
     database: Database
     brokers: Brokers

@@ -68,15 +68,15 @@ class Plan(Protocol):
 class BatchLayer:
     """The steps of a rebuild over one deployment.
 
-    spark: returns the session, which it starts if necessary.
-    dsn: the address of Postgres for executors.
-    tell: prints a line of narration.
-    at: called at named points, where tests stop.
-    give_up: ends Spark, and its computation, at once.
-    watching: ends a computation that makes no progress.
-    on_sealed: takes the id of a rebuild of declared versions.
-    on_checked: takes the results of its checks.
-    on_held: takes the views that it holds back.
+    spark: returns the session, which it starts if necessary
+    dsn: the address of Postgres for executors
+    tell: prints a line of narration
+    at: called at named points, where tests stop
+    give_up: ends Spark, and its computation, at once
+    watching: ends a computation that makes no progress
+    on_sealed: takes the id of a rebuild of declared versions
+    on_checked: takes the results of its checks
+    on_held: takes the views that it holds back
     """
 
     database: Database
@@ -378,7 +378,7 @@ class BatchLayer:
         """Ends the rebuild, retires generations that nobody reads or may roll back to, and drops their tables.
 
         left_out: the error that names views that could not be computed. It is recorded, and the rebuild counts as
-        failed if it holds no view back.
+            failed if it holds no view back
         """
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)

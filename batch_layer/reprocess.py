@@ -42,7 +42,10 @@ SNAPSHOTS_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Target:
-    """A catalog to deploy, as `registry.apply` takes it. topics: those of its new sources."""
+    """A catalog to deploy, as `registry.apply` takes it.
+
+    topics: those of its new sources
+    """
 
     files: Mapping[str, str]
     catalog: Catalog
@@ -67,7 +70,10 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
 
 @dataclass(frozen=True)
 class _Apply:
-    """The plan of `lamina apply`. before: the version of each view at its start."""
+    """The plan of `lamina apply`.
+
+    before: the version of each view at its start
+    """
 
     batch: BatchLayer
     target: Target
@@ -161,7 +167,7 @@ def _announce_and_open(
 ) -> int:
     """Opens new versions once busy writers have prepared for them. Returns the id of the rebuild.
 
-    announce: returns the tables of cells that writers prepare for.
+    announce: returns the tables of cells that writers prepare for
     """
     soon, announced = batch.database.retrying(announce), time.monotonic()
     batch.spark()  # meanwhile Spark starts, which takes some seconds
@@ -224,7 +230,7 @@ def _refuse_differences(batch: BatchLayer, target: Target, proofs: Sequence[Proo
     """Raises if a view with `on_difference = 'hold'` would move to a version that computes other numbers.
 
     proofs: those of newly computed versions. A version is proven here if it was kept, or if its proof was against a
-    generation that is no longer published.
+        generation that is no longer published
     """
     with batch.database.begin() as connection:
         planned, now = registry.catalog_after_apply(connection, target.catalog), lookup.published(connection)

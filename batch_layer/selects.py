@@ -47,8 +47,8 @@ def select_all(
 ) -> None:
     """Makes the author's SELECT of each view a table of Spark, over tables of its records and of the views it reads.
 
-    since: the time from which each view keeps groups.
-    clock: the value of `now()`.
+    since: the time from which each view keeps groups
+    clock: the value of `now()`
     """
     set_clock(spark, views, clock)
     for view in views:
@@ -92,9 +92,9 @@ def work_of(catalog: Catalog, name: str, starts: Mapping[str, Offsets], below: M
 class State:
     """Progress by source, and the view as it was then.
 
-    shown: False before the view was first read.
-    definition: the id of its SELECT, or None if that is unknown.
-    since: the time from which each view kept groups.
+    shown: False before the view was first read
+    definition: the id of its SELECT, or None if that is unknown
+    since: the time from which each view kept groups
     """
 
     below: Mapping[str, Offsets]
@@ -106,7 +106,7 @@ class State:
 class Oracle:
     """Computes the rows of one key of a view at any of these states, in the order of time.
 
-    clock: the value of `now()` at all states, so that only records change rows.
+    clock: the value of `now()` at all states, so that only records change rows
     """
 
     def __init__(

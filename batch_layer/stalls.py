@@ -93,9 +93,9 @@ def unwatched(work: Work) -> AbstractContextManager[None]:  # noqa: ARG001 (as `
 class Watch:
     """Watches Spark's process of a command.
 
-    spark: returns its session.
-    end: ends the process, which the next call of `spark` replaces.
-    tell: prints a line of narration.
+    spark: returns its session
+    end: ends the process, which the next call of `spark` replaces
+    tell: prints a line of narration
     """
 
     spark: Callable[[], SparkSession]

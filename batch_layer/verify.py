@@ -43,8 +43,8 @@ LARGEST_WEIGHT = 2**16
 class Verification:
     """A receipt, and the digest that was recomputed from the log.
 
-    differing: the differences in words.
-    spark: the version of Spark that recomputed it.
+    differing: the differences in words
+    spark: the version of Spark that recomputed it
     """
 
     receipt: Receipt

@@ -23,9 +23,9 @@ _TIMES = ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE")
 class CsvForms:
     """The forms of NULL and times in one file.
 
-    nulls: texts that mean NULL, besides the empty one.
-    times: formats of times and dates, in `strptime`'s directives, or ISO 8601 if there are none. The first format
-    that fits a text reads it.
+    nulls: texts that mean NULL, besides the empty one
+    times: formats of times and dates, in `strptime`'s directives, or ISO 8601 if there are none. The first format that
+        fits a text reads it
     """
 
     nulls: Sequence[str] = ()

@@ -33,7 +33,7 @@ def export(columns: Sequence[Column], rows: Iterable[Row], to: str, brokers: Bro
     """Writes the rows and returns their number.
 
     to: a file whose ending names the format (`.jsonl`, `.json`, `.csv`, `.tsv`, `.parquet`, all also with `.gz`), which
-    appears when it is complete and replaces a file of that name. Or `kafka:TOPIC`, which gets a JSON value per row.
+        appears when it is complete and replaces a file of that name. Or `kafka:TOPIC`, which gets a JSON value per row
     """
     if to.startswith("kafka:"):
         if brokers is None:

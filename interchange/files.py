@@ -61,9 +61,11 @@ _ROWS = 4096
 class Line:
     """A line of a file: `number` from 1 (CSV counts its header, Parquet counts rows).
 
-    raw: its unchanged bytes. problem: the reason it is not a record of the source, or None.
-    value, record: the fields of a record, and its JSON for Kafka.
-    with_null, is_utf8: as in a `Judgement`. unread: fields that should be times but fit no format of the file.
+    raw: its unchanged bytes
+    problem: the reason it is not a record of the source, or None
+    value, record: the fields of a record, and its JSON for Kafka
+    with_null, is_utf8: as in a `Judgement`
+    unread: fields that should be times but fit no format of the file
     """
 
     number: int
@@ -177,7 +179,8 @@ def lines(
 ) -> Iterator[Line]:
     """The file's lines from its start, each judged by the source's rules.
 
-    largest: most bytes of a record. forms: the forms of NULL and times in a CSV file.
+    largest: most bytes of a record
+    forms: the forms of NULL and times in a CSV file
     """
     with _readable(name):
         file.seek(0)

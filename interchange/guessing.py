@@ -116,10 +116,12 @@ def typed(text: str) -> Any:
 class Statistics:
     """Statistics of one field's values.
 
-    different: the count of each distinct value, up to `CATEGORIES` values. many: there are more.
-    hashes: the hashes of all values, to learn if all are distinct. None once two are equal, or if nobody needs it.
-    inexact: a number is written with an exponent, or is too large for a DECIMAL. is_beyond_double: a number has digits
-    that a DOUBLE does not hold. is_padded: a number in a text ends in a zero, such as 1.10, which a number would lose.
+    different: the count of each distinct value, up to `CATEGORIES` values
+    many: there are more
+    hashes: the hashes of all values, to learn if all are distinct. None once two are equal, or if nobody needs it
+    inexact: a number is written with an exponent, or is too large for a DECIMAL
+    is_beyond_double: a number has digits that a DOUBLE does not hold
+    is_padded: a number in a text ends in a zero, such as 1.10, which a number would lose
     """
 
     nulls: int = 0

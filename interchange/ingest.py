@@ -54,8 +54,9 @@ class BadLine:
 class Ingested:
     """The result of sending a file: records sent, the number of them that are bad (quarantined), the first bad lines.
 
-    skipped: records at the beginning of the file that were left out. with_null: records that count with NULL for a
-    field that cannot be read. not_utf8: records that count with replacement characters for some bytes.
+    skipped: records at the beginning of the file that were left out
+    with_null: records that count with NULL for a field that cannot be read
+    not_utf8: records that count with replacement characters for some bytes
     """
 
     sent: int
@@ -100,9 +101,10 @@ def ingest(
     (perhaps mistyped) field refuses the file, unless `ignore_unknown` is set.
 
     key_by: columns of Kafka's key, by default those declared UNIQUE or PRIMARY KEY. Records without a key go to the
-    partitions in turn. rate: records per second. on_progress: takes the number of the file's records done and, if
-    known, of all its records. skip: first records to leave out, because they were sent before. Raises `Interrupted` on
-    Ctrl-C.
+        partitions in turn
+    rate: records per second
+    on_progress: takes the number of the file's records done and, if known, of all its records
+    skip: first records to leave out, because they were sent before. Raises `Interrupted` on Ctrl-C
     """
     if source.has_changes:
         raise LaminaError(
@@ -189,7 +191,10 @@ def _check(
 
 @dataclass
 class _Tally:
-    """Counts of one pass over the file. refusing: a line that is not UTF-8 is bad."""
+    """Counts of one pass over the file.
+
+    refusing: a line that is not UTF-8 is bad
+    """
 
     refusing: bool = False
     sent: int = 0
@@ -214,7 +219,10 @@ class _Tally:
 
 @dataclass(frozen=True)
 class _Sender:
-    """Sends the lines of one file in order, after the first `skip`, and counts them. largest: bytes of a record."""
+    """Sends the lines of one file in order, after the first `skip`, and counts them.
+
+    largest: bytes of a record
+    """
 
     file: str
     source: Source

@@ -33,9 +33,9 @@ SHOWN = 40
 class Judgement:
     """The judgement of a line, as its source will read it.
 
-    problem: the reason it is not a record of the source. with_null: the fields that are NULL because they cannot be
-    read, with the reasons, if the record counts. is_utf8: False if the source reads replacement characters for some of
-    its bytes.
+    problem: the reason it is not a record of the source
+    with_null: the fields that are NULL because they cannot be read, with the reasons, if the record counts
+    is_utf8: False if the source reads replacement characters for some of its bytes
     """
 
     value: dict[str, Any]
@@ -48,8 +48,11 @@ class Judgement:
 class Rules:
     """The rules by which a source judges a record.
 
-    columns: the type of each declared field. nulls: a record with a bad field counts, with NULL for it. empty: an empty
-    text is NULL. needed: fields that make the record bad if they are bad. primary: fields that must have a value.
+    columns: the type of each declared field
+    nulls: a record with a bad field counts, with NULL for it
+    empty: an empty text is NULL
+    needed: fields that make the record bad if they are bad
+    primary: fields that must have a value
     """
 
     columns: Mapping[str, Type]

@@ -50,7 +50,7 @@ Read = Callable[[Rules], Iterator[Line]]
 class GuessedField:
     """A field of the records, with its guessed type and its statistics.
 
-    was: the type of most of its values, if a refused value or a value of another type made it a STRING.
+    was: the type of most of its values, if a refused value or a value of another type made it a STRING
     """
 
     name: str
@@ -71,14 +71,20 @@ class KafkaKey:
 class Sample:
     """The fields of a sample of records, in the order of their first occurrence.
 
-    records: the number sampled. is_all: the file or topic has no more. is_newest: they are the newest of a topic.
-    epoch: the unit of numbers that are times. empty_as_null: an empty text means NULL.
-    has_unnamed: a field has an empty name, which cannot become a column.
-    bad: the number of records that no declaration can read. first_bad names some.
-    key: the fields that Kafka's keys repeat. deletions: the number of records without a value.
-    is_compacted: Kafka drops a record of the topic when a newer one has its key.
-    is_changes: the records are rows of Debezium's change events. has_schemas: the events' schemas give the types.
-    format: the format of the records. is_framed: they are in a schema registry's frame.
+    records: the number sampled
+    is_all: the file or topic has no more
+    is_newest: they are the newest of a topic
+    epoch: the unit of numbers that are times
+    empty_as_null: an empty text means NULL
+    has_unnamed: a field has an empty name, which cannot become a column
+    bad: the number of records that no declaration can read. first_bad names some
+    key: the fields that Kafka's keys repeat
+    deletions: the number of records without a value
+    is_compacted: Kafka drops a record of the topic when a newer one has its key
+    is_changes: the records are rows of Debezium's change events
+    has_schemas: the events' schemas give the types
+    format: the format of the records
+    is_framed: they are in a schema registry's frame
     """
 
     fields: tuple[GuessedField, ...]
@@ -120,7 +126,7 @@ def of_file(
 ) -> tuple[Format, Sample]:
     """The format of a file (`-`: standard input) and a sample of its first records. Raises LaminaError if it has none.
 
-    forms: the forms of NULL and times in a CSV file.
+    forms: the forms of NULL and times in a CSV file
     """
     kind = format_of(file, stated)
     forms.check(file, kind)
@@ -148,7 +154,7 @@ def sample_of(
     """The sample of the records of `read`.
 
     declared: fields known beforehand, with the types of their values: Parquet's types, or the types of CSV texts before
-    `typed` converts them.
+        `typed` converts them
     """
     seen = {name: _unseen(name) for name in declared}
     records, bad, first = 0, 0, []

@@ -27,7 +27,7 @@ Pair = tuple[bytes | None, bytes | None]
 def of_topic(topic: str, brokers: Brokers, most: int = RECORDS, registry: Registry | None = None) -> Sample:
     """A sample of a topic's newest records. Raises LaminaError if the topic does not exist or is empty.
 
-    registry: the registry with the schemas of framed records.
+    registry: the registry with the schemas of framed records
     """
     if brokers.topic_id(topic) is None:
         raise LaminaError(
@@ -51,7 +51,10 @@ def _of_pairs(
     most: int,
     types: Mapping[str, Type],
 ) -> Sample:
-    """A sample of these records of a topic. types: the types of fields that a schema gives."""
+    """A sample of these records of a topic.
+
+    types: the types of fields that a schema gives
+    """
     values = [value for _, value in pairs if value is not None]
     if (changes := _of_changes(topic, pairs, avro_types.row_of(types))) is not None:
         return changes
@@ -77,7 +80,10 @@ def _of_pairs(
 
 
 def _of_changes(topic: str, pairs: Sequence[Pair], stated: Mapping[str, Type]) -> Sample | None:
-    """A sample of the rows in a topic of change events. None for other records. stated: types that a schema gives."""
+    """A sample of the rows in a topic of change events. None for other records.
+
+    stated: types that a schema gives
+    """
     events: list[Any] = []
     keys: list[bytes | None] = []
     for key, value in pairs:
@@ -156,8 +162,8 @@ def _refuse_schemas(topic: str, sample: Sample) -> None:
 class Unframed:
     """Keys and values of records without their frames.
 
-    format, key_format: the formats of values and keys, or None for keys without a frame. types: the types of the
-    fields, if the newest schema gives them.
+    format, key_format: the formats of values and keys, or None for keys without a frame
+    types: the types of the fields, if the newest schema gives them
     """
 
     pairs: Sequence[Pair]

@@ -42,7 +42,7 @@ _NOTHING = OffsetRange.between({})
 class Archived:
     """The result of one archive run: it added `records` over `range`. Kafka had removed the part `lost`.
 
-    cut_off: the range whose records the log dropped because Kafka has others there now. The tag `kept_as` keeps them.
+    cut_off: the range whose records the log dropped because Kafka has others there now. The tag `kept_as` keeps them
     """
 
     records: int

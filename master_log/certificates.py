@@ -15,8 +15,9 @@ from view_algebra.errors import LaminaError
 class ClientCertificate:
     """The certificate and private key of a client that logs in by mTLS.
 
-    file: PEM, the client's own certificate first, then the chain to its authority. key_file: PEM, or None if `file`
-    holds the key. key_password: the password of an encrypted key.
+    file: PEM, the client's own certificate first, then the chain to its authority
+    key_file: PEM, or None if `file` holds the key
+    key_password: the password of an encrypted key
     """
 
     file: str

@@ -30,7 +30,10 @@ RETRIED_EVERY = 10.0
 
 @dataclass
 class Groups:
-    """Consumer groups without members. client: a connection of its own, so that no request waits for a slow commit."""
+    """Consumer groups without members.
+
+    client: a connection of its own, so that no request waits for a slow commit
+    """
 
     client: Client
     clock: Callable[[], float] = time.monotonic

@@ -38,10 +38,10 @@ CREATED_WITHIN = 120.0
 class Retention:
     """Limits of a topic on its records. None means no limit.
 
-    from_arrival: a record's time counts from its arrival, not from the timestamp that its producer set.
+    from_arrival: a record's time counts from its arrival, not from the timestamp that its producer set
     compacted: the brokers may also drop a record that a newer one with its key replaces, and a record without a value
-    after `deletions` milliseconds.
-    record_bytes: the largest batch that the topic takes, and thus nearly its largest record.
+        after `deletions` milliseconds
+    record_bytes: the largest batch that the topic takes, and thus nearly its largest record
     """
 
     milliseconds: int | None

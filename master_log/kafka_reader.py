@@ -179,7 +179,7 @@ def _whole_range(spark: SparkSession, brokers: Brokers, source: Source, rng: Off
 def parsed(raw: DataFrame, source: Source, answers: Answers | None = None) -> DataFrame:
     """Raw records parsed by `Source.parse`, whose `kafka_error` tells good records from bad ones.
 
-    answers: the known schemas of the records, if they have to be decoded. Raw records may be decoded already.
+    answers: the known schemas of the records, if they have to be decoded. Raw records may be decoded already
 
     The sample keeps every row, and Spark's optimizer moves no condition below it. Below it, a condition would replace a
     column by its expression, and parse a record's JSON again for each kind of mistake in `kafka_error`. Spark cannot

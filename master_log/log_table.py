@@ -77,7 +77,7 @@ PARSED_BY = "lamina.parsed-by"
 class Held:
     """The offsets below which a log has every record since its start, and their tails in Kafka as far as it has them.
 
-    newest: the snapshot that readers see, or None before the first archive run.
+    newest: the snapshot that readers see, or None before the first archive run
     """
 
     newest: Snapshot | None

@@ -29,10 +29,10 @@ _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 class Login:
     """Credentials for Kafka's brokers, and further options of Kafka's clients.
 
-    protocol: one of `PROTOCOLS`, or PLAINTEXT. mechanism: one of `MECHANISMS`. OAUTHBEARER logs in by `tokens`, and
-    AWS_MSK_IAM by the machine's own credentials.
-    ca_file: PEM file of the authority that signed the brokers' certificates. None trusts the system's authorities.
-    java, python: further options of Spark's client and of kafka-python, by their names there.
+    protocol: one of `PROTOCOLS`, or PLAINTEXT
+    mechanism: one of `MECHANISMS`. OAUTHBEARER logs in by `tokens`, and AWS_MSK_IAM by the machine's own credentials
+    ca_file: PEM file of the authority that signed the brokers' certificates. None trusts the system's authorities
+    java, python: further options of Spark's client and of kafka-python, by their names there
     """
 
     protocol: str
@@ -132,7 +132,8 @@ def _quoted(text: str) -> str:
 class RegistryAddress:
     """One address of a schema registry, with its login, if it needs one.
 
-    url: up to the path that holds `/schemas`. ca_file, certificate, key: PEM files.
+    url: up to the path that holds `/schemas`
+    ca_file, certificate, key: PEM files
     """
 
     url: str

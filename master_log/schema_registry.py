@@ -65,7 +65,7 @@ class Registry:
     def schemas(self, ids: Collection[str], *, patient: bool = True) -> dict[str, Schema | None]:
         """Fetches the schemas with these ids (or UUIDs), with None for a missing one. Raises `RegistryAway`.
 
-        patient: retries a missing schema for some seconds instead of raising at once.
+        patient: retries a missing schema for some seconds instead of raising at once
         """
         schemas = {id: self._schema(id) for id in sorted(ids)}
         if not patient and (missing := [id for id, schema in schemas.items() if schema is None]):

@@ -31,7 +31,10 @@ RENEWED_AT = 0.8
 
 @dataclass(frozen=True)
 class TokenEndpoint:
-    """The endpoint that issues a client's tokens (RFC 6749, 4.4). ca_file: PEM of the endpoint's authority."""
+    """The endpoint that issues a client's tokens (RFC 6749, 4.4).
+
+    ca_file: PEM of the endpoint's authority
+    """
 
     url: str
     client: str

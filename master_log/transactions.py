@@ -20,7 +20,7 @@ from view_algebra.errors import LaminaError
 class Undecided:
     """The offsets that an open transaction holds back in a partition, and the transaction's age in seconds.
 
-    by_record: the brokers do not know when it began, so the seconds count from its first record's timestamp.
+    by_record: the brokers do not know when it began, so the seconds count from its first record's timestamp
     """
 
     at: TopicPartition

@@ -28,7 +28,8 @@ def waiting(
 ) -> Iterator[None]:
     """Prints `what` if the block takes longer than a second, and again every half minute.
 
-    shown: `what` was printed before the block. so_far: the progress to print with the seconds.
+    shown: `what` was printed before the block
+    so_far: the progress to print with the seconds
     """
     done, began = threading.Event(), time.monotonic()
 

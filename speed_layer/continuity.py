@@ -22,7 +22,7 @@ class CannotGoOn(LaminaError):
 def in_doubt(brokers: Brokers, expected: Mapping[str, tuple[str, Offsets, Tails]]) -> list[str]:
     """The topics that `check_topic` has to check one by one. One question about all shows that the others are sound.
 
-    expected: the id of each topic, the offsets reached in it, and the tails below them.
+    expected: the id of each topic, the offsets reached in it, and the tails below them
     """
     ids = brokers.topic_ids(*expected)
     there = {topic: state for topic, state in expected.items() if ids.get(topic) == state[0]}

@@ -27,11 +27,11 @@ class TimeLimits:
     """Seconds for which the tasks of a micro-batch may run.
 
     shared: for a member of a shared run, before it leaves the run. The other members wait for it meanwhile, and their
-    records are to be counted within half a minute.
-    alone: for a query with its own run, and for a single record. Micro-batches that take longer are halved.
+        records are to be counted within half a minute
+    alone: for a query with its own run, and for a single record. Micro-batches that take longer are halved
     probed: for a range that is searched for an endless record. It equals `shared`, so that the search meets the record
-    that made its source leave the run.
-    per_record: added to `probed` for each record, since a range of the master log is long.
+        that made its source leave the run
+    per_record: added to `probed` for each record, since a range of the master log is long
     """
 
     shared: float = 10.0
@@ -47,7 +47,7 @@ class TimeLimits:
 class TooLong(Exception):
     """Raised for a micro-batch that was given up because Spark had been computing it for too long.
 
-    skipped: the records of its range that were skipped when it was read.
+    skipped: the records of its range that were skipped when it was read
     """
 
     def __init__(self, range: OffsetRange, jobs: Jobs, skipped: Skipped) -> None:
@@ -59,7 +59,7 @@ class TooLong(Exception):
 class Endless(StopsAt):
     """A record that is not computed within `TimeLimits.alone`.
 
-    maintained: the tables of cells that it was computed for.
+    maintained: the tables of cells that it was computed for
     """
 
     def __init__(
@@ -91,10 +91,10 @@ class Probe(Protocol):
 class Hang:
     """A micro-batch that was given up, until the reason for its slowness is established.
 
-    shared: the micro-batch was computed in a shared run.
-    spins: its tasks run although they were cancelled, or None until that is established.
-    ended: Spark's process has ended since.
-    at: when the micro-batch was given up, on the monotonic clock.
+    shared: the micro-batch was computed in a shared run
+    spins: its tasks run although they were cancelled, or None until that is established
+    ended: Spark's process has ended since
+    at: when the micro-batch was given up, on the monotonic clock
     """
 
     given_up: TooLong
@@ -114,7 +114,8 @@ class Search:
     """Searches a range for its endless record, in a thread, until it is closed.
 
     It is a `Probe` itself: each time a process had to be killed, it starts another for the next range.
-    record: its partition and offset, or None while it is unknown and if every record is computed in time.
+
+    record: its partition and offset, or None while it is unknown and if every record is computed in time
     """
 
     def __init__(self, begin: Callable[[], Probe], range: OffsetRange, limits: TimeLimits) -> None:

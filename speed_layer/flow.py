@@ -71,9 +71,9 @@ class StartAgain(Exception):
 class Position:
     """A member's position in its topic.
 
-    offsets: the next records to read.
-    tails: Kafka's last batches below them.
-    log_times: those that the records below have reached, or None if no maintained text reads log times.
+    offsets: the next records to read
+    tails: Kafka's last batches below them
+    log_times: those that the records below have reached, or None if no maintained text reads log times
     """
 
     offsets: Offsets
@@ -85,7 +85,7 @@ class Position:
 class Span:
     """The offset range of a micro-batch, and the position at which it starts.
 
-    tails: Kafka's last batches below the end of the range, fetched before its records are read.
+    tails: Kafka's last batches below the end of the range, fetched before its records are read
     """
 
     start: Position
@@ -103,8 +103,8 @@ class Span:
 class Records:
     """The raw records of a span, fetched on demand.
 
-    raw: returns them as Spark reads them.
-    few: fetches them, or returns None if there are too many or none. Without it, there are too many.
+    raw: returns them as Spark reads them
+    few: fetches them, or returns None if there are too many or none. Without it, there are too many
     """
 
     raw: Callable[[], DataFrame]
@@ -141,9 +141,9 @@ class Records:
 class Membership:
     """A member's part in a run.
 
-    shared: the run has other members, which must not wait for this one.
-    commits: the threads in which micro-batches are committed.
-    stopped: set once the run is stopping.
+    shared: the run has other members, which must not wait for this one
+    commits: the threads in which micro-batches are committed
+    stopped: set once the run is stopping
     """
 
     shared: bool
@@ -155,10 +155,10 @@ class Membership:
 class Assumptions:
     """The assumptions under which a source's micro-batches are computed. They change while its queries run.
 
-    statements: those of the tables of cells that are maintained. The commit finds out if others are.
-    skipped: the skipped offsets of the topic.
-    answers: the schemas that the registry has answered.
-    ids_are_new: no id of the last large micro-batch was counted before.
+    statements: those of the tables of cells that are maintained. The commit finds out if others are
+    skipped: the skipped offsets of the topic
+    answers: the schemas that the registry has answered
+    ids_are_new: no id of the last large micro-batch was counted before
     """
 
     statements: Statements
@@ -171,8 +171,8 @@ class Assumptions:
 class Flow:
     """The phases of a source's micro-batches, in one run.
 
-    topic_id: of the deployed topic.
-    running: the ranges that are being computed.
+    topic_id: of the deployed topic
+    running: the ranges that are being computed
     """
 
     resources: Resources
@@ -207,8 +207,8 @@ class Flow:
     def compute(self, span: Span, records: Records | None, look_up: LookUp, *, again: bool = False) -> MicroBatch:
         """Computes a span for the tables of cells that are assumed to be maintained.
 
-        records: None if the span is to be read for this member alone.
-        again: for a commit. The micro-batch after it may be computing meanwhile, and waits for this commit.
+        records: None if the span is to be read for this member alone
+        again: for a commit. The micro-batch after it may be computing meanwhile, and waits for this commit
         """
         if records is None or span.range.holds(self.assumptions.skipped):
             records = self.read(span)
@@ -300,8 +300,8 @@ def _unknown_schemas(effect: Effect) -> set[str]:
 class Commit:
     """A micro-batch on its way into Postgres.
 
-    batch: computed again if other tables of cells are maintained now.
-    raw: reads its records again.
+    batch: computed again if other tables of cells are maintained now
+    raw: reads its records again
     """
 
     flow: Flow

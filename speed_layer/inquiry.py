@@ -38,7 +38,7 @@ ASKED_AT_ONCE = 2
 class Question:
     """A question to the log: the greatest timestamps of a topic's records in `[since, below)`.
 
-    begins: the first offsets of the log, in case it has to be created.
+    begins: the first offsets of the log, in case it has to be created
     """
 
     topic_id: str

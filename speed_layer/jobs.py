@@ -32,7 +32,7 @@ AT_MOST = 10
 class Jobs:
     """All jobs that are started within `group`. Spark knows them by the name of their group.
 
-    began: on the monotonic clock.
+    began: on the monotonic clock
     """
 
     spark: SparkSession = field(repr=False)

@@ -138,7 +138,7 @@ class Judge:
     def lost_records(self, query: Query, *, absent_for: float = MISSING_SECONDS) -> LaminaError | None:
         """The reason why a query cannot continue in its topic, or None if it can or the servers are away.
 
-        absent_for: seconds for which a topic may be absent. A query that is refused already need not wait again.
+        absent_for: seconds for which a topic may be absent. A query that is refused already need not wait again
         """
         try:
             with self.resources.database.begin() as connection:

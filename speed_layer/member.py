@@ -47,10 +47,10 @@ LOCK_CHECKED_EVERY = 1.0
 class Member:
     """A source from progress on, in one run after another until it fails.
 
-    position: the start of its next micro-batch.
-    flow: the phases of its micro-batches in the current run, or in the last one.
-    commits: the number of micro-batches it has committed.
-    failed: the range of the micro-batch that it failed at.
+    position: the start of its next micro-batch
+    flow: the phases of its micro-batches in the current run, or in the last one
+    commits: the number of micro-batches it has committed
+    failed: the range of the micro-batch that it failed at
     """
 
     flow: Flow
@@ -107,8 +107,8 @@ class Member:
         """Computes a micro-batch while the one before it is committed, then submits it for its own commit.
 
         raw: reads the records again. After a failure in a shared run, they are read and computed once more for this
-        member alone: Spark may have failed at another member's record. If the run is stopped before this begins, the
-        micro-batch is left to the next run, because its jobs would be cancelled here.
+            member alone: Spark may have failed at another member's record. If the run is stopped before this begins,
+            the micro-batch is left to the next run, because its jobs would be cancelled here
         """
         flow, membership = self.flow, self.flow.membership
         if membership.stopped.is_set():

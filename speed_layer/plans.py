@@ -96,7 +96,10 @@ _RECORD = (
 
 @dataclass(frozen=True)
 class _Entry:
-    """The plans of statements on a day (UTC), or None if Spark cannot run them again. interpreted: for a shared run."""
+    """The plans of statements on a day (UTC), or None if Spark cannot run them again.
+
+    interpreted: for a shared run
+    """
 
     statements: Statements
     day: date
@@ -142,8 +145,8 @@ class Planner:
     ) -> None:
         """Starts to prepare an announced version, one at a time.
 
-        now: the statements that micro-batches run today.
-        raw: the records of any micro-batch, which the `answers` of the registry decode.
+        now: the statements that micro-batches run today
+        raw: the records of any micro-batch, which the `answers` of the registry decode
         """
         if self._thread is not None and self._thread.is_alive():
             return
@@ -207,11 +210,14 @@ class Planner:
 class Plans:
     """The plans of a source's statements, run over one small micro-batch after another.
 
-    stateful: operators that keep them from being run again.
+    stateful: operators that keep them from being run again
     """
 
     def __init__(self, spark: SparkSession, statements: Statements, folder: Path, *, interpreted: bool) -> None:
-        """`folder` holds the file of records, for as long as the plans exist. interpreted: see `INTERPRETED`."""
+        """`folder` holds the file of records, for as long as the plans exist.
+
+        interpreted: see `INTERPRETED`
+        """
         session = spark.newSession()  # of its own: another action must not meet these settings
         session.conf.set("spark.sql.adaptive.enabled", "false")  # adaptive execution plans while it runs
         session.conf.set("spark.sql.shuffle.partitions", "1")

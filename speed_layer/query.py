@@ -45,9 +45,9 @@ APART, APART_AT_MOST = 60.0, 3_600.0
 class Backlog:
     """The records that a query has to read.
 
-    behind: their number when its member began, or 0 once it has caught up.
-    busy: more than `BUSY` records a second arrive.
-    ends: the ends of its topic that progress has not reached, each with the time at which it was seen.
+    behind: their number when its member began, or 0 once it has caught up
+    busy: more than `BUSY` records a second arrive
+    ends: the ends of its topic that progress has not reached, each with the time at which it was seen
     """
 
     behind: int = 0
@@ -77,10 +77,10 @@ class Backlog:
 class Trouble:
     """The failures of a query since it was last well, and its reasons not to run.
 
-    refused: the reason for which it is not begun again, until that is gone.
-    hang: the micro-batch that was given up, until the reason for its slowness is established.
-    failures: their number, without those of a server that is down.
-    delay: seconds before the next attempt, doubled each time.
+    refused: the reason for which it is not begun again, until that is gone
+    hang: the micro-batch that was given up, until the reason for its slowness is established
+    failures: their number, without those of a server that is down
+    delay: seconds before the next attempt, doubled each time
     """
 
     refused: LaminaError | None = None
@@ -99,8 +99,8 @@ class Trouble:
 class Bound:
     """The bound of a query's micro-batches. Failures halve it, down to one record, and commits double it again.
 
-    grow_after: commits before the next doubling.
-    grew: no commit has yet shown that the doubled bound is not too large.
+    grow_after: commits before the next doubling
+    grew: no commit has yet shown that the doubled bound is not too large
     """
 
     halvings: int = 0
@@ -148,10 +148,10 @@ class Apart:
 class Query:
     """A deployed source, its member and the run of the member.
 
-    fence: its fence token, or None before it is taken over.
-    inquiry: the log times that its next member needs from the log.
-    began: when its run began.
-    not_before: when its next member or run may begin.
+    fence: its fence token, or None before it is taken over
+    inquiry: the log times that its next member needs from the log
+    began: when its run began
+    not_before: when its next member or run may begin
     """
 
     source: Source

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 class Resources:
     """The services and settings that all queries of a speed layer share.
 
-    session: returns Spark's session.
-    schemas: the schemas of records that a registry has answered.
-    checkpoints: the folder of the runs' checkpoints.
-    max_records: bound of a micro-batch, in offsets.
-    log: returns the master log.
-    renew: replaces Spark's process, with everything that runs in it. None if it is not ours to end.
-    probe: starts a process that tries ranges of a source.
-    at: called at named points of a micro-batch, where tests stop.
-    phases: sums the seconds of micro-batches.
+    session: returns Spark's session
+    schemas: the schemas of records that a registry has answered
+    checkpoints: the folder of the runs' checkpoints
+    max_records: bound of a micro-batch, in offsets
+    log: returns the master log
+    renew: replaces Spark's process, with everything that runs in it. None if it is not ours to end
+    probe: starts a process that tries ranges of a source
+    at: called at named points of a micro-batch, where tests stop
+    phases: sums the seconds of micro-batches
     """
 
     session: Callable[[], SparkSession]

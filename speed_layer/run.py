@@ -44,7 +44,7 @@ STOPS_WITHIN = 1.0
 class Run:
     """One run of a streaming query, until it is stopped or fails, or a member fails.
 
-    max_records: bound of its micro-batches, in offsets. There is at least one per partition.
+    max_records: bound of its micro-batches, in offsets. There is at least one per partition
     """
 
     def __init__(self, resources: Resources, members: Sequence[Member], *, max_records: int) -> None:

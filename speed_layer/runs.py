@@ -34,7 +34,10 @@ SHARED_RECORDS = 50_000
 
 @dataclass
 class Runs:
-    """The runs of a speed layer. queries: all of its queries, by name."""
+    """The runs of a speed layer.
+
+    queries: all of its queries, by name
+    """
 
     resources: Resources
     judge: Judge

@@ -35,11 +35,11 @@ LookUp = Callable[[pa.Table], IdLookup]
 class Effect:
     """The effect of a micro-batch before it is written.
 
-    staged: cells, one COPY per statement.
-    bad: the records for quarantine, if there are any.
-    newest: the greatest Kafka timestamp.
-    by_partition: the same per Kafka partition, in microseconds since 1970, for a table's records only.
-    ids: the result of the look-up, if the source has ids.
+    staged: cells, one COPY per statement
+    bad: the records for quarantine, if there are any
+    newest: the greatest Kafka timestamp
+    by_partition: the same per Kafka partition, in microseconds since 1970, for a table's records only
+    ids: the result of the look-up, if the source has ids
     """
 
     staged: Sequence[Staged]
@@ -54,7 +54,7 @@ class Statements:
     """The compiled texts that maintain all tables of cells of one query.
 
     older: statements of versions kept since an earlier declaration of the source, which parse its records as they did
-    then.
+        then
     """
 
     source: Source
@@ -195,7 +195,10 @@ def _with_own_tables(statements: Statements, number: int) -> Statements:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of one fused statement, as in `Effect`. some_bad: there are bad records."""
+    """The result of one fused statement, as in `Effect`.
+
+    some_bad: there are bad records
+    """
 
     staged: Staged
     some_bad: bool
@@ -225,8 +228,9 @@ def result_of(fused: Fused, statement: DataFrame) -> Result:
 def effect_of(results: Sequence[Result], records: DataFrame, source: Source, *, bad_copies: bool = False) -> Effect:
     """The effect that all results add up to. A job fetches the bad records, but only if there may be some.
 
-    Every result says whether there are, so the first one is enough. bad_copies: records that do not count, which the
-    statements did not read, may have bad fields.
+    Every result says whether there are, so the first one is enough.
+
+    bad_copies: records that do not count, which the statements did not read, may have bad fields
     """
     return Effect(
         staged=[result.staged for result in results],

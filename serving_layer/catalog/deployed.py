@@ -40,7 +40,10 @@ def sources(connection: Connection) -> dict[str, Source]:
 
 @dataclass(frozen=True)
 class JsonFields:
-    """The fields that a source declares. flat: no field has fields of its own."""
+    """The fields that a source declares.
+
+    flat: no field has fields of its own
+    """
 
     topic: str
     names: frozenset[str]

@@ -29,8 +29,8 @@ from view_algebra.errors import LaminaError
 class Generation:
     """A generation of a view, with its tables of cells by the query that feeds them and the places of its cells.
 
-    since: the beginning of the oldest groups it keeps, or None if it keeps all.
-    was_shown: True if readers have ever read it.
+    since: the beginning of the oldest groups it keeps, or None if it keeps all
+    was_shown: True if readers have ever read it
     """
 
     id: int

@@ -93,7 +93,7 @@ def note_prepared(connection: Connection, name: str, *, prepared: bool = True) -
 def keep(connection: Connection, views: Iterable[View], catalog: Catalog, *, renew: bool = True) -> None:
     """Stores the compiled texts of versions of a catalog, in addition to the deployed catalog.
 
-    renew: replaces the stored texts of a version, because its text above the cells may have changed.
+    renew: replaces the stored texts of a version, because its text above the cells may have changed
     """
     lock(connection)
     for view in (view for view in views if view.cell_tables):

@@ -55,9 +55,9 @@ class Example:
 class Difference:
     """The result of a comparison. `here` is the deployed view, `there` the preview's.
 
-    key: the columns that rows were matched by, or None if rows were compared as a whole.
-    same: rows that are equal in all shared columns.
-    differing: pairs of rows with one key that are not.
+    key: the columns that rows were matched by, or None if rows were compared as a whole
+    same: rows that are equal in all shared columns
+    differing: pairs of rows with one key that are not
     """
 
     view: str
@@ -182,7 +182,7 @@ def _has_repeats(connection: Connection, sides: str, by: Sequence[str]) -> bool:
 def _by_key(sides: str, by: Sequence[str], tolerant: Sequence[bool]) -> str:
     """A group per key: the rows of each side, their number, and True for each column that differs.
 
-    tolerant: for each column, True if it holds doubles, whose last digits depend on the order of sums.
+    tolerant: for each column, True if it holds doubles, whose last digits depend on the order of sums
     """
     flags = [f"{differs(_column_name(n), '', tolerant=ok)} AS {_flag(n)}" for n, ok in enumerate(tolerant)]
     either = " OR ".join(_flag(number) for number in range(len(flags))) or "false"

@@ -49,15 +49,15 @@ class MeasuredRebuild:
 class Facts:
     """The facts about a database, besides its catalog, that decide what a new catalog changes.
 
-    counted: per query, the offsets below its progress.
-    kept: the live unpublished versions of views, for a return or a preview, each with its newest generation.
-    measured: the largest rebuild.
-    sizes: bytes of the published cells of each view.
-    others: per view, other roles' relations that read it, directly or through our views, and block a drop.
-    giving_way: per view, other roles' relations that an apply drops.
-    previewed: per view name, the previews with such a view.
-    reading: per source, the previews with a view that it feeds.
-    sparks: per view, the version of Spark that computed it.
+    counted: per query, the offsets below its progress
+    kept: the live unpublished versions of views, for a return or a preview, each with its newest generation
+    measured: the largest rebuild
+    sizes: bytes of the published cells of each view
+    others: per view, other roles' relations that read it, directly or through our views, and block a drop
+    giving_way: per view, other roles' relations that an apply drops
+    previewed: per view name, the previews with such a view
+    reading: per source, the previews with a view that it feeds
+    sparks: per view, the version of Spark that computed it
     """
 
     counted: Mapping[str, int] = field(default_factory=dict)

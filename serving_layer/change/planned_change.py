@@ -16,12 +16,12 @@ Action = Literal["create", "update", "reprocess", "drop", "keep", "refuse", "not
 class PlannedChange:
     """The effect of applying a catalog on one declaration or on the database.
 
-    diff: of the SQL, as lines of `diff -u`.
-    breaks: columns or names that readers use and would lose.
-    dependents: our views and other roles' relations that read it.
-    records: offsets below progress that would be read again.
-    seconds: how long that takes, if a rebuild was large enough to predict it.
-    bytes: size of the present cells in Postgres. New ones are stored next to them.
+    diff: of the SQL, as lines of `diff -u`
+    breaks: columns or names that readers use and would lose
+    dependents: our views and other roles' relations that read it
+    records: offsets below progress that would be read again
+    seconds: how long that takes, if a rebuild was large enough to predict it
+    bytes: size of the present cells in Postgres. New ones are stored next to them
     """
 
     kind: Literal["database", "source", "view"]

@@ -39,7 +39,10 @@ OURS = ("lamina", "cells", "realtime", "analytics", "spark", "iceberg", "public"
 
 @dataclass(frozen=True)
 class PreviewedView:
-    """A view of a preview. cells: `own`, `shared` with the deployed view, `none` (a derived view), or `retired`."""
+    """A view of a preview.
+
+    cells: `own`, `shared` with the deployed view, `none` (a derived view), or `retired`
+    """
 
     preview: str
     view: str

@@ -73,9 +73,9 @@ class Verdict:
 class Trial:
     """A catalog as it would be read.
 
-    places: the places of the tables of cells, by name. Tables without a place are empty.
-    changed: the views that would show other rows, or their first ones.
-    new: the names that nobody can read yet.
+    places: the places of the tables of cells, by name. Tables without a place are empty
+    changed: the views that would show other rows, or their first ones
+    new: the names that nobody can read yet
     """
 
     catalog: Catalog

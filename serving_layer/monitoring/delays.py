@@ -39,8 +39,10 @@ END::float8, EXISTS (SELECT FROM pg_stat_wal_receiver)
 class Ages(NamedTuple):
     """Seconds since events of a query, and its backlog.
 
-    heard: since the writer's last heartbeat. moved: since progress moved or was at the end.
-    waited: since the backlog shrank. waiting: the records of the backlog.
+    heard: since the writer's last heartbeat
+    moved: since progress moved or was at the end
+    waited: since the backlog shrank
+    waiting: the records of the backlog
     """
 
     heard: float | None
@@ -110,7 +112,11 @@ def lag(end: Offsets, reached: Offsets) -> int:
 
 
 class Standby(NamedTuple):
-    """A standby's delay. behind: seconds that it is behind its primary. receives: it is connected to its primary."""
+    """A standby's delay.
+
+    behind: seconds that it is behind its primary
+    receives: it is connected to its primary
+    """
 
     behind: float
     receives: bool

@@ -27,7 +27,10 @@ class Alert:
 
 @dataclass(frozen=True)
 class Metric:
-    """A number per set of labels. sql: a SELECT of the labels and the value, empty if the brokers provide it."""
+    """A number per set of labels.
+
+    sql: a SELECT of the labels and the value, empty if the brokers provide it
+    """
 
     name: str
     help: str

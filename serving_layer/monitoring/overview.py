@@ -32,10 +32,10 @@ class Proof:
 class View:
     """A view as readers read it.
 
-    cells: Postgres' estimate. None for a derived view, and until Postgres has estimated it.
-    seconds_behind: seconds for which it may lack a record of one of its sources.
-    fresh_within: the seconds that it may be behind, if declared.
-    held: a new generation is held back from readers.
+    cells: Postgres' estimate. None for a derived view, and until Postgres has estimated it
+    seconds_behind: seconds for which it may lack a record of one of its sources
+    fresh_within: the seconds that it may be behind, if declared
+    held: a new generation is held back from readers
     """
 
     name: str
@@ -59,9 +59,9 @@ class View:
 class Source:
     """A source as its query counts it.
 
-    next_offsets: progress by partition.
-    counted: offsets below progress.
-    heard_age: seconds since its writer's last heartbeat or commit.
+    next_offsets: progress by partition
+    counted: offsets below progress
+    heard_age: seconds since its writer's last heartbeat or commit
     """
 
     name: str
@@ -85,7 +85,7 @@ class Source:
 class Overview:
     """Views, each after those that it reads, and sources by name.
 
-    minutes: of the last hour, oldest first: the seconds since then, and how far each source was behind.
+    minutes: of the last hour, oldest first: the seconds since then, and how far each source was behind
     """
 
     views: tuple[View, ...]

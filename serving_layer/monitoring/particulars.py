@@ -95,9 +95,9 @@ class Minute:
 class ViewParticulars:
     """A view as readers read it.
 
-    cells: Postgres' estimate, or None for a derived view.
-    compared, differing: cells of its newest proof.
-    generations: the newest ones, newest first, with dropped ones.
+    cells: Postgres' estimate, or None for a derived view
+    compared, differing: cells of its newest proof
+    generations: the newest ones, newest first, with dropped ones
     """
 
     seconds_behind: float | None
@@ -119,10 +119,10 @@ class ViewParticulars:
 class Step:
     """A row of the history.
 
-    query: its progress moved from `first` to below `next` in each of `partitions`.
-    view: it shows `generation` from this time on.
-    rebuild, leap: the origin of that generation.
-    compared, differing: cells of its proof.
+    query: its progress moved from `first` to below `next` in each of `partitions`
+    view: it shows `generation` from this time on
+    rebuild, leap: the origin of that generation
+    compared, differing: cells of its proof
     """
 
     at: datetime
@@ -188,9 +188,9 @@ class Reason:
 class SourceParticulars:
     """The bookkeeping of one source.
 
-    duplicates: copies of counted records.
-    conflicts: copies that come before the counted record and differ from it.
-    minutes: the minutes of the last hour with a micro-batch, oldest first.
+    duplicates: copies of counted records
+    conflicts: copies that come before the counted record and differ from it
+    minutes: the minutes of the last hour with a micro-batch, oldest first
     """
 
     duplicates: int

@@ -34,7 +34,7 @@ FEW_BAD = 10
 class TopicState:
     """A topic as the brokers hold it now. `retention` is None if they do not report it.
 
-    undecided: the records that open transactions hold back.
+    undecided: the records that open transactions hold back
     """
 
     end: Offsets
@@ -47,9 +47,9 @@ class TopicState:
 class Thresholds:
     """Limits beyond which an alarm is raised.
 
-    after: seconds that records may wait without one being counted.
-    rebuild_within: hours between two rebuilds, or None if no rebuild is expected.
-    bad_an_hour: records that may go to quarantine in an hour.
+    after: seconds that records may wait without one being counted
+    rebuild_within: hours between two rebuilds, or None if no rebuild is expected
+    bad_an_hour: records that may go to quarantine in an hour
     """
 
     after: float = 60.0
@@ -61,10 +61,10 @@ class Thresholds:
 class WatchedQuery:
     """The query of a deployed source, as alarms see it.
 
-    archived: the offset up to which each partition is archived.
-    archived_ago: seconds since the partition that waits longest was archived.
-    topic: None if the brokers gave no answer.
-    is_stale: this server is a standby that lags too far to know the present state.
+    archived: the offset up to which each partition is archived
+    archived_ago: seconds since the partition that waits longest was archived
+    topic: None if the brokers gave no answer
+    is_stale: this server is a standby that lags too far to know the present state
     """
 
     query: progress.Query

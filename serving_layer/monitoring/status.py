@@ -33,9 +33,9 @@ _NEWEST_PROOFS = text(
 class ViewStatus:
     """A view with the rows it serves now.
 
-    freshness: the seconds for which it may lack a record.
-    fresh_within: the seconds that it may be behind, if declared.
-    provisional: cells that micro-batches have touched since the cut of the published generation.
+    freshness: the seconds for which it may lack a record
+    fresh_within: the seconds that it may be behind, if declared
+    provisional: cells that micro-batches have touched since the cut of the published generation
     """
 
     view: str
@@ -52,12 +52,12 @@ class ViewStatus:
 class QueryStatus:
     """A query.
 
-    lag: an upper bound of the records behind, in offsets, some of which are markers.
-    begins: the offsets at which partitions begin to count, for those that do not begin at 0.
-    bad_fields: records that count, with NULL for an unreadable field. They are in quarantine too.
-    skipped: records skipped by name. They are in quarantine too.
-    duplicates: records that are copies of a counted one.
-    conflicts: copies that differ from the counted record, and that a rebuild counts in its place.
+    lag: an upper bound of the records behind, in offsets, some of which are markers
+    begins: the offsets at which partitions begin to count, for those that do not begin at 0
+    bad_fields: records that count, with NULL for an unreadable field. They are in quarantine too
+    skipped: records skipped by name. They are in quarantine too
+    duplicates: records that are copies of a counted one
+    conflicts: copies that differ from the counted record, and that a rebuild counts in its place
     """
 
     query: str
@@ -79,7 +79,7 @@ class QueryStatus:
 class Status:
     """Views, queries, generations, previews, the last rebuild, and the alarms.
 
-    standby: seconds that this server is behind its primary, or None for a primary.
+    standby: seconds that this server is behind its primary, or None for a primary
     """
 
     views: list[ViewStatus]

@@ -21,10 +21,12 @@ from view_algebra.compiled import CellTable
 
 
 class CellColumns(NamedTuple):
-    """The columns of a table of cells. noise: for each partial, the column whose rounding it may hold, or ''.
+    """The columns of a table of cells.
 
-    retained: the column that dates a cell, if old cells are dropped.
-    longer: microseconds for which cells are kept beyond what the view retains.
+    noise: for each partial, the column whose rounding it may hold, or ''
+
+    retained: the column that dates a cell, if old cells are dropped
+    longer: microseconds for which cells are kept beyond what the view retains
     """
 
     keys: Sequence[str]
@@ -44,9 +46,9 @@ def columns_of(connection: Connection, name: str) -> CellColumns:
 class Staged:
     """Cells on their way into Postgres: one COPY, read by the merges of several tables of cells.
 
-    ddl: creates the temporary table if it does not exist.
-    rows: the rows copied into it.
-    read: for each table of cells, the SELECT of its keys and partials from the temporary table.
+    ddl: creates the temporary table if it does not exist
+    rows: the rows copied into it
+    read: for each table of cells, the SELECT of its keys and partials from the temporary table
     """
 
     ddl: str

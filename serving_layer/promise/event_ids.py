@@ -81,14 +81,14 @@ _FOREVER: Period = (None, None)
 class IdLookup:
     """The result of looking up the ids of a micro-batch.
 
-    copies: `partition` and `offset` of the records that do not count.
-    duplicates: the number of copies.
-    fresh: the new ids.
-    periods: the periods of the tables that take the new ids.
-    lesser: copies that come before the record that was counted.
-    conflicts: the number of lesser copies that differ from the counted record.
-    newest: the greatest Kafka time of each partition.
-    horizon: ids before this time are forgotten.
+    copies: `partition` and `offset` of the records that do not count
+    duplicates: the number of copies
+    fresh: the new ids
+    periods: the periods of the tables that take the new ids
+    lesser: copies that come before the record that was counted
+    conflicts: the number of lesser copies that differ from the counted record
+    newest: the greatest Kafka time of each partition
+    horizon: ids before this time are forgotten
     """
 
     copies: pa.Table

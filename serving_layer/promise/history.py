@@ -38,7 +38,10 @@ _SHOWN = text("""
 
 @dataclass(frozen=True)
 class Moved:
-    """The progress of a query moved by this range. leapt: the generation of the leap, or None for a micro-batch."""
+    """The progress of a query moved by this range.
+
+    leapt: the generation of the leap, or None for a micro-batch
+    """
 
     at: datetime
     query: str
@@ -60,9 +63,9 @@ class Shown:
 class History:
     """The changes of some queries and views, oldest first, and the state of each before the first change.
 
-    begins: the progress of each query then.
-    shown: the generation and definition of each view that was shown then.
-    known_since: the time of the first row, if the history does not reach back as far as requested.
+    begins: the progress of each query then
+    shown: the generation and definition of each view that was shown then
+    known_since: the time of the first row, if the history does not reach back as far as requested
     """
 
     steps: Sequence[Moved | Shown]
@@ -73,7 +76,10 @@ class History:
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of a generation. rebuild: None if it was opened with its view, below no record."""
+    """The origin of a generation.
+
+    rebuild: None if it was opened with its view, below no record
+    """
 
     version: str
     rebuild: int | None

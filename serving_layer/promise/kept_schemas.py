@@ -64,7 +64,10 @@ def keep(connection: Connection, topic: str, ask_again: int, fetched: Schemas) -
 
 @dataclass(frozen=True)
 class Listed:
-    """A schema named by records of a source. kind: None if the registry had none, which makes `bad_records` bad."""
+    """A schema named by records of a source.
+
+    kind: None if the registry had none, which makes `bad_records` bad
+    """
 
     source: str
     ask_again: int
@@ -101,7 +104,10 @@ def _lowest(ids: Collection[str]) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class KeptSchemas:
-    """The schemas of all topics. registry: the source of schemas not kept yet, or None if no setting names one."""
+    """The schemas of all topics.
+
+    registry: the source of schemas not kept yet, or None if no setting names one
+    """
 
     database: Database
     registry: Registry | None
@@ -116,7 +122,8 @@ class KeptSchemas:
 
         An id kept under another ASK_AGAIN is requested too, because another registry may have had another schema with
         that id.
-        patient: waits some seconds for a schema that the registry does not have yet. Raises `RegistryAway`.
+
+        patient: waits some seconds for a schema that the registry does not have yet. Raises `RegistryAway`
         """
         answers = self.of(topic)
         while missing := frames.missing(ids, answers.get(ask_again, NO_SCHEMAS)):

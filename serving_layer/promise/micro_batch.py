@@ -30,12 +30,12 @@ from serving_layer.promise.quarantine import Bad
 class MicroBatch:
     """The result of computing the records of one offset range of one query.
 
-    cell_tables: the tables of cells it was computed for.
-    newest: the greatest Kafka timestamp of its records.
-    tails: Kafka's tails below its end, as of before its records were read.
-    ids: the result of looking up its ids, for a stream with UNIQUE.
-    log_times: the log times that a table's records have reached below its end.
-    timer: counts the seconds of its phases.
+    cell_tables: the tables of cells it was computed for
+    newest: the greatest Kafka timestamp of its records
+    tails: Kafka's tails below its end, as of before its records were read
+    ids: the result of looking up its ids, for a stream with UNIQUE
+    log_times: the log times that a table's records have reached below its end
+    timer: counts the seconds of its phases
     """
 
     query: str
@@ -64,8 +64,8 @@ class Outcome(Enum):
 class Fed:
     """A table of cells that a query maintains, of a generation that is building or live.
 
-    newest: the view's newest generation, stamped on every merged cell.
-    since: the beginning of the oldest groups that the generation keeps.
+    newest: the view's newest generation, stamped on every merged cell
+    since: the beginning of the oldest groups that the generation keeps
     """
 
     cell_table: str

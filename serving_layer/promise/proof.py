@@ -31,7 +31,7 @@ EXAMPLES = 5
 class Proof:
     """The result of comparing two generations: groups compared, groups that differ, and the first that differ.
 
-    shared: the partials that were compared, if the generations are of two versions.
+    shared: the partials that were compared, if the generations are of two versions
     """
 
     view: str

@@ -70,9 +70,12 @@ RECOMPUTE, APPLY = Purpose(RebuildKind.REBUILD), Purpose(RebuildKind.APPLY)
 
 
 class Rebuild(NamedTuple):
-    """A run of the batch layer, as recorded. step: the last finished step. stopped: how a person stopped it.
+    """A run of the batch layer, as recorded.
 
-    lease_until: a scheduled rebuild lives until then between its steps.
+    step: the last finished step
+    stopped: how a person stopped it
+
+    lease_until: a scheduled rebuild lives until then between its steps
     """
 
     id: int

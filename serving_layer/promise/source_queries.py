@@ -21,7 +21,7 @@ from view_algebra.errors import LaminaError
 class Topic:
     """A topic as the brokers hold it: its id, and the first offset of each partition.
 
-    start: the declared start of the source. A partition that it leaves out begins at its first record.
+    start: the declared start of the source. A partition that it leaves out begins at its first record
     """
 
     id: str

@@ -194,7 +194,10 @@ class Below:
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows of a SELECT, and the offsets that they are true for. more: the limit cut off further rows."""
+    """The rows of a SELECT, and the offsets that they are true for.
+
+    more: the limit cut off further rows
+    """
 
     columns: Sequence[str]
     rows: Sequence[Row]
@@ -220,10 +223,10 @@ def answer(url: str, query: str, views: Collection[str], limit: int, statement: 
 class Cost:
     """The cost of reading every row of a view inside Postgres.
 
-    expected: the planner's estimate of `rows`.
-    cached: bytes found in Postgres' memory.
-    read: bytes requested from the operating system.
-    plan: a line per node.
+    expected: the planner's estimate of `rows`
+    cached: bytes found in Postgres' memory
+    read: bytes requested from the operating system
+    plan: a line per node
     """
 
     rows: int

@@ -20,11 +20,11 @@ CONNECTIONS_OF_A_PERSON = 5
 class Limits:
     """Limits of one reader. Times and sizes are written as Postgres writes them, `0` means no limit.
 
-    statement_timeout: time of one SELECT.
-    idle_in_transaction_session_timeout: time until the session of an idle snapshot ends.
-    lock_timeout: time of waiting for a lock.
-    temp_file_limit: size of all temporary files of a session.
-    connections: concurrent sessions of the role `analyst`.
+    statement_timeout: time of one SELECT
+    idle_in_transaction_session_timeout: time until the session of an idle snapshot ends
+    lock_timeout: time of waiting for a lock
+    temp_file_limit: size of all temporary files of a session
+    connections: concurrent sessions of the role `analyst`
     """
 
     statement_timeout: str = "10min"

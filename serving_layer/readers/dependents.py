@@ -83,7 +83,7 @@ WHERE c.relnamespace = 'analytics'::regnamespace AND c.relname = ANY (:names)
 def of_others(connection: Connection, *, giving_way: bool) -> dict[str, tuple[str, ...]]:
     """The relations of other roles that read each of our views, directly or through our views.
 
-    giving_way: those that an apply drops. Otherwise, those that block it.
+    giving_way: those that an apply drops. Otherwise, those that block it
     """
     readers: dict[str, tuple[str, ...]] = {}
     for row in connection.execute(text(_ABOVE)):

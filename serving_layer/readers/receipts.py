@@ -30,9 +30,9 @@ FORMAT = 1
 class Digest:
     """A digest of a view's rows in any order.
 
-    columns: a digest per column.
-    doubles: for each column of doubles, the weighted sums of its numbers and of their sizes.
-    left_out: the columns without a digest.
+    columns: a digest per column
+    doubles: for each column of doubles, the weighted sums of its numbers and of their sizes
+    left_out: the columns without a digest
     """
 
     rows: int
@@ -66,9 +66,9 @@ class Counted:
 class Receipt:
     """The content of a view in a snapshot.
 
-    since: for each view that it reads, the beginning of the oldest groups kept.
-    clock: the value of `now()`.
-    sparks: the versions of Spark that computed its cells, if known.
+    since: for each view that it reads, the beginning of the oldest groups kept
+    clock: the value of `now()`
+    sparks: the versions of Spark that computed its cells, if known
     """
 
     view: str

@@ -65,9 +65,11 @@ def settings(database: str, owner: str, analyst: str, limits: Limits, *, files: 
 
 @dataclass(frozen=True)
 class Setting:
-    """A foreign setting that sessions of a role begin with. value: None if one of ours is missing.
+    """A foreign setting that sessions of a role begin with.
 
-    everywhere: it applies in all databases, not only in this one.
+    value: None if one of ours is missing
+
+    everywhere: it applies in all databases, not only in this one
     """
 
     name: str
@@ -138,7 +140,7 @@ def make_login(connection: Connection, name: str, analyst: str, password: str, c
     """Creates the login of a person with the rights of `analyst`. False if it existed, and only its password was set.
 
     connections: concurrent sessions. None keeps the present number, or sets that of a person. The login cannot become
-    `analyst` itself (SET FALSE), so it can change neither that role's password nor its settings.
+        `analyst` itself (SET FALSE), so it can change neither that role's password nor its settings
     """
     is_other = connection.execute(
         text(

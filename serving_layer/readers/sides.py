@@ -23,11 +23,11 @@ from view_algebra.language.quoting import postgres_text, quoted
 class Side:
     """The form of a view in the snapshots in which certain views are read from certain places.
 
-    at: the place of each of these views: its own cells', or those of views below it. None if the view had no cells.
-    final: the text, with the places of its cells.
-    columns: name and type of each column.
-    reads: the views it reads.
-    readers: the transactions that may have a snapshot from before the move, or None until they were looked up.
+    at: the place of each of these views: its own cells', or those of views below it. None if the view had no cells
+    final: the text, with the places of its cells
+    columns: name and type of each column
+    reads: the views it reads
+    readers: the transactions that may have a snapshot from before the move, or None until they were looked up
     """
 
     at: dict[str, str | None]

@@ -59,7 +59,11 @@ ANALYST = "analyst"
 
 
 class ViewRow(NamedTuple):
-    """A declared view as recorded. served: the body that the analyst's view has now. before: its older sides."""
+    """A declared view as recorded.
+
+    served: the body that the analyst's view has now
+    before: its older sides
+    """
 
     name: str
     kind: str
