@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from batch_layer.comparison import Difference, Row, compare, shown_columns
+from batch_layer.comparison import Row, RowDifference, compare, shown_columns
 from batch_layer.compute import records_that_count
 from batch_layer.selects import rows_of, select, set_clock, work_of
 from batch_layer.stalls import Stalled, Watching, unwatched
@@ -213,7 +213,7 @@ def _compare_view(
     """Compares the rows of a view with those of its SELECT."""
     view = request.catalog.views[name]
     below = Offsets({at: offset for source in view.sources for at, offset in request.below[source].items()})
-    number, difference = 0, Difference([], [])
+    number, difference = 0, RowDifference([], [])
     if failure is None:
         try:
             with watching(work_of(request.catalog, name, request.starts, request.below)):
@@ -240,7 +240,7 @@ def _begins(connection: Connection, preview: str | None) -> dict[str, datetime |
 def _select_all(
     spark: SparkSession, views: Iterable[View], since: Mapping[str, datetime | None]
 ) -> dict[str, Exception]:
-    """Makes the SELECT of each view a table of Spark. A failure of a view is one of all views that read it, too."""
+    """Makes the SELECT of each view a table of Spark. If a view fails, so do all views that read it."""
     failures: dict[str, Exception] = {}
     for view in views:
         failing = next((failures[name] for name in view.reads if name in failures), None)

@@ -37,7 +37,7 @@ def shown_columns(view: View) -> str:
 
 
 @dataclass(frozen=True)
-class Difference:
+class RowDifference:
     """The difference of two multisets of rows: `missing` rows are in the first only, `surplus` rows in the second."""
 
     missing: Sequence[Row]
@@ -47,7 +47,7 @@ class Difference:
         return bool(self.missing or self.surplus)
 
 
-def compare(view: View, wanted: list[Row], shown: list[Row]) -> Difference:
+def compare(view: View, wanted: list[Row], shown: list[Row]) -> RowDifference:
     """Compares multisets of rows: equal rows cancel, and the others are paired within the tolerance of doubles."""
     inside = {n: kind for n, column in enumerate(view.columns) if (kind := _with_fractions(column.spark)) is not None}
     if inside:
@@ -66,7 +66,7 @@ def compare(view: View, wanted: list[Row], shown: list[Row]) -> Difference:
             unmatched.append(row)
         else:
             near.remove(match)
-    return Difference(unmatched, [row for rows in candidates.values() for row in rows])
+    return RowDifference(unmatched, [row for rows in candidates.values() for row in rows])
 
 
 def _with_fractions(spark: str) -> Type | None:

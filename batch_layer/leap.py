@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from batch_layer.gathering import BadAndIds, Unread, gather, write
+from batch_layer.gathering import LeapRecords, Unread, gather, write
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
 from master_log.tails import Tails
@@ -47,7 +47,7 @@ class Landing:
     lost: the partitions whose end Kafka has lost
     """
 
-    kept: BadAndIds
+    bad_and_ids: LeapRecords
     to: Mapping[str, tuple[Offsets, Tails]]
     lost: Sequence[TopicPartition]
 
@@ -129,7 +129,7 @@ class Leap:
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
             if not run.leap or run.state is not RebuildState.RUNNING or run.is_handed_over:
-                return Landing(BadAndIds([], {}, ()), {}, [])
+                return Landing(LeapRecords([], {}, ()), {}, [])
             sources = {name: deployed(connection).sources[name] for name in _queries_of(connection, id)}
             reached = {name: progress.read_with_tails(connection, name) for name in sources}
             starts = {name: progress.starts(connection, [name]) for name in sources}
@@ -150,7 +150,7 @@ class Leap:
                 f"The query {taken[0]} was taken over by {queries[taken[0]].writer} during the leap",
                 way_out="Stop the speed layer, or let it continue without a leap: `lamina rebuild`.",
             )
-        write(connection, landing.kept)
+        write(connection, landing.bad_and_ids)
         fences = {name: queries[name].fence for name in names}
         to = {name: landing.to[name] for name in names}
         generations.land(connection, [generation.id for generation in new], fences, to, landing.lost)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from batch_layer.rebuild import BatchLayer
 
 STANDS_STILL = 30.0
-"""Seconds without progress after which nobody waits for a query any longer."""
+"""An apply stops waiting for a query after this many seconds without progress."""
 
 LOCKED_SECONDS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
 """Seconds for which successive tries lock the query of a source, so that its replacement can catch up."""

@@ -80,7 +80,10 @@ class _Apply:
     before: Mapping[str, str]
 
     def seal(self) -> int:
-        return _announce_and_open(self.batch, self._announce, self._open)
+        await_writers(self.batch, self._announce)
+        id = self.batch.database.retrying(self._open)
+        self.batch.at("after seal")
+        return id
 
     def _announce(self, connection: Connection) -> set[str]:
         after, wanted = registry.to_compute(connection, self.target.catalog, _allowed(connection, self.target))
@@ -91,8 +94,12 @@ class _Apply:
         after, wanted = registry.to_compute(connection, self.target.catalog, changes)
         unread = registry.unread_sources(deployed(connection), wanted)
         ends = {name: _end(self.batch, after.sources[name]) for name in unread}
-        open = partial(registry.open_changed, connection, self.target.catalog, changes, self.target.topics, ends)
-        return resume_or_begin(connection, self.batch, APPLY, wanted, after, open)
+        left = resume(connection, self.batch, APPLY, wanted, after)
+        if left is not None:
+            return left
+        id = begin(connection, wanted, APPLY)
+        registry.open_changed(connection, self.target.catalog, changes, self.target.topics, ends, id)
+        return record_opened(connection, self.batch, id, wanted)
 
     def check(self, id: int, proofs: Sequence[Proof]) -> None:
         new_sources.catch_up(self.batch, id)
@@ -130,7 +137,10 @@ class _Preview:
     catalog: Catalog
 
     def seal(self) -> int:
-        return _announce_and_open(self.batch, self._announce, self._open)
+        await_writers(self.batch, self._announce)
+        id = self.batch.database.retrying(self._open)
+        self.batch.at("after seal")
+        return id
 
     def _announce(self, connection: Connection) -> set[str]:
         after = previews.previewed_catalog(connection, self.catalog)
@@ -140,8 +150,12 @@ class _Preview:
         after = previews.previewed_catalog(connection, self.catalog)
         lacking = previews.uncomputed_views(connection, after)
         purpose = Purpose(RebuildKind.PREVIEW, self.name)
-        open = partial(registry.open_versions, connection, lacking, after)
-        return resume_or_begin(connection, self.batch, purpose, lacking, after, open)
+        left = resume(connection, self.batch, purpose, lacking, after)
+        if left is not None:
+            return left
+        id = begin(connection, lacking, purpose)
+        registry.open_versions(connection, lacking, after, id)
+        return record_opened(connection, self.batch, id, lacking)
 
     def check(self, id: int, proofs: Sequence[Proof]) -> None:  # noqa: ARG002 (a preview may differ)
         with self.batch.database.begin() as connection:
@@ -162,45 +176,44 @@ class _Preview:
         renew(self.batch.database, self.batch.tell, step)
 
 
-def _announce_and_open(
-    batch: BatchLayer, announce: Callable[[Connection], set[str]], open: Callable[[Connection], int]
-) -> int:
-    """Opens new versions once busy writers have prepared for them. Returns the id of the rebuild.
+def await_writers(batch: BatchLayer, announce: Callable[[Connection], set[str]]) -> None:
+    """Announces new versions, and waits until busy writers have prepared for them, while Spark starts.
 
     announce: returns the tables of cells that writers prepare for
     """
     soon, announced = batch.database.retrying(announce), time.monotonic()
-    batch.spark()  # meanwhile Spark starts, which takes some seconds
+    batch.spark()
     are_awaited = partial(registry.are_awaited, names=soon)
     while time.monotonic() < announced + PREPARED_WITHIN and batch.database.retrying(are_awaited):
         time.sleep(0.1)
     batch.at("after announcing")
-    id = batch.database.retrying(open)
-    batch.at("after seal")
+
+
+def resume(
+    connection: Connection, batch: BatchLayer, purpose: Purpose, new: Sequence[View], catalog: Catalog
+) -> int | None:
+    """Resumes the rebuild of a dead apply that computes these versions of a catalog. None if there is none."""
+    wanted = {view.name: (view.version, {name: catalog.sources[name] for name in view.fed_by}) for view in new}
+    left = rebuilds.left_by_apply(connection)
+    if left is None or _versions_of(connection, left) != wanted:
+        return None
+    batch.tell(f"continues rebuild {left}, which an earlier apply left unfinished: {', '.join(wanted)}")
+    rebuilds.resume(connection, left, purpose)
+    return left
+
+
+def begin(connection: Connection, new: Sequence[View], purpose: Purpose) -> int:
+    """Begins a rebuild of new versions, in which their generations are to be opened."""
+    id = rebuilds.begin(connection, sorted(view.name for view in new), purpose=purpose)
+    fed_by = {name for view in new for name in view.fed_by}
+    registry.retire_the_dead(connection, beside=fed_by & progress.queries(connection).keys())
     return id
 
 
-def resume_or_begin(
-    connection: Connection,
-    batch: BatchLayer,
-    purpose: Purpose,
-    new: Sequence[View],
-    catalog: Catalog,
-    open: Callable[[int], None],
-) -> int:
-    """Resumes the rebuild of a dead apply that computes these versions of a catalog, or begins one."""
-    wanted = {view.name: (view.version, {name: catalog.sources[name] for name in view.fed_by}) for view in new}
-    left = rebuilds.left_by_apply(connection)
-    if left is not None and _versions_of(connection, left) == wanted:
-        batch.tell(f"continues rebuild {left}, which an earlier apply left unfinished: {', '.join(wanted)}")
-        rebuilds.resume(connection, left, purpose)
-        return left
-    id = rebuilds.begin(connection, sorted(wanted), purpose=purpose)
-    fed_by = {name for view in new for name in view.fed_by}
-    registry.retire_the_dead(connection, beside=fed_by & progress.queries(connection).keys())
-    open(id)
+def record_opened(connection: Connection, batch: BatchLayer, id: int, new: Sequence[View]) -> int:
+    """Records that the generations of a rebuild are open, and returns its id."""
     rebuilds.record_finished(connection, id, Step.SEAL)
-    batch.tell(f"computing new versions of {', '.join(wanted)}; readers keep reading the old ones")
+    batch.tell(f"computing new versions of {', '.join(view.name for view in new)}; readers keep reading the old ones")
     return id
 
 
@@ -275,7 +288,7 @@ def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str])
     with batch.database.begin() as connection:
         moving = new_sources.replacements(connection, id)
 
-    def step(connection: Connection) -> None:
+    def step(connection: Connection, seconds: float) -> None:
         if rebuilds.lock_running(connection, id).is_handed_over:
             return
         ready = {new.view: new.id for new in lookup.of_rebuild(connection, id)}
@@ -289,7 +302,7 @@ def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str])
 
     for seconds in new_sources.LOCKED_SECONDS:
         try:
-            renew(batch.database, batch.tell, step)
+            renew(batch.database, batch.tell, partial(step, seconds=seconds))
             break
         except Behind:
             if seconds == new_sources.LOCKED_SECONDS[-1]:

@@ -74,7 +74,7 @@ class Finder(Protocol):
     """Searches for the record at which a computation stands still."""
 
     def __call__(self, work: Work, over: threading.Event) -> SlowRecord | None:
-        """The record, or None if there is none. It returns early once `over` is set, as nobody waits any longer."""
+        """The record, or None if there is none. It returns early once `over` is set: the computation has ended."""
 
 
 class Watching(Protocol):
@@ -129,9 +129,7 @@ class Watch:
             if now != seen or not now:
                 since, seen = time.monotonic(), now
             elif time.monotonic() >= since + STALLS_AFTER:
-                self.tell(
-                    f"{work.name}: Spark has stood still for {STALLS_AFTER:.0f} s, and the record is searched for"
-                )
+                self.tell(f"{work.name}: Spark has stood still for {STALLS_AFTER:.0f} s, searching for the slow record")
                 inside, record = function_of(spark), self._record(work, over)
                 if over.is_set():
                     return

@@ -44,7 +44,7 @@ from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import Asset, AssetAlias, Param, dag, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-HELD = 3
+FINDING = 3
 """Exit code of `lamina step hand-over` when a proof or a check held a view back."""
 
 VIEWS = AssetAlias("lamina")
@@ -146,7 +146,7 @@ def nightly_rebuild() -> None:
         retry_exponential_backoff=True,
     )
     go_live = step("go-live", " --json", output_processor=one_by_one)
-    hand_over = step("hand-over", f" --json || [ $? -eq {HELD} ]", HandOver, outlets=[VIEWS])
+    hand_over = step("hand-over", f" --json || [ $? -eq {FINDING} ]", HandOver, outlets=[VIEWS])
     (
         seal
         >> step("archive")

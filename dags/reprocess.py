@@ -26,7 +26,7 @@ from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import Asset, AssetAlias, Param, dag
 from airflow.sdk.exceptions import AirflowFailException
 
-DIFFERENT = 3
+FINDING = 3
 """Exit code of `lamina plan` if there are changes, and of `lamina apply` if a check blocks them."""
 
 VIEWS = AssetAlias("lamina")
@@ -82,8 +82,8 @@ class Apply(BashOperator):
 def reprocess() -> None:
     """Two tasks, two commands."""
     options = "{{ ' --allow-break' if params.allow_break }}{{ ' --prune' if params.prune }}"
-    plan = BashOperator(task_id="plan", bash_command=f"lamina plan || [ $? -eq {DIFFERENT} ]")
-    ended = f"case ${{PIPESTATUS[0]}} in 0) ;; {DIFFERENT}) echo blocked ;; *) exit 1 ;; esac"
+    plan = BashOperator(task_id="plan", bash_command=f"lamina plan || [ $? -eq {FINDING} ]")
+    ended = f"case ${{PIPESTATUS[0]}} in 0) ;; {FINDING}) echo blocked ;; *) exit 1 ;; esac"
     command = f"lamina apply --json{options} | paste -s -d ,; {ended}"
     apply = Apply(task_id="apply", bash_command=command, outlets=[VIEWS], retries=8, retry_exponential_backoff=True)
     plan >> apply

@@ -23,7 +23,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 log = logging.getLogger("airflow.task")
 
-DIFFERENT = 3
+FINDING = 3
 """Exit code of `lamina check` if a check fails, which `lamina status --alarms` then shows."""
 
 WITHIN = timedelta(minutes=10)
@@ -88,7 +88,7 @@ def watch() -> None:
     def check() -> None:
         """Runs the checks of live views. The alarms report the failing ones."""
         checks = lamina("check", "--live")
-        fail_with(lamina("status", "--alarms") if checks.returncode == DIFFERENT else checks)
+        fail_with(lamina("status", "--alarms") if checks.returncode == FINDING else checks)
 
     look()
     check()

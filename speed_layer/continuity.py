@@ -15,7 +15,7 @@ MISSING_SECONDS = 10.0
 """Seconds for which the brokers may not know a topic before it counts as deleted."""
 
 
-class CannotGoOn(LaminaError):
+class CannotContinue(LaminaError):
     """Raised if a topic no longer holds the next records: reading on would skip records, or read others."""
 
 
@@ -56,7 +56,7 @@ def check_topic(
     check_tails(brokers, source, reached, tails)
     removed = brokers.removed(reached)
     if removed.end:
-        raise CannotGoOn(
+        raise CannotContinue(
             f"Records of {source.topic} were removed by retention before they were read",
             evidence=f"progress is {removed.start}, the first records the brokers still hold are {removed.end}",
             way_out=(
@@ -70,7 +70,7 @@ def check_tails(brokers: Brokers, source: Source, reached: Offsets, tails: Tails
     """Raises if Kafka has lost records below `reached`, even if it has given their offsets to others since."""
     differing = brokers.differing(reached, tails)
     if differing:
-        raise CannotGoOn(
+        raise CannotContinue(
             f"Kafka has lost records of {source.topic} that were counted",
             evidence="\n".join(map(str, differing)),
             way_out=(
@@ -85,7 +85,7 @@ def check_id(brokers: Brokers, source: Source, topic_id: str, *, absent_for: flo
     """Raises unless the topic is the one that was deployed."""
     id_now = _id_of(brokers, source.topic, absent_for)
     if id_now != topic_id:
-        raise CannotGoOn(
+        raise CannotContinue(
             f"The topic {source.topic} was {'deleted' if id_now is None else 'deleted and created again'}",
             evidence=f"{source.name} was deployed on the topic with id {topic_id}, the brokers now hold {id_now}",
             way_out=(

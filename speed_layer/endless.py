@@ -144,7 +144,7 @@ class Search:
 
     def _run(self) -> None:
         try:
-            record = find(self._range, self, self._limits)
+            record = find_endless(self._range, self, self._limits)
             self.record = None if self._closed.is_set() else record
         except Exception as error:  # noqa: BLE001 (the query tries again, and is given up again)
             if not self._closed.is_set():
@@ -172,7 +172,7 @@ class Search:
         return self._probe
 
 
-def find(range: OffsetRange, probe: Probe, limits: TimeLimits) -> tuple[TopicPartition, int] | None:
+def find_endless(range: OffsetRange, probe: Probe, limits: TimeLimits) -> tuple[TopicPartition, int] | None:
     """A record of a range that is not computed within `limits.alone`, or None if every record is.
 
     The longest record is the most likely one, and is tried first. Then a part of the range that takes longer than
@@ -180,16 +180,16 @@ def find(range: OffsetRange, probe: Probe, limits: TimeLimits) -> tuple[TopicPar
     remains is allowed `limits.alone`.
     """
     suspect = probe.longest(range)
-    if suspect is not None and not probe.computes(_records(*suspect), limits.alone):
+    if suspect is not None and not probe.computes(_range_of(*suspect), limits.alone):
         return suspect
     for at, end in range.moved.items():
         low, high = range.start[at], end
-        if _computes(probe, _records(at, low, high), limits):
+        if _computes(probe, _range_of(at, low, high), limits):
             continue
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if _computes(probe, _records(at, low, middle), limits) else (low, middle)
-        if (at, low) != suspect and not probe.computes(_records(at, low), limits.alone):
+            low, high = (middle, high) if _computes(probe, _range_of(at, low, middle), limits) else (low, middle)
+        if (at, low) != suspect and not probe.computes(_range_of(at, low), limits.alone):
             return at, low
     return None
 
@@ -198,5 +198,5 @@ def _computes(probe: Probe, range: OffsetRange, limits: TimeLimits) -> bool:
     return probe.computes(range, limits.of(range))
 
 
-def _records(at: TopicPartition, low: int, high: int | None = None) -> OffsetRange:
+def _range_of(at: TopicPartition, low: int, high: int | None = None) -> OffsetRange:
     return OffsetRange(Offsets({at: low}), Offsets({at: low + 1 if high is None else high}))

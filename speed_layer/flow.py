@@ -153,7 +153,10 @@ class Membership:
 
 @dataclass
 class Assumptions:
-    """The assumptions under which a source's micro-batches are computed. They change while its queries run.
+    """The assumptions under which a source's micro-batches are computed.
+
+    The thread that computes writes them and, in `_compute_again`, the one that commits. Each field is replaced as a
+    whole, and the commit detects stale statements.
 
     statements: those of the tables of cells that are maintained. The commit finds out if others are
     skipped: the skipped offsets of the topic
@@ -204,11 +207,11 @@ class Flow:
             raise StartAgain(f"{self.source.name}: its log times are needed now")
         self.assumptions.statements = self.planner.as_announced(statements)
 
-    def compute(self, span: Span, records: Records | None, look_up: LookUp, *, again: bool = False) -> MicroBatch:
+    def compute(self, span: Span, records: Records | None, look_up: LookUp, *, may_wait: bool = True) -> MicroBatch:
         """Computes a span for the tables of cells that are assumed to be maintained.
 
         records: None if the span is to be read for this member alone
-        again: for a commit. The micro-batch after it may be computing meanwhile, and waits for this commit
+        may_wait: false in a commit, since the next micro-batch waits for it
         """
         if records is None or span.range.holds(self.assumptions.skipped):
             records = self.read(span)
@@ -218,9 +221,9 @@ class Flow:
         with self.running.track(self.resources.spark, span.range), timer.phase("compute"):
             for by in statements.older_decodings:  # bad records do not report the ids that these lack
                 self._learn(by, named_schemas(records.raw(), by))
-            effect = self._effect(statements, span, records, look_up, timer, again=again)
+            effect = self._effect(statements, span, records, look_up, timer, may_wait=may_wait)
             while self._learn(Decoding.of(self.source), _unknown_schemas(effect)):
-                effect = self._effect(statements, span, records, look_up, timer, again=again)
+                effect = self._effect(statements, span, records, look_up, timer, may_wait=may_wait)
         return MicroBatch(
             query=self.source.name,
             fence=self.fence,
@@ -243,16 +246,18 @@ class Flow:
         return Records(lambda: raw)
 
     def _effect(
-        self, statements: Statements, span: Span, records: Records, look_up: LookUp, timer: Timer, *, again: bool
+        self, statements: Statements, span: Span, records: Records, look_up: LookUp, timer: Timer, *, may_wait: bool
     ) -> Effect:
         """Runs the statements over the records: by kept plans if the records are few, and decoded by known schemas."""
         records = records.decoded(statements.sources, self.assumptions.answers)
         if records.few is not None and span.range.size <= FEW:
-            plans = (self.planner.kept if again else self.planner.plan)(statements, interpreted=self.membership.shared)
+            plans = (self.planner.plan if may_wait else self.planner.kept)(
+                statements, interpreted=self.membership.shared
+            )
             with timer.phase("read"):
                 few = None if plans is None else records.few()
             if plans is not None and few is not None:
-                effect = plans.compute(few, look_up, wait=not again)
+                effect = plans.compute(few, look_up, wait=may_wait)
                 if effect is not None:
                     return effect
         effect = statements.compute(records.raw(), look_up, likely_new=self.assumptions.ids_are_new)
@@ -311,7 +316,7 @@ class Commit:
     _session: int | None = None  # of the transaction that is open
 
     def run(self) -> Outcome:
-        """Commits it. Raises `StartAgain` if it does not begin at progress, `Fenced` and `CannotGoOn`."""
+        """Commits it. Raises `StartAgain` if it does not begin at progress, `Fenced` and `CannotContinue`."""
         resources, source = self.flow.resources, self.flow.source
         for _ in range(COMPUTED_AGAIN):
             # After the records were read: if they came from a recreated topic, its id differs from now on.
@@ -348,7 +353,7 @@ class Commit:
         with flow.resources.database.snapshot() as connection:
             flow.update_statements(connection, self.span)
         log.info("%s: other tables of cells are maintained now, so the micro-batch is computed again", flow.source.name)
-        self.batch = flow.compute(self.span, Records.of(self.raw), flow.look_up, again=True)
+        self.batch = flow.compute(self.span, Records.of(self.raw), flow.look_up, may_wait=False)
 
     def waits_for_a_lock(self) -> bool:
         """True if it waits for a lock in Postgres."""

@@ -123,7 +123,7 @@ class Running:
             self._ranges.remove((range, jobs))
 
     def overdue(self, seconds: float) -> OffsetRange | None:
-        """The range of a micro-batch whose tasks have been running for so many seconds."""
+        """The range of a micro-batch whose tasks have been running for at least this many seconds."""
         return next((range for range, jobs in tuple(self._ranges) if jobs.run_longer_than(seconds)), None)
 
     def jobs_of(self, range: OffsetRange) -> Jobs | None:

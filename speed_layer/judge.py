@@ -20,7 +20,7 @@ from serving_layer.postgres.database import PostgresError, first_line, is_away
 from serving_layer.postgres.states import WriterKind
 from serving_layer.promise import progress, skipping
 from serving_layer.promise.progress import Fenced
-from speed_layer.continuity import MISSING_SECONDS, CannotGoOn, check_topic, in_doubt
+from speed_layer.continuity import MISSING_SECONDS, CannotContinue, check_topic, in_doubt
 from speed_layer.endless import Endless, Hang, Search, TooLong
 from speed_layer.flow import StartAgain
 from speed_layer.member import Member
@@ -57,7 +57,7 @@ class Judge:
     resources: Resources
     clock: Callable[[], float]
 
-    def bound(self, query: Query) -> int:
+    def max_offsets(self, query: Query) -> int:
         """The bound of its micro-batches, in offsets."""
         return query.bound.of(self.resources.max_records)
 
@@ -95,7 +95,7 @@ class Judge:
         self.note_well(query)
         return query.bound.grow(commits)
 
-    def judge(self, query: Query, failure: BaseException, member: Member | None = None) -> None:
+    def decide(self, query: Query, failure: BaseException, member: Member | None = None) -> None:
         """Decides if a query whose member failed starts again from progress, waits, or is refused."""
         if isinstance(failure, TooLong):
             log.warning("%s: %s, so the micro-batch was given up", query.source.name, failure)
@@ -129,7 +129,7 @@ class Judge:
                 with self.resources.database.begin() as connection:
                     progress.stop(connection, query.source.name, _alarm(reason), query.fence)
             except Fenced as taken:
-                self.judge(query, taken)  # the writer that has taken the query over may be well
+                self.decide(query, taken)  # the writer that has taken the query over may be well
                 return
         query.trouble.refused = reason
         query.not_before = self.clock() + REFUSED_EVERY
@@ -145,7 +145,7 @@ class Judge:
                 recorded = progress.queries(connection)[query.source.name]
                 reached, tails = progress.read_with_tails(connection, query.source.name)
             check_topic(self.resources.brokers, query.source, recorded.topic_id, reached, tails, absent_for=absent_for)
-        except CannotGoOn as error:
+        except CannotContinue as error:
             return error
         except LaminaError:
             return None
@@ -179,7 +179,7 @@ class Judge:
         if isinstance(failure, RegistryAway) and trouble.failures == MANY_FAILURES:
             report = f"it waits for the schema registry: {failure.evidence}"
         elif not is_server_away(failure):
-            one = self.bound(query) == 1
+            one = self.max_offsets(query) == 1
             if not one:
                 query.bound.halve()
                 trouble.delay = 0.5  # the next attempt is another one
@@ -191,7 +191,7 @@ class Judge:
             try:
                 self._report(query, report)
             except Fenced as taken:
-                self.judge(query, taken)
+                self.decide(query, taken)
                 return
         query.not_before = self.clock() + trouble.delay
         log.warning(
@@ -235,7 +235,7 @@ class Judge:
             query.fence = None
             return True
         if hang.search is None:
-            if hang.spins or self.bound(query) == 1:
+            if hang.spins or self.max_offsets(query) == 1:
                 self._search(query, hang)
                 return False
             self._halve(query, hang)
@@ -266,7 +266,7 @@ class Judge:
         """Starts the search for the endless record of a micro-batch."""
         range = hang.given_up.range
         hang.search = Search(partial(self.resources.probe, query.source), range, self.resources.limits)
-        what = f"{hang.given_up}, and was stopped: the record that takes so long is looked for"
+        what = f"{hang.given_up}, and was stopped: searching for the slow record"
         log.error("%s: %s", query.source.name, what)
         with suppress(Fenced):  # as by a skip; the next look establishes that
             self._report(query, what + (_ways_past(query, range) if range.size == len(range.moved) else ""))
@@ -276,7 +276,9 @@ class Judge:
         query.trouble.hang = None
         if not hang.shared or hang.search is not None:
             query.bound.halve()
-        log.info("%s: it continues alone, in micro-batches of up to %d records", query.source.name, self.bound(query))
+        log.info(
+            "%s: it continues alone, in micro-batches of up to %d records", query.source.name, self.max_offsets(query)
+        )
 
     def _report(self, query: Query, what: str | None) -> bool:
         """Shows in `lamina status` what is wrong with a query that continues. False if Postgres is away.
@@ -346,4 +348,4 @@ def _refusal(failure: BaseException) -> LaminaError | None:
 
 def _alarm(reason: LaminaError) -> str:
     """The text in `lamina status` for a query that was refused, with the way out if that is a command."""
-    return f"{reason.what}: {reason.way_out}" if isinstance(reason, CannotGoOn | StopsAt) else reason.what
+    return f"{reason.what}: {reason.way_out}" if isinstance(reason, CannotContinue | StopsAt) else reason.what

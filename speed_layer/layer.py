@@ -95,7 +95,7 @@ class SpeedLayer:
         try:
             with heartbeat(self._show_life), heartbeat(self._show_progress):
                 self._run(until_caught_up=until_caught_up)
-            self._let_go()
+            self._release()
             with suppress(PostgresError, LaminaError):
                 self._show_progress()
         except (Py4JError, ConnectionError) as error:
@@ -103,7 +103,7 @@ class SpeedLayer:
                 raise
             raise _spark_ended("Spark's process has ended", first_line(error)) from error
         except (PostgresError, LaminaError) as error:
-            self._let_go()  # a refused process has not died
+            self._release()  # a refused process has not died
             if not (self.stopping.is_set() and is_away(error)):  # a stopping process does not wait for a server
                 raise
         finally:
@@ -116,7 +116,7 @@ class SpeedLayer:
         self._follow_catalog()
         goal = self._ends() if until_caught_up else None
         while not self.stopping.is_set():
-            self.resources.database.waiting(self._look, give_up=self.stopping.is_set)
+            self.resources.database.waiting(self._tick, give_up=self.stopping.is_set)
             refused = [query.trouble.refused for query in self._queries.values() if query.trouble.refused]
             fenced = [reason for reason in refused if isinstance(reason, Fenced)]
             if fenced or (goal is not None and refused and len(refused) == len(self._queries)):
@@ -127,7 +127,7 @@ class SpeedLayer:
                 break
             self.stopping.wait(LOOK_EVERY)
 
-    def _look(self) -> None:
+    def _tick(self) -> None:
         """Looks at everything once. If Postgres goes away in the middle, the look can be repeated from its start."""
         if self.resources.spark.sparkContext._jsc.sc().isStopped():  # noqa: SLF001 (pyspark has no public way to ask)
             raise _spark_ended("Spark has stopped", "Its master removed the application, or a person ended it.")
@@ -195,7 +195,7 @@ class SpeedLayer:
             query.member = None
             if spark_is_gone(error):
                 raise  # no other run can begin
-            self._judge.judge(query, error)
+            self._judge.decide(query, error)
 
     def _start(self, query: Query) -> Position | None:
         """The position at a query's progress, with the log times it needs, or None while the log is asked for them."""
@@ -271,7 +271,7 @@ class SpeedLayer:
                 offsets = progress.read_by_query(connection, fences)
             self._groups.commit(offsets)
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Releases the queries, so that `lamina status` does not miss this process."""
         self._runs.end(self._queries.values())
         with suppress(PostgresError, LaminaError), self.resources.database.begin() as connection:

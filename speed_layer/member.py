@@ -119,7 +119,7 @@ class Member:
             flow.look_ahead(span, raw)
 
             def look_up(ids: pa.Table) -> IdLookup:
-                self._await_commit()  # its ids count, too
+                self._await_commit()  # its ids must be stored first
                 return flow.look_up(ids)
 
             try:

@@ -1,12 +1,13 @@
-"""A deployed source as this process serves it. Each part of its state has one owner.
+"""A deployed source as this process serves it.
 
-    part       owner           state
+    part       written by      state
     backlog    `SpeedLayer`    the records it has to read
     trouble    `Judge`         its failures, and its reasons not to run
-    bound      `Judge`         the bound of its micro-batches
+    bound      `Judge`         the bound of its micro-batches, which `Runs` restores if the query joins a shared run
     apart      `Runs`          the time until it may share a run again
 
-`SpeedLayer` begins members, `Runs` puts them into runs, and ends both.
+`SpeedLayer` begins members, `Runs` puts them into runs, and ends both. All three work in one thread, and each may take
+the fence from a query or put off its next try (`not_before`).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ log = logging.getLogger("lamina.speed")
 JOIN_EVERY = 30.0
 """Seconds between two restarts of a shared run for queries that join it. The other queries pause meanwhile."""
 
-TOGETHER = 2
+SHARED_FAILURES = 2
 """Consecutive failures of shared runs, without the failure of a member, after which their members run alone."""
 
 SHARED_RECORDS = 50_000
@@ -57,7 +57,7 @@ class Runs:
             else:
                 self._note_commits(run, queries)
                 self._give_up(run, queries)
-        self._join()
+        self._end_runs_to_merge()
 
     def begin(self) -> None:
         """Begins runs for the members that are in none."""
@@ -95,7 +95,7 @@ class Runs:
 
     def _begin(self, queries: list[Query]) -> None:
         shared = len(queries) > 1
-        most = min(SHARED_RECORDS, self.resources.max_records) if shared else self.judge.bound(queries[0])
+        most = min(SHARED_RECORDS, self.resources.max_records) if shared else self.judge.max_offsets(queries[0])
         members = [query.member for query in queries if query.member is not None]
         try:
             run = Run(self.resources, members, max_records=most)
@@ -128,7 +128,7 @@ class Runs:
                 query.apart.extend(self.clock())
             self.begin()  # the others, before the judge asks questions and waits for the answers
         for query, member, failure in failed:
-            self.judge.judge(query, failure, member)
+            self.judge.decide(query, failure, member)
 
     def _give_up(self, run: Run, queries: list[Query]) -> None:
         """Gives up micro-batches that take too long, or in which a record was skipped meanwhile.
@@ -164,7 +164,7 @@ class Runs:
         if len(queries) == 1:
             [query] = queries
             member, query.member = query.member, None
-            self.judge.judge(query, failure, member)
+            self.judge.decide(query, failure, member)
             return
         answers = self.resources.brokers.listening()
         if answers and (lost := [query for query in queries if self._is_lost(query)]):
@@ -172,7 +172,7 @@ class Runs:
                 query.member = None
             self.begin()
             for query in lost:
-                self.judge.judge(query, failure)
+                self.judge.decide(query, failure)
             return
         self._delay = doubled(self._delay, 0.5)
         self._not_before = self.clock() + self._delay
@@ -180,7 +180,7 @@ class Runs:
         log.warning("%s and %d more: %s; starting again in %.1f s", first, others, summary(failure), self._delay)
         if answers and not is_away(failure):  # the brokers answer, so one topic makes a question about all fail
             self._failures += 1
-            if self._failures >= TOGETHER:
+            if self._failures >= SHARED_FAILURES:
                 for query in queries:
                     query.apart.extend(self.clock())
 
@@ -206,7 +206,7 @@ class Runs:
                 query.apart.extend(self.clock())
             self._stop(run, queries)
 
-    def _join(self) -> None:
+    def _end_runs_to_merge(self) -> None:
         """Ends the runs of queries that may share one, so that they begin together."""
         if self.clock() < self._joined_at + JOIN_EVERY:
             return

@@ -118,7 +118,7 @@ class Statements:
         used = named_in(records, texts).persist()  # the ids are read first; nothing is fetched and parsed twice
         try:
             ids = ids_of(selected(used, "records", self.source.ids))
-            with ThreadPoolExecutor(1, thread_name_prefix="find") as thread:
+            with ThreadPoolExecutor(1, thread_name_prefix="look-up") as thread:
                 looking_up = thread.submit(look_up, ids)
                 try:
                     effect = self._effect(raw, records, used) if likely_new and not has_copies(ids) else None
@@ -146,8 +146,8 @@ class Statements:
     ) -> Effect:
         """The effect of the records that count, and the bad records among all.
 
-        Older versions parse the raw records differently. The current declaration of the source decides for them, too,
-        which records are bad and which are copies.
+        Older versions parse the raw records differently. The current declaration of the source also decides for
+        them which records are bad and which are copies.
         """
         results = [result_of(fused, selected(counting, "records", fused.sql)) for fused in self.fused]
         for older in self.older:

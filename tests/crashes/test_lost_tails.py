@@ -26,7 +26,7 @@ from lamina.services.java import java_home
 from lamina.services.own_processes import port_is_free
 from master_log.tails import HEADER
 from serving_layer.promise.skipping import SKIPPED
-from speed_layer.continuity import CannotGoOn
+from speed_layer.continuity import CannotContinue
 from tests.fix_catalogs import EVENTS
 from tests.fix_lamina import Deployed
 from tests.fix_services import new_home, quick_java, remove_home
@@ -138,7 +138,7 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     broker.lose(topic, 90)
     send(fragile, range(1000, 1020))
     error = refused(fragile.catch_up, "Kafka has lost records of .* that were counted")
-    assert isinstance(error, CannotGoOn)
+    assert isinstance(error, CannotContinue)
     evidence = (
         r"Partition 0, below offset 100: expected offsets \d+ to 99 \(epoch 0, .*; found offsets \d+ to \d+ \(epoch 2,"
     )

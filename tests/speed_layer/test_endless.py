@@ -78,7 +78,7 @@ def test_a_record_that_never_finishes_computing_delays_no_other_source_and_can_b
         deployed.send("a", {"k": "a", "a": "foo"})
         deployed.wait_for("a")
         deployed.send("a", NESTED)
-        deployed.until(lambda: "is looked for" in stopped(deployed, "a"), "another one is looked for", JVMS_TAKE)
+        deployed.until(lambda: "searching for" in stopped(deployed, "a"), "another search begins", JVMS_TAKE)
         topic_records.skip(deployed.deployment, source, 0, 7, "it takes too long, too")
         deployed.send("a", {"k": "a", "a": "foo", "xs": [1, -2]})
         deployed.wait_for("a")

@@ -15,7 +15,7 @@ from lamina.operations import topic_records
 from master_log.kafka_reader import Unreadable
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
 from serving_layer.promise.skipping import SKIPPED
-from speed_layer.continuity import CannotGoOn
+from speed_layer.continuity import CannotContinue
 from speed_layer.endless import TooLong
 from speed_layer.jobs import Jobs
 from speed_layer.query import Query, Trouble
@@ -81,7 +81,7 @@ def test_a_query_stuck_on_an_unreadable_record_resumes_when_kafka_drops_it(
     assert isinstance(standing.trouble.refused, Unreadable)
     kafka_admin.delete_records({KafkaTopicPartition(topic, 0): 5})
     assert not layer._judge.may_run(standing)
-    assert isinstance(standing.trouble.refused, CannotGoOn), "there is nothing to skip any more"
+    assert isinstance(standing.trouble.refused, CannotContinue), "there is nothing to skip any more"
     deployed.deployment.batch.logs.archive(source, Offsets.of(topic, {0: 6}), accept_loss=True)
     deployed.deployment.batch.rebuild(leap=True)
     assert layer._judge.may_run(standing)
@@ -118,11 +118,11 @@ def test_micro_batches_that_take_too_long_grow_back_later_each_time(deployed: De
     query, grew_after = Query(source), []
     for _ in range(7):
         too_long = TooLong(OffsetRange(Offsets({at: 0}), Offsets({at: 64})), Jobs(layer.resources.spark), Skipped())
-        layer._judge.judge(query, too_long)
+        layer._judge.decide(query, too_long)
         assert query.trouble.hang is not None
         query.trouble.hang.spins = False  # its records were many, and none of them is endless
         assert layer._judge.may_run(query)
-        assert layer._judge.bound(query) == 32
+        assert layer._judge.max_offsets(query) == 32
         grew_after.append(next(commits for commits in count(1) if layer._judge.note_commits(query, commits)))
     assert grew_after == [2, 4, 8, 16, 32, 64, 64]
 

@@ -17,7 +17,7 @@ from kafka.errors import InvalidTimestampError
 from lamina.reports.statuses import read
 from serving_layer.promise import progress
 from serving_layer.promise.progress import Fenced
-from speed_layer.continuity import CannotGoOn
+from speed_layer.continuity import CannotContinue
 from speed_layer.layer import writer
 from speed_layer.run import Run
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, event
@@ -335,7 +335,7 @@ def test_another_topic_of_the_same_name_is_refused(deployed: Deployed) -> None:
     deployed.until(lambda: deployed.deployment.brokers.topic_id(topic) is None, "the topic is gone")
     deployed.deployment.brokers.create(topic, 2)
     deployed.send("events", event(1), event(2))
-    with pytest.raises(CannotGoOn, match="deleted and created again"):
+    with pytest.raises(CannotContinue, match="deleted and created again"):
         deployed.catch_up()
     assert deployed.rows("SELECT events FROM totals") == [(1,)]
 
@@ -355,7 +355,7 @@ def test_a_topic_recreated_under_a_running_query_is_never_counted(deployed: Depl
 
     deployed.send("events", event(1), partition=0)
     deployed.deployment.at = create_anew
-    with pytest.raises(CannotGoOn, match="deleted and created again"):
+    with pytest.raises(CannotContinue, match="deleted and created again"):
         deployed.catch_up()
     assert deployed.rows("SELECT events FROM totals") == [(0,)]
 
@@ -390,5 +390,5 @@ def test_a_query_stops_if_retention_removed_unread_records(deployed: Deployed, k
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", event(1), event(2), event(3), partition=0)
     kafka_admin.delete_records({TopicPartition(deployed.topic("events"), 0): 2})
-    with pytest.raises(CannotGoOn, match="removed by retention before they were read"):
+    with pytest.raises(CannotContinue, match="removed by retention before they were read"):
         deployed.catch_up()
