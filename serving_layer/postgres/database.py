@@ -133,13 +133,13 @@ class Database:
         with self._connected() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
-    def retrying(self, what: Callable[[Connection], T], *, patience: float = PATIENCE_SECONDS) -> T:
+    def retrying(self, what: Callable[[Connection], T], *, patience: float | None = None) -> T:
         """Runs `what` in a transaction of its own and returns its value, again if Postgres reports a deadlock.
 
-        If `what` sets a `lock_timeout` and a reader holds a lock too long, it is repeated for `patience` seconds, and
-        waiting readers proceed in between.
+        If `what` sets a `lock_timeout` and a reader holds a lock too long, it is repeated for `patience` seconds
+        (default: PATIENCE_SECONDS), and waiting readers proceed in between.
         """
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + (PATIENCE_SECONDS if patience is None else patience)
         attempt = 0
         while True:
             try:
@@ -336,7 +336,10 @@ def has_readers(error: DBAPIError) -> bool:
 
 
 def wait_shortly_for_readers(connection: Connection) -> None:
-    """Limits how long a statement of this transaction waits for a reader. `patiently` sets a longer limit."""
+    """Limits how long a statement of this transaction waits for a reader.
+
+    The execution option `reader_patience_ms` sets another limit.
+    """
     milliseconds = connection.get_execution_options().get("reader_patience_ms", READER_PATIENCE_MS)
     connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
 

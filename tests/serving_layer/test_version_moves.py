@@ -149,7 +149,7 @@ def test_a_generation_of_another_version_is_not_handed_over(world: World) -> Non
     ready = world.begin_change(counts=BY_KEY)
     world.load(ready["counts"])
     world.go_live(*ready.values())
-    with pytest.raises(LaminaError, match="of another version than the one that is declared"):
+    with pytest.raises(LaminaError, match="does not have the declared version"):
         world.hand_over("counts", ready["counts"])
     world.end_change(ready)
 
