@@ -69,7 +69,7 @@ def _ids(database: Database, log: Callable[[], MasterLog], unread: Sequence[Unre
             below = log().records_below(records.source, records.cut, since=records.start)
             with database.begin() as connection:
                 now = event_ids.now(connection)
-            ids[records.source.name] = event_ids.below(records.source, below, now)
+            ids[records.source.name] = event_ids.ids_below_cut(records.source, below, now)
     return ids
 
 

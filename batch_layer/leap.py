@@ -79,7 +79,7 @@ class Leap:
             if not sources:
                 registry.with_cells(connection, ())  # raises: there is nothing to rebuild
             id = rebuilds.begin(connection, wanted, leap=True, by=by)
-            registry.retire_the_dead(connection, beside=sources)
+            registry.retire_leftovers(connection, also_lock=sources)
             for name in sources:
                 progress.take_over(connection, name, rebuilds.leap_writer(id), WriterKind.LEAP)
             return Takeover(id, catalog, wanted, sources)
@@ -133,7 +133,7 @@ class Leap:
             sources = {name: deployed(connection).sources[name] for name in _queries_of(connection, id)}
             reached = {name: progress.read_with_tails(connection, name) for name in sources}
             starts = {name: progress.starts(connection, [name]) for name in sources}
-            to = _cuts(connection, lookup.of_rebuild(connection, id))
+            to = _cuts(connection, lookup.generations_of_rebuild(connection, id))
         for name in sources.keys() - to.keys():  # it feeds no view
             held = self.log().held(sources[name])
             to[name] = held, self.log().tails(sources[name], held)

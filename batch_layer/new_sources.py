@@ -100,7 +100,7 @@ def replacements(connection: Connection, id: int) -> list[Replacement]:
     new = _new(connection, id)
     return [
         Replacement(generation.view, old, name)
-        for generation in lookup.of_rebuild(connection, id)
+        for generation in lookup.generations_of_rebuild(connection, id)
         for name in sorted(new.keys() & set(generation.queries))
         for old in sorted(now.views[generation.view].fed_by if generation.view in now.views else ())
         if now.sources[old].topic == new[name].topic
@@ -136,7 +136,7 @@ def _new(connection: Connection, id: int) -> dict[str, Source]:
     """The sources that feed what a rebuild computes and are not deployed."""
     declared = deployed(connection).sources.keys()
     new: dict[str, Source] = {}
-    for generation in lookup.of_rebuild(connection, id):
+    for generation in lookup.generations_of_rebuild(connection, id):
         if names := set(generation.queries) - declared:
             sources = versions.get(connection, generation.view, generation.version).sources
             new |= {name: sources[name] for name in names}

@@ -20,7 +20,7 @@ from batch_layer.archiving import Logs
 from batch_layer.compute import SharedRecords
 from batch_layer.leap import Leap
 from batch_layer.stalls import Stalled, Watching, Work, unwatched
-from batch_layer.verdicts import held_back, run_checks
+from batch_layer.verdicts import held_views, run_checks
 from master_log.causes import SPARK_ERRORS, cause
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
@@ -129,7 +129,9 @@ class BatchLayer:
             id = rebuilds.begin(connection, wanted, by=by)
             views = deployed(connection).views
             # All queries are locked before the first generation is opened, so that all lock in one order.
-            registry.retire_the_dead(connection, beside={source for name in wanted for source in views[name].fed_by})
+            registry.retire_leftovers(
+                connection, also_lock={source for name in wanted for source in views[name].fed_by}
+            )
             for name in wanted:
                 generations.open_building(connection, name, rebuild=id)
             rebuilds.record_finished(connection, id, Step.SEAL)
@@ -163,7 +165,7 @@ class BatchLayer:
             sources: dict[str, Source] = {}
             cuts: dict[str, Offsets] = {}
             tails: dict[str, Tails] = {}
-            for new in lookup.of_rebuild(connection, id):
+            for new in lookup.generations_of_rebuild(connection, id):
                 sources |= versions.get(connection, new.view, new.version).sources
                 for name in new.queries:
                     cuts[name] = lookup.cut_of(connection, new.id, name)
@@ -226,7 +228,7 @@ class BatchLayer:
     def _compute(self, id: int, name: str, shared: SharedRecords) -> int:
         self._expect(id)
         with self.database.begin() as connection:
-            new = lookup.of_view(connection, id, name)
+            new = lookup.generation_of_rebuild(connection, id, name)
             version = versions.get(connection, name, new.version)
             todo = loading.not_loaded(connection, new.id)
         tables = [table for table in version.view.cell_tables if table.name in todo]
@@ -313,7 +315,7 @@ class BatchLayer:
         if trial is None:
             with self.database.begin() as connection:
                 trial = view_checks.trial_of_handover(
-                    connection, deployed(connection), lookup.of_rebuild(connection, id)
+                    connection, deployed(connection), lookup.generations_of_rebuild(connection, id)
                 )
         verdicts = run_checks(self.database, trial)
         with self.database.begin() as connection:
@@ -336,9 +338,11 @@ class BatchLayer:
         def step(connection: Connection) -> list[str]:
             run = rebuilds.lock_running(connection, id, or_held=anyway)
             run.check_names(names)
-            fed = {name for new in lookup.of_rebuild(connection, id) for name in new.queries}
+            fed = {name for new in lookup.generations_of_rebuild(connection, id) for name in new.queries}
             progress.lock(connection, fed | (landing.to.keys() & progress.queries(connection).keys()))
-            sealed = lookup.of_rebuild(connection, id)  # read under the lock: an apply may have dropped a view before
+            sealed = lookup.generations_of_rebuild(
+                connection, id
+            )  # read under the lock: an apply may have dropped a view before
             unread = [new for new in sealed if not new.was_shown]
             if run.leap and (run.is_handed_over or (sealed and not unread)):
                 return []  # the step is being repeated
@@ -346,7 +350,7 @@ class BatchLayer:
                 raise LaminaError(f"Rebuild {id} has no generation left", way_out="Begin one with `lamina rebuild`.")
             ready = sealed if run.leap else lookup.newer(connection, unread)
             everything = anyway and (run.leap or not names)
-            held = [] if everything else held_back(connection, run, ready, names if anyway else ())
+            held = [] if everything else held_views(connection, run, ready, names if anyway else ())
             if run.leap:
                 self._leap.land(connection, id, ready, landing)
             else:
@@ -394,7 +398,7 @@ class BatchLayer:
 
         def step(connection: Connection) -> None:
             rebuilds.lock_running(connection, id)
-            sealed = lookup.of_rebuild(connection, id, retired=True)
+            sealed = lookup.generations_of_rebuild(connection, id, retired=True)
             mine = {new.id for new in sealed}  # a person may still hand over one that is held back
             surplus = [old for new in sealed for old in generations.superseded(connection, new.view) if old not in mine]
             generations.retire(connection, surplus)
@@ -425,7 +429,7 @@ class BatchLayer:
             stays = run.is_resumable and (interrupted or _is_in_the_way(error))
             if not stays:
                 rebuilds.fail(connection, id, error)
-                registry.retire_the_dead(connection)
+                registry.retire_leftovers(connection)
             elif interrupted:
                 rebuilds.interrupt(connection, id)
             return run, stays
@@ -443,7 +447,7 @@ class BatchLayer:
         def step(connection: Connection) -> None:
             rebuilds.lock_running(connection, id)
             rebuilds.stop(connection, id, Stop.GIVEN_UP)
-            registry.retire_the_dead(connection)
+            registry.retire_leftovers(connection)
 
         self.database.retrying(step)
         dropping.drop_unused(self.database)
@@ -457,14 +461,14 @@ class BatchLayer:
 
     def tidy(self) -> list[int]:
         """Retires the generations of dead rebuilds, and drops tables that nobody reads. Returns the dropped ones."""
-        self.database.retrying(registry.retire_the_dead)
+        self.database.retrying(registry.retire_leftovers)
         renewals.settle(self.database)
         return dropping.drop_unused(self.database)
 
     def generations(self, id: int) -> list[Generation]:
         """The generations of a rebuild that are not retired."""
         with self.database.begin() as connection:
-            return lookup.of_rebuild(connection, id)
+            return lookup.generations_of_rebuild(connection, id)
 
     @property
     def logs(self) -> Logs:

@@ -106,7 +106,7 @@ class _Apply:
         _refuse_differences(self.batch, self.target, proofs)
         with self.batch.database.begin() as connection:
             planned = registry.catalog_after_apply(connection, self.target.catalog)
-            trial = view_checks.trial_of_catalog(connection, planned, lookup.of_rebuild(connection, id))
+            trial = view_checks.trial_of_catalog(connection, planned, lookup.generations_of_rebuild(connection, id))
         _refuse_failed_checks(self.batch, self.batch.check(id, trial))
 
     def hand_over(self, id: int) -> None:
@@ -160,7 +160,7 @@ class _Preview:
     def check(self, id: int, proofs: Sequence[Proof]) -> None:  # noqa: ARG002 (a preview may differ)
         with self.batch.database.begin() as connection:
             compiled = previews.previewed_catalog(connection, self.catalog)
-            trial = view_checks.trial_of_catalog(connection, compiled, lookup.of_rebuild(connection, id))
+            trial = view_checks.trial_of_catalog(connection, compiled, lookup.generations_of_rebuild(connection, id))
         for verdict in run_checks(self.batch.database, trial):
             if verdict.failing:
                 self.batch.tell(f"{verdict.sentence}{' (an apply is refused for it)' if verdict.blocked else ''}")
@@ -168,7 +168,7 @@ class _Preview:
     def hand_over(self, id: int) -> None:
         def step(connection: Connection) -> None:
             rebuilds.lock_running(connection, id)
-            ready = {new.view: new.id for new in lookup.of_rebuild(connection, id)}
+            ready = {new.view: new.id for new in lookup.generations_of_rebuild(connection, id)}
             previews.make(connection, self.name, self.catalog, ready)
             rebuilds.record_finished(connection, id, Step.RETIRE)
             rebuilds.end(connection, id, RebuildState.DONE)
@@ -206,7 +206,7 @@ def begin(connection: Connection, new: Sequence[View], purpose: Purpose) -> int:
     """Begins a rebuild of new versions, in which their generations are to be opened."""
     id = rebuilds.begin(connection, sorted(view.name for view in new), purpose=purpose)
     fed_by = {name for view in new for name in view.fed_by}
-    registry.retire_the_dead(connection, beside=fed_by & progress.queries(connection).keys())
+    registry.retire_leftovers(connection, also_lock=fed_by & progress.queries(connection).keys())
     return id
 
 
@@ -220,7 +220,7 @@ def record_opened(connection: Connection, batch: BatchLayer, id: int, new: Seque
 def _versions_of(connection: Connection, id: int) -> dict[str, tuple[str, dict[str, Source]]]:
     """The version of each view that a rebuild computes, and the sources that feed it."""
     computed = {}
-    for new in lookup.of_rebuild(connection, id):
+    for new in lookup.generations_of_rebuild(connection, id):
         sources = versions.get(connection, new.view, new.version).sources
         computed[new.view] = (new.version, {name: sources[name] for name in new.queries})
     return computed
@@ -291,7 +291,7 @@ def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str])
     def step(connection: Connection, seconds: float) -> None:
         if rebuilds.lock_running(connection, id).is_handed_over:
             return
-        ready = {new.view: new.id for new in lookup.of_rebuild(connection, id)}
+        ready = {new.view: new.id for new in lookup.generations_of_rebuild(connection, id)}
         new_sources.await_replacements(connection, moving, seconds)
         registry.lock(connection)
         _refuse_moved(connection, before, ready)

@@ -25,7 +25,7 @@ def run_checks(database: Database, trial: Trial) -> list[Verdict]:
     return verdicts
 
 
-def held_back(
+def held_views(
     connection: Connection, run: rebuilds.Rebuild, new: Sequence[Generation], released: Collection[str] = ()
 ) -> list[str]:
     """The views of a rebuild that are not handed over: those that fail, and those that were checked with them.
@@ -33,9 +33,9 @@ def held_back(
     The `released` views are handed over despite their failures. A leap hands over all views, or raises Blocked.
     """
     catalog = deployed(connection)
-    by_checks = view_checks.held_back(connection, catalog, run.id, new)
+    by_checks = view_checks.views_failing_checks(connection, catalog, run.id, new)
     if not run.leap:
-        failing = by_checks.union(proof.held_back(connection, new)).difference(released)
+        failing = by_checks.union(proof.unproven_views(connection, new)).difference(released)
         return sorted(view_checks.held_together(catalog, new, failing).difference(released))
     if by_checks:
         blocked = [verdict.sentence for verdict in view_checks.results(connection, run.id) if verdict.blocked]
@@ -52,8 +52,8 @@ def views_with_new_rows(database: Database, id: int) -> list[str]:
     with database.begin() as connection:
         catalog = deployed(connection)
         published = lookup.published(connection)
-        moved = [new.view for new in lookup.of_rebuild(connection, id) if published.get(new.view) == new.id]
-    return [name for name, changed in view_checks.changes_below(catalog, moved).items() if changed]
+        moved = [new.view for new in lookup.generations_of_rebuild(connection, id) if published.get(new.view) == new.id]
+    return [name for name, changed in view_checks.changed_inputs(catalog, moved).items() if changed]
 
 
 def blocking_failures(database: Database, id: int, held: Sequence[str]) -> list[Verdict]:

@@ -14,7 +14,7 @@ One micro-batch of a source, in the order of its phases:
     Plans         the statements as Spark has planned them, kept for small micro-batches   plans.py
     Effect        the cells, bad records and ids of a span, before they are written        statements.py
     MicroBatch    a span's effect with the fence token, ready for its transaction          serving_layer
-    Outcome       applied, skipped, or the reason to compute or to start again             serving_layer
+    Outcome       applied, already counted, or the reason to compute or to start again             serving_layer
 
 The objects that carry it out, each with the state that it changes:
 

@@ -329,9 +329,9 @@ class Commit:
             with self.batch.timer.phase("commit"):
                 outcome = self.flow.in_transaction(self._write)
             resources.at("after the commit")
-            if outcome is Outcome.SKIPPED:
-                log.info("%s: skipped up to %s, %s", source.name, self.batch.range.end, outcome.value)
-            if outcome in (Outcome.APPLIED, Outcome.SKIPPED):
+            if outcome is Outcome.ALREADY_COUNTED:
+                log.info("%s: already counted up to %s", source.name, self.batch.range.end)
+            if outcome in (Outcome.APPLIED, Outcome.ALREADY_COUNTED):
                 return outcome
             if outcome is not Outcome.OTHER_VERSIONS:
                 break

@@ -255,11 +255,11 @@ class SpeedLayer:
         """Notes in Postgres that this process lives, and a few times a minute its freshness and phases."""
         if fences := self._fences():
             with self.resources.database.begin() as connection:
-                progress.wait_shortly(connection)
+                progress.limit_lock_waits(connection)
                 progress.record_heartbeat(connection, fences)
             if self.clock() >= self._noted_at + NOTE_EVERY:
                 with self.resources.database.begin() as connection:
-                    progress.wait_shortly(connection)
+                    progress.limit_lock_waits(connection)
                     freshness_history.note(connection)
                     phases.note(connection, self.resources.phases.take())
                 self._noted_at = self.clock()

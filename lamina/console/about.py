@@ -57,7 +57,7 @@ class About:
         catalog = self._deployment.deployed()
         view = _look_up(catalog.views, name, "view")
         with self._deployment.database.snapshot() as connection:
-            particulars_of_view = particulars.of_view(connection, name)
+            particulars_of_view = particulars.view_particulars(connection, name)
             met = particulars.freshness_met(connection, name)
         values: dict[str, Any] = {"answer": None, "chart": None, "error": None}
         try:

@@ -59,7 +59,7 @@ def hand_over(deployment: Deployment, id: int, names: Sequence[str] = (), *, any
     runs = _resumed_runs(deployment, id)
     if runs.started:
         with deployment.database.begin() as connection:
-            runs.add_proofs(proof.of_rebuild(connection, id))
+            runs.add_proofs(proof.proofs_of_rebuild(connection, id))
         runs.add_verdicts(verdicts.results(deployment.database, id))
         runs.mark_held(held)
         runs.end()

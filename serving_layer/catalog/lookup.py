@@ -197,13 +197,13 @@ def before_published(connection: Connection, view_name: str) -> tuple[Generation
     return get(connection, now), older[-1]
 
 
-def of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> list[Generation]:
+def generations_of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> list[Generation]:
     """The generations that a rebuild has opened, without or (`retired=True`) with the retired ones."""
     still = () if retired else (generation.c.state != GenerationState.RETIRED,)
     return find(connection, generation.c.rebuild == id, *still)
 
 
-def held_back(connection: Connection) -> dict[int, list[Generation]]:
+def generations_held_by_rebuilds(connection: Connection) -> dict[int, list[Generation]]:
     """The generations that rebuilds hold back, by rebuild.
 
     They have the declared version, are newer than the published generation, and were never shown.
@@ -225,9 +225,9 @@ def newer(connection: Connection, some: Iterable[Generation]) -> list[Generation
     return [new for new in some if (new.view, new.version) in declared and new.id > now.get(new.view, 0)]
 
 
-def of_view(connection: Connection, id: int, view: str) -> Generation:
+def generation_of_rebuild(connection: Connection, id: int, view: str) -> Generation:
     """The generation of one view that a rebuild has opened."""
-    matching = [opened for opened in of_rebuild(connection, id) if opened.view == view]
+    matching = [opened for opened in generations_of_rebuild(connection, id) if opened.view == view]
     if not matching:
         raise LaminaError(
             f"Rebuild {id} has no generation of {view}",

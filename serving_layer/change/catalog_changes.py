@@ -38,7 +38,7 @@ def _with_renames(renamed: Mapping[str, str], before: Catalog, after: Catalog, f
         facts,
         kept={(names.get(view, view), version): id for (view, version), id in facts.kept.items()},
         others={names.get(view, view): readers for view, readers in facts.others.items()},
-        giving_way={names.get(view, view): readers for view, readers in facts.giving_way.items()},
+        droppable={names.get(view, view): readers for view, readers in facts.droppable.items()},
     )
     served = renames.renamed_catalog(before, names)
     changes = [_after_the_rename(change, served, after) for change in compare(served, after, as_now)]
@@ -143,7 +143,7 @@ def _with_readers(change: PlannedChange, after: Catalog, facts: Facts) -> Planne
     if change.kind != "view" or change.action in ("create", "keep", "nothing"):
         return change
     ours = sorted(name for name, view in after.views.items() if change.name in view.reads)
-    gone = facts.giving_way.get(change.name, ())
+    gone = facts.droppable.get(change.name, ())
     return replace(change, dependents=(*ours, *facts.others.get(change.name, ()), *gone))
 
 

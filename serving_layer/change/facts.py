@@ -54,7 +54,7 @@ class Facts:
     measured: the largest rebuild
     sizes: bytes of the published cells of each view
     others: per view, other roles' relations that read it, directly or through our views, and block a drop
-    giving_way: per view, other roles' relations that an apply drops
+    droppable: per view, relations in analysts' schemas, which an apply may drop
     previewed: per view name, the previews with such a view
     reading: per source, the previews with a view that it feeds
     sparks: per view, the version of Spark that computed it
@@ -65,7 +65,7 @@ class Facts:
     measured: MeasuredRebuild | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    giving_way: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    droppable: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     previewed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reading: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sparks: Mapping[str, str] = field(default_factory=dict)
@@ -85,8 +85,8 @@ def read(connection: Connection) -> Facts:
         measured=largest_rebuild(connection),
         sizes=lookup.sizes(connection),
         sparks=lookup.sparks(connection),
-        others=dependents.of_others(connection, giving_way=False),
-        giving_way=dependents.of_others(connection, giving_way=True),
+        others=dependents.of_others(connection, droppable=False),
+        droppable=dependents.of_others(connection, droppable=True),
         previewed=lookup.previewed_views(connection),
         reading=lookup.previewed_sources(connection),
     )

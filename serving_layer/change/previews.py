@@ -119,7 +119,7 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
     """
     progress.lock(connection, progress.queries(connection))
     if ready is None and name in lookup.previews(connection):
-        rebuilds.refuse_beside_apply(connection)  # it may move a view to a generation of the earlier preview
+        rebuilds.refuse_during_apply(connection)  # it may move a view to a generation of the earlier preview
     check_name(connection, name)
     catalog = previewed_catalog(connection, catalog)
     computed = {view: lookup.get(connection, id) for view, id in (ready or {}).items()}
@@ -151,7 +151,7 @@ def drop(connection: Connection, name: str) -> None:
         way_out = "`lamina status` lists the previews."
         raise Unknown("preview", name, lookup.previews(connection), state="previews", way_out=way_out)
     progress.lock(connection, progress.queries(connection))
-    rebuilds.refuse_beside_apply(connection)  # it may move a view to a generation of the preview
+    rebuilds.refuse_during_apply(connection)  # it may move a view to a generation of the preview
     before = _places(connection, name)
     _withdraw(connection, name)
     with _refused_where_read(name):
@@ -226,7 +226,7 @@ def _create(connection: Connection, name: str, shown: View, catalog: Catalog, ma
         )
     view = f"{quoted(name)}.{quoted(shown.name)}"
     run(connection, f"CREATE VIEW {view} ({listed}) AS\n{body}")
-    views.tell_readers(connection, view, shown.comment, columns)
+    views.publish_view(connection, view, shown.comment, columns)
 
 
 def _withdraw(connection: Connection, name: str) -> None:

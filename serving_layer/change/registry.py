@@ -189,9 +189,9 @@ def apply(
     """
     lock(connection)
     if ready is None:
-        rebuilds.refuse_beside_apply(connection)
+        rebuilds.refuse_during_apply(connection)
         rebuilds.end_dead_apply(connection)
-        retire_the_dead(connection)  # also drops queries that were created for another catalog
+        retire_leftovers(connection)  # also drops queries that were created for another catalog
     changes = plan(connection, catalog)
     check_allowed(changes, prune=prune, allow_break=allow_break)
     if lacking := [new.name for new in changes if new.action == "reprocess" and new.name not in (ready or {})]:
@@ -280,12 +280,13 @@ def _not_computed(name: str, version: str) -> NotComputed:
     )
 
 
-def retire_the_dead(connection: Connection, *, beside: Iterable[str] = ()) -> None:
-    """Retires the leftovers of failed rebuilds and applies. It locks their queries together with `beside`, the queries
-    that the caller locks next, because all locks are taken in one order.
+def retire_leftovers(connection: Connection, *, also_lock: Iterable[str] = ()) -> None:
+    """Retires the leftovers of failed rebuilds and applies.
+
+    Also locks the queries in `also_lock`, which the caller needs next: all locks are taken in one order.
     """
     dead = lookup.left_by_failures(connection)
-    progress.lock(connection, {*beside, *(name for leftover in dead for name in leftover.queries)})
+    progress.lock(connection, {*also_lock, *(name for leftover in dead for name in leftover.queries)})
     generations.retire(connection, [leftover.id for leftover in dead])
     source_queries.forget_undeployed(connection)
 

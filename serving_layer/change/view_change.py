@@ -58,7 +58,7 @@ def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], fact
         return PlannedChange(
             "view", name, "refuse", f"it is no longer declared, and {', '.join(others)} reads it: drop that first"
         )
-    dropped_too = _dropped_too(facts.giving_way.get(name, ()))
+    dropped_too = _dropped_too(facts.droppable.get(name, ()))
     if new is None:
         kept = renames.way_to_keep(before.views[name], before, after)
         return PlannedChange("view", name, "drop", f"it is no longer served; its cells are dropped{dropped_too}{kept}")

@@ -123,8 +123,8 @@ def of_trial(connection: Connection, trial: Trial, name: str) -> list[Verdict]:
 
     The caller's transaction is one snapshot (REPEATABLE READ).
     """
-    view, affects = trial.catalog.views[name], changes_below(trial.catalog, trial.changed)
-    todo = [check for check in view.checks if concerns(check, affects)]
+    view, affects = trial.catalog.views[name], changed_inputs(trial.catalog, trial.changed)
+    todo = [check for check in view.checks if changed_inputs_of_check(check, affects)]
     if not todo:
         return []
     savepoint = connection.begin_nested()
@@ -144,7 +144,7 @@ def of_live(connection: Connection, catalog: Catalog, names: Iterable[str]) -> l
     ]
 
 
-def changes_below(catalog: Catalog, changed: Iterable[str]) -> dict[str, frozenset[str]]:
+def changed_inputs(catalog: Catalog, changed: Iterable[str]) -> dict[str, frozenset[str]]:
     """For each view, the changed views that its rows depend on: itself, and those that it reads."""
     below: dict[str, frozenset[str]] = {}
     changed = frozenset(changed)
@@ -153,17 +153,17 @@ def changes_below(catalog: Catalog, changed: Iterable[str]) -> dict[str, frozens
     return below
 
 
-def concerns(check: Check, affects: Mapping[str, frozenset[str]]) -> frozenset[str]:
+def changed_inputs_of_check(check: Check, affects: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """The changed views that a check depends on."""
     return frozenset[str]().union(*(affects[read] for read in check.reads))
 
 
-def held_back(connection: Connection, catalog: Catalog, rebuild: int, new: Sequence[Generation]) -> set[str]:
+def views_failing_checks(connection: Connection, catalog: Catalog, rebuild: int, new: Sequence[Generation]) -> set[str]:
     """The views of a rebuild that have not passed all blocking checks. A check without a result has not passed."""
-    affects = changes_below(catalog, [generation.view for generation in new])
+    affects = changed_inputs(catalog, [generation.view for generation in new])
     passed = {(verdict.view, verdict.check) for verdict in results(connection, rebuild) if not verdict.failing}
     failed = [check for view, check in _blocking(catalog) if (view, check.name) not in passed]
-    return set[str]().union(*(concerns(check, affects) for check in failed))
+    return set[str]().union(*(changed_inputs_of_check(check, affects) for check in failed))
 
 
 def held_together(catalog: Catalog, new: Sequence[Generation], held: Iterable[str]) -> set[str]:
@@ -171,7 +171,7 @@ def held_together(catalog: Catalog, new: Sequence[Generation], held: Iterable[st
 
     A check of several new generations proves nothing about one of them next to an old generation of another.
     """
-    affects, together = changes_below(catalog, [generation.view for generation in new]), set(held)
+    affects, together = changed_inputs(catalog, [generation.view for generation in new]), set(held)
     while True:
         wider = together.union(*(about for about in _about(catalog, affects) if about & together))
         if wider == together:
@@ -180,7 +180,7 @@ def held_together(catalog: Catalog, new: Sequence[Generation], held: Iterable[st
 
 
 def _about(catalog: Catalog, affects: Mapping[str, frozenset[str]]) -> list[frozenset[str]]:
-    return [concerns(check, affects) for _, check in _blocking(catalog)]
+    return [changed_inputs_of_check(check, affects) for _, check in _blocking(catalog)]
 
 
 def _blocking(catalog: Catalog) -> Iterator[tuple[str, Check]]:
@@ -192,7 +192,7 @@ def record(connection: Connection, verdicts: Sequence[Verdict], rebuild: int | N
 
     The results for which a rebuild is held stay until it is released.
     """
-    others = lookup.held_back(connection).keys() - {rebuild}
+    others = lookup.generations_held_by_rebuilds(connection).keys() - {rebuild}
     of_rebuilds = checked.c.rebuild.is_not(None) & checked.c.rebuild.not_in(others)
     for verdict in verdicts:
         same_kind = checked.c.rebuild.is_(None) if rebuild is None else of_rebuilds
@@ -219,10 +219,10 @@ def replace_live(connection: Connection, verdicts: Sequence[Verdict]) -> None:
 def blocking(connection: Connection, rebuild: int, held: Sequence[str]) -> Iterator[tuple[Verdict, list[str]]]:
     """The failed blocking checks of a rebuild that hold back some of these views, each with those views."""
     catalog = deployed(connection)
-    affects = changes_below(catalog, held)
+    affects = changed_inputs(catalog, held)
     failed = {(verdict.view, verdict.check): verdict for verdict in results(connection, rebuild) if verdict.blocked}
     for view, check in _blocking(catalog):
-        if (view, check.name) in failed and (about := concerns(check, affects)):
+        if (view, check.name) in failed and (about := changed_inputs_of_check(check, affects)):
             yield failed[view, check.name], sorted(about)
 
 
@@ -230,13 +230,13 @@ def without_result(connection: Connection, rebuild: int, held: Sequence[str]) ->
     """The blocking checks that hold back some of these views because the rebuild did not run them."""
     catalog = deployed(connection)
     affects, ran = (
-        changes_below(catalog, held),
+        changed_inputs(catalog, held),
         {(verdict.view, verdict.check) for verdict in results(connection, rebuild)},
     )
     return [
         f"{check.name} of {view}"
         for view, check in _blocking(catalog)
-        if (view, check.name) not in ran and concerns(check, affects)
+        if (view, check.name) not in ran and changed_inputs_of_check(check, affects)
     ]
 
 
@@ -254,7 +254,7 @@ def _make_temporary_views(connection: Connection, trial: Trial, wanted: Iterable
     views, temporary = trial.catalog.views, set[str]()
     reads = {name: view.reads for name, view in views.items()}
     needed = {read for name in wanted for read in reachable(name, reads)}
-    affects = changes_below(trial.catalog, trial.changed | trial.new)
+    affects = changed_inputs(trial.catalog, trial.changed | trial.new)
     for name in (name for name in views if name in needed and affects[name]):
         view = views[name]
         where = {(name, t.name): trial.places.get(t.name) or _empty(connection, t) for t in view.cell_tables}

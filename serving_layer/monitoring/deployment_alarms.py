@@ -89,12 +89,16 @@ def failed_rebuilds(connection: Connection, _: Thresholds) -> list[str]:
 def abandoned_rebuild(connection: Connection, _: Thresholds) -> list[str]:
     """The alarm that a running rebuild died or was left by its scheduler."""
     newest = rebuilds.newest(connection)
-    if newest is None or newest.state is not RebuildState.RUNNING or not (fate := _fate(connection, newest)):
+    if (
+        newest is None
+        or newest.state is not RebuildState.RUNNING
+        or not (reason := _reason_it_stopped(connection, newest))
+    ):
         return []
     command = newest.purpose.command
     resume = f"repeat the `lamina {command}` that began it" if command else "continue its steps"
     abandon = f"`lamina step abandon --rebuild {newest.id}`, which loses nothing"
-    return [f"rebuild {newest.id} {fate} after step `{newest.step}`: {resume}, or {abandon}"]
+    return [f"rebuild {newest.id} {reason} after step `{newest.step}`: {resume}, or {abandon}"]
 
 
 def overdue_rebuild(connection: Connection, thresholds: Thresholds) -> list[str]:
@@ -113,7 +117,7 @@ def overdue_rebuild(connection: Connection, thresholds: Thresholds) -> list[str]
 def failed_checks(connection: Connection, _: Thresholds) -> list[str]:
     """The alarms about new generations held back by a proof or a check, and about live views that fail a check."""
     alarms = []
-    for id, generations in lookup.held_back(connection).items():
+    for id, generations in lookup.generations_held_by_rebuilds(connection).items():
         alarms += [
             f"{verdict.sentence}: rebuild {id} holds {_them(held)} back (correct what fails, and `lamina rebuild`; or"
             f" let {_them(held)} be read, `lamina step hand-over --anyway {' '.join(held)} --rebuild {id}`)"
@@ -122,7 +126,7 @@ def failed_checks(connection: Connection, _: Thresholds) -> list[str]:
         alarms += [
             f"{name}: its proof found a difference, and rebuild {id} holds it back (`lamina check {name}` says"
             f" which is wrong; `lamina step hand-over --anyway {name} --rebuild {id}` lets the new one be read)"
-            for name in proof.held_back(connection, generations)
+            for name in proof.unproven_views(connection, generations)
         ]
     live = [verdict for verdict in view_checks.results(connection, None) if verdict.blocked]
     return alarms + [
@@ -176,7 +180,7 @@ def late_standbys(connection: Connection, thresholds: Thresholds) -> list[str]:
     ]
 
 
-def _fate(connection: Connection, newest: Rebuild) -> str | None:
+def _reason_it_stopped(connection: Connection, newest: Rebuild) -> str | None:
     """The fate of a running rebuild, in words: it died or was left. None if it is alive, or a person stopped it.
 
     A standby does not see a process' lock, so there a rebuild counts as alive.

@@ -20,7 +20,7 @@ _STATEMENT = text(Path(__file__).with_name("overview.sql").read_text())
 
 
 @dataclass(frozen=True)
-class Proof:
+class NewestProof:
     """The newest proof of a view: cells compared, cells that differed, and when."""
 
     compared: int
@@ -47,7 +47,7 @@ class View:
     held: bool
     served: bool
     fresh_within: float | None
-    proof: Proof | None
+    proof: NewestProof | None
 
     @property
     def is_late(self) -> bool:
@@ -102,7 +102,7 @@ def overview(connection: Connection) -> Overview:
 
 def _view(row: dict[str, Any]) -> View:
     compared, differing, at = row.pop("compared"), row.pop("differing"), row.pop("proved_at")
-    proof = None if at is None else Proof(compared, differing, datetime.fromisoformat(at))
+    proof = None if at is None else NewestProof(compared, differing, datetime.fromisoformat(at))
     return View(**{**row, "sources": tuple(row["sources"] or ())}, proof=proof)
 
 

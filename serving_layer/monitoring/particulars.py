@@ -107,7 +107,7 @@ class ViewParticulars:
     held: bool
     compared: int | None
     differing: int | None
-    generations: list[Generation]
+    generations: list[GenerationRow]
 
     @property
     def is_late(self) -> bool:
@@ -116,7 +116,7 @@ class ViewParticulars:
 
 
 @dataclass(frozen=True)
-class Step:
+class HistoryRow:
     """A row of the history.
 
     query: its progress moved from `first` to below `next` in each of `partitions`
@@ -145,7 +145,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Generation:
+class GenerationRow:
     """A generation of a view and its newest proof: cells compared, cells differing, and the other generation."""
 
     id: int
@@ -208,11 +208,13 @@ class SourceParticulars:
         return sum(partition.next_offset - partition.start_offset for partition in self.partitions)
 
 
-def of_view(connection: Connection, view: str, most: int = 50) -> ViewParticulars | None:
+def view_particulars(connection: Connection, view: str, most: int = 50) -> ViewParticulars | None:
     """The particulars of a view in the connection's snapshot, or None if no view has this name."""
     row = connection.execute(_VIEW, {"view": view}).mappings().one_or_none()
     generations = connection.execute(_GENERATIONS, {"view": view, "most": most})
-    return None if row is None else ViewParticulars(**row, generations=[Generation(*values) for values in generations])
+    return (
+        None if row is None else ViewParticulars(**row, generations=[GenerationRow(*values) for values in generations])
+    )
 
 
 def freshness_met(connection: Connection, view: str) -> list[tuple[str, float]]:
@@ -236,7 +238,7 @@ def of_source(connection: Connection, source: str) -> SourceParticulars | None:
     return SourceParticulars(**row, partitions=partitions, reasons=reasons, minutes=minutes)
 
 
-def steps(connection: Connection, sources: Collection[str], views: Collection[str], most: int) -> list[Step]:
+def steps(connection: Connection, sources: Collection[str], views: Collection[str], most: int) -> list[HistoryRow]:
     """The newest steps of the history of these sources and views, newest first."""
     parameters = {"sources": list(sources), "views": list(views), "most": most}
-    return [Step(*row) for row in connection.execute(_STEPS, parameters)]
+    return [HistoryRow(*row) for row in connection.execute(_STEPS, parameters)]

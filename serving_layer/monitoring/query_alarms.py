@@ -62,7 +62,7 @@ class WatchedQuery:
     """The query of a deployed source, as alarms see it.
 
     archived: the offset up to which each partition is archived
-    archived_ago: seconds since the partition that waits longest was archived
+    archived_ago: seconds since the partition that waits longest was archived. Without a topic, both are not read
     topic: None if the brokers gave no answer
     is_stale: this server is a standby that lags too far to know the present state
     """
@@ -85,8 +85,8 @@ def watched_queries(
     is_stale = (delays.behind_primary(connection) or 0) > thresholds.after
     for name, state in progress.queries(connection).items():
         if name in kinds and (reached := progress.read(connection, [name])):
-            archived_to, seconds = _archived(connection, name)
             topic, is_table = topics.get(name), kinds[name] == "table"
+            archived_to, seconds = _archived(connection, name) if topic else (reached, 0.0)
             yield WatchedQuery(state, is_table, reached, archived_to, seconds, topic, thresholds, is_stale)
 
 
@@ -99,10 +99,9 @@ def stands_still(connection: Connection, watched: WatchedQuery) -> str | None:
     if (gone := delays.gone_for(state, ages.heard)) is not None:
         return f"its speed layer ({state.writer}) was last heard of {age(gone)} ago: start it again (`lamina up`)"
     if topic is None and ages.moved > limit:
-        seconds = age(ages.moved)
         return (
-            f"Kafka does not answer for its topic, and no record was counted for {seconds}: make sure that its brokers"
-            " run"
+            f"Kafka does not answer for its topic, and no record was counted for {age(ages.moved)}: make sure that its"
+            " brokers run"
         )
     behind = delays.lag(topic.end, watched.reached) if topic else 0
     if behind and ages.moved > limit:
@@ -230,13 +229,13 @@ def bad_records(connection: Connection, watched: WatchedQuery) -> str | None:
     ).scalar_one()
     if lately > limit:
         many = f"more than {limit:,} records"
-    elif quarantine.overflows(connection, name):
+    elif quarantine.has_overflowed_within_an_hour(connection, name):
         many = "more records than it keeps"
     elif lately > FEW_BAD and (most := _most_of_the_newest(connection, name)):
         many = most
     else:
         return None
-    some = " (or count without a field)" if quarantine.with_bad_fields(connection, name) else ""
+    some = " (or count without a field)" if quarantine.bad_field_count(connection, name) else ""
     return (
         f"{many} went to quarantine{some} within an hour: SELECT * FROM lamina.bad_records"
         " says why (correct the producer; or correct the declaration, and `lamina apply` counts them too)"

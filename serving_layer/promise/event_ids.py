@@ -146,7 +146,7 @@ def look_up(connection: Connection, source: Source, ids: pa.Table) -> IdLookup:
     )
 
 
-def below(source: Source, records: DataFrame, now: int) -> IdLookup:
+def ids_below_cut(source: Source, records: DataFrame, now: int) -> IdLookup:
     """The ids of all records below a cut, for a leap. They replace all ids of the source."""
     records.createOrReplaceTempView("records")
     spark, within = records.sparkSession, dedupe_within(source)
@@ -201,8 +201,8 @@ def write(connection: Connection, name: str, lookup: IdLookup | None) -> None:
         connection.execute(update(progress).where(*row).values(newest=func.greatest(progress.c.newest, at)))
     if lookup.horizon is not None:
         if _FOREVER in tables:  # ids from before `dedupe_within` was declared: keep them until the last is old
-            of_before = (ids_table.c.query == name, ids_table.c.begins.is_(None))
-            connection.execute(update(ids_table).where(*of_before).values(begins=0, ends=now(connection)))
+            without_period = (ids_table.c.query == name, ids_table.c.begins.is_(None))
+            connection.execute(update(ids_table).where(*without_period).values(begins=0, ends=now(connection)))
         forgotten = (ids_table.c.query == name, ids_table.c.ends <= lookup.horizon)
         connection.execute(delete(ids_table).where(*forgotten))
 
@@ -244,7 +244,7 @@ def _tables(connection: Connection, name: str) -> dict[Period, str]:
 
 
 def _horizon(connection: Connection, name: str, newest: Mapping[int, int], now: int, within: int) -> int | None:
-    """The time before which ids are forgotten, or None while none are.
+    """The time before which ids are forgotten, or None if no id is forgotten yet.
 
     Partitions are read at different speeds, so the one that is farthest behind decides: the next copy may come from it.
     An empty partition does not count once the query has caught up.

@@ -280,7 +280,7 @@ def land(
     for name in fences:
         reached = progress.read(connection, [name])
         end, tails = to[name]
-        progress.write(connection, name, end, None, tails)
+        progress.move(connection, name, end, None, tails)
         history.record_leap(connection, name, reached, end, leapt_to=max(ids, default=None), lost=lost)
 
 

@@ -55,7 +55,7 @@ class Outcome(Enum):
     """The result of committing a micro-batch."""
 
     APPLIED = "applied"
-    SKIPPED = "its records were in Postgres already"
+    ALREADY_COUNTED = "its records were counted before"
     OTHER_VERSIONS = "other view versions are registered: compute it again"
     NOT_CONTIGUOUS = "it does not begin at progress: start again from progress"
 
@@ -112,7 +112,7 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
             fresh = read[table.cell_table]
             cells.merge(connection, table.merge, into=table.target, newest=table.newest, cells=fresh, since=table.since)
         quarantine.write(connection, batch.bad)
-        progress.write(connection, batch.query, batch.range.end, batch.newest, batch.tails, batch.log_times)
+        progress.move(connection, batch.query, batch.range.end, batch.newest, batch.tails, batch.log_times)
         history.record_micro_batch(connection, batch.query, batch.range)
         event_ids.write(connection, batch.query, batch.ids)
     return Outcome.APPLIED
@@ -126,14 +126,14 @@ def contiguity(reached: Offsets, range: OffsetRange) -> Outcome:
     >>> contiguity(at, OffsetRange(at, Offsets.of("t", {0: 9}))).name
     'APPLIED'
     >>> contiguity(at, OffsetRange(Offsets.of("t", {0: 3}), at)).name
-    'SKIPPED'
+    'ALREADY_COUNTED'
     >>> contiguity(at, OffsetRange(Offsets.of("t", {0: 3}), Offsets.of("t", {0: 9}))).name
     'NOT_CONTIGUOUS'
     """
     if all(range.start[at] == reached.get(at, 0) for at in range.end):
         return Outcome.APPLIED
     if reached.reaches(range.end):
-        return Outcome.SKIPPED
+        return Outcome.ALREADY_COUNTED
     return Outcome.NOT_CONTIGUOUS
 
 

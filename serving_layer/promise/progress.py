@@ -171,7 +171,7 @@ def lacks_log_times(connection: Connection, name: str) -> bool:
     return connection.execute(unknown).first() is not None
 
 
-def write(
+def move(
     connection: Connection,
     name: str,
     to: Offsets,
@@ -265,7 +265,7 @@ def record_heartbeat(connection: Connection, fences: Mapping[str, int]) -> None:
     connection.execute(update(heartbeat).where(heartbeat.c.query.in_(free)).values(heard_at=func.clock_timestamp()))
 
 
-def wait_shortly(connection: Connection) -> None:
+def limit_lock_waits(connection: Connection) -> None:
     """Limits lock waits in this transaction to 2 seconds, because the next heartbeat is due then."""
     connection.execute(text("SET LOCAL lock_timeout = '2s'"))
 

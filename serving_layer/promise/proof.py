@@ -46,7 +46,8 @@ class Proof:
 def prove(connection: Connection, generation: int) -> Proof | None:
     """Compares every cell of a live generation with the published one, in this transaction's snapshot.
 
-    Of two versions, it compares what both compute. None if that is nothing, or if the generation is the published one.
+    Generations of two versions are compared in the columns that both compute. Returns None if there are none, or if the
+    generation is the published one.
     """
     new = lookup.get(connection, generation)
     published = lookup.published(connection).get(new.view, new.id)
@@ -93,14 +94,14 @@ def record(connection: Connection, proved: Proof, rebuild: int | None) -> None:
     )
 
 
-def of_rebuild(connection: Connection, id: int) -> list[Proof]:
+def proofs_of_rebuild(connection: Connection, id: int) -> list[Proof]:
     """The latest proof of each view that a rebuild computed."""
     rows = connection.execute(select(proof).where(proof.c.rebuild == id).order_by(proof.c.proved_at)).all()
     proofs = (Proof(row.view, row.generation, row.against, row.cells, row.differing, row.examples) for row in rows)
     return list({proved.view: proved for proved in proofs}.values())
 
 
-def held_back(connection: Connection, new: Sequence[Generation]) -> list[str]:
+def unproven_views(connection: Connection, new: Sequence[Generation]) -> list[str]:
     """The views with `on_difference = 'hold'` whose new generation is not proven equal to the published one."""
     policy = {row.name: row.on_difference for row in connection.execute(select(view))}
     now = lookup.published(connection)

@@ -179,13 +179,13 @@ def counts_by_source(connection: Connection) -> tuple[Counter[str], Counter[str]
     )
 
 
-def with_bad_fields(connection: Connection, source: str) -> int:
+def bad_field_count(connection: Connection, source: str) -> int:
     """Number of a source's quarantined records that count, with NULL for an unreadable field."""
     total = select(func.coalesce(func.sum(bad_count.c.records), 0)).where(bad_count.c.error.startswith(NULLED))
     return int(connection.execute(total.where(bad_count.c.source == source)).scalar_one())
 
 
-def overflows(connection: Connection, source: str) -> bool:
+def has_overflowed_within_an_hour(connection: Connection, source: str) -> bool:
     """True if more bad records of a source came within an hour than its bound of bytes holds."""
     mine = quarantine.c.source == source
     oldest = select(func.clock_timestamp() - func.min(quarantine.c.quarantined_at)).where(mine)

@@ -1,8 +1,7 @@
-"""The runs of the batch layer: one at a time, and dead ones are detected.
+"""The runs of the batch layer, of which one is alive at a time. The next one detects and ends a dead one.
 
 A rebuild is alive while a session holds the lock on `lamina.rebuilding` (`lamina rebuild`: the lock ends with the
 process), or until its lease expires (a scheduler's rebuild, whose steps are separate processes).
-
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ LEASE = timedelta(hours=6)
 """Time that a scheduler's rebuild stays alive between two steps. A failed task can be retried within it."""
 
 NO_REBUILD = 0
-"""The id of no rebuild. A leap with this id holds nothing, so a speed layer takes its queries over."""
+"""An id that no rebuild has. A leap under this id has ended, so a speed layer takes its queries over."""
 
 EARLY = timedelta(hours=1)
 """Time by which a view is due early, because a nightly run may begin some minutes earlier than the last."""
@@ -206,8 +205,8 @@ def resume(connection: Connection, id: int, purpose: Purpose) -> None:
 
 def interrupt(connection: Connection, id: int) -> None:
     """Records that a person interrupted a rebuild. The same command resumes it."""
-    stop = {"stopped": Stop.INTERRUPTED, "error": Stop.INTERRUPTED.reason}
-    connection.execute(update(rebuild).where(rebuild.c.id == id, _is_running()).values(stop))
+    interrupted = {"stopped": Stop.INTERRUPTED, "error": Stop.INTERRUPTED.reason}
+    connection.execute(update(rebuild).where(rebuild.c.id == id, _is_running()).values(interrupted))
 
 
 def _end_dead(connection: Connection, id: int, finder: str) -> None:
@@ -230,7 +229,7 @@ def _computes_versions() -> ColumnElement[bool]:
     return rebuild.c.kind != RebuildKind.REBUILD
 
 
-def refuse_beside_apply(connection: Connection) -> None:
+def refuse_during_apply(connection: Connection) -> None:
     """Raises while another process applies a catalog and computes its new versions."""
     id = left_by_apply(connection)
     if id is not None and is_run_by_a_process(connection):

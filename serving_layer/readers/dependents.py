@@ -17,7 +17,7 @@ from serving_layer.postgres.database import has_readers
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import quoted
 
-_GIVES_WAY = """r.relkind IN ('v', 'm') AND EXISTS (
+_IS_DROPPABLE = """r.relkind IN ('v', 'm') AND EXISTS (
   SELECT FROM pg_namespace AS n
   WHERE n.oid = r.relnamespace AND n.nspname <> 'public' AND pg_get_userbyid(n.nspowner) = current_user
     AND has_schema_privilege('analyst', n.oid, 'CREATE'))"""
@@ -40,7 +40,7 @@ _ABOVE = f"""{_READS}, above (base, reader) AS (
   JOIN reads ON reads.base = above.reader
 )
 SELECT b.relname AS view, r.relname AS reader, r.oid::regclass::text AS written,
-  r.relnamespace = 'analytics'::regnamespace AND v.name IS NOT NULL AS ours, {_GIVES_WAY} AS gives_way
+  r.relnamespace = 'analytics'::regnamespace AND v.name IS NOT NULL AS ours, {_IS_DROPPABLE} AS droppable
 FROM above
 JOIN pg_class AS b ON b.oid = above.base
 JOIN pg_class AS r ON r.oid = above.reader
@@ -48,7 +48,7 @@ LEFT JOIN lamina.view AS v ON v.name = r.relname
 ORDER BY view, reader
 """
 
-_GIVING_WAY = f"""{_READS}, above (reader, depth) AS (
+_DROPPABLE = f"""{_READS}, above (reader, depth) AS (
   SELECT oid, 0 FROM pg_class WHERE relnamespace = 'analytics'::regnamespace AND relname = ANY (:names)
   UNION
   SELECT reads.reader, above.depth + 1
@@ -58,7 +58,7 @@ _GIVING_WAY = f"""{_READS}, above (reader, depth) AS (
 SELECT format('DROP %s %s', CASE r.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'VIEW' END, r.oid::regclass)
 FROM above
 JOIN pg_class AS r ON r.oid = above.reader
-WHERE {_GIVES_WAY}
+WHERE {_IS_DROPPABLE}
 GROUP BY r.oid, r.relkind
 ORDER BY max(depth) DESC
 """
@@ -80,14 +80,14 @@ WHERE c.relnamespace = 'analytics'::regnamespace AND c.relname = ANY (:names)
 """
 
 
-def of_others(connection: Connection, *, giving_way: bool) -> dict[str, tuple[str, ...]]:
+def of_others(connection: Connection, *, droppable: bool) -> dict[str, tuple[str, ...]]:
     """The relations of other roles that read each of our views, directly or through our views.
 
-    giving_way: those that an apply drops. Otherwise, those that block it
+    droppable: relations in analysts' schemas, which an apply may drop. Otherwise, those that block it
     """
     readers: dict[str, tuple[str, ...]] = {}
     for row in connection.execute(text(_ABOVE)):
-        if not row.ours and row.gives_way is giving_way:
+        if not row.ours and row.droppable is droppable:
             readers[row.view] = (*readers.get(row.view, ()), row.written)
     return readers
 
@@ -110,7 +110,7 @@ def drop_all(connection: Connection, names: Collection[str]) -> None:
     """Drops analysts' views, with the relations that give way. Raises if any other relation reads one."""
     try:
         with connection.begin_nested():
-            for statement in connection.execute(text(_GIVING_WAY), {"names": list(names)}).scalars().all():
+            for statement in connection.execute(text(_DROPPABLE), {"names": list(names)}).scalars().all():
                 run(connection, statement)
             run(connection, f"DROP VIEW IF EXISTS {', '.join(f'analytics.{quoted(name)}' for name in names)}")
     except DBAPIError as error:

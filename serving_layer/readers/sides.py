@@ -48,7 +48,7 @@ def body(name: str, now: Side, before: Sequence[Side] = ()) -> str:
       SELECT true FROM lamina.publication JOIN lamina.generation_cells USING (generation)
       WHERE view = 'v' AND place = 'cells."v_g1"'), lamina.not_published_yet('v')))
     """
-    older = _apart(now, before)
+    older = _distinguishable(now, before)
     questions = [f"(\n  SELECT true {_holds(now)})", *(f"(\n  SELECT false {_holds(side)})" for side in older)]
     conditions = ", ".join([*questions, f"lamina.not_published_yet({postgres_text(name)})"])
     whole = [f"SELECT * FROM (\n{now.final}\n) AS served ({_names(now)})\nWHERE (SELECT coalesce({conditions}))"]
@@ -61,7 +61,7 @@ def body(name: str, now: Side, before: Sequence[Side] = ()) -> str:
     return "\nUNION ALL\n".join(whole)
 
 
-def _apart(now: Side, before: Sequence[Side]) -> list[Side]:
+def _distinguishable(now: Side, before: Sequence[Side]) -> list[Side]:
     """The older sides that `now` can show, except those that hold only in snapshots in which a newer side holds too."""
     apart: list[Side] = []
     for side in before:
@@ -104,9 +104,9 @@ def place_of(view: str, where: Mapping[tuple[str, str], str]) -> str | None:
     return next((place for (of, _), place in where.items() if of == view), None)
 
 
-def needed_sides(connection: Connection, before: Sequence[Mapping[str, Any]]) -> list[Side]:
+def needed_sides(connection: Connection, stored: Sequence[Mapping[str, Any]]) -> list[Side]:
     """The stored older sides of a view that a snapshot may still need."""
-    sides = [Side(**side) for side in before]
+    sides = [Side(**side) for side in stored]
     open_now = set(transactions(connection)) if sides else set[str]()
     return [side for side in sides if side.readers is None or open_now & set(side.readers)]
 

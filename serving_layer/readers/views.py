@@ -104,14 +104,14 @@ def serve(connection: Connection, *, but: Collection[str] = ()) -> list[str]:
                 continue
             missing |= _create(connection, row, final)
             for right in missing.pop(row.name, []):
-                _give_back(connection, right)
+                _restore_right(connection, right)
             connection.execute(update(view).where(view.c.name == row.name).values(served=body))
             changed.append(row.name)
     connection.execute(update(view).where(view.c.name.in_(missing)).values(served=None))
     return changed
 
 
-def _give_back(connection: Connection, right: str) -> None:
+def _restore_right(connection: Connection, right: str) -> None:
     """Grants a right again to its previous holder. A right on a dropped column is gone."""
     try:
         with connection.begin_nested():
@@ -122,7 +122,8 @@ def _give_back(connection: Connection, right: str) -> None:
 
 
 def set_aside(connection: Connection, moving: Collection[str], catalog: Catalog) -> None:
-    """Stores the present form of views for present snapshots, before `moving` views are read from other cells, or none.
+    """Stores the present form of views for present snapshots, before the `moving` views read other cells or
+    lose theirs.
 
     This includes all `moving` views, and views that read them and whose text changes or that have an older side
     already: a side is identified by the places of the views below it. A view that reads dropped columns cannot be
@@ -295,11 +296,11 @@ def _create(connection: Connection, row: ViewRow, final: str) -> dict[str, list[
             raise
         dropped = dependents.drop(connection, row.name)
         run(connection, f"CREATE VIEW {name} ({columns}) AS\n{final}")
-    tell_readers(connection, name, row.comment, row.columns)
+    publish_view(connection, name, row.comment, row.columns)
     return dropped
 
 
-def tell_readers(
+def publish_view(
     connection: Connection, name: str, comment: str | None, columns: Collection[Mapping[str, Any]]
 ) -> None:
     """Sets the comments of a new view, and grants analysts the right to read it."""

@@ -34,7 +34,7 @@ AGO = "clock_timestamp() - interval"
 LONG_AGO = f"created_at = {AGO} '1 day', committed_at = {AGO} '90 s', caught_up_at = {AGO} '80 s'"
 
 
-def told(
+def alarms_of_a(
     world: World,
     *,
     behind: int = 0,
@@ -55,8 +55,8 @@ def sql(world: World, statement: str) -> None:
         connection.execute(text(statement))
 
 
-def heard(world: World, ago: str) -> None:
-    """The writer of query a has said so long ago that it lives."""
+def set_heartbeat(world: World, ago: str) -> None:
+    """Sets the age of the last heartbeat of a's writer."""
     sql(world, f"UPDATE lamina.heartbeat SET heard_at = {AGO} '{ago}' WHERE query = 'a'")
 
 
@@ -102,8 +102,8 @@ def test_a_query_that_stands_still_raises_an_alarm_with_its_reason(world: World)
             column, _, value = part.partition(" = ")
             assigned[column] = value
         sql(world, f"UPDATE lamina.query SET {', '.join(f'{c} = {v}' for c, v in assigned.items())} WHERE name = 'a'")
-        heard(world, "0 s")
-        raised = told(world, behind=behind)
+        set_heartbeat(world, "0 s")
+        raised = alarms_of_a(world, behind=behind)
         assert len(raised) == (expected is not None), (values, raised)
         assert expected is None or expected in raised[0], (values, raised)
         with world.database.begin() as connection:
@@ -147,12 +147,12 @@ def test_an_alarm_about_a_missed_freshness_target_says_how_often_it_was_met(worl
         }
     sql(world, f"UPDATE lamina.query SET caught_up_at = now(), newest = NULL, created_at = {AGO} '70 s'")
     sql(world, "UPDATE lamina.query SET caught_up_at = NULL WHERE name = 'b'")
-    [never] = [alarm for alarm in told(world) if "fresh_within" in alarm]
+    [never] = [alarm for alarm in alarms_of_a(world) if "fresh_within" in alarm]
     assert never.startswith("both: 70 s behind, as b was never counted, and its fresh_within is 60 s")
     for name, ago in (("a", "40 s"), ("b", "90 s")):
         sql(world, f"UPDATE lamina.query SET caught_up_at = {AGO} '{ago}', committed_at = NULL WHERE name = '{name}'")
-    heard(world, "0 s")
-    late = [alarm.partition(": `lamina")[0] for alarm in told(world) if "fresh_within" in alarm]
+    set_heartbeat(world, "0 s")
+    late = [alarm.partition(": `lamina")[0] for alarm in alarms_of_a(world) if "fresh_within" in alarm]
     assert late == [
         "both: 90 s behind, and its fresh_within is 60 s",
         "sums: 40 s behind, and its fresh_within is 5 s",
@@ -183,20 +183,20 @@ def test_an_alarm_about_a_missed_freshness_target_says_how_often_it_was_met(worl
 
 def test_a_writer_without_heartbeats_is_reported_as_gone(world: World) -> None:
     sql(world, f"UPDATE lamina.query SET {LONG_AGO} WHERE name = 'a'")
-    heard(world, "40 s")
-    [gone] = told(world)
+    set_heartbeat(world, "40 s")
+    [gone] = alarms_of_a(world)
     assert gone.startswith("a: its speed layer (the test) was last heard of 40 s ago")
     with world.database.begin() as other:
         progress.lock(other, ["a"])
         with world.database.begin() as connection:
-            progress.wait_shortly(connection)
+            progress.limit_lock_waits(connection)
             progress.record_heartbeat(connection, world.fences)
-        assert told(world) == [], "the lock of its query keeps no sign of life back"
-    heard(world, "40 s")
+        assert alarms_of_a(world) == [], "the query's lock does not delay heartbeats"
+    set_heartbeat(world, "40 s")
     sql(world, "UPDATE lamina.query SET committed_at = clock_timestamp() WHERE name = 'a'")
-    assert told(world) == [], "a commit is a sign of life"
+    assert alarms_of_a(world) == [], "a commit is a sign of life"
     sql(world, f"UPDATE lamina.query SET {LONG_AGO}, writer = NULL, writer_kind = NULL WHERE name = 'a'")
-    assert told(world) == [], "it has ended in order"
+    assert alarms_of_a(world) == [], "it has ended in order"
 
 
 def test_a_query_whose_history_is_still_computed_is_not_read_and_raises_no_alarm(world: World) -> None:
@@ -214,35 +214,35 @@ def test_an_abandoned_leap_raises_an_alarm_with_the_way_out(world: World) -> Non
         id = rebuilds.begin(connection, ["sums"], leap=True, by=Scheduler())
         progress.take_over(connection, "a", rebuilds.leap_writer(id), WriterKind.LEAP)
         rebuilds.record_finished(connection, id, Step.SEAL)
-    assert told(world) == []
+    assert alarms_of_a(world) == []
     sql(world, f"UPDATE lamina.query SET {LONG_AGO}")
-    assert told(world) == [], "it lacks nothing yet"
-    [alarm] = told(world, behind=3)
+    assert alarms_of_a(world) == [], "it lacks nothing yet"
+    [alarm] = alarms_of_a(world, behind=3)
     assert f"rebuild {id}, a leap, holds its progress, and its last step was `seal`" in alarm
     assert f"lamina step abandon --rebuild {id}" in alarm
     sql(world, "UPDATE lamina.rebuild SET lease_until = lease_until - interval '2 hours'")
-    [left] = told(world)
+    [left] = alarms_of_a(world)
     assert left.startswith(f"rebuild {id} was left 2 h ago after step `seal`: continue its steps, or")
 
 
 def test_a_failed_dead_or_overdue_rebuild_raises_an_alarm(world: World) -> None:
-    assert told(world) == []
-    assert told(world, thresholds=Thresholds(rebuild_within=26)) == []
+    assert alarms_of_a(world) == []
+    assert alarms_of_a(world, thresholds=Thresholds(rebuild_within=26)) == []
     sql(world, "UPDATE lamina.query SET created_at = created_at - interval '27 hours'")
-    [overdue] = told(world, thresholds=Thresholds(rebuild_within=26))
+    [overdue] = alarms_of_a(world, thresholds=Thresholds(rebuild_within=26))
     assert overdue.startswith("no rebuild has succeeded for 27 h")
     with rebuilds.in_one_process(world.database):
         with world.database.begin() as connection:
             id = rebuilds.begin(connection, ["sums"])
-        assert told(world) == []
-    assert told(world)[0].startswith(f"rebuild {id} died after step `begin`")
+        assert alarms_of_a(world) == []
+    assert alarms_of_a(world)[0].startswith(f"rebuild {id} died after step `begin`")
     for stopped, telling in (("NULL", 1), *((f"'{stop}'", 0) for stop in Stop)):
         sql(world, f"UPDATE lamina.rebuild SET state = 'failed', error = 'the disk is full', stopped = {stopped}")
-        assert len(told(world)) == telling, stopped
+        assert len(alarms_of_a(world)) == telling, stopped
     sql(world, "UPDATE lamina.rebuild SET state = 'done', error = NULL, stopped = NULL, ended_at = clock_timestamp()")
-    assert told(world, thresholds=Thresholds(rebuild_within=26)) == []
+    assert alarms_of_a(world, thresholds=Thresholds(rebuild_within=26)) == []
     sql(world, "UPDATE lamina.rebuild SET kind = 'apply'")
-    [overdue] = told(world, thresholds=Thresholds(rebuild_within=26))
+    [overdue] = alarms_of_a(world, thresholds=Thresholds(rebuild_within=26))
     assert overdue.startswith("no rebuild has succeeded for 27 h"), "an apply is not a nightly rebuild"
 
 
@@ -257,15 +257,18 @@ def test_the_alarm_about_a_dead_preview_names_the_preview_and_no_apply(world: Wo
     nightly, preview = ended(RebuildState.FAILED), Purpose(RebuildKind.PREVIEW, "dev")
     for state in (RebuildState.FAILED, RebuildState.DONE):
         ended(state, preview)
-        [failed] = told(world)
+        [failed] = alarms_of_a(world)
         assert failed.startswith(f"rebuild {nightly} failed"), (
             "a preview reports its own failure, and repairs no other rebuild"
         )
     died = ended(RebuildState.RUNNING, preview)
-    assert f"rebuild {died} died after step `begin`: repeat the `lamina apply --preview dev` that" in told(world)[-1]
+    assert (
+        f"rebuild {died} died after step `begin`: repeat the `lamina apply --preview dev` that"
+        in alarms_of_a(world)[-1]
+    )
     sql(world, "UPDATE lamina.query SET created_at = created_at - interval '27 hours'")
     sql(world, "UPDATE lamina.rebuild SET state = 'done', ended_at = clock_timestamp() WHERE kind = 'preview'")
-    overdue = told(world, thresholds=Thresholds(rebuild_within=26))[-1]
+    overdue = alarms_of_a(world, thresholds=Thresholds(rebuild_within=26))[-1]
     assert overdue.startswith("no rebuild has succeeded for 27 h"), "a preview is not a nightly rebuild"
 
 
@@ -279,16 +282,16 @@ def test_a_failed_rebuild_raises_an_alarm_until_a_later_one_has_computed_its_vie
     first = ended("counts", "sums", state=RebuildState.FAILED, error="the disk is full")
     ended("both", state=RebuildState.DONE)
     ended("sums", state=RebuildState.DONE)
-    [alarm] = told(world)
+    [alarm] = alarms_of_a(world)
     assert alarm.startswith(f"rebuild {first} failed after step `begin`: the disk is full")
     ended("counts", state=RebuildState.FAILED, error="it was interrupted", stopped=Stop.INTERRUPTED)
-    assert told(world) == [alarm], "of what a person ended nothing is known"
+    assert alarms_of_a(world) == [alarm], "a person's stop raises no alarm"
     ended("counts", state=RebuildState.DONE)
-    assert told(world) == []
+    assert alarms_of_a(world) == []
     ended("not_deployed", state=RebuildState.FAILED, error="the disk is full")
-    assert len(told(world)) == 1
+    assert len(alarms_of_a(world)) == 1
     ended("both", state=RebuildState.DONE)
-    assert told(world) == []
+    assert alarms_of_a(world) == []
 
 
 def test_a_held_generation_raises_an_alarm_until_a_later_one_is_read(world: World) -> None:
@@ -299,12 +302,12 @@ def test_a_held_generation_raises_an_alarm_until_a_later_one_is_read(world: Worl
     world.append("a", 0, ("x", 1))
     world.advance("a")
     held = rebuilt(world, "sums", state=RebuildState.HELD)
-    [alarm] = told(world)
+    [alarm] = alarms_of_a(world)
     assert alarm.startswith(f"sums: its proof found a difference, and rebuild {held} holds it back")
     rebuilt(world, "counts", state=RebuildState.DONE)
-    assert told(world) == [alarm]
+    assert alarms_of_a(world) == [alarm]
     rebuilt(world, "sums", state=RebuildState.DONE)
-    assert told(world) == []
+    assert alarms_of_a(world) == []
 
 
 def test_the_largest_recent_rebuild_predicts_durations(world: World) -> None:
@@ -341,16 +344,16 @@ def rebuilt(world: World, view: str, *, state: RebuildState) -> int:
 def test_an_alarm_warns_of_records_that_kafka_may_drop_before_they_are_archived(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
-    assert told(world) == []
+    assert alarms_of_a(world) == []
     sql(world, "UPDATE lamina.query SET created_at = created_at - interval '4 days'")
-    [near] = told(world)
+    [near] = alarms_of_a(world)
     assert near.startswith("a: nothing was archived for 4 d, and Kafka keeps records for 7 d: run `lamina archive`")
     with world.database.begin() as connection:
         progress.record_archived(connection, "a", world.progress("a"))
-    assert told(world) == []
+    assert alarms_of_a(world) == []
     sql(world, f"UPDATE lamina.archived SET archived_at = {AGO} '4 days'")
-    assert told(world) == [], "everything is archived"
-    [compacted] = told(world, retention=COMPACTED)
+    assert alarms_of_a(world) == [], "everything is archived"
+    [compacted] = alarms_of_a(world, retention=COMPACTED)
     assert compacted.startswith("a: topic a has been compacted since it was deployed")
     assert "cleanup.policy" in compacted
 
@@ -364,13 +367,13 @@ def test_an_alarm_warns_of_unarchived_records_that_kafka_is_about_to_drop_for_si
         progress.record_archived(connection, "a", held)
     for ago, earliest, alarms_told in (("1 hour", 5, 0), ("3 hours", 0, 0), ("3 hours", 3, 0), ("3 hours", 5, 1)):
         sql(world, f"UPDATE lamina.archived SET archived_at = {AGO} '{ago}'")
-        raised = told(world, retention=gigabyte, earliest=earliest)
+        raised = alarms_of_a(world, retention=gigabyte, earliest=earliest)
         assert len(raised) == alarms_told, (ago, earliest, raised)
     assert raised[0] == (
         "a: nothing was archived for 3 h, and of the records that Kafka keeps of partition 0 (1.0 GB at most) more than"
         " half are not archived: run `lamina archive`, and see why its schedule does not"
     )
-    assert told(world, retention=WEEK, earliest=5) == [], "it drops none for their size"
+    assert alarms_of_a(world, retention=WEEK, earliest=5) == [], "it drops none for their size"
 
 
 def test_an_open_transaction_of_a_producer_raises_an_alarm(world: World) -> None:
@@ -409,7 +412,7 @@ def test_an_alarm_about_records_lost_to_retention_says_if_views_count_them(world
     ):
         if reached != world.progress("a"):
             world.commit(world.micro_batch("a", world.progress("a"), reached))
-        [lost] = told(world, earliest=5)
+        [lost] = alarms_of_a(world, earliest=5)
         assert lost == (
             "a: records of a partition 0 from 0 to 5 were removed by retention before they were archived:"
             f" {effect} (`lamina archive a --accept-loss` records the loss)"
@@ -420,15 +423,15 @@ def test_an_alarm_warns_that_kafka_may_drop_a_tables_deletions_before_they_are_a
     world.append("a", 0, ("x", 1))
     world.advance("a")
     sql(world, """UPDATE lamina.compiled SET texts = jsonb_set(texts, '{kind}', '"table"') WHERE name = 'a'""")
-    assert told(world, retention=COMPACTED) == []
+    assert alarms_of_a(world, retention=COMPACTED) == []
     sql(world, "UPDATE lamina.query SET created_at = created_at - interval '13 hours'")
-    [near] = told(world, retention=COMPACTED)
+    [near] = alarms_of_a(world, retention=COMPACTED)
     assert near.startswith(
         "a: nothing was archived for 13 h, and Kafka drops deletions from a compacted topic 24 h after they came:"
     )
     with world.database.begin() as connection:
         progress.record_archived(connection, "a", world.progress("a"))
-    assert told(world, retention=COMPACTED) == []
+    assert alarms_of_a(world, retention=COMPACTED) == []
 
 
 def test_more_bad_records_in_an_hour_than_are_kept_raise_an_alarm(world: World) -> None:
@@ -445,7 +448,7 @@ def test_more_bad_records_in_an_hour_than_are_kept_raise_an_alarm(world: World) 
             quarantine.stage(connection, bad)
             quarantine.write(connection, bad)
         quarantine.trim(world.database, source)
-        raised = told(world, thresholds=Thresholds(bad_an_hour=10_000))
+        raised = alarms_of_a(world, thresholds=Thresholds(bad_an_hour=10_000))
         assert [alarm.partition(" within")[0] for alarm in raised] == (
             ["a: more records than it keeps went to quarantine"] if alarmed else []
         )
@@ -453,7 +456,7 @@ def test_more_bad_records_in_an_hour_than_are_kept_raise_an_alarm(world: World) 
         world,
         "UPDATE lamina.quarantine SET quarantined_at = quarantined_at - interval '2 hours' WHERE \"offset\" < 300",
     )
-    assert told(world, thresholds=Thresholds(bad_an_hour=10_000)) == []
+    assert alarms_of_a(world, thresholds=Thresholds(bad_an_hour=10_000)) == []
 
 
 def test_many_bad_records_in_an_hour_raise_an_alarm(world: World) -> None:
@@ -463,14 +466,14 @@ def test_many_bad_records_in_an_hour_raise_an_alarm(world: World) -> None:
     )
     sql(world, bad.format("interval '2 hours'", 1, 50))
     sql(world, bad.format("interval '1 minute'", 51, 60))
-    assert told(world, thresholds=Thresholds(bad_an_hour=10)) == []
-    [alarm] = told(world, thresholds=Thresholds(bad_an_hour=9))
+    assert alarms_of_a(world, thresholds=Thresholds(bad_an_hour=10)) == []
+    [alarm] = alarms_of_a(world, thresholds=Thresholds(bad_an_hour=9))
     assert alarm.startswith("a: more than 9 records went to quarantine within an hour")
     sql(world, "UPDATE lamina.progress SET next_offset = 201 WHERE query = 'a' AND partition = 0")
     for last, alarmed in ((150, []), (151, ["a: 51 of its newest 100 records went to quarantine"])):
         sql(world, 'DELETE FROM lamina.quarantine WHERE "offset" > 60')
         sql(world, bad.format("interval '1 minute'", 101, last))
-        assert [alarm.partition(" within")[0] for alarm in told(world)] == alarmed
+        assert [alarm.partition(" within")[0] for alarm in alarms_of_a(world)] == alarmed
 
 
 def test_a_source_that_is_declared_again_begins_again(world: World) -> None:
@@ -487,7 +490,7 @@ def test_a_source_that_is_declared_again_begins_again(world: World) -> None:
         with world.database.begin() as connection:
             registry.apply(connection, files, compile_catalog(files), topics, prune=True)
     world.log = {at: [] if at.topic == "a" else records for at, records in world.log.items()}
-    assert told(world, behind=7) == []
+    assert alarms_of_a(world, behind=7) == []
     with world.database.begin() as connection:
         assert connection.execute(text("SELECT count(*) FROM lamina.quarantine")).scalar() == 0
 
@@ -520,7 +523,7 @@ def test_a_writer_sends_heartbeats_and_releases_its_query(world: World) -> None:
             return row[0], row[1]
 
     older = {"a": world.fences["a"] - 1}
-    heard(world, "1 h")
+    set_heartbeat(world, "1 h")
     with world.database.begin() as connection:
         progress.record_heartbeat(connection, older)
         progress.release(connection, older)
@@ -561,6 +564,6 @@ def test_a_wait_for_the_speed_layer_says_if_it_is_silent_or_gone(world: World) -
         ("1 h", "no speed layer runs (`lamina up`, or `lamina speed`)"),
     ):
         sql(world, f"UPDATE lamina.query SET {LONG_AGO} WHERE name = 'a'")
-        heard(world, ago)
+        set_heartbeat(world, ago)
         with world.database.begin() as connection:
             assert delays.waits_for(connection, "a", starting=False) == words

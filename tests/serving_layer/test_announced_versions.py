@@ -91,7 +91,7 @@ def test_an_announced_version_is_not_forgotten_while_it_is_opened(world: World) 
     dropper.join()
     assert failed == []
     with world.database.begin() as connection:
-        [opened] = lookup.of_rebuild(connection, id)
+        [opened] = lookup.generations_of_rebuild(connection, id)
         assert versions.get(connection, "counts", opened.version).view == soon[0]
         assert versions.announced(connection, "a") == set()
         kept = text("SELECT cell_table FROM lamina.generation_cells WHERE generation = :id")

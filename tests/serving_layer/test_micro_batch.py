@@ -38,7 +38,7 @@ def test_a_micro_batch_that_is_committed_again_changes_nothing(world: World) -> 
     world.append("a", 0, ("x", 1), ("x", 1))
     batch = world.micro_batch("a", world.progress("a"), world.end("a"))
     assert world.commit(batch) is Outcome.APPLIED
-    assert world.commit(batch) is Outcome.SKIPPED
+    assert world.commit(batch) is Outcome.ALREADY_COUNTED
     assert shown(world, "sums") == [("x", 2, 2)]
 
 

@@ -161,11 +161,11 @@ def test_notes_are_deleted_with_their_generation(world: World) -> None:
 def test_doubles_differ_beyond_the_order_in_which_they_were_added(
     world: World, new: str | None, old: str | None, differ: bool
 ) -> None:
-    rows = f"SELECT {told(new)}::float8 AS x, 'new' AS \"Side\" UNION ALL SELECT {told(old)}::float8, 'old'"
+    rows = f"SELECT {literal(new)}::float8 AS x, 'new' AS \"Side\" UNION ALL SELECT {literal(old)}::float8, 'old'"
     with world.database.begin() as connection:
         query = f"SELECT {overwriting.differs('x', '', tolerant=True)} FROM ({rows}) AS both_sides"
         assert connection.execute(text(query)).scalar_one() is differ
 
 
-def told(value: str | None) -> str:
+def literal(value: str | None) -> str:
     return "NULL" if value is None else f"'{value}'"

@@ -37,7 +37,7 @@ def preview(world: World, name: str, **files: str | None) -> list[str]:
         lacking = previews.uncomputed_views(connection, after)
         rebuild = rebuilds.begin(connection, [], purpose=rebuilds.APPLY)
         registry.open_versions(connection, lacking, after, rebuild)
-        ready = {opened.view: opened.id for opened in lookup.of_rebuild(connection, rebuild)}
+        ready = {opened.view: opened.id for opened in lookup.generations_of_rebuild(connection, rebuild)}
     for id in ready.values():
         world.load(id)
     world.go_live(*ready.values())

@@ -178,7 +178,7 @@ def test_a_rename_waits_for_a_reader_who_holds_a_moved_view(world: World, databa
     world.change(counts=FILES["counts.sql"].replace("sum(n)", "sum(n + 1)"))
     with psycopg2.connect(database) as holding, holding.cursor() as later:
         rows(later, "SELECT * FROM analytics.counts")  # READ COMMITTED: its next SELECT has another snapshot
-        assert not views.settle(world.database), "it is held, and goes on being shown with its older side"
+        assert not views.settle(world.database), "it is held, and stays visible with its older side"
         with world.database.begin() as connection:
             assert renames.unsettled(connection, ["counts"]) is None, "no snapshot needs that side"
     holding.close()

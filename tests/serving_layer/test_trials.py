@@ -21,7 +21,7 @@ OF_MANY = """
 """
 
 
-def begun(world: World, **files: str) -> None:
+def deploy_over_records(world: World, **files: str) -> None:
     """Records that are counted, then views that are deployed over them."""
     for name in "ab":
         world.append(name, 0, ("x", 1), ("x", 2), ("y", -3))
@@ -29,7 +29,7 @@ def begun(world: World, **files: str) -> None:
     world.change(allow_break=False, **files)
 
 
-def found(world: World, **files: str) -> dict[str, int]:
+def failing_rows(world: World, **files: str) -> dict[str, int]:
     """The number of rows that fail each check that runs before these files are deployed."""
     catalog = compile_catalog({**world.files, **{f"{name}.sql": sql for name, sql in files.items()}})
     with world.database.begin() as connection:
@@ -41,7 +41,7 @@ def found(world: World, **files: str) -> dict[str, int]:
 
 
 def test_a_view_that_reads_a_rebuilt_view_next_to_its_own_cells_is_checked(world: World) -> None:
-    begun(world, many=MANY, amounts=OF_MANY)
+    deploy_over_records(world, many=MANY, amounts=OF_MANY)
     id = world.open("many")
     world.load(id)
     world.go_live(id)
@@ -62,15 +62,15 @@ def test_a_check_keeps_its_literals(world: World) -> None:
         "ALTER VIEW texts ADD CONSTRAINT grows CHECK (NOT EXISTS (SELECT 1 FROM published.texts AS published"
         " WHERE published.k IS DISTINCT FROM 'x' AND published.k IS DISTINCT FROM 'y'));"
     )
-    begun(world, texts=checked)
-    assert found(world, texts=checked.replace("SELECT k,", "SELECT upper(k) AS k,")) == {
+    deploy_over_records(world, texts=checked)
+    assert failing_rows(world, texts=checked.replace("SELECT k,", "SELECT upper(k) AS k,")) == {
         "texts known": 0,
         "texts grows": 0,
     }
 
 
 def test_a_check_that_postgres_cannot_run_fails_alone(world: World) -> None:
-    begun(world, joined=JOINED)
+    deploy_over_records(world, joined=JOINED)
     ratio = "ALTER VIEW joined ADD CONSTRAINT ratio CHECK (s >= 0);"
     catalog = compile_catalog({**world.files, "joined.sql": JOINED + ratio})
     view = catalog.views["joined"]
@@ -85,38 +85,38 @@ def test_a_check_that_postgres_cannot_run_fails_alone(world: World) -> None:
 
 
 def test_a_view_is_checked_over_a_table_that_has_no_records_yet(world: World) -> None:
-    begun(world, joined=JOINED)
+    deploy_over_records(world, joined=JOINED)
     names = "CREATE TABLE names (k STRING PRIMARY KEY, name STRING) USING kafka OPTIONS (topic 'n', format 'json');"
     changed = JOINED.replace("SELECT", "SELECT name,").replace("counts;", "counts LEFT JOIN names ON names.k = sums.k;")
-    assert found(world, names=names, joined=changed) == {"joined some": 1}
+    assert failing_rows(world, names=names, joined=changed) == {"joined some": 1}
 
 
 def test_a_view_is_checked_over_a_view_that_is_renamed(world: World) -> None:
-    begun(world, joined=JOINED.replace("sums.", "t.").replace("FROM sums", "FROM sums AS t"))
+    deploy_over_records(world, joined=JOINED.replace("sums.", "t.").replace("FROM sums", "FROM sums AS t"))
     renamed = FILES["sums.sql"].replace("VIEW sums", "VIEW totals TBLPROPERTIES ('renamed_from' = 'sums')")
     of_it = JOINED.replace("sums.", "t.").replace("FROM sums", "FROM totals AS t")
-    assert found(world, sums=renamed, joined=of_it) == {}
-    assert found(world, sums=renamed, joined=of_it.replace(".s,", ".s + 3 AS s,")) == {"joined some": 1}
-    assert found(world, sums=renamed, joined=of_it.replace(".s,", ".s + 4 AS s,")) == {"joined some": 0}
+    assert failing_rows(world, sums=renamed, joined=of_it) == {}
+    assert failing_rows(world, sums=renamed, joined=of_it.replace(".s,", ".s + 3 AS s,")) == {"joined some": 1}
+    assert failing_rows(world, sums=renamed, joined=of_it.replace(".s,", ".s + 4 AS s,")) == {"joined some": 0}
 
 
 def test_a_view_is_checked_over_columns_that_return(world: World) -> None:
-    begun(world, joined=JOINED)
+    deploy_over_records(world, joined=JOINED)
     without = JOINED.replace("sums.s,", "1 AS s,")
     fewer = FILES["sums.sql"].replace("AS s", "AS total").replace("FROM a", "FROM a WHERE n > -20")
     world.change(allow_break=True, sums=fewer, joined=without)
-    assert found(world, sums=FILES["sums.sql"], joined=JOINED) == {"joined some": 1}
+    assert failing_rows(world, sums=FILES["sums.sql"], joined=JOINED) == {"joined some": 1}
 
 
 def test_a_kept_version_is_checked_when_it_returns(world: World) -> None:
-    begun(world, sums=FILES["sums.sql"].replace("FROM a", "FROM a WHERE n > -10"))
+    deploy_over_records(world, sums=FILES["sums.sql"].replace("FROM a", "FROM a WHERE n > -10"))
     world.change(sums=FILES["sums.sql"].replace("FROM a", "FROM a WHERE n > -20"))
     back = FILES["sums.sql"].replace("FROM a", "FROM a WHERE n > -10")
-    assert found(world, sums=f"{back} ALTER VIEW sums ADD CONSTRAINT some CHECK (s > 0);") == {"sums some": 1}
+    assert failing_rows(world, sums=f"{back} ALTER VIEW sums ADD CONSTRAINT some CHECK (s > 0);") == {"sums some": 1}
 
 
 def test_a_new_empty_view_is_not_checked_before_it_is_deployed(world: World) -> None:
-    begun(world)
+    deploy_over_records(world)
     new = """
         CREATE TABLE c (k STRING) USING kafka OPTIONS (topic 'c', format 'json');
         CREATE VIEW keys AS SELECT k, count(*) AS n FROM c GROUP BY k;
@@ -124,4 +124,4 @@ def test_a_new_empty_view_is_not_checked_before_it_is_deployed(world: World) -> 
         ALTER VIEW keys ADD CONSTRAINT some CHECK (count(*) > 0);
         ALTER VIEW most ADD CONSTRAINT some CHECK (n > 0);
     """
-    assert found(world, new=new) == {}
+    assert failing_rows(world, new=new) == {}

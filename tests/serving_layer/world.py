@@ -98,7 +98,7 @@ class World:
             changes = registry.plan(connection, self.catalog)
             id = rebuilds.begin(connection, [], purpose=rebuilds.APPLY)
             registry.open_changed(connection, self.catalog, changes, {}, {}, id)
-            return {opened.view: opened.id for opened in lookup.of_rebuild(connection, id)}
+            return {opened.view: opened.id for opened in lookup.generations_of_rebuild(connection, id)}
 
     def end_change(self, ready: Mapping[str, int], *, allow_break: bool = False) -> None:
         """Moves the views of a changed catalog to their new versions, which are live."""
