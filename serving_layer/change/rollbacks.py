@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
+from typing import NamedTuple
 
 from sqlalchemy import Connection, select, update
 
@@ -26,6 +27,14 @@ RENAMED = (
     "Declare its previous SELECT with the new name, and apply: versions that are kept live are not computed again."
 )
 AS_IT_IS = "Declare its previous SELECT over the present source, and apply."
+
+
+class Obstacle(NamedTuple):
+    """A reason why a view cannot be rolled back alone."""
+
+    why: str
+    evidence: str
+    way_out: str
 
 
 def roll_back(connection: Connection, name: str) -> tuple[int, int]:
@@ -71,48 +80,46 @@ def _refuse(connection: Connection, now: Generation, before: Generation) -> None
         return
     catalog = deployed(connection)
     version = versions.get(connection, now.view, before.version)
-    for why, evidence, way_out in chain(of_the_version(version, catalog), of_views_above(version.view, catalog)):
-        raise _not_alone(now.view, why, evidence, way_out)
+    for why, evidence, way_out in chain(obstacles_in_version(version, catalog), obstacles_above(version.view, catalog)):
+        raise LaminaError(f"{now.view} cannot be rolled back alone: {why}", evidence=evidence, way_out=way_out)
 
 
-def of_the_version(version: Version, catalog: Catalog) -> Iterator[tuple[str, str, str]]:
-    """The reasons, in what a version reads, against declaring it again: reason, evidence, way out."""
+def obstacles_in_version(version: Version, catalog: Catalog) -> Iterator[Obstacle]:
+    """The reasons why a version cannot be declared again, found in what it reads."""
     old = version.view
     otherwise = sorted(n for n, source in version.sources.items() if source.parse != catalog.sources[n].parse)
     if otherwise:
         unique = any(catalog.sources[name].ids for name in otherwise)  # no apply changes how such a stream is read
         evidence = f"version {old.version} reads an earlier declaration of {', '.join(otherwise)}"
-        yield "its source was declared differently", evidence, AS_IT_IS if unique else KEPT
+        yield Obstacle("its source was declared differently", evidence, AS_IT_IS if unique else KEPT)
     streams = {name for name, source in catalog.sources.items() if source.kind == "stream"}
     read = {name for check in old.checks for name in check.reads}
     made_of = ", ".join(sorted((_named(old) | read) - streams - {old.name}))
     now = {current.properties.get("renamed_from"): name for name, current in catalog.views.items()}
     if called := sorted(name for name in _named(old) & now.keys() if name not in catalog.views):
         names = ", ".join(now[name] for name in called)
-        yield f"{', '.join(called)} is called {names} now", "its previous SELECT uses the old name", RENAMED
+        why = f"{', '.join(called)} is called {names} now"
+        yield Obstacle(why, "its previous SELECT uses the old name", RENAMED)
     elif made_of and not _compiles_to(version, catalog):
-        yield f"{made_of} changed since", f"over the present {made_of} its SELECT is not version {old.version}", KEPT
+        evidence = f"over the present {made_of} its SELECT is not version {old.version}"
+        yield Obstacle(f"{made_of} changed since", evidence, KEPT)
 
 
-def of_views_above(old: View, catalog: Catalog) -> Iterator[tuple[str, str, str]]:
+def obstacles_above(old: View, catalog: Catalog) -> Iterator[Obstacle]:
     """The reasons why views above this one cannot continue over its older version."""
     name = old.name
     unread = (view for view in catalog.views.values() if name not in view.reads)
     if through := sorted(view.name for view in unread if name in _named(view)):
         evidence = f"its SELECT names {name} and reads the same source"
-        yield f"{', '.join(through)} is computed from its records", evidence, KEPT_ABOVE
+        yield Obstacle(f"{', '.join(through)} is computed from its records", evidence, KEPT_ABOVE)
     on_top = sorted(other for other, view in catalog.views.items() if name in view.reads)
     as_it_is = f"{', '.join(on_top)} reads its present form"
     if on_top and old.sources != catalog.views[name].sources:
-        yield as_it_is, f"version {old.version} reads {', '.join(old.sources)}", KEPT
+        yield Obstacle(as_it_is, f"version {old.version} reads {', '.join(old.sources)}", KEPT)
     if on_top and (lacking := breaks(catalog.views[name].columns, old.columns)):
-        yield as_it_is, f"in version {old.version} {', '.join(lacking)}", KEPT
+        yield Obstacle(as_it_is, f"in version {old.version} {', '.join(lacking)}", KEPT)
     if on_top and _groups(old) != _groups(catalog.views[name]):
-        yield as_it_is, f"version {old.version} has other groups, and ties are broken by groups", KEPT
-
-
-def _not_alone(name: str, why: str, evidence: str, way_out: str) -> LaminaError:
-    return LaminaError(f"{name} cannot be rolled back alone: {why}", evidence=evidence, way_out=way_out)
+        yield Obstacle(as_it_is, f"version {old.version} has other groups, and ties are broken by groups", KEPT)
 
 
 def _named(view: View) -> frozenset[str]:

@@ -182,17 +182,17 @@ def through(least: int, newest: str = "last(n)") -> Catalog:
 def test_a_view_folded_into_another_is_not_rolled_back_alone() -> None:
     catalog = through(1)
     assert (catalog.views["newest"].reads, catalog.views["sums"].reads) == ((), ("large",))
-    [(why, _, _)] = rollbacks.of_views_above(catalog.views["large"], catalog)
+    [(why, _, _)] = rollbacks.obstacles_above(catalog.views["large"], catalog)
     assert why == "newest is computed from its records"
-    assert list(rollbacks.of_views_above(catalog.views["sums"], catalog)) == []
+    assert list(rollbacks.obstacles_above(catalog.views["sums"], catalog)) == []
 
 
 def test_a_rollback_to_a_version_computed_through_a_view_needs_that_same_view() -> None:
     """Nothing in its cells says so: only that its SELECT would be another version now."""
     before = through(1)
     old = versions.Version(before.views["newest"], before.sources)
-    assert list(rollbacks.of_the_version(old, through(1, "first(n)"))) == []
-    [(why, _, _)] = rollbacks.of_the_version(old, through(2, "first(n)"))
+    assert list(rollbacks.obstacles_in_version(old, through(1, "first(n)"))) == []
+    [(why, _, _)] = rollbacks.obstacles_in_version(old, through(2, "first(n)"))
     assert why == "large changed since"
 
 
@@ -215,8 +215,8 @@ def test_a_rollback_to_a_version_that_joins_a_table_needs_the_same_table() -> No
     assert before.views["amounts"].version != beside_a_table(2).views["amounts"].version
     assert before.views["amounts"].fed_by == {"events"}
     old = versions.Version(before.views["amounts"], {"events": before.sources["events"]})
-    assert list(rollbacks.of_the_version(old, beside_a_table(2))) == []
-    [(why, _, _)] = rollbacks.of_the_version(old, beside_a_table(2, "INT"))
+    assert list(rollbacks.obstacles_in_version(old, beside_a_table(2))) == []
+    [(why, _, _)] = rollbacks.obstacles_in_version(old, beside_a_table(2, "INT"))
     assert why == "known, people changed since"
 
 
