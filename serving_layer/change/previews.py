@@ -123,9 +123,9 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
     check_name(connection, name)
     catalog = previewed_catalog(connection, catalog)
     computed = {view: lookup.get(connection, id) for view, id in (ready or {}).items()}
-    made_of = versions.readable(connection, catalog) | computed
+    generation_of = versions.readable(connection, catalog) | computed
     for view in (view for view in catalog.views.values() if view.cell_tables):
-        cells = made_of.get(view.name)
+        cells = generation_of.get(view.name)
         if cells is None or (cells.version, cells.state) != (view.version, GenerationState.LIVE):
             raise LaminaError(
                 f"The cells of {view.name} are not computed yet",
@@ -137,11 +137,11 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
     versions.keep(connection, others, catalog, renew=False)
     before = _places(connection, name)
     _withdraw(connection, name)
-    _record(connection, name, catalog, made_of)
+    _record(connection, name, catalog, generation_of)
     run(connection, f"CREATE SCHEMA IF NOT EXISTS {quoted(name)}")
     run(connection, f"GRANT USAGE ON SCHEMA {quoted(name)} TO {views.ANALYST}")
     for view in catalog.views.values():
-        _create(connection, name, view, catalog, made_of.get(view.name))
+        _create(connection, name, view, catalog, generation_of.get(view.name))
     _retire_unread(connection, before)
 
 
@@ -173,13 +173,13 @@ def get(connection: Connection, name: str) -> Catalog:
 def generations_read(connection: Connection, name: str) -> dict[str, Generation]:
     """The live generation of each view with cells in a preview."""
     read = {place for places in _places(connection, name).values() for place in places}
-    return {opened.view: opened for opened in _read(connection) if read.issuperset(opened.places.values())}
+    return {opened.view: opened for opened in _generations_read(connection) if read.issuperset(opened.places.values())}
 
 
 def listed(connection: Connection) -> list[PreviewedView]:
     """The views of all previews, with the origin of their cells."""
     shown = set(lookup.published(connection).values())
-    theirs = {place: opened.id in shown for opened in _read(connection) for place in opened.places.values()}
+    theirs = {place: opened.id in shown for opened in _generations_read(connection) for place in opened.places.values()}
     rows = connection.execute(
         select(previewed, preview.c.made_at).join(preview).order_by(preview.c.name, previewed.c.position)
     )
@@ -194,25 +194,25 @@ def listed(connection: Connection) -> list[PreviewedView]:
     return list(by_name.values())
 
 
-def _read(connection: Connection) -> list[Generation]:
+def _generations_read(connection: Connection) -> list[Generation]:
     """The live generations that previews read."""
     read = generation.c.id.in_(lookup.of_previews(connection))
     return lookup.find(connection, read, generation.c.state == GenerationState.LIVE)
 
 
-def _record(connection: Connection, name: str, catalog: Catalog, made_of: Mapping[str, Generation]) -> None:
+def _record(connection: Connection, name: str, catalog: Catalog, generation_of: Mapping[str, Generation]) -> None:
     sources = {source: to_json(compiled) for source, compiled in catalog.sources.items()}
     connection.execute(delete(preview).where(preview.c.name == name))
     connection.execute(insert(preview).values(name=name, sources=sources))
     for position, (view, compiled) in enumerate(catalog.views.items()):
-        places = sorted(made_of[view].places.values()) if view in made_of else []
+        places = sorted(generation_of[view].places.values()) if view in generation_of else []
         values = {"position": position, "texts": to_json(compiled), "places": places}
         connection.execute(insert(previewed).values(preview=name, view=view, **values))
 
 
-def _create(connection: Connection, name: str, shown: View, catalog: Catalog, made_of: Generation | None) -> None:
+def _create(connection: Connection, name: str, shown: View, catalog: Catalog, cells: Generation | None) -> None:
     """Creates a view of a preview. It raises in a snapshot in which its cells are not maintained."""
-    at = {} if made_of is None else {(shown.name, table): place for table, place in made_of.places.items()}
+    at = {} if cells is None else {(shown.name, table): place for table, place in cells.places.items()}
     body = in_schema(with_places(shown.final, at), catalog.views.keys(), name)
     columns = views.shown_columns(shown)
     listed = ", ".join(quoted(column["name"]) for column in columns)

@@ -99,9 +99,8 @@ def open_changed(
     Nothing that is declared, served or kept changes. The query of a new source exists from now on. The records below
     the end of its topic are computed with the versions. Micro-batches continue from there once the versions are live.
     """
-    before = deployed(connection)
-    after, opened = _ahead(connection, before, catalog, changes)
-    for name in unread_sources(before, opened):
+    after, opened = to_compute(connection, catalog, changes)
+    for name in unread_sources(deployed(connection), opened):
         source_queries.create(connection, name, after.sources[name].topic, _topic(topics, name), ends[name])
     open_versions(connection, opened, after, rebuild)
 
@@ -130,13 +129,7 @@ def to_compute(
     connection: Connection, catalog: Catalog, changes: Sequence[PlannedChange]
 ) -> tuple[Catalog, list[View]]:
     """The catalog as deployed after an apply, and the versions that must be computed before it."""
-    return _ahead(connection, deployed(connection), catalog, changes)
-
-
-def _ahead(
-    connection: Connection, before: Catalog, catalog: Catalog, changes: Sequence[PlannedChange]
-) -> tuple[Catalog, list[View]]:
-    after = deployable(before, catalog, changes, _stored_views(connection))
+    after = deployable(deployed(connection), catalog, changes, _stored_views(connection))
     return after, views_to_compute(after, changes, versions.live(connection))
 
 
@@ -196,10 +189,9 @@ def apply(
     check_allowed(changes, prune=prune, allow_break=allow_break)
     if lacking := [new.name for new in changes if new.action == "reprocess" and new.name not in (ready or {})]:
         raise _not_computed(lacking[0], catalog.views[lacking[0]].version)
-    before = deployed(connection)
-    before = renames.apply(
-        connection, before, {old: new for new, old in renames.declared_renames(before, catalog).items()}
-    )
+    declared = deployed(connection)
+    renamed = {old: new for new, old in renames.declared_renames(declared, catalog).items()}
+    before = renames.apply(connection, declared, renamed)
     catalog = deployable(before, catalog, changes, _stored_views(connection))
     todo = {(change.kind, change.name): change.action for change in changes}
     gone = [name for kind, name in todo if kind == "source" and todo[kind, name] == "drop"]

@@ -229,10 +229,8 @@ def blocking(connection: Connection, rebuild: int, held: Sequence[str]) -> Itera
 def without_result(connection: Connection, rebuild: int, held: Sequence[str]) -> list[str]:
     """The blocking checks that hold back some of these views because the rebuild did not run them."""
     catalog = deployed(connection)
-    affects, ran = (
-        changed_inputs(catalog, held),
-        {(verdict.view, verdict.check) for verdict in results(connection, rebuild)},
-    )
+    affects = changed_inputs(catalog, held)
+    ran = {(verdict.view, verdict.check) for verdict in results(connection, rebuild)}
     return [
         f"{check.name} of {view}"
         for view, check in _blocking(catalog)

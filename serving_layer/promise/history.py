@@ -38,7 +38,7 @@ _SHOWN = text("""
 
 @dataclass(frozen=True)
 class Moved:
-    """The progress of a query moved by this range.
+    """A move of a query's progress.
 
     leapt: the generation of the leap, or None for a micro-batch
     """
@@ -51,7 +51,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Shown:
-    """From this time on a view shows this generation by this definition. A derived view has no generation."""
+    """A change of the generation or definition that a view shows, valid from `at`. A derived view has no generation."""
 
     at: datetime
     view: str
