@@ -195,6 +195,14 @@ def test_the_printed_way_out_compiles_as_it_stands(select: str, part: str) -> No
     assert "v" in compiled(written).views
 
 
+@pytest.mark.parametrize(
+    "call", ["listagg(DISTINCT kind)", "max_by(DISTINCT kind, ts)", "mode(DISTINCT kind)", "median(DISTINCT price)"]
+)
+def test_a_way_out_prints_no_select_that_is_refused(call: str) -> None:
+    with pytest.raises(Refused, match="Group DISTINCT rows in a subquery in FROM, and join its groups"):
+        compiled(f"SELECT country, {call} OVER () AS x FROM events")
+
+
 BOUNDED = (
     "WHERE kafka_timestamp - ts < INTERVAL 31 DAYS",
     "WHERE kafka_timestamp BETWEEN ts AND ts + INTERVAL 31 DAYS AND kind = 'x'",

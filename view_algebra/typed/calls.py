@@ -390,10 +390,6 @@ def refuse_windowed(expression: Expr, where: str) -> None:
             raise Wrong(part.place, what, "Compute it in a subquery, and filter outside.")
 
 
-_ONCE_ANYWAY = ("min", "max", "bool_and", "bool_or", "every", "some", "any", "first", "last", "bit_and", "bit_or")
-"""Aggregates whose result ignores how often a value comes."""
-
-
 _NTH = "nth"
 """The column of row numbers, if a frame counts rows."""
 
@@ -406,7 +402,10 @@ def distinct_over(name: str, node: exp.Anonymous) -> Wrong:
     what = f"{name}(DISTINCT …) OVER (…), which Spark does not run"
     if window is None or block is None or block.args.get("group") is not None:
         return Wrong(span(node), what, "Group in a subquery in FROM, and ask around it.")
-    if name in _ONCE_ANYWAY:
+    row = AGGREGATES[name]
+    if row.arguments[0] > 1 or (row.over is not None and row.name not in ("collect_set", "collect_list")):
+        return Wrong(span(node), what, "Group DISTINCT rows in a subquery in FROM, and join its groups.")
+    if row.once and row.over is None:
         plain = window.copy()
         plain.set("this", exp.Anonymous(this=name, expressions=[value.copy() for value in values]))
         return Wrong(span(node), what, f"Write {readable(plain)}.")
