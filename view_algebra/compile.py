@@ -20,7 +20,7 @@ from view_algebra.errors import Refused
 from view_algebra.formats import Decoding
 from view_algebra.formats.interface import DirectColumn
 from view_algebra.language.above import GROUP_BELOW, Obstacle
-from view_algebra.language.quoting import postgres_name
+from view_algebra.language.quoting import postgres_name, spark_name, spark_path
 from view_algebra.language.types import DATE, TIMESTAMP
 from view_algebra.passes import Known, Placed, compile_view, final_text, placed, type_of_function, views_read
 from view_algebra.refusals import File, HasObstacle, Mistake, Span, Wrong, refuse_all, span, suggestion
@@ -157,22 +157,30 @@ def named_by(declared: Source | View) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def _names_in(sql: str) -> frozenset[str]:
-    with _room_for_nesting():
-        [statement] = parse(File("", sql))
-    return frozenset(_tables_named(statement.tree))
+    return frozenset(_tables_named(_statement(sql)))
+
+
+def _statement(sql: str) -> exp.Expr:
+    """The syntax of one declaration. Raises Refused if this Lamina cannot read it."""
+    file = File("", sql)
+    try:
+        with _room_for_nesting():
+            [statement] = parse(file)
+    except Wrong as wrong:
+        raise refuse_all([Mistake(file, wrong.span, "", wrong.reason, wrong.way_out)]) from wrong
+    return statement.tree
 
 
 def under_another_name(sql: str, name: str) -> str:
     """The declaration of a view under another name.
 
-    >>> under_another_name("CREATE VIEW `view` (a) AS SELECT view.a FROM view", "v")
-    'CREATE VIEW `v` (a) AS SELECT view.a FROM view'
+    >>> under_another_name("CREATE VIEW v (a) AS SELECT view.a FROM view", "select")
+    'CREATE VIEW `select` (a) AS SELECT view.a FROM view'
     """
-    [statement] = parse(File("", sql))
-    target = next(statement.tree.find_all(exp.Table)).this
+    target = next(_statement(sql).find_all(exp.Table)).this
     place = span(target)
     assert place is not None, "the parser keeps the place of a name"
-    return f"{sql[: place.start]}{exp.to_identifier(name, quoted=target.quoted).sql('spark')}{sql[place.end :]}"
+    return f"{sql[: place.start]}{(spark_path if target.quoted else spark_name)(name)}{sql[place.end :]}"
 
 
 @contextmanager
