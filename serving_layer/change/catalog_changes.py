@@ -19,15 +19,21 @@ from view_algebra.language.starts import EARLIEST, start_of
 
 NOTHING = Catalog(sources={}, views={})
 
+_DROP_EFFECT = (
+    "its query ends; its master log stays in the warehouse, but declared again it counts only what Kafka still holds"
+)
+
 
 def compare(before: Catalog, after: Catalog, facts: Facts) -> list[PlannedChange]:
     """A change for each declaration of the two catalogs: sources first, then views, each after those it reads."""
     if renamed := renames.declared_renames(before, after):
         return _with_renames(renamed, before, after, facts)
-    anew = read_anew(before, after)
-    changes = [source_change(name, before, after, anew, facts) for name in sorted({*before.sources, *after.sources})]
+    changed_parses = sources_read_differently(before, after)
+    changes = [
+        source_change(name, before, after, changed_parses, facts) for name in sorted({*before.sources, *after.sources})
+    ]
     names = [*after.views, *(name for name in before.views if name not in after.views)]
-    changes += [view_change(name, before, after, anew, facts) for name in names]
+    changes += [view_change(name, before, after, changed_parses, facts) for name in names]
     return [_with_quotes(_with_readers(change, after, facts), after) for change in changes]
 
 
@@ -171,7 +177,7 @@ def _read_by(change: PlannedChange) -> str:
     return f" (read by {', '.join(change.dependents)})" if change.dependents else ""
 
 
-def read_anew(before: Catalog, after: Catalog) -> set[str]:
+def sources_read_differently(before: Catalog, after: Catalog) -> set[str]:
     """The sources with an unchanged declaration that this Lamina reads differently and that feed cells to be computed.
 
     One parse feeds all cells of a source. The deployed parse stays in use while all these cells stay. Otherwise all of
@@ -181,72 +187,97 @@ def read_anew(before: Catalog, after: Catalog) -> set[str]:
     """
     from view_algebra.formats import DECODERS, Decoding
 
-    otherwise = {
+    parsed_differently = {
         name
         for name, new in after.sources.items()
         if (old := before.sources.get(name)) and old.sql == new.sql and not old.reads_as(new)
     }
-    anew = {name for name in otherwise if (by := Decoding.of(before.sources[name])) and by.version != DECODERS}
+    changed_parses = {
+        name for name in parsed_differently if (by := Decoding.of(before.sources[name])) and by.version != DECODERS
+    }
     while more := {
         source
         for view in after.views.values()
-        if (left := (view.fed_by & otherwise) - anew) and _has_other_cells(view, before, after, anew)
+        if (left := (view.fed_by & parsed_differently) - changed_parses)
+        and _has_other_cells(view, before, after, changed_parses)
         for source in left
     }:
-        anew |= more
-    return anew
+        changed_parses |= more
+    return changed_parses
 
 
-def _has_other_cells(new: View, before: Catalog, after: Catalog, anew: set[str]) -> bool:
-    """True if a view has another version of cells than the deployed one, once the sources in `anew` are read again."""
+def _has_other_cells(new: View, before: Catalog, after: Catalog, changed_parses: set[str]) -> bool:
+    """True if a view has another version of cells than the deployed one, given the sources in `changed_parses`."""
     old = before.views.get(new.name)
-    return old is None or (old.version != new.version and not declared_alike(new.name, before, after, anew))
+    return old is None or (old.version != new.version and not declared_alike(new.name, before, after, changed_parses))
 
 
-LEAVES = (
-    "its query ends; its master log stays in the warehouse, but declared again it counts only what Kafka still holds"
-)
-
-
-def source_change(name: str, before: Catalog, after: Catalog, anew: set[str], facts: Facts) -> PlannedChange:
-    """The change of a source. `anew` is the result of `read_anew`."""
+def source_change(name: str, before: Catalog, after: Catalog, changed_parses: set[str], facts: Facts) -> PlannedChange:
+    """The change of a source. `changed_parses` is the result of `sources_read_differently`."""
     old, new = before.sources.get(name), after.sources.get(name)
     if new is None:
-        return PlannedChange("source", name, "drop", LEAVES)
+        return PlannedChange("source", name, "drop", _DROP_EFFECT)
     if old is None:
         begins = "its first record" if start_of(new.start) == EARLIEST else f"start {new.start!r}"
         return PlannedChange("source", name, "create", f"topic {new.topic} is read from {begins}")
-    if start_of(old.start) != start_of(new.start):
-        change = PlannedChange("source", name, "update", "", diff=sql_diff(old.sql, new.sql))
-        return _to_another_name(change, f"it would begin at {new.start!r}, and began at {old.start!r}")
+    return (
+        _start_change(old, new)
+        or _settings_change(old, new, is_served=name in before.views, is_parse_kept=name not in changed_parses)
+        or _identity_change(old, new)
+        or _parse_change(old, new, facts)
+    )
+
+
+def _start_change(old: Source, new: Source) -> PlannedChange | None:
+    """The refusal of a change of a source's first record, or None."""
+    if start_of(old.start) == start_of(new.start):
+        return None
+    change = PlannedChange("source", new.name, "update", "", diff=sql_diff(old.sql, new.sql))
+    return _to_another_name(change, f"it would begin at {new.start!r}, and began at {old.start!r}")
+
+
+def _settings_change(old: Source, new: Source, *, is_served: bool, is_parse_kept: bool) -> PlannedChange | None:
+    """The change of a source whose records are read as before, or None."""
     if old.reads_as(new):
         settings = other_settings(old.properties, new.properties)
-        return (
-            PlannedChange("source", name, "update", settings)
-            if settings
-            else PlannedChange("source", name, "nothing", "")
-        )
-    if old.kind == new.kind == "table" and name not in before.views:  # deployed by a Lamina that could not query tables
-        return PlannedChange("source", name, "update", "its rows are served from now on")
-    if old.sql == new.sql and name not in anew:
-        return PlannedChange(
-            "source", name, "keep", "this Lamina would read its records differently; it stays as deployed"
-        )
-    change = PlannedChange("source", name, "update", _read_otherwise(old, new), diff=sql_diff(old.sql, new.sql))
+        return PlannedChange("source", new.name, "update" if settings else "nothing", settings)
+    if old.kind == new.kind == "table" and not is_served:  # deployed by a Lamina that could not query tables
+        return PlannedChange("source", new.name, "update", "its rows are served from now on")
+    if old.sql == new.sql and is_parse_kept:
+        effect = "this Lamina would read its records differently; it stays as deployed"
+        return PlannedChange("source", new.name, "keep", effect)
+    return None
+
+
+def _identity_change(old: Source, new: Source) -> PlannedChange | None:
+    """The refusal of a change of a source's events or offsets, or None."""
+    change = _read_again(old, new)
     if (old.counted, old.ids, _event_columns(old)) != (new.counted, new.ids, _event_columns(new)):
         return _to_another_name(change, "it would tell events apart differently from those already counted")
     if old.topic != new.topic or old.kind != new.kind:
         was, now = (f"a {source.kind} of topic {source.topic}" for source in (old, new))
         return _to_another_name(change, f"it would be {now} and is {was}, which has other offsets")
-    if new.ids and ((today := view_algebra.of_today(old)) is None or not old.reads_as(today)):
+    return None
+
+
+def _parse_change(old: Source, new: Source, facts: Facts) -> PlannedChange:
+    """The change of a source whose records are read differently. It is refused if an event's id could change."""
+    change = _read_again(old, new)
+    if not new.ids:
+        return change
+    if (today := view_algebra.of_today(old)) is None or not old.reads_as(today):
         why = "it is still read as an older Lamina read it, which decided whose ids are known"
         return _to_another_name(change, why)
-    if new.ids and _may_make_good(old, new):
+    if _may_make_good(old, new):
         return _to_another_name(change, "records that were bad would be good now, and their events are not known")
-    for preview in facts.reading.get(name, ()) if new.ids else ():
+    for preview in facts.reading.get(new.name, ()):
         way_out = f"`lamina apply --preview {preview} --drop`, or wait for its end"
         return replace(change, action="refuse", effect=f"the preview {preview} reads it as it is deployed; {way_out}")
     return change
+
+
+def _read_again(old: Source, new: Source) -> PlannedChange:
+    return PlannedChange("source", new.name, "update", _read_differently(old, new), diff=sql_diff(old.sql, new.sql))
 
 
 def _to_another_name(change: PlannedChange, why: str) -> PlannedChange:
@@ -272,7 +303,7 @@ def _event_columns(source: Source) -> dict[str, str]:
     return {name: kind for name, kind in _types(source).items() if name in source.unique} if source.ids else {}
 
 
-def _read_otherwise(old: Source, new: Source) -> str:
+def _read_differently(old: Source, new: Source) -> str:
     """The differences between two declarations of a source, whose records are all read again for all its views."""
     was, now = _types(old), _types(new)
     words = [f"column {name} is new" for name in now if name not in was]

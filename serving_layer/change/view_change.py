@@ -51,12 +51,12 @@ def appends(old: Sequence[Column], new: Sequence[Column]) -> bool:
     return _shape(old) == _shape(new[: len(old)])
 
 
-def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], facts: Facts) -> PlannedChange:
-    """The change of a view. `anew` are the sources that are read again."""
+def view_change(name: str, before: Catalog, after: Catalog, changed_parses: set[str], facts: Facts) -> PlannedChange:
+    """The change of a view. `changed_parses` are the sources whose records are read differently."""
     old, new = before.views.get(name), after.views.get(name)
     if new is None and (others := facts.others.get(name)):
         return PlannedChange(
-            "view", name, "refuse", f"it is no longer declared, and {', '.join(others)} reads it: drop that first"
+            "view", name, "refuse", f"it is no longer declared, but read by {', '.join(others)}: drop those first"
         )
     dropped_too = _dropped_too(facts.droppable.get(name, ()))
     if new is None:
@@ -64,7 +64,7 @@ def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], fact
         return PlannedChange("view", name, "drop", f"it is no longer served; its cells are dropped{dropped_too}{kept}")
     if old is None:
         return _new_view(new, after, facts)
-    if declared_alike(name, before, after, anew):
+    if declared_alike(name, before, after, changed_parses):
         if old == new:
             return _with_the_spark(name, facts)
         if old == replace(new, checks=old.checks):
@@ -75,7 +75,7 @@ def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], fact
         "view", name, "update", "", diff=sql_diff(old.sql, new.sql), breaks=breaks(old.columns, new.columns)
     )
     if (others := facts.others.get(name)) and not appends(old.columns, new.columns):
-        effect = f"its columns would be others, or in another order, and {', '.join(others)} reads it: drop that first"
+        effect = f"its columns would change or move, but it is read by {', '.join(others)}: drop those first"
         return replace(change, action="refuse", effect=effect)
     changed = _changed(change, old, new, after, facts)
     return changed if appends(old.columns, new.columns) else replace(changed, effect=f"{changed.effect}{dropped_too}")
@@ -90,8 +90,9 @@ def _changed(change: PlannedChange, old: View, new: View, after: Catalog, facts:
     if settings := other_settings(old.properties, new.properties):
         kept = old.properties.get("retain") == new.properties.get("retain")
         return replace(change, effect=settings if kept else f"{settings}: groups leave or come with the next rebuild")
-    action, effect = ("update", _OTHER_CHECKS) if old.checks != new.checks else ("nothing", "")
-    return PlannedChange("view", new.name, action, effect)  # type: ignore[arg-type]
+    if old.checks != new.checks:
+        return PlannedChange("view", new.name, "update", _OTHER_CHECKS)
+    return PlannedChange("view", new.name, "nothing", "")
 
 
 def _dropped_too(names: Sequence[str]) -> str:
@@ -125,7 +126,7 @@ def _new_view(new: View, after: Catalog, facts: Facts) -> PlannedChange:
 
 def _new_version(change: PlannedChange, old: View, new: View, after: Catalog, facts: Facts) -> PlannedChange:
     if not new.cell_tables:
-        return replace(change, effect="it is read from other views now: served at once, its cells are dropped")
+        return replace(change, effect="it now reads other views: served at once, and its own cells are dropped")
     if (new.name, new.version) in facts.kept:
         return replace(change, effect="this version of its cells is kept, and live: served at once")
     change = _reprocessed(change, _why(old, new), new, after, facts)
@@ -170,15 +171,16 @@ def _why(old: View, new: View) -> str:
     return ", ".join(differences) or "how they are computed"
 
 
-def declared_alike(name: str, before: Catalog, after: Catalog, anew: set[str]) -> bool:
-    """True if the view and everything it names are declared in the same words, and no named source is in `anew`."""
+def declared_alike(name: str, before: Catalog, after: Catalog, changed_parses: set[str]) -> bool:
+    """True if the view and all it names are declared in the same words, and no named source is in `changed_parses`."""
     from view_algebra.compile import named_by
 
     old, new = (_declarations(catalog) for catalog in (before, after))
     seen, todo = {name}, [name]
     while todo:
         declared = todo.pop()
-        if declared not in old.keys() & new.keys() or old[declared].sql != new[declared].sql or declared in anew:
+        in_both = declared in old.keys() & new.keys()
+        if not in_both or old[declared].sql != new[declared].sql or declared in changed_parses:
             return False
         named = named_by(new[declared]) & (old.keys() | new.keys())
         todo += named - seen

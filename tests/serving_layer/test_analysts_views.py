@@ -72,7 +72,7 @@ def test_a_relation_of_another_role_is_named_and_never_dropped(world: World) -> 
     world.files["counts.sql"] = moved
     with pytest.raises(LaminaError, match="not applied") as refused, world.database.begin() as connection:
         world.apply(connection)
-    assert "public.theirs reads it" in refused.value.evidence or "theirs reads it" in refused.value.evidence
+    assert "theirs" in refused.value.evidence.partition("read by ")[2]
     world.files["counts.sql"] = BY_KEY
     del world.files["sums.sql"]
     with world.database.begin() as connection:

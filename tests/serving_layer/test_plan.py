@@ -273,7 +273,7 @@ def test_a_view_that_other_roles_read_is_never_dropped() -> None:
     moved = planned(facts, sums="CREATE VIEW sums AS SELECT count(*) AS c, k, sum(n) AS s FROM events GROUP BY k;")[
         "sums"
     ]
-    assert (moved.action, "public.theirs reads it" in moved.effect) == ("refuse", True)
+    assert (moved.action, "read by public.theirs" in moved.effect) == ("refuse", True)
     before = compile_catalog({"events.sql": EVENTS, "sums.sql": SUMS})
     assert [change.action for change in compare(before, NOTHING, facts)] == ["drop", "refuse"]
 
