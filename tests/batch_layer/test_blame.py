@@ -124,7 +124,7 @@ def test_blame_names_the_micro_batches_that_moved_a_row_and_no_other(
         asked.extend(spans)
         return touch_key(self, spans)
 
-    monkeypatch.setattr(Oracle, "hold", counted)
+    monkeypatch.setattr(Oracle, "records_touch_key", counted)
     with pytest.raises(LaminaError, match="no such row"):
         blamed(deployed, "hourly", HOUR, "XX")
     assert len(asked) == 1, "no micro-batch is looked into, as all of them together have no such row"
