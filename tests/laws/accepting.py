@@ -11,8 +11,8 @@ from view_algebra import Refused, View, compile_catalog
 def accepted(declarations: str, expressions: Iterable[str], of: str) -> dict[str, View]:
     """The expressions that a view `SELECT … AS x FROM` a source or view may have, each with that view."""
     views = {
-        f"v{number}": (each, f"CREATE VIEW v{number} AS SELECT {each} AS x FROM {of};")
-        for number, each in enumerate(dict.fromkeys(expressions))
+        f"v{number}": (expression, f"CREATE VIEW v{number} AS SELECT {expression} AS x FROM {of};")
+        for number, expression in enumerate(dict.fromkeys(expressions))
     }
     files = {f"{name}.sql": sql for name, (_, sql) in views.items()} | {"declarations.sql": declarations}
     try:
@@ -20,4 +20,4 @@ def accepted(declarations: str, expressions: Iterable[str], of: str) -> dict[str
     except Refused as refused:  # each mistake begins with the path of its file
         wrong = set(re.findall(r"^(v\d+\.sql):", str(refused), re.MULTILINE))
         compiled = compile_catalog({path: sql for path, sql in files.items() if path not in wrong}).views
-    return {each: compiled[name] for name, (each, _) in views.items() if name in compiled}
+    return {expression: compiled[name] for name, (expression, _) in views.items() if name in compiled}

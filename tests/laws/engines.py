@@ -122,10 +122,10 @@ class Engines:
         """Leaves out records whose id was counted before, as a stream with UNIQUE does (test_duplicates is real)."""
         if not source.ids:
             return
-        known, copies = self.counted.setdefault(source.name, set()), []
+        counted, copies = self.counted.setdefault(source.name, set()), []
         for row in self.spark.sql(source.ids).orderBy("at", "kafka_partition", "kafka_offset").collect():
-            copies += [row.kafka_offset] if row.id in known else []
-            known.add(row.id)
+            copies += [row.kafka_offset] if row.id in counted else []
+            counted.add(row.id)
         records = self.spark.sql(source.parse).sample(1.0, seed=0)
         records.where(~records.kafka_offset.isin(copies)).createOrReplaceTempView("records")
 
@@ -189,15 +189,15 @@ class Engines:
             self.at_hand(source, [value for batch in batches.get(name, ()) for value in batch])
         for view in in_order(catalog):
             names = [c.name for c in view.columns]
-            found = self.spark.sql(view.spelled).toDF(*names)
-            self.types[view.name] = types_in(found)
-            found.createOrReplaceTempView(view.name)
+            frame = self.spark.sql(view.spelled).toDF(*names)
+            self.types[view.name] = types_in(frame)
+            frame.createOrReplaceTempView(view.name)
 
     def expected(self, view: View) -> list[Row]:
         """The rows of the author's SELECT."""
         columns = ", ".join(_readable(c.name, c.spark) for c in view.columns)
-        found = self.spark.sql(f"SELECT {columns} FROM {view.name}").collect()
-        return ordered([tuple(map(_as_held, row)) for row in found])
+        rows = self.spark.sql(f"SELECT {columns} FROM {view.name}").collect()
+        return ordered([tuple(map(_as_held, row)) for row in rows])
 
     def all_expected(self, catalog: Catalog) -> Iterator[tuple[View, list[Row]]]:
         """Every view and its rows."""
@@ -217,8 +217,8 @@ class Engines:
                 " WHERE attrelid = %s::regclass AND attnum > 0 ORDER BY attnum",
                 (f"analytics.{view.name}",),
             )
-            found = cursor.fetchall()
-            assert found == [(c.name, _full(c.postgres)) for c in view.columns], view.final
+            attributes = cursor.fetchall()
+            assert attributes == [(c.name, _full(c.postgres)) for c in view.columns], view.final
             columns = ", ".join(_text_of_time(n, c.postgres) for n, c in zip(names, view.columns, strict=True))
             cursor.execute(f"SELECT {columns} FROM analytics.{view.name}")
             return ordered([tuple(row) for row in cursor.fetchall()])
@@ -293,9 +293,9 @@ def _full(kind: str) -> str:
     return {"timestamptz": "timestamp with time zone", "timestamp": "timestamp without time zone"}.get(kind, kind)
 
 
-def ordered(found: list[Row]) -> list[Row]:
+def ordered(rows: list[Row]) -> list[Row]:
     """Rows in an order of their own, so that two sets of rows can be compared."""
-    return sorted(found, key=lambda row: ([(v is None, _key(v)) for v in row], [v for v in row if _is_number(v)]))
+    return sorted(rows, key=lambda row: ([(v is None, _key(v)) for v in row], [v for v in row if _is_number(v)]))
 
 
 def _is_number(value: Any) -> bool:
@@ -317,9 +317,9 @@ def _key(value: Any) -> str:
 def _in_json(value: Any) -> Any:
     """A nested value, where 0, 0.0 and -0.0 are one number."""
     if isinstance(value, list):
-        return [_in_json(each) for each in value]
+        return [_in_json(item) for item in value]
     if isinstance(value, dict):
-        return {name: _in_json(each) for name, each in value.items()}
+        return {name: _in_json(item) for name, item in value.items()}
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

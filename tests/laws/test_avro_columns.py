@@ -22,7 +22,7 @@ from view_algebra.formats.avro_columns import directly
 from view_algebra.formats.interface import DirectColumn, Schema
 
 NUMBERS = [0, 1, -1, 100, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63)]
-SMALL = [each for each in NUMBERS if -(2**31) <= each < 2**31]
+SMALL = [number for number in NUMBERS if -(2**31) <= number < 2**31]
 TEXTS = [
     "",
     " ",
@@ -45,7 +45,7 @@ TEXTS = [
 TEXTS += ["T10:00", "10:00", "2026-01-02", "\\", '"', "'", "\\u0000", '\\"', "}{", "9" * 1_001, "1" * 40, "a\n\t"]
 TEXTS += ["a\0b", "\uf8ff", "\ue000\uf8fft", "\U0001f600", "\ufeff"]
 DOUBLES = [0.0, -0.0, 0.1, -1.5, 1e22, 1e308, 5e-324, 3.0, float("nan"), float("inf"), float("-inf")]
-FLOATS = [each for each in DOUBLES if abs(each) < 1e38 or each != each or abs(each) == float("inf")]
+FLOATS = [number for number in DOUBLES if abs(number) < 1e38 or number != number or abs(number) == float("inf")]
 DAY = 86_400_000_000
 FIRST, LAST = -719_162 * DAY, 2_932_897 * DAY - 1
 TIMES = [0, 1, -1, 1_767_323_045_678_901, FIRST, FIRST - 1, LAST, LAST + 1, 2**62, -(2**62), -12_219_292_800_000_001]
@@ -74,13 +74,13 @@ KINDS: dict[str, tuple[Any, list[Any]]] = {
     "string": ("string", TEXTS),
     "enum": ({"type": "enum", "name": "color", "symbols": ["RED", "GREEN"]}, ["RED", "GREEN"]),
     "day": (logical("int", "date"), DAYS),
-    "millis": (logical("long", "timestamp-millis"), [each // 1000 for each in TIMES]),
+    "millis": (logical("long", "timestamp-millis"), [at // 1000 for at in TIMES]),
     "micros": (logical("long", "timestamp-micros"), TIMES),
     "local": (logical("long", "local-timestamp-micros"), TIMES),
     "connect": ({"type": "long", "connect.name": "org.apache.kafka.connect.data.Timestamp"}, TIMES),
-    "cents": (decimal(2), [unscaled(each) for each in UNSCALED]),
-    "whole": (decimal(0), [unscaled(each) for each in UNSCALED]),
-    "fine": (decimal(6), [unscaled(each) for each in UNSCALED]),
+    "cents": (decimal(2), [unscaled(digits) for digits in UNSCALED]),
+    "whole": (decimal(0), [unscaled(digits) for digits in UNSCALED]),
+    "fine": (decimal(6), [unscaled(digits) for digits in UNSCALED]),
     "fixed": ({**decimal(4), "type": "fixed", "name": "f", "size": 12}, list(map(unscaled, UNSCALED))),
 }
 """Kinds of fields, each with its values as Avro has them."""

@@ -82,7 +82,7 @@ def test_bytes_are_what_spark_makes_of_them(engines: Engines) -> None:
     def record() -> Sent:
         value = {
             "id": dice.randrange(4),
-            "payload": dice.choice([None, *(base64.b64encode(each).decode() for each in BYTES)]),
+            "payload": dice.choice([None, *(base64.b64encode(content).decode() for content in BYTES)]),
             "text": dice.choice(TEXTS),
             "ratio": dice.choice(SECONDS),
             "exact": dice.choice(EXACT),

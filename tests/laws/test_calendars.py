@@ -88,7 +88,7 @@ def record(k: str, ts: str, day: str, n: int, d: float = 1.5) -> bytes:
 
 def test_a_view_of_times_at_the_ends_of_the_calendar_can_be_read_and_is_its_select(engines: Engines) -> None:
     catalog = compile_catalog({"calendars.sql": SQL})
-    made = [
+    values = [
         record("first", FIRST, "0001-01-01", 1),
         record("last", LAST, "9999-12-31", 2),
         record("now", "2024-03-10T10:20:30.123456Z", "2024-03-10", 3),
@@ -99,8 +99,8 @@ def test_a_view_of_times_at_the_ends_of_the_calendar_can_be_read_and_is_its_sele
         json.dumps({"k": "now", "at": [None, "+12024-01-01T00:00:00Z"]}).encode(),
     ]
     engines.deploy(catalog)
-    engines.feed(catalog, {"s": [made[:2], made[2:]]})
-    engines.oracle(catalog, {"s": [made]})
+    engines.feed(catalog, {"s": [values[:2], values[2:]]})
+    engines.oracle(catalog, {"s": [values]})
     wrong = {}
     for name, view in catalog.views.items():
         try:
@@ -109,10 +109,10 @@ def test_a_view_of_times_at_the_ends_of_the_calendar_can_be_read_and_is_its_sele
                 cursor.fetchall()
                 cursor.execute("SET TIME ZONE 'America/St_Johns'")
             expected, actual = engines.expected(view), engines.actual(view)
-        except Exception as error:  # noqa: BLE001 - each view is told of
+        except Exception as error:  # noqa: BLE001 - the assertion reports every view
             wrong[name] = repr(error)
             continue
         if not same(expected, actual):
             wrong[name] = told(view, expected, actual)
-    assert wrong == {}, "\n".join(f"{name}: {each}" for name, each in wrong.items())
+    assert wrong == {}, "\n".join(f"{name}: {reason}" for name, reason in wrong.items())
     assert engines.spark.sql("SELECT count(kafka_error) FROM records").collect()[0][0] == 2

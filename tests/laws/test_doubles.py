@@ -1,4 +1,4 @@
-"""Postgres' own operators raise where a double is too large or too small; ours give what IEEE 754 and Spark give."""
+"""Postgres' own operators raise if a double is too large or too small. Ours give the results of IEEE 754 and Spark."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ def test_a_share_between_two_doubles_is_read_however_small_they_are(engines: Eng
         for low, high in pairwise(numbers):
             for share in (0.25, 0.5, 0.75):
                 cursor.execute("SELECT spark.percentile(%s::double precision[], %s)", ([low, high], share))
-                found = cursor.fetchone()
-                assert found is not None
-                assert math.isclose(found[0], (1 - share) * low + share * high, rel_tol=1e-15, abs_tol=SMALLEST)
+                row = cursor.fetchone()
+                assert row is not None
+                assert math.isclose(row[0], (1 - share) * low + share * high, rel_tol=1e-15, abs_tol=SMALLEST)

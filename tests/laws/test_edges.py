@@ -73,15 +73,15 @@ def wrong_rows(
     for name, view in catalog.views.items():
         selected = engines.expected(view)
         rows = ordered(right[name]) if name in right else selected
-        for what, found in (("served", engines.actual(view)), ("selected", selected)):
-            if not same(rows, found):
-                wrong[f"{name}, {what}"] = f"{rows}\n{found}\n{told(view, rows, found)}"
+        for what, answers in (("served", engines.actual(view)), ("selected", selected)):
+            if not same(rows, answers):
+                wrong[f"{name}, {what}"] = f"{rows}\n{answers}\n{told(view, rows, answers)}"
     return wrong
 
 
 def test_of_a_key_that_a_map_has_twice_the_last_entry_counts_everywhere(engines: Engines) -> None:
-    found = wrong_rows(engines, KEYS_TWICE, {"products": [text.encode() for text in PRODUCTS]}, OF_PRODUCTS)
-    assert found == {}, "\n\n".join(f"{name}: {each}" for name, each in found.items())
+    wrong = wrong_rows(engines, KEYS_TWICE, {"products": [text.encode() for text in PRODUCTS]}, OF_PRODUCTS)
+    assert wrong == {}, "\n\n".join(f"{name}: {rows}" for name, rows in wrong.items())
 
 
 TIMES = """
@@ -213,8 +213,8 @@ OF_TIMES: dict[str, list[Row]] = {
 def test_a_computed_time_beyond_the_calendar_is_null_and_an_infinity_is_after_every_time(
     engines: Engines,
 ) -> None:
-    found = wrong_rows(engines, TIMES, {"o": ORDERS, "l": VERSIONS}, OF_TIMES)
-    assert found == {}, "\n\n".join(f"{name}: {each}" for name, each in found.items())
+    wrong = wrong_rows(engines, TIMES, {"o": ORDERS, "l": VERSIONS}, OF_TIMES)
+    assert wrong == {}, "\n\n".join(f"{name}: {rows}" for name, rows in wrong.items())
 
 
 TEXTS = """
@@ -255,8 +255,8 @@ def test_a_text_that_postgres_cannot_hold_is_replaced_before_it_is_computed_with
         {"id": 3, "j": '{"a": "x"}', "h": "41", "n": 65, "u": "A"},
         {"id": 4, "j": "{}"},
     ]
-    found = wrong_rows(engines, TEXTS, {"s": [json.dumps(each).encode() for each in texts]}, OF_TEXTS)
-    assert found == {}, "\n\n".join(f"{name}: {each}" for name, each in found.items())
+    wrong = wrong_rows(engines, TEXTS, {"s": [json.dumps(each).encode() for each in texts]}, OF_TEXTS)
+    assert wrong == {}, "\n\n".join(f"{name}: {each}" for name, each in wrong.items())
 
 
 SPANS = """
@@ -283,8 +283,8 @@ def test_a_span_that_ends_before_it_begins_has_no_hours(engines: Engines) -> Non
     hours = {"on": [("01-01 22", 1), ("01-01 23", 2), ("01-02 00", 1), ("01-02 01", 1)]}
     hours["off"] = [(f"01-02 0{hour}", 1) for hour in range(3)]
     right = [(f"2024-{hour}:00:00.000000", state, n) for state, some in hours.items() for hour, n in some]
-    found = wrong_rows(engines, SPANS, {"spans": records}, {"per_hour": right})
-    assert found == {}, found
+    wrong = wrong_rows(engines, SPANS, {"spans": records}, {"per_hour": right})
+    assert wrong == {}, wrong
 
 
 SEQUENCES = """
@@ -302,12 +302,12 @@ def test_a_sequence_whose_bounding_condition_overflows_has_the_same_elements_eve
 ) -> None:
     least, most = -(2**31), 2**31 - 1
     ends = {"near": (0, 0, 1, 3), "wraps": (0, 858_993, -(2**15), 2**15 - 1), "far": (least, most, 3, 1)}
-    records = [json.dumps(dict(zip("kabxy", (k, *each), strict=True))).encode() for k, each in ends.items()]
+    records = [json.dumps(dict(zip("kabxy", (k, *bounds), strict=True))).encode() for k, bounds in ends.items()]
     right: dict[str, list[Row]] = {
         "steps": [("near", 1), ("wraps", 858_994)],
         "far": [("near", 1), ("far", -1)],
         "down": [("near", 1), ("wraps", 171_799), ("far", -1)],
         "small": [("near", 3), ("wraps", 2**16), ("far", 3)],
     }
-    found = wrong_rows(engines, SEQUENCES, {"ends": records}, right)
-    assert found == {}, found
+    wrong = wrong_rows(engines, SEQUENCES, {"ends": records}, right)
+    assert wrong == {}, wrong

@@ -36,7 +36,7 @@ def unscaled(number: int, size: int | None = None) -> str:
 
 
 def created(row: dict[str, Any], fields: Sequence[dict[str, Any]] | None = None) -> bytes:
-    """The event of a row that was created; with the schemas of its fields."""
+    """The event of a created row, with the schemas of its fields."""
     event: dict[str, Any] = {"before": None, "after": row, "op": "c", "source": {"ts_ms": 5}, "ts_ms": 7}
     if fields is not None:
         parts = [{"type": "struct", "field": name, "fields": [*fields]} for name in ("before", "after")]
@@ -110,8 +110,8 @@ def test_a_declared_unit_changes_no_text_and_keeps_the_calendar(engines: Engines
             "a field has the wrong type: ats is no ARRAY<TIMESTAMP>",
         ),
     }
-    found = read(engines, of, [each.encode() for each in cases], "at", "day", "st", "ats")
-    assert dict(zip(cases, found, strict=True)) == cases
+    rows = read(engines, of, [case.encode() for case in cases], "at", "day", "st", "ats")
+    assert dict(zip(cases, rows, strict=True)) == cases
 
 
 def test_every_number_without_a_unit_is_bad(engines: Engines) -> None:
@@ -141,8 +141,8 @@ def test_every_number_without_a_unit_is_bad(engines: Engines) -> None:
         '{"text": "at", "more": {"at": 5, "day": 7}}': None,
         '{"text": "\\"at\\": 5", "ats": ["2024-01-01"], "m": {"5": "2024-01-01T00:00:00Z"}}': None,
     }
-    found = read(engines, of, [each.encode() for each in cases])
-    assert dict(zip(cases, (error for (error,) in found), strict=True)) == cases
+    rows = read(engines, of, [case.encode() for case in cases])
+    assert dict(zip(cases, (error for (error,) in rows), strict=True)) == cases
 
 
 # change events without a schema
@@ -186,8 +186,8 @@ def test_a_decimal_is_base64_unless_it_has_a_point(engines: Engines) -> None:
         True: (None, UNSURE.format("12,2")),
     }
     cases = [*texts.items(), *numbers.items()]
-    found = of_decimals(engines, "DECIMAL(12, 2)", [value for value, _ in cases])
-    assert dict(zip((str(value) for value, _ in cases), found, strict=True)) == {str(v): told for v, told in cases}
+    decimals = of_decimals(engines, "DECIMAL(12, 2)", [value for value, _ in cases])
+    assert dict(zip((str(value) for value, _ in cases), decimals, strict=True)) == {str(v): told for v, told in cases}
 
 
 def test_digits_alone_are_not_a_decimal_without_places_until_the_mode_is_declared(engines: Engines) -> None:
@@ -221,9 +221,9 @@ def test_a_declared_mode_leaves_no_doubt(engines: Engines) -> None:
 def test_the_decimals_of_one_row_are_written_alike(engines: Engines) -> None:
     of = source("id INT PRIMARY KEY, a DECIMAL(12, 2), b DECIMAL(12, 2)", DEBEZIUM)
     rows = [{"a": "9.90", "b": "1000"}, {"a": "AA==", "b": "1000"}, {"a": "9.90", "b": "AA=="}]
-    found = read(engines, of, [(b"1", created({"id": 1, **row})) for row in rows], "a", "b")
+    columns = read(engines, of, [(b"1", created({"id": 1, **row})) for row in rows], "a", "b")
     wrong = UNSURE.format("12,2").replace("d is", "b is")
-    assert found == [("9.90", "1000.00", None), ("0.00", "-26672.12", None), ("9.90", None, wrong)]
+    assert columns == [("9.90", "1000.00", None), ("0.00", "-26672.12", None), ("9.90", None, wrong)]
 
 
 def test_times_of_a_change_need_the_mode_of_the_connector_and_dates_are_days(engines: Engines) -> None:
@@ -236,11 +236,11 @@ def test_times_of_a_change_need_the_mode_of_the_connector_and_dates_are_days(eng
         "nanoseconds": ("1970-01-20 21:00:43.200123", "2024-06-01", None),
         "connect": (None, "2024-06-01", "at is outside the years 0001 to 9999"),
     }
-    for mode, told in modes.items():
+    for mode, expected in modes.items():
         of = source(
             "id INT PRIMARY KEY, at TIMESTAMP, day DATE", DEBEZIUM + (mode and f", 'time.precision.mode' '{mode}'")
         )
-        assert read(engines, of, [(b"1", created(row))], "at", "day") == [told]
+        assert read(engines, of, [(b"1", created(row))], "at", "day") == [expected]
     of = source("id INT PRIMARY KEY, at TIMESTAMP, day DATE", DEBEZIUM, "'epoch' = 'us'")
     assert read(engines, of, [(b"1", created(row))], "at", "day") == [(f"{NOON}.123456", "2024-06-01", None)]
 
@@ -375,8 +375,8 @@ def test_a_renamed_column_is_read_by_the_schema_of_its_field(engines: Engines) -
     key = json.dumps({"schema": {"type": "struct", "fields": fields}, "payload": values}).encode()
     event = json.loads(created({**values, "n": 1}, fields))
     event["payload"].update(op="u", before={**values, "createdAt": 0})
-    found = read(engines, of, [(key, json.dumps(event).encode()), (key, None)], "amount", "placed", "kafka_moved_from")
-    assert found == [(*row, "{1000.00, 1970-01-01 00:00:00}", None), (*row, None, None)]
+    rows = read(engines, of, [(key, json.dumps(event).encode()), (key, None)], "amount", "placed", "kafka_moved_from")
+    assert rows == [(*row, "{1000.00, 1970-01-01 00:00:00}", None), (*row, None, None)]
 
 
 def test_a_key_is_decoded_like_the_row(engines: Engines) -> None:
@@ -399,10 +399,10 @@ def test_a_key_is_decoded_like_the_row(engines: Engines) -> None:
         (whole, None),
         (bare, moved),
     ]
-    found = read(engines, of, records, "d", "day", "n", "kafka_deleted", "kafka_moved_from")
+    rows = read(engines, of, records, "d", "day", "n", "kafka_deleted", "kafka_moved_from")
     row = ("300000.00", "2024-06-01")
     gone = (*row, None, "true", None, None)
-    assert found == [
+    assert rows == [
         *[(*row, "1", "false", None, None)] * 2,
         gone,
         gone,
@@ -415,11 +415,11 @@ def test_a_key_is_decoded_like_the_row(engines: Engines) -> None:
 
 def test_bytes_are_base64_in_json(engines: Engines) -> None:
     of = source("x BINARY")
-    found = read(
+    rows = read(
         engines, of, [b'{"x": "bGFtaW5h"}', b'{"x": ""}', b'{"x": "bGFtaW5"}', b'{"x": 5}', b'{"x": null}'], "hex(x)"
     )
     wrong = (None, "a field has the wrong type: x is no BINARY")
-    assert found == [("6C616D696E61", None), ("", None), wrong, wrong, (None, None)]
+    assert rows == [("6C616D696E61", None), ("", None), wrong, wrong, (None, None)]
 
 
 def test_bytes_are_written_as_the_connector_says(engines: Engines) -> None:
@@ -441,8 +441,8 @@ def test_a_flattened_change_may_delete(engines: Engines) -> None:
     for kind, values in {"STRING": ['"true"', '"false"', "null"], "BOOLEAN": ["true", "false", "null"]}.items():
         of = source(f"id INT PRIMARY KEY, n INT, __deleted {kind}", "format 'json', key_format 'json'")
         records: list[Record] = [(b"1", f'{{"id": 1, "n": 2, "__deleted": {value}}}'.encode()) for value in values]
-        found = read(engines, of, [*records, (b"1", None)], "kafka_deleted", "id", "n")
-        assert found == [
+        rows = read(engines, of, [*records, (b"1", None)], "kafka_deleted", "id", "n")
+        assert rows == [
             ("true", "1", None, None),
             ("false", "1", "2", None),
             ("false", "1", "2", None),
@@ -458,8 +458,8 @@ def test_a_flattened_change_may_delete_by_a_renamed_column(engines: Engines) -> 
         (b"1", f'{{"id": 1, "n": 2, "__deleted": "{gone}", "flag": "{flag}"}}'.encode())
         for gone, flag in (("true", "false"), ("false", "true"))
     ]
-    found = read(engines, of, records, "kafka_deleted", "n", "gone", "__deleted")
-    assert found == [("true", None, "true", None, None), ("false", "2", "false", "true", None)]
+    rows = read(engines, of, records, "kafka_deleted", "n", "gone", "__deleted")
+    assert rows == [("true", None, "true", None, None), ("false", "2", "false", "true", None)]
 
 
 def test_flattened_values_are_decoded_by_the_modes(engines: Engines) -> None:
@@ -504,13 +504,13 @@ def test_a_document_of_mongodb_is_a_text_in_json(engines: Engines) -> None:
         (key, json.dumps({**event, "op": "d", "after": None}).encode()),
         (key, None),
     ]
-    found = read(engines, of, records, "id", "kafka_deleted", "status", "items")
+    rows = read(engines, of, records, "id", "kafka_deleted", "status", "items")
     gone = ('{"$oid": "a"}', "true", None, None, None)
-    assert found == [('{"$oid": "a"}', "false", "new", "[{x}]", None), gone, gone]
+    assert rows == [('{"$oid": "a"}', "false", "new", "[{x}]", None), gone, gone]
 
 
 def test_a_record_may_carry_its_schema(engines: Engines) -> None:
-    """As Kafka Connect writes it by default; some may come without."""
+    """Kafka Connect writes the schema by default. Some records may lack it."""
     columns = "id INT PRIMARY KEY, d DECIMAL(12, 2), made TIMESTAMP, day DATE, x BINARY, __deleted STRING"
     connect = "format 'json', key_format 'json', 'schemas.enable' 'true'"
     of = source(columns, connect, "'field.made' = 'at'")
@@ -538,10 +538,10 @@ def test_a_record_may_carry_its_schema(engines: Engines) -> None:
         (key, b"{"),
         (key, beside({"n": 1}, fields).replace(b'"n": 1', b'"id": 1, "id": 2')),
     ]
-    found = read(engines, of, records, "kafka_deleted", "id", "d", "made", "day", "hex(x)")
+    rows = read(engines, of, records, "kafka_deleted", "id", "d", "made", "day", "hex(x)")
     gone = ("true", "1", None, None, None, None, None)
     null = "the JSON value null, not an object: a deletion is a record without a value"
-    assert found == [
+    assert rows == [
         ("false", "1", "-26672.12", "1969-12-31 23:59:59.999", "1969-12-31", "0102", None),
         gone,
         gone,
@@ -575,9 +575,9 @@ def test_changes_are_a_stream_without_a_primary_key(engines: Engines) -> None:
         b'{"op": "t", "ts_ms": 0}',
         b'{"id": 1}',
     ]
-    found = read(engines, of, records, "op", "before", "after", "source", "ts_ms")
+    rows = read(engines, of, records, "op", "before", "after", "source", "ts_ms")
     seven = "1970-01-01 00:00:00.007"
-    assert found == [
+    assert rows == [
         ("c", None, f"{{1, 1000.00, {NOON}.123}}", "{1970-01-01 00:00:00.005, null}", seven, None),
         ("d", "{1, -26672.12, null}", None, "{1970-01-01 00:00:00.005, 3}", f"{NOON}.123", None),
         (None, None, None, None, None, ""),
@@ -635,11 +635,11 @@ def test_a_number_of_a_change_keeps_every_digit(engines: Engines) -> None:
     }
     of_table = read(engines, table, [(b'{"id": 1}', event) for event in events["c"]], *KINDS)
     of_changes = {
-        op: read(engines, stream, each, *(f"coalesce(after, before).{name}" for name in KINDS))
-        for op, each in events.items()
+        op: read(engines, stream, change_event, *(f"coalesce(after, before).{name}" for name in KINDS))
+        for op, change_event in events.items()
     }
-    for found in (of_table, *of_changes.values()):
-        for shown, (name, value, wanted) in zip(found, DIGITS_OF_CHANGES, strict=True):
+    for actual in (of_table, *of_changes.values()):
+        for shown, (name, value, wanted) in zip(actual, DIGITS_OF_CHANGES, strict=True):
             assert (value, shown[list(KINDS).index(name)], shown[-1] is None) == (value, wanted, wanted is not None)
 
 
@@ -652,9 +652,9 @@ def test_a_document_and_a_payload_keep_every_digit(engines: Engines) -> None:
     beside = f'{{"schema": {{"type": "struct", "fields": []}}, "payload": {alone}}}'
     shown = ("0.10", "[1.0, 1e3]", None)
     more = "more text follows the object"
-    found = read(engines, of, [each.encode() for each in (beside, alone, beside * 2, beside + " x")], "s", "ss")
-    assert found[:2] == [shown] * 2
-    assert [row[-1] for row in found[2:]] == [more] * 2
+    rows = read(engines, of, [text.encode() for text in (beside, alone, beside * 2, beside + " x")], "s", "ss")
+    assert rows[:2] == [shown] * 2
+    assert [row[-1] for row in rows[2:]] == [more] * 2
 
 
 def test_the_key_that_a_change_leaves_keeps_every_digit(engines: Engines) -> None:
@@ -685,8 +685,8 @@ def test_a_change_is_one_object_and_nothing_follows_it(engines: Engines) -> None
         f"[{one}]": "no change event of Debezium: it has no op",
     }
     for columns in ("id INT PRIMARY KEY", "op STRING, after STRUCT<id: INT>"):
-        found = read(engines, source(columns, DEBEZIUM), [(b'{"id":1}', each.encode()) for each in cases])
-        assert {case: error for case, (error,) in zip(cases, found, strict=True)} == cases
+        rows = read(engines, source(columns, DEBEZIUM), [(b'{"id":1}', written.encode()) for written in cases])
+        assert {case: error for case, (error,) in zip(cases, rows, strict=True)} == cases
 
 
 CHANGED = """

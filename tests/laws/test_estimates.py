@@ -29,6 +29,6 @@ def test_the_value_shown_for_a_bucket_is_near_its_values_and_in_their_order(
     engines: Engines, kind: Type, values: Sequence[float | Decimal], unit: float, error: float
 ) -> None:
     frame = engines.spark.createDataFrame([(value,) for value in sorted(values)], f"x {kind.spark}")
-    found = [(row.x, row.b) for row in frame.selectExpr("x", f"{bucketed('x', kind, error)} AS b").collect()]
-    assert all(abs(float(b) - float(x)) <= error * abs(float(x)) * (1 + 1e-9) + unit / 2 for x, b in found)
-    assert all(before <= after for (_, before), (_, after) in pairwise(found))
+    buckets = [(row.x, row.b) for row in frame.selectExpr("x", f"{bucketed('x', kind, error)} AS b").collect()]
+    assert all(abs(float(b) - float(x)) <= error * abs(float(x)) * (1 + 1e-9) + unit / 2 for x, b in buckets)
+    assert all(before <= after for (_, before), (_, after) in pairwise(buckets))

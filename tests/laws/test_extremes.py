@@ -78,8 +78,8 @@ SECONDS = SECOND | {"ts": "ts2", "day": "day2", "i": "ti"}
 
 def records(count: int = 150) -> list[bytes]:
     dice = random.Random(11)
-    made = [{name: dice.choice([*values, None]) for name, (_, values) in VALUES.items()} for _ in range(count)]
-    return [json.dumps(each).encode() for each in made]
+    rows = [{name: dice.choice([*values, None]) for name, (_, values) in VALUES.items()} for _ in range(count)]
+    return [json.dumps(row).encode() for row in rows]
 
 
 def calls(row: Function) -> Iterator[str]:
@@ -129,12 +129,12 @@ def test_no_value_stops_a_stream_or_ends_a_check(engines: Engines) -> None:
     rows = f"CREATE VIEW r AS SELECT kafka_offset AS id, {', '.join(VALUES)} FROM s;\n"
 
     def text(some: Sequence[str], of: str, check: bool) -> str:
-        columns = ", ".join(f"{each} AS c{n}" for n, each in enumerate(some))
+        columns = ", ".join(f"{expression} AS c{n}" for n, expression in enumerate(some))
         catalog = compile_catalog({"x.sql": source + rows + f"CREATE VIEW v AS SELECT {columns} FROM {of};"})
         return catalog.views["v"].spelled if check else catalog.views["v"].cell_tables[0].partial
 
     def read_above(some: Sequence[str]) -> None:
-        columns = ", ".join(f"{each} AS c{n}" for n, each in enumerate(some))
+        columns = ", ".join(f"{expression} AS c{n}" for n, expression in enumerate(some))
         view = compile_catalog({"x.sql": source + rows + f"CREATE VIEW v AS SELECT {columns} FROM r;"}).views["v"]
         if not view.cell_tables:  # of the others, Spark computes what Postgres does not
             with engines.connection.cursor() as cursor:
@@ -149,8 +149,8 @@ def test_no_value_stops_a_stream_or_ends_a_check(engines: Engines) -> None:
     wrong: dict[str, str] = {}
     for of in ("s", "r"):
         rows_of_it = [row for row in ROWS if row.above or of == "s"]
-        given = dict.fromkeys([*(each for row in rows_of_it for each in calls(row)), *MORE])
-        taken = list(accepted(source + rows, given, of))
+        expressions = dict.fromkeys([*(each for row in rows_of_it for each in calls(row)), *MORE])
+        taken = list(accepted(source + rows, expressions, of))
         assert len(taken) > 300
         for start in range(0, len(taken), 60) if of == "r" else ():
             wrong |= {f"{each}, read": why for each, why in failing(read_above, taken[start : start + 60]).items()}
@@ -160,6 +160,6 @@ def test_no_value_stops_a_stream_or_ends_a_check(engines: Engines) -> None:
                 engines.spark.sql(text(some, of, check)).write.format("noop").mode("overwrite").save()
 
             for start in range(0, len(taken), 60):
-                found = failing(answer, taken[start : start + 60])
-                wrong |= {f"{each} of {of}{', checked' if check else ''}": why for each, why in found.items()}
+                failures = failing(answer, taken[start : start + 60])
+                wrong |= {f"{each} of {of}{', checked' if check else ''}": why for each, why in failures.items()}
     assert wrong == {}

@@ -86,8 +86,8 @@ EXACT: list[tuple[str, str, Any]] = [
 
 
 def source(properties: str = "", columns: str = COLUMNS) -> Source:
-    told = f"TBLPROPERTIES ({properties})" if properties else ""
-    text = f"CREATE TABLE s ({columns}) USING kafka OPTIONS (topic 's', format 'json') {told};"
+    options = f"TBLPROPERTIES ({properties})" if properties else ""
+    text = f"CREATE TABLE s ({columns}) USING kafka OPTIONS (topic 's', format 'json') {options};"
     return compile_catalog({"s.sql": text}).sources["s"]
 
 
@@ -101,7 +101,7 @@ def plain(value: Any) -> Any:
         return "nan"
     if isinstance(value, tuple):
         return tuple(map(plain, value))
-    return [plain(each) for each in value] if isinstance(value, list) else value
+    return [plain(item) for item in value] if isinstance(value, list) else value
 
 
 @pytest.fixture(scope="module")
@@ -135,8 +135,8 @@ ORDER_LINES = "order_id BIGINT, qty INT, price DECIMAL(10, 2), shipped_at TIMEST
 
 def test_bad_fields_are_null_in_records_that_count(engines: Engines) -> None:
     engines.records(source("'on_bad_field' = 'null'", ORDER_LINES), [line.encode() for line in LINES])
-    told = "order_id, qty, price, CAST(shipped_at AS STRING), note, kafka_error, kafka_bad_fields"
-    rows = engines.spark.sql(f"SELECT {told} FROM records ORDER BY kafka_offset").collect()
+    columns = "order_id, qty, price, CAST(shipped_at AS STRING), note, kafka_error, kafka_bad_fields"
+    rows = engines.spark.sql(f"SELECT {columns} FROM records ORDER BY kafka_offset").collect()
     assert [tuple(row)[:5] for row in rows[:11]] == [
         (1, 2, Decimal("9.90"), "2024-03-01 12:00:00", ""),
         (2, None, Decimal("5.00"), None, None),
@@ -165,7 +165,7 @@ def test_bad_fields_are_null_in_records_that_count(engines: Engines) -> None:
         [qty, price, shipped],
         [],
     ]
-    assert [row.kafka_bad_fields for row in rows] == [NULLED + ", ".join(each) if each else None for each in named]
+    assert [row.kafka_bad_fields for row in rows] == [NULLED + ", ".join(names) if names else None for names in named]
     assert [row.kafka_error for row in rows] == [None] * 11 + ["a field has the wrong type: order_id is no BIGINT"]
 
 
@@ -198,7 +198,7 @@ NESTED: list[tuple[str, str, Any, str | None]] = [
 
 
 def test_only_the_part_of_a_nested_value_that_cannot_be_read_is_null(engines: Engines) -> None:
-    rows = read(engines, source("'on_bad_field' = 'null'"), [f"{{{each[0]}}}".encode() for each in NESTED])
+    rows = read(engines, source("'on_bad_field' = 'null'"), [f"{{{case[0]}}}".encode() for case in NESTED])
     for row, (_, column, value, why) in zip(rows, NESTED, strict=True):
         assert (plain(row[column]), row.kafka_error) == (value, None)
         assert row.kafka_bad_fields == (None if why is None else NULLED + why)
@@ -265,8 +265,8 @@ def test_empty_text_is_null_if_the_source_says_so(engines: Engines) -> None:
         b'{"ints": {}}',
     ]
     properties = ("'empty_as_null' = 'true'", "'empty_as_null' = 'true', 'on_bad_field' = 'null'")
-    for each, bad in zip(properties, ("kafka_error", "kafka_bad_fields"), strict=True):
-        rows = read(engines, source(each), values)
+    for prop, bad in zip(properties, ("kafka_error", "kafka_bad_fields"), strict=True):
+        rows = read(engines, source(prop), values)
         assert [rows[0][name] for name in ("i", "d", "c", "b", "ts", "day", "st", "m", "ints", "s")] == [None] * 9 + [
             ""
         ]

@@ -109,7 +109,7 @@ def test_text_and_bytes_are_the_value_itself(engines: Engines) -> None:
     values = [b'{"not": "read"} \\', "é\n".encode(), b"", None, b"\xff"]
     read = ['{"not": "read"} \\', "é\n", "", "the value is null", "the value is not UTF-8"]
     assert found(engines, declared("line STRING", "format 'text'"), values) == [
-        each if each.startswith("the value") else (each,) for each in read
+        text if text.startswith("the value") else (text,) for text in read
     ]
     assert found(engines, declared("b BINARY", "format 'bytes'"), [b"\x00\xff", b""]) == [(b"\x00\xff",), (b"",)]
 
@@ -237,9 +237,9 @@ def test_bytes_that_no_avro_writer_writes_are_a_bad_record(engines: Engines) -> 
 
 
 def test_a_topic_of_several_types_has_a_union_as_its_schema(engines: Engines) -> None:
-    made = {"type": "record", "name": "Made", "namespace": "shop", "fields": [{"name": "id", "type": "long"}]}
+    writer = {"type": "record", "name": "Made", "namespace": "shop", "fields": [{"name": "id", "type": "long"}]}
     gone = {"type": "record", "name": "Gone", "namespace": "shop", "fields": [{"name": "why", "type": "string"}]}
-    references = (("shop.Made", json.dumps(made)), ("shop.Gone", json.dumps(gone)))
+    references = (("shop.Made", json.dumps(writer)), ("shop.Gone", json.dumps(gone)))
     engines.schemas |= {"40": Schema("AVRO", '["shop.Made", "shop.Gone"]', references)}
     values = [
         (in_frame(40, b"\0\x0e"), (7, None)),
@@ -314,8 +314,8 @@ def test_change_events_in_avro_are_the_rows_that_they_leave(engines: Engines) ->
     second = first | {"price": Decimal(0), "id": 8}
 
     def event(op: str, before: Any, after: Any, of: int = 7) -> tuple[bytes, bytes]:
-        told = {"op": op, "before": before, "after": after, "source": {"ts_ms": 5}}
-        return in_frame(21, avro(key, {"id": of})), in_frame(20, avro(envelope, told))
+        event = {"op": op, "before": before, "after": after, "source": {"ts_ms": 5}}
+        return in_frame(21, avro(key, {"id": of})), in_frame(20, avro(envelope, event))
 
     values: list[Any] = [
         event("c", None, first),
@@ -448,6 +448,6 @@ def test_json_whose_schema_a_header_names_has_no_frame(engines: Engines) -> None
 )
 def test_sources_that_are_decoded_otherwise_are_not_read_alike(one: str, other: str) -> None:
     columns = "id BIGINT PRIMARY KEY, tags ARRAY<STRING>"
-    sources = [compile_catalog({"s.sql": declared(columns, each)}).sources["s"] for each in (one, other)]
+    sources = [compile_catalog({"s.sql": declared(columns, options)}).sources["s"] for options in (one, other)]
     assert not sources[0].reads_as(sources[1])
     assert Decoding.of(sources[0]) != Decoding.of(sources[1])

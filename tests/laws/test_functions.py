@@ -505,11 +505,11 @@ def source() -> str:
 
 def records(count: int = 90) -> list[bytes]:
     """Records that between them hold every value of every column, in changing company."""
-    made = []
+    generated = []
     for number in range(count):
         picked = {name: values[(number + number // len(values)) % len(values)] for name, (_, values) in VALUES.items()}
-        made.append(json.dumps(picked).encode())
-    return made
+        generated.append(json.dumps(picked).encode())
+    return generated
 
 
 def compare(engines: Engines, views: dict[str, str]) -> list[str]:
@@ -523,8 +523,8 @@ def compare(engines: Engines, views: dict[str, str]) -> list[str]:
     wrong = []
     for view in catalog.views.values():
         declared = [c.spark.replace(" ", "").replace("`", "").upper() for c in view.columns]
-        found = [kind.replace(" ", "").replace("`", "").upper() for kind in engines.types_of(view)]
-        wrong += [f"{view.select}: typed {a}, Spark says {b}" for a, b in zip(declared, found, strict=True) if a != b]
+        types = [kind.replace(" ", "").replace("`", "").upper() for kind in engines.types_of(view)]
+        wrong += [f"{view.select}: typed {a}, Spark says {b}" for a, b in zip(declared, types, strict=True) if a != b]
         expected, actual = engines.expected(view), engines.actual(view)
         if not same(expected, actual):
             pairs = [(a, b) for a, b in zip(expected, actual, strict=False) if not same([a], [b])]
@@ -615,17 +615,17 @@ def test_every_character_has_the_same_case_in_both_engines(engines: Engines) -> 
         cursor.execute(
             "SELECT spark.lower(t), spark.upper(t) FROM unnest(%s) WITH ORDINALITY AS u (t, n) ORDER BY n", (texts,)
         )
-        found = cursor.fetchall()
+        results = cursor.fetchall()
     differs = [
         (f"U+{ord(x):04X}", a, b)
-        for text, row, pair in zip(texts, rows, found, strict=True)
+        for text, row, pair in zip(texts, rows, results, strict=True)
         for side, other in zip(row, pair, strict=True)
         if side != other
         for x, a, b in zip(text.split(" "), side.split(" "), other.split(" "), strict=False)
         if a != b and len(x) == 1
     ]
     assert differs == []
-    assert [tuple(row) for row in rows] == found
+    assert [tuple(row) for row in rows] == results
 
 
 def test_a_call_without_a_name_is_called_what_spark_calls_it(engines: Engines) -> None:

@@ -184,8 +184,8 @@ def _time(dice: random.Random) -> str | None:
 
 def test_a_join_is_its_select_over_all_that_came(engines: Engines) -> None:
     dice = random.Random(7)
-    made = {"clicks": click, "orders": order, "users": user, "rates": rate}
-    batches = {name: [[make(dice) for _ in range(9)] for _ in range(3)] for name, make in made.items()}
+    makers = {"clicks": click, "orders": order, "users": user, "rates": rate}
+    batches = {name: [[make(dice) for _ in range(9)] for _ in range(3)] for name, make in makers.items()}
     assert engines.differing(CATALOG, batches) == {}
 
 
@@ -217,7 +217,7 @@ def rows(engines: Engines, view: str, **records: list[Record]) -> list[Row]:
     """A view's rows after its records came one by one, the last source first: order does not matter."""
     engines.deploy(SMALL)
     for source in reversed(records):
-        engines.feed(SMALL, {source: [[each] for each in records[source]]})
+        engines.feed(SMALL, {source: [[record] for record in records[source]]})
     return engines.actual(SMALL.views[view])
 
 
@@ -243,7 +243,7 @@ def test_a_condition_on_one_side_decides_what_is_joined_and_not_what_is_shown(en
 
 
 def test_products_of_both_sides_are_those_of_their_rows(engines: Engines) -> None:
-    """Each wraps around, as an INT does, before they are added up; and twice the same bits are none."""
+    """Each product wraps around, as an INT does, before the sum. The XOR of equal bits is 0."""
     left, right = keyed(("k", 100_000), name="a"), keyed(("k", 100_000), ("k", 100_000), name="x")
     assert rows(engines, "products", l=left, r=right) == [(2_820_130_816, 0)]
 
@@ -258,7 +258,7 @@ def test_a_version_that_has_changed_no_longer_counts(engines: Engines) -> None:
 
 
 def test_a_version_holds_from_its_time_until_that_of_the_next(engines: Engines) -> None:
-    """Two of one time, the second of which holds; then a deletion, which has Kafka's time: midnight and some microseconds."""
+    """Of two versions of one time the second holds. A deletion has Kafka's time: midnight and some microseconds."""
     events: list[Record] = [_json(a=n, ts=ts) for n, ts in enumerate(["2023-12-31T23:09:00Z", "2023-12-31T23:10:00Z"])]
     events += [_json(a=n, ts=ts) for n, ts in enumerate(["2023-12-31T23:15:00Z", "2024-01-01T00:00:01Z", None], 2)]
     held = rows(engines, "held", l=events, t=[version(1, "x", 10), version(1, "y", 10), (b"1", None)])

@@ -64,7 +64,7 @@ def test_functions_that_show_values_show_long_texts_whole(engines: Engines) -> N
         {"s.sql": SOURCE + "".join(f"CREATE VIEW {name} AS {text};" for name, text in views.items())}
     )
     engines.deploy(catalog)
-    # Of these the digests are in another order than the texts themselves.
+    # The digests of these texts sort in another order than the texts.
     texts = [*WHOLE, *LONG, *LONG, None, *("z" * 3_000 + last for last in "dabc")]
     records: list[bytes | None] = [
         json.dumps({"a": text, "b": "xy"[i % 2], "n": i % 3, "ts": f"2024-01-01T0{i % 5}:00:00Z"}).encode()

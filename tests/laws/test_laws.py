@@ -53,7 +53,7 @@ FILTERS = ("", " FILTER (WHERE pick > 1)", " FILTER (WHERE pick > 9)")
 
 def calls() -> list[tuple[str, str]]:
     """Every aggregate over every type that it takes, as (column, call)."""
-    made = [("count", "count(*)")]
+    aggregates = [("count", "count(*)")]
     for row in AGGREGATES.values():
         for column, (kind, _) in VALUES.items():
             if (
@@ -61,8 +61,8 @@ def calls() -> list[tuple[str, str]]:
                 and row.accepts(kind)
                 and (_is_simple(row) or column in FEW)
             ):
-                made += [(column, call) for call in _calls(row, column)]
-    return made
+                aggregates += [(column, call) for call in _calls(row, column)]
+    return aggregates
 
 
 FILTERED = ("count", "sum", "min", "max", "avg", "count_if", "bool_or", "bit_xor", "max_by")
@@ -125,7 +125,7 @@ class Sets(list[list[bytes]]):
 
 @st.composite
 def three_sets(draw: st.DrawFn) -> Sets:
-    """Three disjoint sets of records; a group is in some of them or in all, a set can be empty."""
+    """Three disjoint sets of records. A group is in at least one of them, and a set can be empty."""
     sets = Sets([[], [], []])
     for case in range(draw(st.integers(0, 12))):
         for part in sets:
@@ -211,7 +211,7 @@ CREATE VIEW w AS SELECT {calls} FROM s WHERE k > 2;
 
 
 def test_moments_merge_in_any_order_to_those_of_all_records(engines: Engines) -> None:
-    """Of numbers with a mean and a deviation of their own, of equal ones, of one and of none; NaN and Infinity."""
+    """The groups differ in mean and deviation, or hold equal numbers, one number, no number, NaN or Infinity."""
     dice = random.Random(5)
     calls = [f"{name}({a})" for name in sorted(MOMENTS) for a in ("x", "n", "d") if _takes_one(name)]
     pairs = [*sorted(MOMENTS), "regr_avgx", "regr_avgy"]  # doubles that cancel out depend on their order
@@ -219,16 +219,16 @@ def test_moments_merge_in_any_order_to_those_of_all_records(engines: Engines) ->
     calls += [f"{call} FILTER (WHERE n > 0)" for call in calls[::5]]
     outputs = ", ".join(f"{call} AS a{number}" for number, call in enumerate(calls))
     compiled = compile_catalog({"moments.sql": MOMENTS_OF.format(calls=outputs)})
-    made = []
+    numbers = []
     for _ in range(120):
         k = dice.randrange(7)
         x: object = {0: 0.1, 1: "NaN", 2: dice.choice([1.5, "Infinity"])}.get(k, dice.gauss(1000, 3))
         y: object = 7.25 if k == 3 else dice.choice([None, dice.gauss(-5, 100)])
         n = dice.choice([-(10**12), 3, 4, None]) if k != 4 else 5
-        made.append(json.dumps({"k": k, "x": x, "y": y, "n": n, "d": round(dice.gauss(1e6, 10), 3)}).encode())
-    made.append(json.dumps({"k": 9, "x": 1.0, "y": 2.0, "n": 3, "d": 4}).encode())
-    made.append(json.dumps({"k": 10}).encode())
-    parts = [made[:1], made[1:50], made[50:51], made[51:]]
+        numbers.append(json.dumps({"k": k, "x": x, "y": y, "n": n, "d": round(dice.gauss(1e6, 10), 3)}).encode())
+    numbers.append(json.dumps({"k": 9, "x": 1.0, "y": 2.0, "n": 3, "d": 4}).encode())
+    numbers.append(json.dumps({"k": 10}).encode())
+    parts = [numbers[:1], numbers[1:50], numbers[50:51], numbers[51:]]
     engines.deploy(compiled, generations=2)
     engines.feed(compiled, {"s": parts})
     engines.feed(compiled, {"s": parts[::-1]}, generation=2)

@@ -19,7 +19,7 @@ BEYOND = "\U0001f600"
 
 
 def test_like_finds_what_sparks_own_finds(engines: Engines) -> None:
-    """But for characters beyond U+FFFF, of which Spark 4.1 finds none."""
+    """Characters beyond U+FFFF are left out: Spark 4.1 finds none of them."""
     dice = random.Random(3)
     rows = []
     for _ in range(4000):
@@ -41,8 +41,8 @@ def test_like_of_a_megabyte_ends(engines: Engines) -> None:
     literal = constant(Constant(regular("%a%b%c"), STRING))
     rows = [("a" * million, "%a%b" * 30), ("ab" * (million // 2), "%a%b" * 2_500), ("", "%(\\_" * 3_000)]
     texts = engines.spark.createDataFrame(rows, "s string, p string")
-    found = texts.selectExpr(f"s RLIKE {literal}", f"s RLIKE {regular_in_spark('p')}").collect()
-    assert [tuple(row) for row in found] == [(False, False), (False, True), (False, False)]
+    answers = texts.selectExpr(f"s RLIKE {literal}", f"s RLIKE {regular_in_spark('p')}").collect()
+    assert [tuple(row) for row in answers] == [(False, False), (False, True), (False, False)]
 
 
 def test_like_finds_characters_beyond_the_first_plane(engines: Engines) -> None:
@@ -50,6 +50,6 @@ def test_like_finds_characters_beyond_the_first_plane(engines: Engines) -> None:
     texts = ["😀a", "a😀", "😀😀", "a😀b😀", "b"]
     engines.spark.createDataFrame([(text,) for text in texts], "s string").createOrReplaceTempView("texts")
     for pattern in patterns:
-        found = engines.spark.sql(f"SELECT s FROM texts WHERE s RLIKE {constant(Constant(regular(pattern), STRING))}")
+        matches = engines.spark.sql(f"SELECT s FROM texts WHERE s RLIKE {constant(Constant(regular(pattern), STRING))}")
         like = re.compile("".join({"%": ".*", "_": "."}.get(sign, sign) for sign in pattern))
-        assert sorted(row.s for row in found.collect()) == sorted(filter(like.fullmatch, texts)), pattern
+        assert sorted(row.s for row in matches.collect()) == sorted(filter(like.fullmatch, texts)), pattern

@@ -64,7 +64,7 @@ def records(count: int) -> list[bytes | None]:
     ]
     doubles = [[0.0], [-0.0], [1.5, None], ["NaN"], [1e300, 1e-7], None, [1e23, 2.0]]
     structs = [{"a": 1, "b": "x"}, {"a": 1}, {}, None, {"a": None, "b": "x"}]
-    made: list[bytes | None] = []
+    generated: list[bytes | None] = []
     for number in range(count):
         values = {
             "event_id": f"e{number}",
@@ -87,12 +87,14 @@ def records(count: int) -> list[bytes | None]:
             "labels": choose([{"x": ["a", None]}, {"x": None, "ä": []}, {"x" * 3000: ["y"]}, None]),
             "ts": "2024-01-01T00:00:00Z",
         }
-        made.append(json.dumps(values).encode())
-    return made
+        generated.append(json.dumps(values).encode())
+    return generated
 
 
 def test_lists_and_structs_are_equal_and_grouped_as_in_spark(engines: Engines) -> None:
     views = "".join(f"CREATE VIEW v{number} AS {select};\n" for number, select in enumerate(SELECTS.values()))
-    made = records(160)
-    differing = engines.differing(compile_catalog({"nested.sql": SOURCE + views}), {"events": [made[:90], made[90:]]})
+    values = records(160)
+    differing = engines.differing(
+        compile_catalog({"nested.sql": SOURCE + views}), {"events": [values[:90], values[90:]]}
+    )
     assert not differing, "\n\n".join(differing.values())

@@ -280,7 +280,7 @@ FACTS = [
 
 def in_turn(cases: Sequence[Sequence[Record]]) -> list[list[Record]]:
     """Micro-batches, each with the next record of every case."""
-    return [[each for each in some if each is not None] for some in zip_longest(*cases)]
+    return [[change for change in some if change is not None] for some in zip_longest(*cases)]
 
 
 def play(engines: Engines, batches: Mapping[str, Sequence[Sequence[Record]]]) -> Shown:
@@ -290,9 +290,9 @@ def play(engines: Engines, batches: Mapping[str, Sequence[Sequence[Record]]]) ->
     engines.oracle(CATALOG, batches)
     rows = {view.name: engines.actual(view) for view in CATALOG.views.values()}
     wrong = [
-        told(view, found, rows[view.name])
-        for view, found in engines.all_expected(CATALOG)
-        if not same(found, rows[view.name])
+        told(view, expected, rows[view.name])
+        for view, expected in engines.all_expected(CATALOG)
+        if not same(expected, rows[view.name])
     ]
     assert not wrong
     return lambda view, first: [row[1:] for row in rows[view] if row[0] == first]

@@ -1,4 +1,4 @@
-"""Any value is a record or a reason for quarantine; none fails the statement that reads it."""
+"""Any value is a record or a reason for quarantine. No value fails the statement that reads it."""
 
 from __future__ import annotations
 
@@ -190,8 +190,8 @@ def test_quarantine_keeps_the_bytes(engines: Engines, source: Source, errors: li
 def test_the_senders_own_reason_is_kept_whatever_its_bytes_are(
     engines: Engines, source: Source, errors: list[str | None]
 ) -> None:
-    told = {b"line 4: no id": "line 4: no id", b"a\x00b\xff": "ab\ufffd", b"x" * 5_000: "x" * 200, b"": None}
-    for header, kept in told.items():
+    texts = {b"line 4: no id": "line 4: no id", b"a\x00b\xff": "ab\ufffd", b"x" * 5_000: "x" * 200, b"": None}
+    for header, kept in texts.items():
         headers = f"array(named_struct('key', 'lamina-problem', 'value', X'{header.hex()}')) AS kafka_headers"
         engines.spark.sql(f"SELECT * EXCEPT (kafka_headers), {headers} FROM records").createOrReplaceTempView("told")
         rows = engines.spark.sql(quarantined(source).replace("FROM records", "FROM told") + " LIMIT 1").collect()
@@ -200,8 +200,8 @@ def test_the_senders_own_reason_is_kept_whatever_its_bytes_are(
 
 def test_a_decimal_beside_what_looks_like_a_long_number_keeps_its_digits(engines: Engines, source: Source) -> None:
     engines.records(source, [b'{"c":12345678.91,"name":"1e1000"}', b'{"c":"12345678.91","name":"1x1000"}'])
-    found = engines.spark.sql("SELECT CAST(c AS STRING) FROM records").collect()
-    assert [row[0] for row in found] == ["12345678.91"] * 2
+    rows = engines.spark.sql("SELECT CAST(c AS STRING) FROM records").collect()
+    assert [row[0] for row in rows] == ["12345678.91"] * 2
 
 
 def test_records_of_many_columns_are_filtered_at_once(engines: Engines) -> None:

@@ -21,7 +21,7 @@ def text(dice: random.Random) -> str:
 
 
 def expression(dice: random.Random, depth: int = 2) -> str:
-    """A regular expression; many have one way through them."""
+    """A regular expression. Many of them have one way through."""
     parts = []
     for _ in range(dice.choice([1, 1, 2, 3])):
         part = dice.choice(["a", "b", "1", "-", "é", *CLASSES])
@@ -40,14 +40,14 @@ def calls(regex: str) -> list[str]:
     if endless(regex) is not None:
         return []
     literal = "'" + regex.replace("\\", "\\\\") + "'"
-    made = [f"s RLIKE {literal}"] if decides(regex) is not None else []
+    calls = [f"s RLIKE {literal}"] if decides(regex) is not None else []
     if finds(regex) is not None:
         groups = regex.count("(") - regex.count("(?")
-        made += [f"regexp_extract_all(s, {literal}, {group})" for group in range(groups + 1)]
-        made += [f"regexp_extract(s, {literal}, {group})" for group in range(groups + 1)]
-        made += [f"regexp_replace(s, {literal}, '<${groups}>$0')", f"regexp_count(s, {literal})"]
-        made += [f"split(s, {literal})", f"regexp_substr(s, {literal})"]
-    return made
+        calls += [f"regexp_extract_all(s, {literal}, {group})" for group in range(groups + 1)]
+        calls += [f"regexp_extract(s, {literal}, {group})" for group in range(groups + 1)]
+        calls += [f"regexp_replace(s, {literal}, '<${groups}>$0')", f"regexp_count(s, {literal})"]
+        calls += [f"split(s, {literal})", f"regexp_substr(s, {literal})"]
+    return calls
 
 
 def compare(engines: Engines, seed: int, count: int) -> tuple[int, list[str]]:

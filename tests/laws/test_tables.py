@@ -1,4 +1,4 @@
-"""Tables: of every key the newest record, whichever came first; deletions are remembered."""
+"""Tables hold the newest record of every key, whichever came first, and remember deletions."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def user(dice: random.Random) -> Record:
         "scores": dice.choice([None, {}, {"a": 1.5}, {"a": None, "b": 2.0}]),
         "changed": dice.choice([None, f"2026-01-01T{dice.randrange(4):02}:00:00Z"]),
     }
-    return key.encode(), json.dumps({name: each for name, each in value.items() if each is not None}).encode()
+    return key.encode(), json.dumps({name: field for name, field in value.items() if field is not None}).encode()
 
 
 def rate(dice: random.Random) -> Record:
@@ -116,15 +116,15 @@ def change(dice: random.Random) -> Record:
 def test_a_table_shows_of_every_key_the_newest_record(engines: Engines) -> None:
     dice = random.Random(3)
     assert CATALOG.views["read_as_times"].reads == (), "it has cells of its own"
-    made = {"users": user, "rates": rate, "flags": flag, "shop": change}
-    batches = {name: [[make(dice) for _ in range(12)] for _ in range(4)] for name, make in made.items()}
+    makers = {"users": user, "rates": rate, "flags": flag, "shop": change}
+    batches = {name: [[make(dice) for _ in range(12)] for _ in range(4)] for name, make in makers.items()}
     assert engines.differing(CATALOG, batches) == {}
 
 
 def shown(engines: Engines, name: str, records: list[Record]) -> list[tuple[object, ...]]:
     """A table after its records came one by one."""
     engines.deploy(CATALOG)
-    engines.feed(CATALOG, {name: [[each] for each in records]})
+    engines.feed(CATALOG, {name: [[record] for record in records]})
     return [row[:2] for row in engines.actual(CATALOG.views[name])]
 
 
@@ -178,7 +178,7 @@ def test_an_update_of_the_key_takes_the_row_from_the_old_one(engines: Engines) -
         taken("u", 4, "bob", before=("B", 9), after=("A", 3)),
     ]
     looks = [looked(seat, hour) for hour in (1, 2, 3) for seat in (1, 2)]
-    assert engines.differing(MOVES, {"seats": [[each] for each in seats], "looks": [looks]}) == {}
+    assert engines.differing(MOVES, {"seats": [[record] for record in seats], "looks": [looks]}) == {}
     assert [row[1:3] for row in engines.actual(MOVES.views["seats"])] == [(2, "ann"), (3, "bob")]
     assert [row[1:] for row in engines.actual(MOVES.views["seen"])] == [
         (1, "ann"),
@@ -253,5 +253,5 @@ def test_a_record_without_a_key_is_bad(engines: Engines) -> None:
     }
     for name, records in bad.items():
         engines.records(CATALOG.sources[name], records)
-        found = engines.spark.sql("SELECT kafka_error FROM records ORDER BY kafka_offset").collect()
-        assert [row.kafka_error for row in found] == reasons[name]
+        errors = engines.spark.sql("SELECT kafka_error FROM records ORDER BY kafka_offset").collect()
+        assert [row.kafka_error for row in errors] == reasons[name]

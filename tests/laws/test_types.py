@@ -22,11 +22,11 @@ from view_algebra.typed.sugar import MAKERS
 ARGUMENTS = [*VALUES, "CAST(ti AS FLOAT)", "array(day)", "array(st)", "kafka_key", "1", "-1", "0", "'a'", "2.5", "true"]
 OPERATORS = ("+", "-", "*", "/", "%", "div", "&", "|", "^", "=", "<", "<=>", "||")
 TRIED = 3
-"""So many are tried of each argument of a function, and of each operator forty; the fuzzer tries the rest."""
+"""The number of tries for each argument of a function. Each operator has forty, and the fuzzer tries the rest."""
 
 
 def expressions() -> Iterator[str]:
-    """Every function as its row says, but with one argument of any type; aggregates and operators of any."""
+    """Every function with one argument of any type, and aggregates and operators with arguments of any types."""
     choose = random.Random(7).choices
     for row in [row for rows in FUNCTIONS.values() for row in rows]:
         usual = [GIVEN[kind.rstrip("*?")] for kind in row.takes]
@@ -36,7 +36,7 @@ def expressions() -> Iterator[str]:
     for name, (count, _) in MAKERS.items():
         yield from (f"{name}({', '.join(choose(ARGUMENTS, k=count))})" for _ in range(TRIED * count))
     for name in (*AGGREGATES, *SYNONYMS):
-        yield from (f"{name}({given})" for given in ARGUMENTS)
+        yield from (f"{name}({arguments})" for arguments in ARGUMENTS)
         yield from (f"{name}({a}, {b})" for a, b in (choose(ARGUMENTS, k=2) for _ in range(TRIED)))
     for operator in OPERATORS:
         yield from (f"{a} {operator} {b}" for a, b in (choose(ARGUMENTS, k=2) for _ in range(40)))
@@ -63,7 +63,7 @@ def plain(kind: str) -> str:
 def test_spark_takes_every_expression_that_the_compiler_takes_with_the_same_type(engines: Engines) -> None:
     engines.oracle(compile_catalog({"types.sql": source()}), {})
     views = accepted(source(), expressions(), of="s")
-    taken = [(each, view.columns[0].spark) for each, view in views.items()]
+    taken = [(expression, view.columns[0].spark) for expression, view in views.items()]
     assert len(taken) > 700
-    found = [each for at in range(0, len(taken), 100) for each in wrong(engines, taken[at : at + 100])]
-    assert found == [], "\n".join(found)
+    problems = [expression for at in range(0, len(taken), 100) for expression in wrong(engines, taken[at : at + 100])]
+    assert problems == [], "\n".join(problems)

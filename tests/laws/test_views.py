@@ -22,7 +22,7 @@ VIEWS = (Path(__file__).parent / "views.sql").read_text(encoding="utf-8")
 
 
 COMPILED = 16
-"""Code takes four times as long to be made as a plan to be read; functions have laws that make code of each."""
+"""Compiling takes four times as long as reading a plan. The laws of functions compile the code of each function."""
 
 
 @cache
@@ -32,14 +32,14 @@ def catalog_of_all() -> Catalog:
 
 
 def parted(catalog: Catalog, *, compiled: bool) -> Catalog:
-    """The views for whose cells Spark compiles code, one in COMPILED; or the others, of which it reads the plan."""
+    """One view in COMPILED, for whose cells Spark compiles code, or the others, for which it interprets the plan."""
     views = [view for number, view in enumerate(in_order(catalog)) if (number % COMPILED == 0) is compiled]
     return replace(catalog, views={view.name: view for view in views})
 
 
 def records(count: int, seed: int) -> list[bytes | None]:
     choose = random.Random(seed).choice
-    made: list[bytes | None] = [b"no JSON", None, b"[]"]
+    generated: list[bytes | None] = [b"no JSON", None, b"[]"]
     for number in range(count):
         user = {"id": choose([1, 2, None])}
         values = {
@@ -61,20 +61,20 @@ def records(count: int, seed: int) -> list[bytes | None]:
             ),
             "payload": choose([None, {}, {"user": user}, {"user": user, "tags": ["a", None]}]),
         }
-        made.append(json.dumps(values).encode())
-    return made
+        generated.append(json.dumps(values).encode())
+    return generated
 
 
 def test_a_view_is_the_select_over_all_records_however_they_come(engines: Engines) -> None:
     catalog = catalog_of_all()
-    made = records(240, seed=4)
-    first, second = made[:120], made[120:]
+    values = records(240, seed=4)
+    first, second = values[:120], values[120:]
     engines.deploy(catalog)
     engines.feed(parted(catalog, compiled=True), {"events": [first]})
     interpreting = replace(engines, compiling=False)
     interpreting.feed(parted(catalog, compiled=False), {"events": [first]})
     interpreting.feed(catalog, {"events": [second]}, offset=len(first))
-    engines.oracle(catalog, {"events": [made]})
+    engines.oracle(catalog, {"events": [values]})
     for view, expected in engines.all_expected(catalog):
         assert [c.spark.replace(" ", "").replace("`", "").upper() for c in view.columns] == [
             "STRING" if kind == "VOID" else kind.replace(" ", "")  # which no table has
@@ -150,13 +150,13 @@ GROUP BY ALL;
 def test_a_time_that_spark_cannot_compute_stops_no_stream(engines: Engines) -> None:
     """Spark's own SELECT raises: of such a record the time is NULL."""
     catalog = compile_catalog({"views.sql": BEYOND_ALL})
-    made = [
+    values = [
         b'{"event_id": "%d", "user_id": %d, "kind": "300000 years", "ts": "2024-01-01T00:00:00Z",'
         b' "country": "+294248-01-01"}' % (n, n)
         for n in NUMBERS
     ]
     engines.deploy(catalog)
-    engines.feed(catalog, {"events": [made]})
+    engines.feed(catalog, {"events": [values]})
     rows = engines.actual(catalog.views["times_beyond_all"])
     assert (str(2**62), None) in {row[:2] for row in rows}
     assert engines.actual(catalog.views["gaps_beyond_all"]) == []
@@ -164,7 +164,7 @@ def test_a_time_that_spark_cannot_compute_stops_no_stream(engines: Engines) -> N
 
 
 NUMBERS = (1, 10**10, 2**31 - 1, -(2**31), 2**62, -(2**63))
-"""Of which seconds, microseconds and days are made."""
+"""Numbers of seconds, microseconds and days."""
 
 
 def test_texts_are_found_and_changed_in_case_as_words_of_any_language(engines: Engines) -> None:
@@ -175,12 +175,12 @@ def test_texts_are_found_and_changed_in_case_as_words_of_any_language(engines: E
     """
     catalog = compile_catalog({"views.sql": SOURCE + views})
     names = ("Évora", "évian", "Zürich", "aachen", "straße")
-    made = [
+    generated = [
         f'{{"event_id": "{n}", "city": "{city}", "payload": {{"tags": ["É"]}}}}'.encode()
         for n, city in enumerate(names)
     ]
     engines.deploy(catalog)
-    engines.feed(catalog, {"events": [made]})
+    engines.feed(catalog, {"events": [generated]})
     with engines.connection.cursor() as cursor:
 
         def rows(select: str) -> list[str]:

@@ -38,9 +38,9 @@ REFUSED = {
 def written_instead(select: str) -> str:
     with pytest.raises(Refused) as caught:
         compile_catalog({"v.sql": f"{SOURCE}CREATE VIEW v AS {select};"})
-    found = re.search(r"\n\nWrite ((?:SELECT|WITH) .*?)(?:\. [A-Z].*)?\.$", str(caught.value), re.DOTALL)
-    assert found is not None, str(caught.value)
-    return found[1]
+    match = re.search(r"\n\nWrite ((?:SELECT|WITH) .*?)(?:\. [A-Z].*)?\.$", str(caught.value), re.DOTALL)
+    assert match is not None, str(caught.value)
+    return match[1]
 
 
 def in_duckdb(select: str, columns: str, records: list[dict[str, object]]) -> list[tuple[object, ...]]:
@@ -52,8 +52,8 @@ def in_duckdb(select: str, columns: str, records: list[dict[str, object]]) -> li
             "INSERT INTO visits VALUES (?, ?, ?, ?, ?, ?)", [[*map(_naive, row.values())] for row in records]
         )
         quoted = re.sub(r"\buser\b", '"user"', select)
-        found = connection.execute(f"SELECT DISTINCT {columns} FROM ({quoted})").fetchall()
-        return [tuple(f"{x:%Y-%m-%d %H:%M:%S.%f}" if isinstance(x, date) else x for x in row) for row in found]
+        rows = connection.execute(f"SELECT DISTINCT {columns} FROM ({quoted})").fetchall()
+        return [tuple(f"{x:%Y-%m-%d %H:%M:%S.%f}" if isinstance(x, date) else x for x in row) for row in rows]
 
 
 def test_the_last_value_but_one_that_is_known_is_found_in_two_steps() -> None:
@@ -96,12 +96,12 @@ def records(count: int, seed: int) -> list[dict[str, object]]:
 def test_the_select_printed_for_distinct_values_over_rows_gives_the_refused_selects_rows(
     engines: Engines,
 ) -> None:
-    given = records(60, 3)
+    values = records(60, 3)
     instead = {name: written_instead(select) for name, select in REFUSED.items()}
     views = {f"v{number}": name for number, name in enumerate(REFUSED)}
     text = "".join(f"CREATE VIEW {view} AS {instead[name]};" for view, name in views.items())
     catalog = compile_catalog({"v.sql": SOURCE + text})
-    batches = {"visits": [[json.dumps(row, default=str).encode() for row in given]]}
+    batches = {"visits": [[json.dumps(row, default=str).encode() for row in values]]}
     engines.deploy(catalog)
     engines.feed(catalog, batches)
     engines.oracle(catalog, batches)
@@ -111,6 +111,6 @@ def test_the_select_printed_for_distinct_values_over_rows_gives_the_refused_sele
             at for at, column in enumerate(columns) if column in re.findall(r"\w+", REFUSED[name].split(" FROM ")[0])
         ]
         actual = {tuple(row[at] for at in kept) for row in engines.actual(catalog.views[view])}
-        expected = in_duckdb(REFUSED[name], ", ".join(f'"{columns[at]}"' for at in kept), given)
+        expected = in_duckdb(REFUSED[name], ", ".join(f'"{columns[at]}"' for at in kept), values)
         assert same(ordered(expected), ordered([*actual])), (name, instead[name])
         assert same(ordered(engines.expected(catalog.views[view])), ordered(engines.actual(catalog.views[view]))), name

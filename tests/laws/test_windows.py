@@ -89,16 +89,16 @@ CREATE VIEW shared AS
 
 
 def hopping() -> str:
-    made = [OF_A_HOP.format(name=name, call=call, aggregates=AGGREGATES) for name, call in HOPPING.items()]
+    views = [OF_A_HOP.format(name=name, call=call, aggregates=AGGREGATES) for name, call in HOPPING.items()]
     more = {name: call for name, call in HOPPING.items() if name in ("even", "uneven", "negative_offset")}
-    made += [MORE_OF_A_HOP.format(name=name, call=call, aggregates=AGGREGATES) for name, call in more.items()]
-    made += [
+    views += [MORE_OF_A_HOP.format(name=name, call=call, aggregates=AGGREGATES) for name, call in more.items()]
+    views += [
         VALUES_OF_A_HOP.format(name=name, call=call, where="true", which="start") for name, call in HOPPING.items()
     ]
-    made += [
+    views += [
         VALUES_OF_A_HOP.format(name=name, call=call, where="page = '/B'", which="end") for name, call in FINE.items()
     ]
-    return "".join([*made, SHARED])
+    return "".join([*views, SHARED])
 
 
 def sessions() -> str:
@@ -107,7 +107,7 @@ def sessions() -> str:
 
 def records(count: int, seed: int) -> list[bytes]:
     """Out of order, some at exactly a gap's distance, some late by years, some before 1970."""
-    dice, made = random.Random(seed), []
+    dice, generated = random.Random(seed), []
     at = 0.0
     for _ in range(count):
         at += dice.choice([0, 0.001, 0.5, 1, 3, 3, 10, 10, 10.000001, 60, 400])
@@ -122,15 +122,15 @@ def records(count: int, seed: int) -> list[bytes]:
             "flag": dice.choice([True, False, True, None]),
             "gap": dice.choice(["1 second", "10 seconds", "2 minutes", "0 seconds", "-1 hour", "no gap", None]),
         }
-        made.append(json.dumps(values).encode())
-    return made
+        generated.append(json.dumps(values).encode())
+    return generated
 
 
 @pytest.mark.parametrize("views", [hopping, sessions])
 def test_windows_put_together_are_spark_s_windows(engines: Engines, views: Callable[[], str]) -> None:
     catalog = compile_catalog({"windows.sql": SOURCE + views()})
-    made = records(150, seed=4)
-    batches = {"visits": [made[:1], made[1:30], made[30:31], made[31:]]}
+    values = records(150, seed=4)
+    batches = {"visits": [values[:1], values[1:30], values[30:31], values[31:]]}
     engines.deploy(catalog)
     replace(engines, compiling=False).feed(catalog, batches)
     engines.oracle(catalog, batches)

@@ -107,19 +107,19 @@ FROM s;
 
 def handed_to_spark(catalog: Catalog) -> set[str]:
     """The regular expressions in the texts of a catalog, as they stand there."""
-    texts = [each.parse for each in catalog.sources.values()]
+    texts = [source.parse for source in catalog.sources.values()]
     texts += [table.partial for view in catalog.views.values() for table in view.cell_tables]
     texts += [view.spelled for view in catalog.views.values()]
-    found = r"(?:RLIKE |regexp_\w+\((?:make_valid_utf8\(.*?\)\)|[\w.]+), )('(?:[^'\\]|\\.)*')"
-    return {match[1] for text in texts for match in re.finditer(found, text)}
+    literal = r"(?:RLIKE |regexp_\w+\((?:make_valid_utf8\(.*?\)\)|[\w.]+), )('(?:[^'\\]|\\.)*')"
+    return {match[1] for text in texts for match in re.finditer(literal, text)}
 
 
 def test_no_regular_expression_of_ours_recurses_or_searches_without_end(engines: Engines) -> None:
     assert handed_to_spark(compile_catalog({"s.sql": CATALOG})) <= {constant(Constant(each, STRING)) for each in OURS}
     assert [pattern for pattern in OURS if endless(pattern) is not None] == []
     for texts in {id(texts): texts for texts in OURS.values()}.values():
-        found = [f"s RLIKE {constant(Constant(pattern, STRING))}" for pattern in OURS if OURS[pattern] is texts]
-        engines.spark.createDataFrame([(text,) for text in texts], "s string").selectExpr(*found).collect()
+        calls = [f"s RLIKE {constant(Constant(pattern, STRING))}" for pattern in OURS if OURS[pattern] is texts]
+        engines.spark.createDataFrame([(text,) for text in texts], "s string").selectExpr(*calls).collect()
 
 
 def test_what_is_asked_before_finds_every_number_that_may_be_long(engines: Engines) -> None:
@@ -138,9 +138,9 @@ def test_what_is_asked_before_finds_every_number_that_may_be_long(engines: Engin
     texts = [f"{start}{n}{e}" for start, n, e in product(['"', '{"d":', '{"d":"-', "x"], digits, exponents)]
     frame = engines.spark.createDataFrame([(text,) for text in texts], "s string")
     exactly = f"s RLIKE {spark_text(MAY_BE_LONG)}"
-    found = frame.selectExpr(f"{exactly} AS exactly", f"{may_be_long('s')} AS ours").collect()
-    assert all(row.exactly == row.ours for row in found)
-    assert 60 < sum(row.exactly for row in found) < len(texts) - 60
+    rows = frame.selectExpr(f"{exactly} AS exactly", f"{may_be_long('s')} AS ours").collect()
+    assert all(row.exactly == row.ours for row in rows)
+    assert 60 < sum(row.exactly for row in rows) < len(texts) - 60
 
 
 def test_a_stack_that_overflows_fails_the_query_and_not_the_process(engines: Engines) -> None:
