@@ -188,7 +188,7 @@ def _by_key(sides: str, by: Sequence[str], tolerant: Sequence[bool]) -> str:
     either = " OR ".join(_flag(number) for number in range(len(flags))) or "false"
     columns = ", ".join([*_COUNTS, *_ROWS, *flags])
     grouped = f"SELECT {columns} FROM sides GROUP BY {', '.join(by) or '()'} HAVING count(*) > 0"
-    compared = f'SELECT *, n = 1 AND o = 1 AND ({either}) AS "Differs" FROM ({grouped}) AS grouped'
+    compared = f'SELECT *, new_count = 1 AND old_count = 1 AND ({either}) AS "Differs" FROM ({grouped}) AS grouped'
     return f"WITH sides AS ({sides}), groups AS ({compared})"
 
 
@@ -199,7 +199,10 @@ def _by_row(sides: str, columns: int) -> str:
     return f"WITH sides AS ({sides}), groups AS ({grouped})"
 
 
-_COUNTS = (f"count(*) FILTER (WHERE {_SIDE} = 'old') AS o", f"count(*) FILTER (WHERE {_SIDE} = 'new') AS n")
+_COUNTS = (
+    f"count(*) FILTER (WHERE {_SIDE} = 'old') AS old_count",
+    f"count(*) FILTER (WHERE {_SIDE} = 'new') AS new_count",
+)
 _ROWS = tuple(f'(array_agg("Row") FILTER (WHERE {_SIDE} = \'{side}\'))[1] AS "Row_{side}"' for side in ("old", "new"))
 
 
@@ -209,15 +212,18 @@ def _flag(number: int) -> str:
 
 def _counts(columns: Sequence[str]) -> str:
     """The number of rows of each kind, and for each column the number of pairs of rows in which it differs."""
-    by_column = [f"count(*) FILTER (WHERE n = 1 AND o = 1 AND {_flag(i)}) AS {_flag(i)}" for i in range(len(columns))]
+    by_column = [
+        f"count(*) FILTER (WHERE new_count = 1 AND old_count = 1 AND {_flag(i)}) AS {_flag(i)}"
+        for i in range(len(columns))
+    ]
     named = {
-        "rows_here": "coalesce(sum(o), 0)",
-        "rows_there": "coalesce(sum(n), 0)",
-        "only_here": "coalesce(sum(greatest(o - n, 0)), 0)",
-        "only_there": "coalesce(sum(greatest(n - o, 0)), 0)",
-        "same": 'coalesce(sum(least(n, o)) FILTER (WHERE NOT "Differs"), 0)',
+        "rows_here": "coalesce(sum(old_count), 0)",
+        "rows_there": "coalesce(sum(new_count), 0)",
+        "only_here": "coalesce(sum(greatest(old_count - new_count, 0)), 0)",
+        "only_there": "coalesce(sum(greatest(new_count - old_count, 0)), 0)",
+        "same": 'coalesce(sum(least(new_count, old_count)) FILTER (WHERE NOT "Differs"), 0)',
         "differing": 'count(*) FILTER (WHERE "Differs")',
-        "apart": 'count(*) FILTER (WHERE "Differs" OR n <> o)',
+        "apart": 'count(*) FILTER (WHERE "Differs" OR new_count <> old_count)',
     }
     listed = [*(f"{value} AS {name}" for name, value in named.items()), *by_column]
     return f"SELECT {', '.join(listed)} FROM groups"
@@ -237,12 +243,14 @@ def _columns(
 
 def _examples(connection: Connection, groups: str) -> list[Example]:
     """Pairs that differ first, then rows that one side lacks."""
-    first = f'WHERE "Differs" OR n <> o ORDER BY "Differs" DESC LIMIT {EXAMPLES}'
-    rows = run(connection, f'{groups} SELECT n, o, "Differs", "Row_old", "Row_new" FROM groups {first}').mappings()
+    first = f'WHERE "Differs" OR new_count <> old_count ORDER BY "Differs" DESC LIMIT {EXAMPLES}'
+    rows = run(
+        connection, f'{groups} SELECT new_count, old_count, "Differs", "Row_old", "Row_new" FROM groups {first}'
+    ).mappings()
     return [
         Example(
-            row["Row_old"] if row["Differs"] or row["o"] > row["n"] else None,
-            row["Row_new"] if row["Differs"] or row["n"] > row["o"] else None,
+            row["Row_old"] if row["Differs"] or row["old_count"] > row["new_count"] else None,
+            row["Row_new"] if row["Differs"] or row["new_count"] > row["old_count"] else None,
         )
         for row in rows
     ]

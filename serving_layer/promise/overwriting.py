@@ -36,10 +36,10 @@ def note(connection: Connection, new: Generation, old: Generation) -> None:
         table = cells.columns_of(connection, name)
         values = {"cell_table": name, "new": new.id, "old": old.id}
         id = connection.execute(insert(noted_table).values(values).returning(noted_table.c.id)).scalar_one()
-        noted, keys = note_table(id), ", ".join(_keys(table))
+        note_name, keys = note_table(id), ", ".join(_keys(table))
         compared = comparison(connection, table, new.places[name], old.places[name])
-        cells.run(connection, f'CREATE TABLE {noted} AS WITH {compared} SELECT {keys} FROM groups WHERE "Differs"')
-        cells.run(connection, f"ANALYZE {noted}")
+        cells.run(connection, f'CREATE TABLE {note_name} AS WITH {compared} SELECT {keys} FROM groups WHERE "Differs"')
+        cells.run(connection, f"ANALYZE {note_name}")
 
 
 def exchange(connection: Connection, name: str, new: Generation, old: Generation) -> None:
@@ -50,21 +50,21 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
     """
     if new.places[name] == old.places[name]:
         raise AssertionError(f"generations {new.id} and {old.id} of {name} have one place")
-    noted = _note_of(connection, name, new, old) or _note_now(connection, name, new, old)
+    note_name = _note_of(connection, name, new, old) or _note_now(connection, name, new, old)
     table = cells.columns_of(connection, name)
     keys, since = ", ".join(_keys(table)), both_keep(new, old, table)
     if since is not None:  # older groups take merges in one generation only, so the note lacks some of them
         for place in (new.places[name], old.places[name]):
             long_ago = f"{postgres_name(table.retained or '')} < '{since}'"
-            cells.run(connection, f"INSERT INTO {noted} SELECT {keys} FROM {place} WHERE {long_ago}")
+            cells.run(connection, f"INSERT INTO {note_name} SELECT {keys} FROM {place} WHERE {long_ago}")
     columns = ", ".join(["touched", *(postgres_name(column) for column in (*table.keys, *table.partials))])
     places = {new.places[name]: "moved_new", old.places[name]: "moved_old"}
     for place, moved in places.items():
         cells.run(connection, f"CREATE TEMPORARY TABLE {moved} (LIKE {place}) ON COMMIT DROP")
-        for condition in _matches(connection, table, noted):
+        for condition in _matches(connection, table, note_name):
             cells.run(
                 connection,
-                f"WITH taken AS (DELETE FROM {place} AS cell USING {noted} AS differing WHERE {condition}"
+                f"WITH taken AS (DELETE FROM {place} AS cell USING {note_name} AS differing WHERE {condition}"
                 f" RETURNING cell.*) INSERT INTO {moved} SELECT * FROM taken",
             )
     for place, moved in zip(reversed(places), places.values(), strict=True):
@@ -90,15 +90,15 @@ def note_table(id: int | str) -> str:
 
 
 def comparison(
-    connection: Connection, table: CellColumns, new: str, old: str, also: str = "", where: str = "true"
+    connection: Connection, table: CellColumns, new: str, old: str, extra_column: str = "", condition: str = "true"
 ) -> str:
     """Common table expressions over two tables of cells: the `unequal` rows, and their `groups` with `"Differs"`.
 
     Columns of cells have no capital letters, so they never collide with our names.
 
     A row that both tables hold is counted twice by one GROUP BY over all columns and drops out. GROUP BY, unlike a
-    join, takes NULLs as equal. Only the remaining rows are compared column by column. `also` is another column of
-    `groups`. `where` limits the cells that are compared.
+    join, takes NULLs as equal. Only the remaining rows are compared column by column. `extra_column` is another
+    column of `groups`. `condition` limits the cells that are compared.
     """
     # Readers and micro-batches need the other processors.
     cells.run(connection, "SET LOCAL max_parallel_workers_per_gather = 0")
@@ -107,12 +107,12 @@ def comparison(
     columns = ", ".join([*keys, *partials.values()])
     sides = {"new": new, "old": old}
     both = " UNION ALL ".join(
-        f"SELECT {columns}, '{side}' AS \"Side\" FROM {place} WHERE {where}" for side, place in sides.items()
+        f"SELECT {columns}, '{side}' AS \"Side\" FROM {place} WHERE {condition}" for side, place in sides.items()
     )
     doubles = _doubles(connection, new)
     noise = dict(zip(table.partials, table.noise, strict=True))
     conditions = [differs(column, noise[name], tolerant=name in doubles) for name, column in partials.items()]
-    more = f", {also}" if also else ""
+    more = f", {extra_column}" if extra_column else ""
     return f"""unequal AS (
             SELECT {columns}, min("Side") AS "Side" FROM ({both}) AS both_sides GROUP BY {columns} HAVING count(*) = 1
         ), groups AS (
@@ -134,9 +134,9 @@ def _note_of(connection: Connection, name: str, new: Generation, old: Generation
 
 def _note_now(connection: Connection, name: str, new: Generation, old: Generation) -> str:
     note(connection, new, old)
-    noted = _note_of(connection, name, new, old)
-    assert noted is not None
-    return noted
+    note_name = _note_of(connection, name, new, old)
+    assert note_name is not None
+    return note_name
 
 
 def _about(one: int, other: int) -> ColumnElement[bool]:
@@ -144,13 +144,13 @@ def _about(one: int, other: int) -> ColumnElement[bool]:
     return or_(*(and_(noted_table.c.new == new, noted_table.c.old == old) for new, old in pairs))
 
 
-def _matches(connection: Connection, table: CellColumns, noted: str) -> list[str]:
+def _matches(connection: Connection, table: CellColumns, note_name: str) -> list[str]:
     """Conditions that match a cell with a noted key: one condition for each combination of NULL keys in the note.
 
     Each condition can use an index. IS NOT DISTINCT FROM could not.
     """
     keys = _keys(table)
-    nulls = connection.execute(text(f"SELECT DISTINCT {', '.join(f'{key} IS NULL' for key in keys)} FROM {noted}"))
+    nulls = connection.execute(text(f"SELECT DISTINCT {', '.join(f'{key} IS NULL' for key in keys)} FROM {note_name}"))
     return [
         " AND ".join(
             f"differing.{key} IS NULL AND cell.{key} IS NULL" if null else f"differing.{key} = cell.{key}"

@@ -126,7 +126,7 @@ def _comparison(connection: Connection, table: CellColumns, new: str, old: str, 
     example = _object({**{name: name for name in table.keys}, "cells": "Sides"})
     sides = f'jsonb_object_agg("Side", {_object({name: name for name in table.partials})}) AS "Sides"'
     return f"""
-        WITH {comparison(connection, table, new, old, also=sides, where=where)}
+        WITH {comparison(connection, table, new, old, extra_column=sides, condition=where)}
         SELECT ((SELECT count(*) FROM {new} WHERE {where}) + (SELECT count(*) FROM {old} WHERE {where})
                 - (SELECT count(*) FROM unequal)) / 2 + (SELECT count(*) FROM groups) AS cells,
             (SELECT count(*) FROM groups WHERE "Differs") AS differing,
