@@ -198,7 +198,7 @@ def before_published(connection: Connection, view_name: str) -> tuple[Generation
 
 
 def generations_of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> list[Generation]:
-    """The generations that a rebuild has opened, without or (`retired=True`) with the retired ones."""
+    """The generations that a rebuild has opened. `retired`: includes the retired ones."""
     still = () if retired else (generation.c.state != GenerationState.RETIRED,)
     return find(connection, generation.c.rebuild == id, *still)
 

@@ -181,7 +181,7 @@ def late_standbys(connection: Connection, thresholds: Thresholds) -> list[str]:
 
 
 def _reason_it_stopped(connection: Connection, newest: Rebuild) -> str | None:
-    """The fate of a running rebuild, in words: it died or was left. None if it is alive, or a person stopped it.
+    """The reason why a running rebuild has stopped: it died or was left. None if it is alive, or a person stopped it.
 
     A standby does not see a process' lock, so there a rebuild counts as alive.
     """

@@ -107,7 +107,7 @@ def drop(connection: Connection, name: str) -> dict[str, list[str]]:
 
 
 def drop_all(connection: Connection, names: Collection[str]) -> None:
-    """Drops analysts' views, with the relations that give way. Raises if any other relation reads one."""
+    """Drops analysts' views, with the droppable relations. Raises if any other relation reads one."""
     try:
         with connection.begin_nested():
             for statement in connection.execute(text(_DROPPABLE), {"names": list(names)}).scalars().all():

@@ -212,7 +212,7 @@ def test_a_view_held_by_a_reader_is_renewed_once_it_is_free_and_nobody_waits(
     monkeypatch.setattr(database_module, "PATIENCE_SECONDS", 0.5)
     url = services.database_url(str(world.database.url.database), "analyst")
     holder, other = psycopg2.connect(url), psycopg2.connect(url, options="-c lock_timeout=300ms")
-    world.files["sums.sql"] = world.files["sums.sql"].replace("VIEW sums AS", "VIEW sums COMMENT 'told' AS")
+    world.files["sums.sql"] = world.files["sums.sql"].replace("VIEW sums AS", "VIEW sums COMMENT 'renewed' AS")
     with holder.cursor() as cursor:
         cursor.execute("SELECT * FROM sums")
         with pytest.raises(OperationalError, match="lock timeout"), reading(other, "sums"):
@@ -222,7 +222,7 @@ def test_a_view_held_by_a_reader_is_renewed_once_it_is_free_and_nobody_waits(
         holder.rollback()
         world.database.retrying(world.apply)
         cursor.execute("SELECT obj_description('analytics.sums'::regclass)")
-        assert cursor.fetchall() == [("told",)]
+        assert cursor.fetchall() == [("renewed",)]
     holder.close()
     other.close()
 
