@@ -8,7 +8,7 @@ from __future__ import annotations
 from view_algebra.compiled import CellTable, View
 from view_algebra.language.lengths import MICROSECONDS
 
-FAILS = {"row": "the rows that fail it", "key": "the keys that fail it", "whole": "what it is about, where that fails"}
+FAILS = {"row": "the rows that fail it", "key": "the keys that fail it", "whole": "the check's subject, if it fails"}
 """The result of a check's text, by the unit that it counts."""
 
 

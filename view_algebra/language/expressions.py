@@ -339,7 +339,7 @@ PLAINLY = Keeping()
 
 @dataclass(frozen=True)
 class Select:
-    """One SELECT block. `group` is None where nothing is grouped, () for one group of everything.
+    """One SELECT block. `group` is None for a block without groups, and () for one group of all rows.
 
     relation: the FROM, or None without one, which makes one row.
     keeping: the decisions about its cells, if it is a block over a source.

@@ -262,7 +262,10 @@ def _is_of_changes(relation: Relation) -> bool:
 
 
 def is_in_order(query: Query, windows: bool = True) -> bool:
-    """True if each row is a record, a table's newest row for a key, or a join or UNION ALL of these."""
+    """True if each row is a record, a table's newest row for a key, or a join or UNION ALL of these.
+
+    It is false for GROUP BY and DISTINCT.
+    """
     if passes_on(query):
         return True
     if isinstance(query, Combined):

@@ -326,13 +326,13 @@ def _bits(call: Call, left_out: dict[Expr, str]) -> Expr:
 def exploded_groups(block: Select, exploding: Generator) -> Select:
     """`SELECT k, explode(collect_set(x)) AS y FROM s GROUP BY k`: a block that explodes the groups of a subquery."""
     of_groups = block.group or any(isinstance(e, Aggregate) for e in walk(exploding.argument))
-    if not of_groups or any(_is_made(e, exploding) for key in block.group or () for e in walk(key)):
+    if not of_groups or any(_is_generated(e, exploding) for key in block.group or () for e in walk(key)):
         way_out = "Write FROM … LATERAL VIEW explode(tags) t AS tag, and GROUP BY tag."
         raise Wrong(exploding.place, "explode() of records among columns of groups", way_out)
     if block.having is not None:
         way_out = "Group in a subquery in FROM, and explode around it."
         raise Wrong(exploding.place, "explode() among columns next to HAVING, which Spark refuses", way_out)
-    own = (o.expression for o in block.outputs if not _is_made(o.expression, exploding))
+    own = (o.expression for o in block.outputs if not _is_generated(o.expression, exploding))
     names = {e: f"column_{n}" for n, e in enumerate(dict.fromkeys([*own, exploding.argument]))}
     outputs = tuple(Output(name, e) for e, name in names.items())
     groups = replace(block, outputs=outputs, distinct=False, order=(), limit=None, offset=None, syntax=None)
@@ -340,7 +340,7 @@ def exploded_groups(block: Select, exploding: Generator) -> Select:
     def read(part: Expr) -> Expr | None:
         if part in names:
             return Field(_GROUPED, (names[part],), part.type, place=part.place)
-        if isinstance(part, (Aggregate, Field)) and not _is_made(part, exploding):
+        if isinstance(part, (Aggregate, Field)) and not _is_generated(part, exploding):
             way_out = "Group in a subquery in FROM, and order around it."
             raise Wrong(
                 part.place or block.place, "ORDER BY something that is not a column, next to explode()", way_out
@@ -352,11 +352,11 @@ def exploded_groups(block: Select, exploding: Generator) -> Select:
     return replace(rows, relation=Exploded(Nested(groups, _GROUPED, block.place), (generator,), exploding.place))
 
 
-def _is_made(part: Expr, generator: Generator) -> bool:
+def _is_generated(part: Expr, generator: Generator) -> bool:
     return isinstance(part, Field) and part.relation == generator.alias
 
 
-_ROWS, _BEGINS, _TOLD, _SESSION = "rows", "begins", "in sessions", "session"
+_ROWS, _BEGINS, _WITH_SESSIONS, _SESSION = "rows", "begins", "in sessions", "session"
 """Names: the rows, the time of a row that begins a session, the rows with their session, the session's begin."""
 
 _BEFORE = "RANGE BETWEEN UNBOUNDED PRECEDING AND interval '0.000001 seconds' PRECEDING"
@@ -379,8 +379,8 @@ def in_sessions(block: Select) -> Select:
     within = tuple(key for key in block.group or () if key != session)
 
     before = Windowed("max", (time,), within, (Order(time, False, True),), _BEFORE, TIMESTAMP)
-    goes_on = compare("<=", time, Call("window_end", (before, gap), TIMESTAMP), block.place)
-    begins = case([(goes_on, Constant(None, TIMESTAMP))], time)
+    continues = compare("<=", time, Call("window_end", (before, gap), TIMESTAMP), block.place)
+    begins = case([(continues, Constant(None, TIMESTAMP))], time)
     values = tuple(Output(name, part) for part, name in names.items())
     rows = Select((*values, Output(_BEGINS, begins)), block.relation, where=block.where, place=block.place)
 
@@ -390,18 +390,18 @@ def in_sessions(block: Select) -> Select:
     values = tuple(Output(name, Field(_ROWS, (name,), part.type)) for part, name in names.items())
     with_sessions = Select((*values, Output(_SESSION, so_far)), Nested(rows, _ROWS, block.place), place=block.place)
 
-    column = _columns_of_session(names, _TOLD)
+    column = _columns_of_session(names, _WITH_SESSIONS)
     last = Aggregate("max", (rewrite(time, column),), None, False, TIMESTAMP)
 
     def bound(part: Expr) -> Expr | None:
         if part in (session, Call(SESSION_START, (session,), TIMESTAMP)):
-            return Field(_TOLD, (_SESSION,), TIMESTAMP, place=part.place)
+            return Field(_WITH_SESSIONS, (_SESSION,), TIMESTAMP, place=part.place)
         if part == Call(SESSION_END, (session,), TIMESTAMP):
             return Call("window_end", (replace(last, place=part.place), gap), TIMESTAMP, place=part.place)
         return column(part)
 
     grouped = rewritten(replace(block, where=None, relation=None), bound)
-    return replace(grouped, relation=Nested(with_sessions, _TOLD, block.place))
+    return replace(grouped, relation=Nested(with_sessions, _WITH_SESSIONS, block.place))
 
 
 def _columns_of_session(names: Mapping[Expr, str], alias: str) -> Callable[[Expr], Expr | None]:
