@@ -138,18 +138,18 @@ def avoided(catalog: Catalog, view: str) -> Obstacle | None:
             continue
         declared[name] = written.sql
         if isinstance(written, View):
-            wanted += named_by(written)
+            wanted += names_in(written)
     try:
         return stages(declared)[view].avoided
     except Refused:
         return None
 
 
-def named_by(declared: Source | View) -> frozenset[str]:
+def names_in(declared: Source | View) -> frozenset[str]:
     """The sources and views that a declaration names. A view computed from records reads only the sources below.
 
     >>> from view_algebra.passes import EXAMPLE
-    >>> named_by(compile_catalog({"c.sql": EXAMPLE}).views["top"])
+    >>> names_in(compile_catalog({"c.sql": EXAMPLE}).views["top"])
     frozenset({'clicks'})
     """
     return _names_in(declared.sql) - {declared.name}

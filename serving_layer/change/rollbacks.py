@@ -124,9 +124,9 @@ def obstacles_above(old: View, catalog: Catalog) -> Iterator[Obstacle]:
 
 def _named(view: View) -> frozenset[str]:
     """The names in the text of a view. A named view that it does not read is folded into it."""
-    from view_algebra.compile import named_by
+    from view_algebra.compile import names_in
 
-    return named_by(view)
+    return names_in(view)
 
 
 def _compiles_to(version: Version, catalog: Catalog) -> bool:

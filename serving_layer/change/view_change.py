@@ -173,7 +173,7 @@ def _why(old: View, new: View) -> str:
 
 def declared_alike(name: str, before: Catalog, after: Catalog, changed_parses: set[str]) -> bool:
     """True if the view and all it names are declared in the same words, and no named source is in `changed_parses`."""
-    from view_algebra.compile import named_by
+    from view_algebra.compile import names_in
 
     old, new = (_declarations(catalog) for catalog in (before, after))
     seen, todo = {name}, [name]
@@ -182,7 +182,7 @@ def declared_alike(name: str, before: Catalog, after: Catalog, changed_parses: s
         in_both = declared in old.keys() & new.keys()
         if not in_both or old[declared].sql != new[declared].sql or declared in changed_parses:
             return False
-        named = named_by(new[declared]) & (old.keys() | new.keys())
+        named = names_in(new[declared]) & (old.keys() | new.keys())
         todo += named - seen
         seen |= named
     return True

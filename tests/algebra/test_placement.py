@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from view_algebra import Refused, compile_catalog
-from view_algebra.compile import avoided, named_by, stages, under_another_name
+from view_algebra.compile import avoided, names_in, stages, under_another_name
 from view_algebra.engines.postgres.expressions import FORMS
 from view_algebra.language.above import WRITTEN
 
@@ -51,13 +51,13 @@ def test_a_declaration_under_another_name_can_be_read(written: str) -> None:
     catalog = compile_catalog({"placement.sql": CASES.read_text(encoding="utf-8")})
     view = catalog.views["last_of_view"]
     renamed = under_another_name(view.sql.replace("last_of_view", written), "select")
-    assert named_by(replace(view, name="select", sql=renamed)) == {"chosen"} == named_by(view)
+    assert names_in(replace(view, name="select", sql=renamed)) == {"chosen"} == names_in(view)
 
 
 def test_a_stored_declaration_that_this_compiler_cannot_read_is_refused() -> None:
     catalog = compile_catalog({"placement.sql": CASES.read_text(encoding="utf-8")})
     with pytest.raises(Refused, match="SELECT with nothing after it"):
-        named_by(replace(catalog.views["last_of_view"], sql="CREATE VIEW last_of_view AS SELECT FROM"))
+        names_in(replace(catalog.views["last_of_view"], sql="CREATE VIEW last_of_view AS SELECT FROM"))
     with pytest.raises(Refused, match="SELECT with nothing after it"):
         under_another_name("CREATE VIEW last_of_view AS SELECT FROM", "latest")
 

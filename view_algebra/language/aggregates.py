@@ -769,7 +769,7 @@ def merged(part: Part, columns: Mapping[Part, Expr]) -> Merged:
     return Merged(part.merge, tuple(columns[column] for column in (*part.by, part)), part.type)
 
 
-def parts_of(aggregate: Aggregate) -> tuple[Part, ...]:
+def partials_of(aggregate: Aggregate) -> tuple[Part, ...]:
     """The parts that an aggregate keeps per group."""
     return AGGREGATES[aggregate.function].parts(aggregate.arguments, aggregate.condition)
 

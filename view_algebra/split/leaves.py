@@ -16,7 +16,7 @@ from typing import Literal as Choice
 
 from view_algebra.compiled import PLAIN, Cost, source_of
 from view_algebra.engines.spark import spark
-from view_algebra.language.aggregates import RECORD_KEYS, Part, parts_of
+from view_algebra.language.aggregates import RECORD_KEYS, Part, partials_of
 from view_algebra.language.expressions import (
     Aggregate,
     Call,
@@ -202,12 +202,12 @@ def kept_of(block: Select) -> Iterator[Expr | Part]:
     elif window is not None and _only_groups(block):
         yield from seen(window)
     if block.undecided is not None and block.group == ():  # one row needs at least one partial to merge
-        yield from parts_of(Aggregate("count", (), None, False, BIGINT))
+        yield from partials_of(Aggregate("count", (), None, False, BIGINT))
     for expression in above_group(block):
         if is_aggregated(block):
             for part in walk(expression):
                 if isinstance(part, Aggregate):
-                    yield from parts_of(part)
+                    yield from partials_of(part)
         else:
             yield from decided(expression)
     if not is_aggregated(block) and block.undecided is not None:

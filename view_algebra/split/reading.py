@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from view_algebra.language.aggregates import Part, final_of, merged, parts_of
+from view_algebra.language.aggregates import Part, final_of, merged, partials_of
 from view_algebra.language.expressions import (
     NULL,
     Aggregate,
@@ -259,7 +259,7 @@ def _read_from_cells(leaf: Leaf, keys: Mapping[Expr, Expr], block: Select, one: 
         if leaf.kind == "row":
             return replace(merged[expression], place=expression.place) if expression in merged else None
         if isinstance(expression, Aggregate):
-            fields = {part.name: _counted(merged[part], part, one, at_most) for part in parts_of(expression)}
+            fields = {part.name: _counted(merged[part], part, one, at_most) for part in partials_of(expression)}
             return final_of(expression, fields)
         if isinstance(expression, Field) and expression.relation == "" and not expression.outer:
             raise neither(expression)
@@ -339,10 +339,10 @@ def _joined_cells(relation: Relation, cells: Cells, names: Mapping[Expr, str]) -
                 what = "a relation is named cell, like the cells that it is joined with"
                 raise Wrong(other.place, what, "Give it another alias: … AS c.")
 
-    def placed(below: Relation) -> Relation:
-        return cells if isinstance(below, Stream) else over_inputs(below, placed)
+    def with_cells(below: Relation) -> Relation:
+        return cells if isinstance(below, Stream) else over_inputs(below, with_cells)
 
-    return placed(rewritten_in(relation, _cells_column(names, CELL)))
+    return with_cells(rewritten_in(relation, _cells_column(names, CELL)))
 
 
 def _asked_of_cells(expression: Expr, names: Mapping[Expr, str], alias: str) -> Expr:

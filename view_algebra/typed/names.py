@@ -223,10 +223,10 @@ class Scope:
         return replace(self, preferred=names)
 
 
-def parts_of(node: exp.Expr) -> list[str]:
+def name_parts(node: exp.Expr) -> list[str]:
     """The parts of a dotted name."""
     if isinstance(node, exp.Dot):
-        return [*parts_of(node.this), node.expression.name]
+        return [*name_parts(node.this), node.expression.name]
     if isinstance(node, exp.Identifier):  # sqlglot's node for a lambda's variable
         return [node.name]
     return [part.name for part in typed(exp.Column, node).parts]
@@ -393,7 +393,7 @@ def column_named(node: exp.Expr, scope: Scope) -> Expr:
         root = root.this
     if isinstance(node, exp.Dot) and not isinstance(root, exp.Column):
         return member(resolved(node.this, scope), node.expression.name, span(node.expression))
-    names = parts_of(node)
+    names = name_parts(node)
     place = span(node)
     first = names[0].lower()
     preferred = first in scope.preferred and (first not in scope.relations or len(names) == 1)
@@ -630,7 +630,7 @@ def all_of(read: Read) -> Select:
     return Select(tuple(outputs), read, place=read.place)
 
 
-def named_by(query: Query, names: list[str], place: Place) -> Query:
+def with_column_names(query: Query, names: list[str], place: Place) -> Query:
     """A query whose columns have other names."""
     refuse_other_number(names, len(query.columns), place)
     return renamed(query, names)

@@ -61,10 +61,10 @@ from view_algebra.typed.names import (
     find,
     given_once,
     is_kafkas,
-    named_by,
+    name_parts,
     naming,
-    parts_of,
     refuse_alike,
+    with_column_names,
 )
 from view_algebra.typed.natural_names import natural_name
 from view_algebra.typed.nested import by_scalars, by_texts, is_empty
@@ -105,7 +105,7 @@ def query(node: exp.Expr, outside: Outside) -> Query:
             own.add(name)
             named = naming(cte, outside.context.edits)
             inner, names = query(named.this, outside.alone()), column_names(named)
-            ctes[name] = named_by(inner, names, span(cte)) if names else inner
+            ctes[name] = with_column_names(inner, names, span(cte)) if names else inner
     if isinstance(node, exp.Subquery):
         if in_parentheses(node):
             raise Wrong(span(node), "a relation in parentheses", AS_A_SUBQUERY)
@@ -385,7 +385,9 @@ def _left_out(star: exp.Star, columns: Collection[str]) -> set[str]:
     """The columns that `* EXCEPT (…)` leaves out."""
     omitted: set[str] = set()
     for column in star.args.get("except_") or star.args.get("except") or []:
-        name = ".".join(parts_of(column)).lower() if isinstance(column, (exp.Column, exp.Dot)) else column.name.lower()
+        name = (
+            ".".join(name_parts(column)).lower() if isinstance(column, (exp.Column, exp.Dot)) else column.name.lower()
+        )
         if name not in columns or name in omitted:
             raise Wrong(span(column), f"EXCEPT ({name}): no column of this name", suggestion(name, [*columns]))
         omitted.add(name)

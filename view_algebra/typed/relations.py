@@ -67,12 +67,12 @@ from view_algebra.typed.names import (
     find,
     given_once,
     is_kafkas,
-    named_by,
     named_item,
     naming,
     refuse_other_number,
     right_alias,
     untyped,
+    with_column_names,
 )
 from view_algebra.typed.nested import is_empty, json_fields, stacked
 from view_algebra.typed.scalars import expression
@@ -132,7 +132,7 @@ def _named(node: exp.Expr, scope: Scope) -> tuple[Relation, Scope]:
         named = naming(node, scope.edits)
         inner = scope.context.query(named, scope.in_from())
         alias, names = alias_of(named, scope)
-        relation = Nested(named_by(inner, names, span(node)) if names else inner, alias, span(node))
+        relation = Nested(with_column_names(inner, names, span(node)) if names else inner, alias, span(node))
     elif isinstance(node, exp.Values):
         alias, names = alias_of(node, scope)
         relation = table(_rows(node, scope), names, alias, span(node))
@@ -180,7 +180,7 @@ def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
         named = exp.TableAlias(this=exp.to_identifier(alias), columns=[exp.to_identifier(name) for name in renamed])
         # Spark would also pivot by the order of events.
         scope.edits.put(node, exp.Subquery(this=pivoted_query, alias=named))
-    return Nested(named_by(inner, renamed, span(node)) if renamed else inner, alias, span(node))
+    return Nested(with_column_names(inner, renamed, span(node)) if renamed else inner, alias, span(node))
 
 
 def _rows(node: exp.Values, scope: Scope) -> list[list[Expr]]:
@@ -222,7 +222,7 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
         raise Wrong(span(node), f"a schema before {name}", f"Write the name alone: {name}.")
     if name.lower() in scope.ctes:
         inner = scope.ctes[name.lower()]
-        return Nested(named_by(inner, names, span(node)) if names else inner, alias, span(node))
+        return Nested(with_column_names(inner, names, span(node)) if names else inner, alias, span(node))
     if name.lower() in scope.context.streams:
         if names:
             return _named_anew(node, names, scope)
@@ -231,7 +231,7 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
         if (records := _records_of(node, alias, names, scope)) is not None:
             return records
         read = Read(name.lower(), name.lower() if names else alias, scope.context.views[name.lower()], span(node))
-        return Nested(named_by(all_of(read), names, span(node)), alias, span(node)) if names else read
+        return Nested(with_column_names(all_of(read), names, span(node)), alias, span(node)) if names else read
     raise Wrong(
         span(node),
         f"no source or view {name}",
@@ -247,7 +247,7 @@ def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> 
         return _in_place_of(node, declared.select.copy(), [*names, *PASSED] if names else [], scope)
     if changes_of(declared.name) in scope.context.streams:  # a table: its name means its rows to Spark too
         newest = scope.context.query(declared.select.copy(), Outside(scope.context))
-        return Nested(named_by(newest, names, span(node)) if names else newest, alias, span(node))
+        return Nested(with_column_names(newest, names, span(node)) if names else newest, alias, span(node))
     select, names = declared.select.copy(), names or [name for name, _ in declared.columns]
     if names and not any(item.is_star for item in select.expressions):
         outputs = zip(select.expressions, names, strict=True)
@@ -290,7 +290,7 @@ def _in_place_of(
     inner = _without_infinities(inner, select, scope) if of_view else inner
     if not is_in_order(inner, windows=False):
         return None
-    named = named_by(inner, names, span(node)) if names else inner
+    named = with_column_names(inner, names, span(node)) if names else inner
     columns = [exp.to_identifier(name, quoted=True) for name in names]
     called = exp.TableAlias(this=exp.to_identifier(alias, quoted=True), columns=columns)
     scope.edits.put(node, exp.Subquery(this=select, alias=called))
@@ -413,7 +413,7 @@ def _about_rows(node: exp.Lateral, scope: Scope) -> tuple[Nested, Scope]:
     alias, names = alias_of(node, scope)
     if alias in scope.relations:
         raise Wrong(place, f"two relations are named {alias}", "Give one of them another alias.")
-    correlated = named_by(inner, names, place) if names else inner
+    correlated = with_column_names(inner, names, place) if names else inner
     nested = Nested(correlated, alias, place, lateral=True)
     return nested, scope.with_relation(alias, untyped(nested, correlated.columns))
 
