@@ -53,7 +53,7 @@ from view_algebra.engines.postgres.writing import (
     ordering,
     typed_text,
 )
-from view_algebra.language.above import ARITHMETIC, CASTS, COMPARISONS, cast_template, is_left_out, obstacle, sort_keys
+from view_algebra.language.above import ARITHMETIC, CASTS, COMPARISONS, cast_template, is_left_out, sort_keys
 from view_algebra.language.aggregates import AGGREGATES, not_null, of_different, only
 from view_algebra.language.expressions import (
     NOW,
@@ -264,7 +264,6 @@ def _balanced(text: str) -> bool:
 
 def expression(value: Expr, reading: Reading, least: int = 0) -> str:
     """An expression as Postgres SQL, in parentheses if it binds less tightly than `least`."""
-    assert obstacle(value) is None, "the placement lets through only what Postgres computes as Spark does"
     text, binds = _written(value, reading)
     return f"({text})" if binds < least else text
 
