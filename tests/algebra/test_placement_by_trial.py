@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from sqlglot import exp
 
-from tests.acceptance.cases import DATA, case_of, read_cases, read_selects, view_name
+from tests.acceptance.cases import DATA, case_of, read_cases, read_selects, source_names, view
 from tests.fuzz.fuzzing import Fuzzing
 from tests.fuzz.rounds import catalog_text
 from tests.laws.test_views import SOURCE, VIEWS
@@ -71,9 +71,9 @@ def _of_cases(kind: str, file: str) -> Callable[[], list[Files]]:
         texts = list[Files]()
         for name, select in read_selects(file).items():
             case = case_of(name, cases)
-            declared = "\n".join(source.declaration(source_name) for source_name, source in case.sources.items())
-            written = select.format(**{source: source for source in case.sources})
-            texts.append({"case.sql": f"{declared}\nCREATE VIEW {view_name(name)} AS\n{written};"})
+            names = source_names([case])
+            declared = "\n".join(source.declaration(of).replace("{topics}", "t") for source, of in names.items())
+            texts.append({"case.sql": f"{declared}\n{view(name, select, case, names)}"})
         return texts
 
     return catalogs
