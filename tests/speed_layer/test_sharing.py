@@ -84,7 +84,7 @@ def test_a_failing_source_leaves_the_shared_run_and_returns(
     deployed: Deployed, caplog: pytest.LogCaptureFixture
 ) -> None:
     apply(deployed, "a", "b", "c")
-    [(point,)] = deployed.owner("SELECT point FROM lamina.generation_cells WHERE cell_table LIKE 'a_names%'")
+    [(point,)] = deployed.owner("SELECT place FROM lamina.generation_cells WHERE cell_table LIKE 'a_names%'")
     with deployed.speed(clock=hurried):
         send(deployed, range(10), "a", "b", "c")
         for name in ("a", "b", "c"):
