@@ -80,10 +80,7 @@ class _Apply:
     before: Mapping[str, str]
 
     def seal(self) -> int:
-        await_writers(self.batch, self._announce)
-        id = self.batch.database.retrying(self._open)
-        self.batch.at("after seal")
-        return id
+        return _seal(self.batch, self._announce, self._open)
 
     def _announce(self, connection: Connection) -> set[str]:
         after, wanted = registry.to_compute(connection, self.target.catalog, _allowed(connection, self.target))
@@ -137,10 +134,7 @@ class _Preview:
     catalog: Catalog
 
     def seal(self) -> int:
-        await_writers(self.batch, self._announce)
-        id = self.batch.database.retrying(self._open)
-        self.batch.at("after seal")
-        return id
+        return _seal(self.batch, self._announce, self._open)
 
     def _announce(self, connection: Connection) -> set[str]:
         after = previews.previewed_catalog(connection, self.catalog)
@@ -176,10 +170,13 @@ class _Preview:
         renew(self.batch.database, self.batch.tell, step)
 
 
-def await_writers(batch: BatchLayer, announce: Callable[[Connection], set[str]]) -> None:
-    """Announces new versions, and waits until busy writers have prepared for them, while Spark starts.
+def _seal(
+    batch: BatchLayer, announce: Callable[[Connection], set[str]], open_versions: Callable[[Connection], int]
+) -> int:
+    """Opens new versions once busy writers have prepared for them, while Spark starts.
 
     announce: returns the tables of cells that writers prepare for
+    open_versions: returns the id of the rebuild
     """
     soon, announced = batch.database.retrying(announce), time.monotonic()
     batch.spark()
@@ -187,6 +184,9 @@ def await_writers(batch: BatchLayer, announce: Callable[[Connection], set[str]])
     while time.monotonic() < announced + PREPARED_WITHIN and batch.database.retrying(are_awaited):
         time.sleep(0.1)
     batch.at("after announcing")
+    id = batch.database.retrying(open_versions)
+    batch.at("after seal")
+    return id
 
 
 def resume(
