@@ -123,7 +123,7 @@ def deployable(
 ) -> Catalog:
     """The catalog to deploy: the new one, except for declarations that stay as deployed.
 
-    `stored` are views of versions that are kept. The texts of a version never change, whoever compiles it again.
+    `stored` are views of versions that are kept. A version's texts never change, even if another Lamina compiles it.
     """
     kept = {(change.kind, change.name) for change in changes if change.action == "keep"}
     compiled = {(view.name, view.version): view for view in (*stored, *before.views.values())}
@@ -220,12 +220,13 @@ def source_change(name: str, before: Catalog, after: Catalog, changed_parses: se
     if old is None:
         begins = "its first record" if start_of(new.start) == EARLIEST else f"start {new.start!r}"
         return PlannedChange("source", name, "create", f"topic {new.topic} is read from {begins}")
-    return (
-        _start_change(old, new)
-        or _settings_change(old, new, is_served=name in before.views, is_parse_kept=name not in changed_parses)
-        or _identity_change(old, new)
-        or _parse_change(old, new, facts)
+    kept = _start_change(old, new) or _settings_change(
+        old, new, is_served=name in before.views, is_parse_kept=name not in changed_parses
     )
+    if kept is not None:
+        return kept
+    change = _read_again(old, new)
+    return _identity_change(change, old, new) or _parse_change(change, old, new, facts)
 
 
 def _start_change(old: Source, new: Source) -> PlannedChange | None:
@@ -249,9 +250,8 @@ def _settings_change(old: Source, new: Source, *, is_served: bool, is_parse_kept
     return None
 
 
-def _identity_change(old: Source, new: Source) -> PlannedChange | None:
+def _identity_change(change: PlannedChange, old: Source, new: Source) -> PlannedChange | None:
     """The refusal of a change of a source's events or offsets, or None."""
-    change = _read_again(old, new)
     if (old.counted, old.ids, _event_columns(old)) != (new.counted, new.ids, _event_columns(new)):
         return _to_another_name(change, "it would tell events apart differently from those already counted")
     if old.topic != new.topic or old.kind != new.kind:
@@ -260,9 +260,8 @@ def _identity_change(old: Source, new: Source) -> PlannedChange | None:
     return None
 
 
-def _parse_change(old: Source, new: Source, facts: Facts) -> PlannedChange:
+def _parse_change(change: PlannedChange, old: Source, new: Source, facts: Facts) -> PlannedChange:
     """The change of a source whose records are read differently. It is refused if an event's id could change."""
-    change = _read_again(old, new)
     if not new.ids:
         return change
     if (today := view_algebra.of_today(old)) is None or not old.reads_as(today):
