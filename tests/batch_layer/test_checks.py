@@ -73,7 +73,8 @@ def test_readers_never_see_the_rows_of_a_generation_that_fails_a_check(
     assert "no view totale" in quick_lamina("step", "hand-over", "--anyway", "totale", "--rebuild", id, code=1).err
     assert "--anyway" in quick_lamina("step", "hand-over", "hourly", "--rebuild", id, code=2).err
     released = quick_lamina("step", "hand-over", "--anyway", "hourly", "--rebuild", id, code=3)
-    assert released.err.splitlines()[-1] == "held back by their proof: clicks"
+    lines = [line for line in released.err.splitlines() if "…" not in line]  # a slow machine also says what takes long
+    assert lines == ["held back by their proof: clicks"]
     assert len(deployed.rows("SELECT * FROM hourly WHERE country IS NULL")) == missing
     [left] = quick_lamina("status", "--alarms", "--json", code=1).lines()[0]["alarms"]
     assert f"`lamina step hand-over --anyway clicks --rebuild {id}`" in left
