@@ -179,7 +179,7 @@ class Embedded:
         if broker is None or server is None or down:
             raise NotRunning(
                 "The services are not running",
-                evidence=f"There is no {' and no '.join(down)} running in {self.home}.",
+                evidence=f"Not running in {self.home}: {', '.join(down)}.",
                 way_out="Start them with `lamina up`, or set LAMINA_POSTGRES and LAMINA_KAFKA to your own services.",
                 one_runs=len(down) < len(wanted),
             )

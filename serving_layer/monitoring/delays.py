@@ -107,7 +107,7 @@ def _lacks_log_times(connection: Connection, name: str) -> bool:
 
 
 def lag(end: Offsets, reached: Offsets) -> int:
-    """An upper bound of the records between progress and the end: offsets, some of which are markers."""
+    """An upper bound of the records between progress and the end. It counts offsets, and some of them are markers."""
     return sum(max(0, end[at] - reached.get(at, 0)) for at in end)
 
 

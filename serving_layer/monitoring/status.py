@@ -52,7 +52,7 @@ class ViewStatus:
 class QueryStatus:
     """A query.
 
-    lag: an upper bound of the records behind, in offsets, some of which are markers
+    lag: an upper bound of the records behind. It counts offsets, and some of them are markers
     begins: the offsets at which partitions begin to count, for those that do not begin at 0
     bad_fields: records that count, with NULL for an unreadable field. They are in quarantine too
     skipped: records skipped by name. They are in quarantine too

@@ -1,4 +1,4 @@
-"""The runs of the batch layer, of which one is alive at a time. The next one detects and ends a dead one.
+"""The runs of the batch layer. One run is alive at a time. The next one detects and ends a dead one.
 
 A rebuild is alive while a session holds the lock on `lamina.rebuilding` (`lamina rebuild`: the lock ends with the
 process), or until its lease expires (a scheduler's rebuild, whose steps are separate processes).

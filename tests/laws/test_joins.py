@@ -258,7 +258,7 @@ def test_a_version_that_has_changed_no_longer_counts(engines: Engines) -> None:
 
 
 def test_a_version_holds_from_its_time_until_that_of_the_next(engines: Engines) -> None:
-    """Of two versions of one time the second holds. A deletion has Kafka's time: midnight and some microseconds."""
+    """If two versions have one time, the second holds. A deletion has Kafka's time: midnight and some microseconds."""
     events: list[Record] = [_json(a=n, ts=ts) for n, ts in enumerate(["2023-12-31T23:09:00Z", "2023-12-31T23:10:00Z"])]
     events += [_json(a=n, ts=ts) for n, ts in enumerate(["2023-12-31T23:15:00Z", "2024-01-01T00:00:01Z", None], 2)]
     held = rows(engines, "held", l=events, t=[version(1, "x", 10), version(1, "y", 10), (b"1", None)])

@@ -50,7 +50,7 @@ from view_algebra.typed.names import neither
 
 
 def folded(query: Query) -> Query:
-    """The same rows, read from streams by as few blocks as possible, each of which names the stream's own columns."""
+    """The same rows, read from streams by as few blocks as possible. Each block names its stream's own columns."""
     if isinstance(query, Combined):
         sides = [query.left, query.right]
         if not query.operator.endswith("ALL"):

@@ -130,7 +130,7 @@ def _whole(column: Expr) -> Expr:
 
 
 def _each_newest(column: Expr) -> Iterator[Aggregate]:
-    """The aggregates of a table's column, one of which its CASE selects, or none for a column of the key."""
+    """The aggregates of a table's column, whose CASE selects one of them. A column of the key has none."""
     if isinstance(column, Aggregate):
         yield column
     elif isinstance(column, Case):
