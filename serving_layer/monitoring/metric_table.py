@@ -188,8 +188,8 @@ CROSS JOIN LATERAL (VALUES ('counted', greatest(0, coalesce(p.offsets, 0) - b.ba
             "LaminaBadRecords",
             'increase(lamina_source_records_total{outcome="bad"}[1h]) > 1000',
             "0m",
-            "`SELECT * FROM lamina.bad_records` says why. Correct the producer; or correct the declaration, and "
-            "`lamina apply` counts them too.",
+            "`SELECT * FROM lamina.bad_records` says why. Correct the producer, or correct the declaration "
+            "and run `lamina apply`, which then counts them.",
         ),
     ),
     Metric(
@@ -262,7 +262,7 @@ FROM lamina.progress AS p LEFT JOIN lamina.archived AS a USING (query, topic, pa
             "LaminaArchiveOvertaken",
             "lamina_archive_headroom_offsets < 0",
             "0m",
-            "Run `lamina archive`, and see why its schedule does not. What is lost is named by `lamina status`.",
+            "Run `lamina archive`, and see why its schedule does not. `lamina status` names the lost records.",
         ),
     ),
     Metric(

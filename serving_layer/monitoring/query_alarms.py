@@ -238,7 +238,7 @@ def bad_records(connection: Connection, watched: WatchedQuery) -> str | None:
     some = " (or count without a field)" if quarantine.bad_field_count(connection, name) else ""
     return (
         f"{many} went to quarantine{some} within an hour: SELECT * FROM lamina.bad_records"
-        " says why (correct the producer; or correct the declaration, and `lamina apply` counts them too)"
+        " says why (correct the producer, or correct the declaration and run `lamina apply`, which then counts them)"
     )
 
 
