@@ -18,8 +18,7 @@ from typing import Literal
 from sqlglot import exp
 
 from view_algebra.compiled import CellTable, Column, Source, View, changes_of, stem
-from view_algebra.engines.postgres.queries import query as postgres_query
-from view_algebra.engines.postgres.queries import reading_of
+from view_algebra.engines.postgres.queries import postgres
 from view_algebra.engines.postgres.values import with_lengths
 from view_algebra.language.above import Obstacle
 from view_algebra.language.aggregates import COUNTS, MOMENTS
@@ -375,7 +374,7 @@ def as_texts(whole: Placed, known: Known) -> View:
 def final_text(whole: Placed) -> str:
     """The query over cells and views, in Postgres' SQL."""
     split = whole.split
-    final = postgres_query(with_bounds(split.above), reading_of([table.name for table in whole.cell_tables]))
+    final = postgres(with_bounds(split.above), [table.name for table in whole.cell_tables])
     keys = {name for leaf in split.leaves if leaf.kind == "aggregate" for name, _ in leaf.keys}
     shown = calendars.in_postgres(final, split.above, split.typed.query, keys)
     return with_lengths(shown, split.typed.query.columns)

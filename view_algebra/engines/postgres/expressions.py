@@ -44,7 +44,7 @@ from view_algebra.engines.postgres.writing import (
     NOT,
     OR,
     OTHER,
-    Reading,
+    Writer,
     as_text,
     by_bytes,
     constant,
@@ -86,19 +86,19 @@ from view_algebra.language.times import BOUNDED
 from view_algebra.language.types import COLLATED, INT, STRING, VOID
 
 
-def filter_of(condition: Expr | None, reading: Reading) -> str:
+def filter_of(condition: Expr | None, writer: Writer) -> str:
     """The FILTER of an aggregate, or an empty text without a condition."""
-    return "" if condition is None else f" FILTER (WHERE {reading.text(condition)})"
+    return "" if condition is None else f" FILTER (WHERE {writer.text(condition)})"
 
 
-def over_values(call: OverValues, reading: Reading) -> str:
+def over_values(call: OverValues, writer: Writer) -> str:
     """An aggregate over values that cells keep one by one, with their counts."""
     row = AGGREGATES[call.function]
     over = row.over if call.times == ONE else row.repeated or row.over
     assert over is not None
-    value = _listed(reading.text(call.value, CAST), call)
-    texts = {"0": value, "n": reading.text(call.times, CAST)}
-    texts["o"] = ", ".join(ordering(Order(e, descending=False, nulls_first=True), reading) for e in call.order) or value
+    value = _listed(writer.text(call.value, CAST), call)
+    texts = {"0": value, "n": writer.text(call.times, CAST)}
+    texts["o"] = ", ".join(ordering(Order(e, descending=False, nulls_first=True), writer) for e in call.order) or value
     texts |= {str(n): constant(literal) for n, literal in enumerate(call.literals, 1)}
     return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], over)
 
@@ -108,36 +108,36 @@ def _listed(value: str, call: OverValues | Aggregate) -> str:
     return value if call.type.element is None else in_json(value, call.type.element)
 
 
-def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
+def _over_rows(call: Aggregate, rows: str, writer: Writer) -> str:
     """An aggregate over values, computed from plain rows."""
-    value = typed_text(only(call.condition, call.arguments[0]), reading)
+    value = typed_text(only(call.condition, call.arguments[0]), writer)
     value = f"({value} {COLLATED})" if call.arguments[0].type == STRING else _listed(value, call)
-    by = [ordering(Order(key, descending=False, nulls_first=True), reading) for key in sort_keys(call)]
+    by = [ordering(Order(key, descending=False, nulls_first=True), writer) for key in sort_keys(call)]
     texts = {"0": value, "o": ", ".join(by) or value, "n": "1::bigint"}
     literals = [e for e in call.arguments[1:] if isinstance(e, Constant)]
     texts |= {str(n): constant(literal) for n, literal in enumerate(literals, 1)}
     return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], rows)
 
 
-def _by_value(call: Aggregate, reading: Reading) -> str:
+def _by_value(call: Aggregate, writer: Writer) -> str:
     """max_by and min_by of plain rows, in a tie the greatest or the least value."""
     value, *by = call.arguments
     last = bool(AGGREGATES[call.function].last)
-    keys = ", ".join(ordering(Order(e, descending=last, nulls_first=not last), reading) for e in by)
-    return f"(array_agg({typed_text(value, reading)} ORDER BY {keys}){filter_of(call.condition, reading)})[1]"
+    keys = ", ".join(ordering(Order(e, descending=last, nulls_first=not last), writer) for e in by)
+    return f"(array_agg({typed_text(value, writer)} ORDER BY {keys}){filter_of(call.condition, writer)})[1]"
 
 
-def merged(value: Merged, reading: Reading) -> tuple[str, int]:
+def merged(value: Merged, writer: Writer) -> tuple[str, int]:
     """Merges the partials of several cells."""
     above = MERGES[value.merge].above
     if above is not None:
-        return above([reading.text(column) for column in value.columns]), ATOM
-    return aggregate(Aggregate(value.merge, value.columns, None, False, value.type), "", reading)
+        return above([writer.text(column) for column in value.columns]), ATOM
+    return aggregate(Aggregate(value.merge, value.columns, None, False, value.type), "", writer)
 
 
-def aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tuple[str, int]:
+def aggregate(call: Aggregate | Windowed, suffix: str, writer: Writer) -> tuple[str, int]:
     """An aggregate over rows. `suffix`: its FILTER or OVER."""
-    if isinstance(call, Aggregate) and (text := _without_suffix(call, reading)) is not None:
+    if isinstance(call, Aggregate) and (text := _without_suffix(call, writer)) is not None:
         return text, ATOM
     row = AGGREGATES[call.function]
     assert row.above is not None
@@ -148,32 +148,32 @@ def aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tupl
     if isinstance(call, Aggregate) and call.distinct:
         template = of_different(template, call)
     alone = "({0})" in template or "DISTINCT {0})" in template
-    texts = {str(n): reading.text(a, 0 if alone and n == 0 else CAST) for n, a in enumerate(call.arguments)}
+    texts = {str(n): writer.text(a, 0 if alone and n == 0 else CAST) for n, a in enumerate(call.arguments)}
     text = re.sub(r"\{(\d)\}|@", lambda slot: suffix if slot[0] == "@" else texts[slot[1]], template)
     return text, ATOM if "/" not in template else MULTIPLY
 
 
-def _without_suffix(call: Aggregate, reading: Reading) -> str | None:
+def _without_suffix(call: Aggregate, writer: Writer) -> str | None:
     """An aggregate whose FILTER is part of its arguments, and which is not a window function, or None for others."""
     row = AGGREGATES[call.function]
     if row.last is not None:
-        return _by_value(call, reading)
-    return None if row.rows is None else _over_rows(call, row.rows, reading)
+        return _by_value(call, writer)
+    return None if row.rows is None else _over_rows(call, row.rows, writer)
 
 
-def windowed(call: Windowed, reading: Reading) -> tuple[str, int]:
+def windowed(call: Windowed, writer: Writer) -> tuple[str, int]:
     """A function OVER a window of rows."""
     if call.ignore_nulls:
-        return _ignoring_nulls(call, reading), ATOM
-    suffix = _over(call, reading)
+        return _ignoring_nulls(call, writer), ATOM
+    suffix = _over(call, writer)
     if call.function in AGGREGATES:
-        return aggregate(call, suffix, reading)
-    arguments = ", ".join(as_text(a, reading) for a in call.arguments)
+        return aggregate(call, suffix, writer)
+    arguments = ", ".join(as_text(a, writer) for a in call.arguments)
     text = f"{call.function}({arguments}){suffix}"
     return (f"{text}::integer", CAST) if call.type == INT and not call.arguments else (text, ATOM)
 
 
-def _ignoring_nulls(call: Windowed, reading: Reading) -> str:
+def _ignoring_nulls(call: Windowed, writer: Writer) -> str:
     """IGNORE NULLS, which Postgres lacks, as an aggregate over the frame.
 
     lead() is lag() in the opposite direction, so that each frame extends the previous one.
@@ -185,17 +185,17 @@ def _ignoring_nulls(call: Windowed, reading: Reading) -> str:
         call = replace(call, order=order)
     if call.function in ("lag", "lead"):
         call = replace(call, frame="ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
-    known_value = f"spark.{first}_known({reading.text(value, CAST)}::{value.type.postgres}){_over(call, reading)}"
-    return f"coalesce({known_value}, {reading.text(more[1])})" if len(more) > 1 else known_value
+    known_value = f"spark.{first}_known({writer.text(value, CAST)}::{value.type.postgres}){_over(call, writer)}"
+    return f"coalesce({known_value}, {writer.text(more[1])})" if len(more) > 1 else known_value
 
 
-def _over(call: Windowed, reading: Reading) -> str:
+def _over(call: Windowed, writer: Writer) -> str:
     """The OVER of a window function."""
     parts = []
     if call.partition:
-        parts.append("PARTITION BY " + ", ".join(reading.text(e) for e in call.partition))
+        parts.append("PARTITION BY " + ", ".join(writer.text(e) for e in call.partition))
     if call.order:
-        parts.append("ORDER BY " + ", ".join(ordering(o, reading) for o in by_bounds(call.order)))
+        parts.append("ORDER BY " + ", ".join(ordering(o, writer) for o in by_bounds(call.order)))
     if call.frame:
         parts.append(call.frame)
     return f" OVER ({' '.join(parts)})"
@@ -212,7 +212,7 @@ _SPELLED: dict[str, Callable[[str], str | None]] = {
 _SLOT = re.compile(r"(?P<before>\(|, )?\{(?P<name>[a-z0-9]+)(?::(?P<default>[^}]*))?\}(?=(?P<after>[,)])?)")
 
 
-def filled(template: str, call: Call, reading: Reading) -> tuple[str, int]:
+def filled(template: str, call: Call, writer: Writer) -> tuple[str, int]:
     """The template of the function table, filled with the call's arguments."""
     arguments = call.arguments
     collated = call.function in ("greatest", "least") and call.type == STRING
@@ -220,16 +220,16 @@ def filled(template: str, call: Call, reading: Reading) -> tuple[str, int]:
     def slot(match: re.Match[str]) -> str:
         name, before = match["name"], match["before"] or ""
         if name in ("all", "rest"):
-            texts = [reading.text(a) for a in arguments[1 if name == "rest" else 0 :]]
+            texts = [writer.text(a) for a in arguments[1 if name == "rest" else 0 :]]
             if collated:
-                texts[0] = by_bytes(arguments[0], reading.text(arguments[0], CAST))
+                texts[0] = by_bytes(arguments[0], writer.text(arguments[0], CAST))
             return before + ", ".join(texts)
         if name == "element":
             return before + (arguments[0].type.element or STRING).postgres
         if name == "inside":
-            return before + ", ".join(inside(a, reading) for a in arguments)
+            return before + ", ".join(inside(a, writer) for a in arguments)
         if name == "pipes":
-            return before + " || ".join(as_text(a, reading) for a in arguments)
+            return before + " || ".join(as_text(a, writer) for a in arguments)
         if int(name) >= len(arguments):
             return before + (match["default"] or "")
         argument = arguments[int(name)]
@@ -239,7 +239,7 @@ def filled(template: str, call: Call, reading: Reading) -> tuple[str, int]:
         if isinstance(argument, Constant) and argument.value is None and argument.type != VOID:
             null = f"NULL::{argument.type.postgres}"
             return before + (null if enclosed else f"({null})")
-        return before + reading.text(argument, 0 if enclosed else ATOM)
+        return before + writer.text(argument, 0 if enclosed else ATOM)
 
     text = _SLOT.sub(slot, template)
     whole = re.fullmatch(r"[a-z_.]+\(.*\)", text) is not None and _balanced(text)
@@ -262,59 +262,59 @@ def _balanced(text: str) -> bool:
     return False
 
 
-def expression(value: Expr, reading: Reading, least: int = 0) -> str:
+def expression(value: Expr, writer: Writer, least: int = 0) -> str:
     """An expression as Postgres SQL, in parentheses if it binds less tightly than `least`."""
-    text, binds = _written(value, reading)
+    text, binds = _written(value, writer)
     return f"({text})" if binds < least else text
 
 
-def _written(value: Expr, reading: Reading) -> tuple[str, int]:
+def _written(value: Expr, writer: Writer) -> tuple[str, int]:
     match value:
         case Constant():
             return constant(value), ATOM
         case Field():
-            return _field(value, reading)
+            return _field(value, writer)
         case Case():
-            whens = "".join(f" WHEN {reading.text(w)} THEN {reading.text(t)}" for w, t in value.branches)
-            otherwise = f" ELSE {reading.text(value.otherwise)}" if value.otherwise is not None else ""
+            whens = "".join(f" WHEN {writer.text(w)} THEN {writer.text(t)}" for w, t in value.branches)
+            otherwise = f" ELSE {writer.text(value.otherwise)}" if value.otherwise is not None else ""
             return f"CASE{whens}{otherwise} END", ATOM
         case Call():
-            return _call(value, reading)
+            return _call(value, writer)
         case Aggregate():
-            return aggregate(value, filter_of(value.condition, reading), reading)
+            return aggregate(value, filter_of(value.condition, writer), writer)
         case OverValues():
-            return over_values(value, reading), ATOM
+            return over_values(value, writer), ATOM
         case Merged():
-            return merged(value, reading)
+            return merged(value, writer)
         case Windowed():
-            return windowed(value, reading)
+            return windowed(value, writer)
         case NeedsRecords():
             raise AssertionError("the placement lets none pass")
         case Subquery():
-            return _subquery(value, reading)
+            return _subquery(value, writer)
 
 
-def _subquery(value: Subquery, reading: Reading) -> tuple[str, int]:
-    inner = "(\n" + indented(reading.query(value.query, replace(reading, depth=reading.depth + 1))) + "\n)"
+def _subquery(value: Subquery, writer: Writer) -> tuple[str, int]:
+    inner = "(\n" + indented(writer.query(value.query, replace(writer, depth=writer.depth + 1))) + "\n)"
     if value.kind == "exists":
         return f"EXISTS {inner}", ATOM
     if value.kind == "in" and value.operand is not None:
-        return f"{reading.text(value.operand, OTHER)} IN {inner}", IN
+        return f"{writer.text(value.operand, OTHER)} IN {inner}", IN
     return inner, ATOM
 
 
-def _field(column: Field, reading: Reading) -> tuple[str, int]:
+def _field(column: Field, writer: Writer) -> tuple[str, int]:
     whole = postgres_name(column.path[0])
     if column.relation and column.relation != VARIABLE:
-        whole = f"{reading.alias(column.relation, outer=column.outer)}.{whole}"
+        whole = f"{writer.alias(column.relation, outer=column.outer)}.{whole}"
     if len(column.path) == 1:
         return whole, ATOM
     *outer, last = (constant(Constant(name, STRING)) for name in column.path[1:])
     return member(" -> ".join((whole, *outer)), last, column.type)
 
 
-def _call(call: Call, reading: Reading) -> tuple[str, int]:
-    text, binds = _unguarded(call, reading)
+def _call(call: Call, writer: Writer) -> tuple[str, int]:
+    text, binds = _unguarded(call, writer)
     if leaves_calendar(call) and call.function not in _WITHIN_CALENDAR:
         return f"spark.shown({text})", ATOM
     return text, binds
@@ -327,81 +327,81 @@ _WITHIN_CALENDAR = {
 """Calls whose text already returns NULL outside of the calendar."""
 
 
-def _unguarded(call: Call, reading: Reading) -> tuple[str, int]:
+def _unguarded(call: Call, writer: Writer) -> tuple[str, int]:
     form = FORMS.get(call.function)
     if form is not None:
-        return form(call, reading)
+        return form(call, writer)
     row = overload(call)
     assert row is not None
     assert row.above is not None
-    return filled(row.above, call, reading)
+    return filled(row.above, call, writer)
 
 
-def _logical(call: Call, reading: Reading) -> tuple[str, int]:
+def _logical(call: Call, writer: Writer) -> tuple[str, int]:
     binds = AND if call.function == "and" else OR
-    left, right = (reading.text(a, binds + n) for n, a in enumerate(call.arguments))
+    left, right = (writer.text(a, binds + n) for n, a in enumerate(call.arguments))
     return f"{left} {call.function.upper()} {right}", binds
 
 
-def _not(call: Call, reading: Reading) -> tuple[str, int]:
+def _not(call: Call, writer: Writer) -> tuple[str, int]:
     inner = call.arguments[0]
-    if isinstance(inner, Call) and inner.function in ("is null", "<=>") and inner not in reading.grouped:
-        sides = [reading.text(a, OTHER) for a in inner.arguments]
+    if isinstance(inner, Call) and inner.function in ("is null", "<=>") and inner not in writer.grouped:
+        sides = [writer.text(a, OTHER) for a in inner.arguments]
         return (f"{sides[0]} IS NOT NULL" if len(sides) == 1 else f"{sides[0]} IS DISTINCT FROM {sides[1]}"), IS
-    return f"NOT {reading.text(inner, IS)}", NOT
+    return f"NOT {writer.text(inner, IS)}", NOT
 
 
-def _is_null(call: Call, reading: Reading) -> tuple[str, int]:
-    return f"{reading.text(call.arguments[0], OTHER)} {call.function.upper()}", IS
+def _is_null(call: Call, writer: Writer) -> tuple[str, int]:
+    return f"{writer.text(call.arguments[0], OTHER)} {call.function.upper()}", IS
 
 
-def _compared(call: Call, reading: Reading) -> tuple[str, int]:
+def _compared(call: Call, writer: Writer) -> tuple[str, int]:
     name = call.function
     first, second = call.arguments
-    left, right = reading.text(first, OTHER), reading.text(second, OTHER)
+    left, right = writer.text(first, OTHER), writer.text(second, OTHER)
     if name == "<=>":
         return f"{left} IS NOT DISTINCT FROM {right}", IS
     if name not in ("=", "<>") and first.type == STRING and not is_column(second):
-        left = by_bytes(first, reading.text(first, OTHER if is_column(first) else CAST))
+        left = by_bytes(first, writer.text(first, OTHER if is_column(first) else CAST))
     return f"{left} {name} {right}", COMPARE
 
 
-def _in(call: Call, reading: Reading) -> tuple[str, int]:
-    rest = ", ".join(reading.text(a) for a in call.arguments[1:])
-    return f"{reading.text(call.arguments[0], OTHER)} IN ({rest})", IN
+def _in(call: Call, writer: Writer) -> tuple[str, int]:
+    rest = ", ".join(writer.text(a) for a in call.arguments[1:])
+    return f"{writer.text(call.arguments[0], OTHER)} IN ({rest})", IN
 
 
-def _like(call: Call, reading: Reading) -> tuple[str, int]:
+def _like(call: Call, writer: Writer) -> tuple[str, int]:
     value, wanted = call.arguments
-    pattern_ = reading.text(wanted, OTHER)
-    like = f"{reading.text(value, OTHER)} LIKE {pattern_}"
+    pattern_ = writer.text(wanted, OTHER)
+    like = f"{writer.text(value, OTHER)} LIKE {pattern_}"
     if isinstance(wanted, Constant):
         return like, IN
     return f"CASE WHEN NOT {pattern_} ~ {constant(Constant(ESCAPES_NOTHING, STRING))} THEN {like} END", ATOM
 
 
-def _cast(call: Call, reading: Reading) -> tuple[str, int]:
+def _cast(call: Call, writer: Writer) -> tuple[str, int]:
     if is_left_out(call):
-        return _written(call.arguments[0], reading)
+        return _written(call.arguments[0], writer)
     template = cast_template(call)
     assert template is not None
-    text, _ = filled(template, call, reading)
+    text, _ = filled(template, call, writer)
     if re.fullmatch(r"\{0\}::[a-z0-9_ (),]+", template):
         return text, CAST
     return text, ATOM if text.endswith(")") and not text.startswith("(") else 0
 
 
-def _bounded_sequence(call: Call, reading: Reading) -> tuple[str, int]:
-    return _call(replace(call, function="sequence"), reading)
+def _bounded_sequence(call: Call, writer: Writer) -> tuple[str, int]:
+    return _call(replace(call, function="sequence"), writer)
 
 
-def _endless(call: Call, reading: Reading) -> tuple[str, int]:
+def _endless(call: Call, writer: Writer) -> tuple[str, int]:
     """A value computed from a time, or the same infinity for an infinite time."""
-    value, time = (reading.text(argument) for argument in call.arguments)
+    value, time = (writer.text(argument) for argument in call.arguments)
     return f"coalesce({value}, spark.infinite({time})::{call.type.postgres})", ATOM
 
 
-FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
+FORMS: dict[str, Callable[[Call, Writer], tuple[str, int]]] = {
     **dict.fromkeys(("and", "or"), _logical),
     "not": _not,
     **dict.fromkeys(("is null", "is not null"), _is_null),
@@ -416,7 +416,7 @@ FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     "timestampdiff": months_apart,
     COUNTED: counted,
     BOUNDED: _bounded_sequence,
-    "finite": lambda call, reading: (f"spark.shown({reading.text(call.arguments[0])})", ATOM),
+    "finite": lambda call, writer: (f"spark.shown({writer.text(call.arguments[0])})", ATOM),
     "endless": _endless,
     NOW: lambda _call, _reading: ("now()", ATOM),
     "window_start": window_start,
@@ -428,8 +428,8 @@ FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     "shares": shares,
     "map_from_entries": from_entries,
     "from_texts": from_texts,
-    "row": lambda call, reading: (f"({', '.join(typed_text(a, reading) for a in call.arguments)})", ATOM),
+    "row": lambda call, writer: (f"({', '.join(typed_text(a, writer) for a in call.arguments)})", ATOM),
     **{sign: partial(bitwise, "#" if sign == "^" else sign) for sign in BITWISE},
-    "~": lambda call, reading: (f"(~{reading.text(call.arguments[0], ATOM)})", ATOM),
+    "~": lambda call, writer: (f"(~{writer.text(call.arguments[0], ATOM)})", ATOM),
 }
 """Calls that the table of functions does not have."""

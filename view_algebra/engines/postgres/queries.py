@@ -11,7 +11,7 @@ from view_algebra.engines.postgres.values import from_json, hops, length, origin
 from view_algebra.engines.postgres.writing import (
     AND,
     CAST,
-    Reading,
+    Writer,
     bare_value,
     constant,
     indented,
@@ -52,49 +52,49 @@ from view_algebra.language.walks import above_cells, parts, rewrite, rewritten, 
 from view_algebra.refusals import Wrong
 
 
-def reading_of(tables: Sequence[str]) -> Reading:
-    """The reading of a query over these cell tables."""
-    return Reading(tables, query, expression)
+def postgres(value: Query, tables: Sequence[str]) -> str:
+    """A query over these cell tables as Postgres SQL."""
+    return query(value, Writer(tables, query, expression))
 
 
-def query(value: Query, reading: Reading) -> str:
+def query(value: Query, writer: Writer) -> str:
     """A query as Postgres SQL, a clause per line."""
     if isinstance(value, Combined):
-        return _combined(value, reading)
+        return _combined(value, writer)
     if value.distinct and not {o.expression for o in value.order} <= {o.expression for o in value.outputs}:
-        return query(_ordered_around(value), reading)
+        return query(_ordered_around(value), writer)
     where, from_ = value.where, ""
     relation = value.relation
     if isinstance(relation, Cells):
-        table = f"cells.{postgres_name(reading.tables[relation.table])}"
+        table = f"cells.{postgres_name(writer.tables[relation.table])}"
         if any(isinstance(part, Subquery) and part.correlated for part in parts(value)):
-            table += f" AS {reading.alias(relation.alias)}"
+            table += f" AS {writer.alias(relation.alias)}"
         from_ = f"(VALUES (1)) AS one (n) LEFT JOIN {table} ON true" if relation.one else table
         value, where = _bare(value, relation.alias)
     elif relation is not None:
-        from_ = _relation(above_cells(relation), reading)
+        from_ = _relation(above_cells(relation), writer)
         if isinstance(relation, Named):
             value, where = _bare(value, relation.alias)
-    reading = replace(reading, grouped=value.group or ())
+    writer = replace(writer, grouped=value.group or ())
     lines = ["SELECT DISTINCT" if value.distinct else "SELECT"]
-    lines.append(",\n".join(f"  {output(o, reading, number)}" for number, o in enumerate(value.outputs, 1)))
+    lines.append(",\n".join(f"  {output(o, writer, number)}" for number, o in enumerate(value.outputs, 1)))
     if from_:
         lines.append(f"FROM {from_}")
     if where is not None:
-        lines.append(f"WHERE {reading.text(where)}")
+        lines.append(f"WHERE {writer.text(where)}")
     if value.group:
         lines.append(
-            "GROUP BY " + ", ".join(reading.text(e, CAST if isinstance(e, Constant) else 0) for e in value.group)
+            "GROUP BY " + ", ".join(writer.text(e, CAST if isinstance(e, Constant) else 0) for e in value.group)
         )
     if value.having is not None:
-        lines.append(f"HAVING {reading.text(value.having)}")
+        lines.append(f"HAVING {writer.text(value.having)}")
     numbered = [*enumerate(value.outputs, 1)]
     named = {o.expression: _name(o, n) for n, o in reversed(numbered) if not isinstance(o.expression, Constant)}
     shown = {o.name for o in value.outputs}
     # A bare number would be the position of a column.
     order = [key for key in by_bounds(value.order) if not isinstance(bare_value(key.expression), Constant)]
-    names = [named[e] if (e := o.expression) in named else _hidden(e, reading, shown) for o in order]
-    keys = [ordering(o, reading, name) for o, name in zip(order, names, strict=True)]
+    names = [named[e] if (e := o.expression) in named else _hidden(e, writer, shown) for o in order]
+    keys = [ordering(o, writer, name) for o, name in zip(order, names, strict=True)]
     return "\n".join(lines + _ending(keys, value.limit, value.offset))
 
 
@@ -113,10 +113,10 @@ def _ordered_around(value: Select) -> Select:
     return Select(shown, rows, order=order, limit=value.limit, offset=value.offset, place=value.place)
 
 
-def _hidden(column: Expr, reading: Reading, shown: set[str]) -> str | None:
+def _hidden(column: Expr, writer: Writer, shown: set[str]) -> str | None:
     """The text of a column that an output of the same name would hide in ORDER BY, or None for any other column."""
     hides = isinstance(column, Field) and not column.relation and column.path in {(name,) for name in shown}
-    return f"coalesce({reading.text(column)})" if hides else None
+    return f"coalesce({writer.text(column)})" if hides else None
 
 
 def _bare(value: Select, alias: str) -> tuple[Select, Expr | None]:
@@ -144,24 +144,24 @@ def _ending(keys: list[str], limit: int | None, offset: int | None) -> list[str]
     return lines
 
 
-def _combined(value: Combined, reading: Reading) -> str:
+def _combined(value: Combined, writer: Writer) -> str:
     if not all(isinstance(o.expression, Field) for o in value.order):  # Postgres orders it only by its columns
         rows = Nested(replace(value, order=(), limit=None, offset=None), "rows")
         outputs = tuple(Output(name, Field("", (name,), kind)) for name, kind in value.columns)
-        return query(Select(outputs, rows, order=value.order, limit=value.limit, offset=value.offset), reading)
+        return query(Select(outputs, rows, order=value.order, limit=value.limit, offset=value.offset), writer)
     sides = []
     for side in (value.left, value.right):
-        text = query(side, reading)
+        text = query(side, writer)
         more = side is value.left and isinstance(side, Combined) and side.operator == value.operator == "UNION ALL"
         nested = (isinstance(side, Combined) and not more) or side.order or side.limit is not None
         sides.append(f"(\n{indented(text)}\n)" if nested else text)
-    keys = [ordering(o, reading) for o in value.order]
+    keys = [ordering(o, writer) for o in value.order]
     return "\n".join([sides[0], value.operator, sides[1], *_ending(keys, value.limit, value.offset)])
 
 
-def output(value: Output, reading: Reading, number: int = 1) -> str:
+def output(value: Output, writer: Writer, number: int = 1) -> str:
     """A column of a SELECT with exactly Spark's type. Text compares by its bytes."""
-    name, text = _name(value, number), _exactly(value.expression, reading)
+    name, text = _name(value, number), _exactly(value.expression, writer)
     return text if isinstance(value.expression, Field) and text == name else f"{text} AS {name}"
 
 
@@ -169,13 +169,13 @@ def _name(value: Output, number: int) -> str:
     return postgres_name(value.name or f"column_{number}")
 
 
-def _exactly(value: Expr, reading: Reading) -> str:
+def _exactly(value: Expr, writer: Writer) -> str:
     if is_column(value):
-        return reading.text(value)
+        return writer.text(value)
     if value.type == STRING:
         null = isinstance(value, Constant) and value.value is None
-        return f"{reading.text(value, CAST)}{'::text' if null else ''} {COLLATED}"
-    return reading.text(value) if _is_exact(value) else f"{reading.text(value, CAST)}::{value.type.postgres}"
+        return f"{writer.text(value, CAST)}{'::text' if null else ''} {COLLATED}"
+    return writer.text(value) if _is_exact(value) else f"{writer.text(value, CAST)}::{value.type.postgres}"
 
 
 def _is_exact(value: Expr) -> bool:
@@ -207,46 +207,46 @@ def _is_exact(value: Expr) -> bool:
     return False
 
 
-def _relation(relation: AboveCells, reading: Reading) -> str:
+def _relation(relation: AboveCells, writer: Writer) -> str:
     match relation:
         case Read():
-            name, alias = postgres_name(relation.view), reading.alias(relation.alias)
+            name, alias = postgres_name(relation.view), writer.alias(relation.alias)
             return f"analytics.{name}" + ("" if alias == name else f" AS {alias}")
         case Nested():
             lateral = "LATERAL " if relation.lateral else ""
-            return f"{lateral}(\n{indented(query(relation.query, reading))}\n) AS {reading.alias(relation.alias)}"
+            return f"{lateral}(\n{indented(query(relation.query, writer))}\n) AS {writer.alias(relation.alias)}"
         case Constants():
-            rows = ",\n".join(f"    ({', '.join(_exactly(v, reading) for v in row)})" for row in relation.rows)
+            rows = ",\n".join(f"    ({', '.join(_exactly(v, writer) for v in row)})" for row in relation.rows)
             names = ", ".join(postgres_name(name) for name, _ in relation.columns)
-            return f"(\n  VALUES\n{rows}\n) AS {reading.alias(relation.alias)} ({names})"
+            return f"(\n  VALUES\n{rows}\n) AS {writer.alias(relation.alias)} ({names})"
         case Joined():
-            left, right = (_relation(above_cells(side), reading) for side in (relation.left, relation.right))
+            left, right = (_relation(above_cells(side), writer) for side in (relation.left, relation.right))
             if isinstance(relation.right, (Joined, Exploded)):
                 right = f"({right})"
-            on = f" ON {_on(relation, reading)}" if relation.condition is not None else ""
+            on = f" ON {_on(relation, writer)}" if relation.condition is not None else ""
             if relation.condition is None and relation.kind != "CROSS":
                 on = " ON true"
             kind = "JOIN" if relation.kind == "INNER" else f"{relation.kind} JOIN"
             return f"{left}\n{kind} {right}{on}"
         case Hopped():
-            return _hopped(relation, reading)
+            return _hopped(relation, writer)
         case Sessions():
-            return _sessions(relation, reading)
+            return _sessions(relation, writer)
         case Exploded():
-            below = _relation(above_cells(relation.relation), reading)
-            return "\n".join([below, *(_exploded(g, reading) for g in relation.generators)])
+            below = _relation(above_cells(relation.relation), writer)
+            return "\n".join([below, *(_exploded(g, writer) for g in relation.generators)])
         case Cells():  # as a side of a join
-            return f"cells.{postgres_name(reading.tables[relation.table])} AS {reading.alias(relation.alias)}"
+            return f"cells.{postgres_name(writer.tables[relation.table])} AS {writer.alias(relation.alias)}"
         case _:
             assert_never(relation)
 
 
-def _exploded(generator: Generator, reading: Reading) -> str:
+def _exploded(generator: Generator, writer: Writer) -> str:
     """A row for each element of an array or entry of a map, which are both JSON."""
     if isinstance(generator.argument, Call) and generator.argument.function == "hops":
         ((start, _),) = generator.columns
-        series = hops(generator.argument, reading)
-        return f"CROSS JOIN {series} AS {reading.alias(generator.alias)} ({postgres_name(start)})"
+        series = hops(generator.argument, writer)
+        return f"CROSS JOIN {series} AS {writer.alias(generator.alias)} ({postgres_name(start)})"
     of_map, kind = generator.argument.type.name == "MAP", generator.argument.type.element or STRING
     names = [postgres_name(name) for name, _ in generator.columns]
     texts = ["(place - 1)::integer"] * generator.positions + [f"key {COLLATED}"] * of_map
@@ -257,13 +257,13 @@ def _exploded(generator: Generator, reading: Reading) -> str:
     columns = ", ".join(f"{text} AS {name}" for text, name in zip(texts, names, strict=True))
     rows = "jsonb_each" if of_map else "jsonb_array_elements"
     entry = f"{'key, ' * of_map}value, place"
-    select = f"SELECT {columns}\nFROM {rows}({reading.text(generator.argument)}) WITH ORDINALITY AS each ({entry})"
-    lateral = f"LATERAL (\n{indented(select)}\n) AS {reading.alias(generator.alias)}"
+    select = f"SELECT {columns}\nFROM {rows}({writer.text(generator.argument)}) WITH ORDINALITY AS each ({entry})"
+    lateral = f"LATERAL (\n{indented(select)}\n) AS {writer.alias(generator.alias)}"
     return f"LEFT JOIN {lateral} ON true" if generator.outer else f"CROSS JOIN {lateral}"
 
 
-def _hopped(relation: Hopped, reading: Reading) -> str:
-    panes, windows = (f"cells.{postgres_name(reading.tables[c.table])}" for c in (relation.panes, relation.windows))
+def _hopped(relation: Hopped, writer: Writer) -> str:
+    panes, windows = (f"cells.{postgres_name(writer.tables[c.table])}" for c in (relation.panes, relation.windows))
     listed, pane_ = f"{HOP}.{postgres_name(relation.windows.keys[0])}", f"{PANE}.{postgres_name(relation.pane)}"
     window = hops_of(relation.window)
     size = length(window.size)
@@ -278,7 +278,7 @@ def _hopped(relation: Hopped, reading: Reading) -> str:
     return f"{windows} AS {HOP}\nCROSS JOIN {blocks}\nJOIN {panes} AS {PANE} ON {pane_} = {BLOCK}.start AND {where}"
 
 
-def _sessions(relation: Sessions, reading: Reading) -> str:
+def _sessions(relation: Sessions, writer: Writer) -> str:
     first, last = postgres_name(relation.first), postgres_name(relation.last)
     group = ", ".join(map(postgres_name, relation.within))
     over = f"{f'PARTITION BY {group} ' if group else ''}ORDER BY {first}"
@@ -287,14 +287,14 @@ def _sessions(relation: Sessions, reading: Reading) -> str:
         end += f" + {length(relation.gap)}"
     begun = (
         f"SELECT *, ({first} > {end}) IS NOT FALSE AS {BEGINS}\n"
-        f"FROM cells.{postgres_name(reading.tables[relation.panes.table])}"
+        f"FROM cells.{postgres_name(writer.tables[relation.panes.table])}"
     )
     starts = f"max({first}) FILTER (WHERE {BEGINS}) OVER ({over})"
     inner = f"SELECT *, {starts} AS {SESSION_START}\nFROM (\n{indented(begun)}\n) AS {PANE}"
     return f"(\n{indented(inner)}\n) AS {PANE}"
 
 
-def _on(join: Joined, reading: Reading) -> str:
+def _on(join: Joined, writer: Writer) -> str:
     """The condition of a join.
 
     Postgres needs an equality for FULL JOIN, and `IS NOT DISTINCT FROM` is not one. Arrays of one element are equal if
@@ -302,20 +302,20 @@ def _on(join: Joined, reading: Reading) -> str:
     """
     assert join.condition is not None
     if join.kind != "FULL":
-        return reading.text(join.condition)
+        return writer.text(join.condition)
     sides = [list(_columns_of(above_cells(side))) for side in (join.left, join.right)]
     others = [part for part in conjuncts(join.condition) if not _meet(part, sides)]
-    conditions = [_met(part, reading) for part in conjuncts(join.condition) if _meet(part, sides)]
-    conditions += [reading.text(part, AND) for part in others]
+    conditions = [_met(part, writer) for part in conjuncts(join.condition) if _meet(part, sides)]
+    conditions += [writer.text(part, AND) for part in others]
     if others:
-        left, right = (f"cardinality(ARRAY[{reading.text(columns[0])}])" for columns in sides)
+        left, right = (f"cardinality(ARRAY[{writer.text(columns[0])}])" for columns in sides)
         conditions.append(f"{left} = {right}")
     return " AND ".join(conditions)
 
 
-def _met(part: Expr, reading: Reading) -> str:
+def _met(part: Expr, writer: Writer) -> str:
     assert isinstance(part, Call)
-    left, right = (reading.text(a, CAST) for a in part.arguments)
+    left, right = (writer.text(a, CAST) for a in part.arguments)
     kind = part.arguments[0].type.postgres
     return f"ARRAY[{left}::{kind}] = ARRAY[{right}::{kind}]" if part.function == "<=>" else f"{left} = {right}"
 

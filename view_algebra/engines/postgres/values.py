@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from view_algebra.engines.postgres.writing import ADD, ATOM, CAST, MULTIPLY, OTHER, Reading, bare_value, constant
+from view_algebra.engines.postgres.writing import ADD, ATOM, CAST, MULTIPLY, OTHER, Writer, bare_value, constant
 from view_algebra.language.expressions import Call, Constant, Expr, Field
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.times import MONTHS
@@ -29,45 +29,45 @@ EXACT = 2**63
 """Whole numbers below this fit a bigint."""
 
 
-def average(call: Call, reading: Reading) -> tuple[str, int]:
+def average(call: Call, writer: Writer) -> tuple[str, int]:
     """A sum divided by a count, with the digits of Spark's average."""
     total, count = call.arguments
     if call.type == DOUBLE:
-        return f"{reading.text(total, MULTIPLY)} / {reading.text(count, CAST)}", MULTIPLY
-    sides = f"{reading.text(total)}, {reading.text(count)}"
+        return f"{writer.text(total, MULTIPLY)} / {writer.text(count, CAST)}", MULTIPLY
+    sides = f"{writer.text(total)}, {writer.text(count)}"
     return f"spark.average({sides}, {call.type.precision}, {call.type.scale})", ATOM
 
 
-def wide_sum(call: Call, reading: Reading) -> tuple[str, int]:
+def wide_sum(call: Call, writer: Writer) -> tuple[str, int]:
     """A sum stored in two parts, because Spark's decimals have at most 38 digits."""
-    high, low, unit = (reading.text(a, MULTIPLY) for a in call.arguments)
+    high, low, unit = (writer.text(a, MULTIPLY) for a in call.arguments)
     return f"spark.decimal({high} * {unit} + {low}, {call.type.precision}, {call.type.scale})", ATOM
 
 
-def bitwise(operator: str, call: Call, reading: Reading) -> tuple[str, int]:
+def bitwise(operator: str, call: Call, writer: Writer) -> tuple[str, int]:
     """A bitwise operator, in parentheses because Postgres gives all of them one precedence."""
-    left, right = (reading.text(a, ATOM) for a in call.arguments)
+    left, right = (writer.text(a, ATOM) for a in call.arguments)
     return f"({left} {operator} {right})", ATOM
 
 
-def arithmetic(call: Call, reading: Reading) -> tuple[str, int]:
+def arithmetic(call: Call, writer: Writer) -> tuple[str, int]:
     """Arithmetic that wraps or returns NULL or Infinity as Spark's does, by plain operators where neither can be."""
     name, kind = call.function, call.type
-    operands = [reading.text(a) for a in call.arguments]
+    operands = [writer.text(a) for a in call.arguments]
     if name == "negative":
         if kind.integral:
-            return arithmetic(Call("-", (Constant("0", kind), call.arguments[0]), kind, place=call.place), reading)
-        return f"-{reading.text(call.arguments[0], ATOM)}", MULTIPLY
+            return arithmetic(Call("-", (Constant("0", kind), call.arguments[0]), kind, place=call.place), writer)
+        return f"-{writer.text(call.arguments[0], ATOM)}", MULTIPLY
     if name == "div":
         if call.arguments[0].type.name == "DECIMAL":
             return f"spark.wrap_bigint(div({operands[0]}, nullif({operands[1]}, 0)))", ATOM
         return f"spark.div({operands[0]}, {operands[1]})", ATOM
     if kind.name == "DECIMAL":
-        return _decimal(call, operands, reading)
+        return _decimal(call, operands, writer)
     if kind.integral:
-        return _whole(call, operands, reading)
+        return _whole(call, operands, writer)
     if name == "/" and all(_was_integral(a) for a in call.arguments):
-        left = reading.text(call.arguments[0], CAST)
+        left = writer.text(call.arguments[0], CAST)
         return f"{left}::double precision / nullif({operands[1]}, 0)", MULTIPLY
     sides = ", ".join(_double(a, text) for a, text in zip(call.arguments, operands, strict=True))
     return f"spark.{_WORDS[name]}({sides})", ATOM
@@ -76,32 +76,32 @@ def arithmetic(call: Call, reading: Reading) -> tuple[str, int]:
 _WORDS = {"+": "plus", "-": "minus", "*": "times", "/": "divide"}
 
 
-def _plain(call: Call, reading: Reading, right: str | None = None) -> tuple[str, int]:
+def _plain(call: Call, writer: Writer, right: str | None = None) -> tuple[str, int]:
     binds = ADD if call.function in ("+", "-") else MULTIPLY
-    left = reading.text(call.arguments[0], binds)
-    return f"{left} {call.function} {right or reading.text(call.arguments[1], binds + 1)}", binds
+    left = writer.text(call.arguments[0], binds)
+    return f"{left} {call.function} {right or writer.text(call.arguments[1], binds + 1)}", binds
 
 
-def _whole(call: Call, operands: list[str], reading: Reading) -> tuple[str, int]:
+def _whole(call: Call, operands: list[str], writer: Writer) -> tuple[str, int]:
     name, kind = call.function, call.type
     if name == "%":
-        return _plain(call, reading, f"nullif({operands[1]}, 0)")
+        return _plain(call, writer, f"nullif({operands[1]}, 0)")
     if kind == BIGINT:
         bound = magnitude(call)
         if bound is not None and bound < EXACT:
-            return _plain(call, reading)
+            return _plain(call, writer)
         sides = ", ".join(_bigint(a, text) for a, text in zip(call.arguments, operands, strict=True))
         return f"spark.{_WORDS[name]}({sides})", ATOM
-    left, right = (reading.text(a, CAST) for a in call.arguments)
+    left, right = (writer.text(a, CAST) for a in call.arguments)
     return f"spark.wrap_{kind.name.lower()}({left}::bigint {name} {right})", ATOM
 
 
-def _decimal(call: Call, operands: list[str], reading: Reading) -> tuple[str, int]:
+def _decimal(call: Call, operands: list[str], writer: Writer) -> tuple[str, int]:
     name, kind = call.function, call.type
     p1, s1, p2, s2 = (n for a in call.arguments for n in (a.type.precision, a.type.scale))
     if name == "/":
         return f"spark.divide({operands[0]}, {operands[1]}, {kind.precision}, {kind.scale})", ATOM
-    written = _plain(call, reading, f"nullif({operands[1]}, 0)" if name == "%" else None)
+    written = _plain(call, writer, f"nullif({operands[1]}, 0)" if name == "%" else None)
     digits = p1 + p2 + 1 if name == "*" else max(p1 - s1, p2 - s2) + max(s1, s2) + 1
     if digits <= MAX_PRECISION or (name == "%" and kind.precision < MAX_PRECISION):
         return written
@@ -146,27 +146,27 @@ def magnitude(value: Expr) -> int | None:
     return None
 
 
-def months_apart(call: Call, reading: Reading) -> tuple[str, int]:
+def months_apart(call: Call, writer: Writer) -> tuple[str, int]:
     """The number of whole months, quarters or years between two times."""
     unit, *times = call.arguments
-    begin, end = (reading.text(time, CAST) for time in times)
+    begin, end = (writer.text(time, CAST) for time in times)
     whole = f"spark.months_apart({begin} AT TIME ZONE 'UTC', {end} AT TIME ZONE 'UTC')"
     months = MONTHS[str(getattr(unit, "value", "")).lower()]
     return (whole, ATOM) if months == 1 else (f"{whole} / {months}", MULTIPLY)
 
 
-def window_start(call: Call, reading: Reading) -> tuple[str, int]:
+def window_start(call: Call, writer: Writer) -> tuple[str, int]:
     """The start of the tumbling window that contains a time."""
     size, offset = (int(str(getattr(a, "value", 0))) for a in call.arguments[1:])
-    return f"spark.shown(date_bin({length(size)}, {reading.text(call.arguments[0])}, {origin(offset)}))", ATOM
+    return f"spark.shown(date_bin({length(size)}, {writer.text(call.arguments[0])}, {origin(offset)}))", ATOM
 
 
-def hops(window: Call, reading: Reading) -> str:
+def hops(window: Call, writer: Writer) -> str:
     """The starts of the hopping windows that contain a time, as rows, none for NULL."""
     size, offset, slide = (int(str(getattr(a, "value", 0))) for a in window.arguments[1:])
-    time, step = reading.text(window.arguments[0]), length(slide)
+    time, step = writer.text(window.arguments[0]), length(slide)
     last = f"date_bin({step}, {time}, {origin(offset)})"
-    earliest = f"{reading.text(window.arguments[0], ADD)} - {length(size)} + interval '1 microsecond'"
+    earliest = f"{writer.text(window.arguments[0], ADD)} - {length(size)} + interval '1 microsecond'"
     return f"generate_series({last}, {earliest}, -{step})"
 
 
@@ -175,22 +175,22 @@ def origin(offset: int) -> str:
     return "timestamptz '1970-01-01 00:00:00+00'" + (f" + {length(offset)}" if offset else "")
 
 
-def window_end(call: Call, reading: Reading) -> tuple[str, int]:
+def window_end(call: Call, writer: Writer) -> tuple[str, int]:
     """The end of a window, from its start."""
     size = int(str(getattr(call.arguments[1], "value", 0)))
-    return f"spark.shifted({reading.text(call.arguments[0])}, {length(size)})", ATOM
+    return f"spark.shifted({writer.text(call.arguments[0])}, {length(size)})", ATOM
 
 
-def whole_end(end: Call, reading: Reading) -> str:
+def whole_end(end: Call, writer: Writer) -> str:
     """The end of a window, even after the end of the calendar."""
-    return f"{reading.text(end.arguments[0], ADD)} + {length(int(str(getattr(end.arguments[1], 'value', 0))))}"
+    return f"{writer.text(end.arguments[0], ADD)} + {length(int(str(getattr(end.arguments[1], 'value', 0))))}"
 
 
-def shifted(call: Call, reading: Reading) -> tuple[str, int]:
+def shifted(call: Call, writer: Writer) -> tuple[str, int]:
     """A time shifted by an INTERVAL, with days and months in UTC, or NULL outside of the calendar."""
     time, by = call.arguments
     sign = "-" if call.function[0] == "-" else ""
-    return f"spark.shifted({reading.text(time)}, {sign}{reading.text(by)})", ATOM
+    return f"spark.shifted({writer.text(time)}, {sign}{writer.text(by)})", ATOM
 
 
 def length(microseconds: int) -> str:
@@ -199,9 +199,9 @@ def length(microseconds: int) -> str:
     return f"interval '{whole}.{rest:06d} seconds'" if rest else f"interval '{whole} seconds'"
 
 
-def counted(call: Call, reading: Reading) -> tuple[str, int]:
+def counted(call: Call, writer: Writer) -> tuple[str, int]:
     """The number of days, or of microseconds, of an interval of another view."""
-    interval = reading.text(call.arguments[0])
+    interval = writer.text(call.arguments[0])
     if call.arguments[0].type == DAYS:
         return f"extract(day FROM {interval})::bigint", CAST
     return f"(extract(epoch FROM {interval}) * 1000000)::bigint", CAST
@@ -227,19 +227,19 @@ _ELEMENTS, _ELEMENT, _NTH = '"->"', '"-> element"', '"-> place"'
 """Names that no column of a query has."""
 
 
-def shares(call: Call, reading: Reading) -> tuple[str, int]:
+def shares(call: Call, writer: Writer) -> tuple[str, int]:
     """Several percentiles as a list, or NULL without values."""
-    values = [reading.text(a) for a in call.arguments]
+    values = [writer.text(a) for a in call.arguments]
     return f"CASE WHEN {values[0]} IS NOT NULL THEN jsonb_build_array({', '.join(values)}) END", ATOM
 
 
-def window_as_json(call: Call, reading: Reading) -> tuple[str, int]:
+def window_as_json(call: Call, writer: Writer) -> tuple[str, int]:
     """A window in Spark's JSON, or NULL in a grouping without it."""
     start, end = call.arguments
     # the end of a window may be the first instant after the calendar
-    after = whole_end(end, reading) if isinstance(end, Call) and end.function == "window_end" else reading.text(end)
-    pairs = f"'start', {inside(start, reading)}, 'end', {in_json(after, end.type)}"
-    time = reading.text(call.arguments[0], OTHER)
+    after = whole_end(end, writer) if isinstance(end, Call) and end.function == "window_end" else writer.text(end)
+    pairs = f"'start', {inside(start, writer)}, 'end', {in_json(after, end.type)}"
+    time = writer.text(call.arguments[0], OTHER)
     return f"CASE WHEN {time} IS NOT NULL THEN jsonb_build_object({pairs}) END", ATOM
 
 
@@ -254,25 +254,25 @@ def member(of: str, step: str, kind: Type) -> tuple[str, int]:
     return f"({of} ->> {step})::{kind.postgres}", CAST
 
 
-def structured(call: Call, reading: Reading) -> tuple[str, int]:
+def structured(call: Call, writer: Writer) -> tuple[str, int]:
     """Spark's JSON of a struct or a map, which omits NULL fields but keeps NULL entries."""
     pairs = zip(call.arguments[::2], call.arguments[1::2], strict=True)
-    built = f"jsonb_build_object({', '.join(f'{reading.text(n)}, {inside(v, reading)}' for n, v in pairs)})"
+    built = f"jsonb_build_object({', '.join(f'{writer.text(n)}, {inside(v, writer)}' for n, v in pairs)})"
     return (built if call.function == "map" else f"spark.struct({built})"), ATOM
 
 
-def inside(value: Expr, reading: Reading) -> str:
+def inside(value: Expr, writer: Writer) -> str:
     """A value in its form inside a nested one."""
     if value.type.name == "DECIMAL" or (value.type.name in ("DOUBLE", "FLOAT") and bare_value(value) is not value):
-        return f"{reading.text(value, CAST)}::{value.type.postgres}"
-    return in_json(reading.text(value), value.type)
+        return f"{writer.text(value, CAST)}::{value.type.postgres}"
+    return in_json(writer.text(value), value.type)
 
 
-def nested(call: Call, reading: Reading) -> tuple[str, int]:
+def nested(call: Call, writer: Writer) -> tuple[str, int]:
     """A field, an element or an entry by a literal."""
     of, step = call.arguments
     assert isinstance(step, Constant)
-    return member(reading.text(of, OTHER), constant(step), call.type)
+    return member(writer.text(of, OTHER), constant(step), call.type)
 
 
 def _elements(array: str) -> str:
@@ -280,20 +280,20 @@ def _elements(array: str) -> str:
     return f"jsonb_array_elements({array}) WITH ORDINALITY AS {_ELEMENTS} ({_ELEMENT}, {_NTH})"
 
 
-def from_entries(call: Call, reading: Reading) -> tuple[str, int]:
+def from_entries(call: Call, writer: Writer) -> tuple[str, int]:
     """A map of the structs in a list: the last of several with one name wins, and nameless structs are dropped."""
     (listed,) = call.arguments
     assert listed.type.element is not None
     name, value = (constant(Constant(field, STRING)) for field, _ in listed.type.element.fields)
-    array = reading.text(listed, OTHER)
+    array = writer.text(listed, OTHER)
     entries = f"jsonb_object_agg({_ELEMENT} ->> {name}, {_ELEMENT} -> {value} ORDER BY {_NTH})"
     entries += f" FILTER (WHERE {_ELEMENT} ->> {name} IS NOT NULL)"
     return f"CASE WHEN {array} IS NOT NULL THEN (SELECT coalesce({entries}, '{{}}') FROM {_elements(array)}) END", ATOM
 
 
-def from_texts(call: Call, reading: Reading) -> tuple[str, int]:
+def from_texts(call: Call, writer: Writer) -> tuple[str, int]:
     """A list of values from a list of their JSON texts, which every group has."""
-    array = reading.text(call.arguments[0], OTHER)
+    array = writer.text(call.arguments[0], OTHER)
     values = f"coalesce(jsonb_agg(({_ELEMENT} #>> '{{}}')::jsonb ORDER BY {_NTH}), '[]')"
     return f"(SELECT {values} FROM {_elements(array)})", ATOM
 
@@ -307,17 +307,17 @@ OF_ELEMENTS = {
 """Functions of a list's elements in SQL, with the body of their lambda in place of {0}."""
 
 
-def over_elements(call: Call, reading: Reading) -> tuple[str, int]:
+def over_elements(call: Call, writer: Writer) -> tuple[str, int]:
     """A function with a lambda, as a query over the list's elements whose columns are the lambda's variables."""
     listed, function = call.arguments
     assert isinstance(function, Call)
     (element, *index), body = function.arguments[:-1], function.arguments[-1]
     if call.function == "transform" and (field_of_each := _field_of_each(element, body)):
-        return f"spark.field_of_each({reading.text(listed)}, {field_of_each})", ATOM
-    array, of = reading.text(listed, OTHER), listed.type.element or STRING
+        return f"spark.field_of_each({writer.text(listed)}, {field_of_each})", ATOM
+    array, of = writer.text(listed, OTHER), listed.type.element or STRING
     columns = [from_json(_ELEMENT, of), *[f"({_NTH} - 1)::integer"] * len(index)]
-    named = ", ".join(f"{c} AS {reading.text(v)}" for c, v in zip(columns, (element, *index), strict=True))
-    text = inside(body, reading) if call.function == "transform" else reading.text(body)
+    named = ", ".join(f"{c} AS {writer.text(v)}" for c, v in zip(columns, (element, *index), strict=True))
+    text = inside(body, writer) if call.function == "transform" else writer.text(body)
     result = OF_ELEMENTS[call.function].replace("{0}", text)
     rows = f"(SELECT {_ELEMENT}, {_NTH}, {named} FROM {_elements(array)}) AS {_ELEMENTS}"
     return f"CASE WHEN {array} IS NOT NULL THEN (SELECT {result} FROM {rows}) END", ATOM

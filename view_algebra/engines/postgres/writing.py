@@ -1,4 +1,4 @@
-"""Shared parts of the Postgres writer: operator precedence, literals, and the reading of cell tables."""
+"""Shared parts of the Postgres writers: operator precedence, literals, and the names of cell tables."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ _INTERVAL = {"quarter": "month"}
 
 
 @dataclass(frozen=True)
-class Reading:
-    """The context of a query: the names of its cell tables, and the writers of nested queries and expressions.
+class Writer:
+    """Writes the expressions of one query.
 
-    expression: takes the least precedence that needs no parentheses. grouped: the GROUP BY keys of the current block,
-    which its columns repeat. depth: the number of enclosing subqueries, which distinguishes the aliases of their cells.
+    tables: the names of the cell tables
+    query: writes a nested query
+    expression: writes an expression. It takes the least precedence that needs no parentheses
+    grouped: the GROUP BY keys of the current block, which its columns repeat
+    depth: the number of enclosing subqueries, which distinguishes the aliases of their cells
     """
 
     tables: Sequence[str]
-    query: Callable[[Query, Reading], str]
-    expression: Callable[[Expr, Reading, int], str]
+    query: Callable[[Query, Writer], str]
+    expression: Callable[[Expr, Writer, int], str]
     grouped: Sequence[Expr] = ()
     depth: int = 0
 
@@ -60,9 +63,9 @@ def constant(literal: Constant) -> str:
     return f"{plain}::{kind.postgres}" if literal.suffixed else plain
 
 
-def as_text(argument: Expr, reading: Reading) -> str:
+def as_text(argument: Expr, writer: Writer) -> str:
     """An argument as text. A bare NULL, which has no type in Postgres, gets the type text."""
-    text = reading.text(argument, ADD)
+    text = writer.text(argument, ADD)
     return f"{text}::text" if argument.type.name == "VOID" else text
 
 
@@ -83,17 +86,17 @@ def bare_value(value: Expr) -> Expr:
     return value
 
 
-def typed_text(value: Expr, reading: Reading) -> str:
+def typed_text(value: Expr, writer: Writer) -> str:
     """A value for a polymorphic aggregate. A bare text literal gets its type."""
-    text = reading.text(value, CAST)
+    text = writer.text(value, CAST)
     return f"{text}::text" if isinstance(value, Constant) and value.type == STRING else text
 
 
-def ordering(order: Order, reading: Reading, name: str | None = None) -> str:
+def ordering(order: Order, writer: Writer, name: str | None = None) -> str:
     """A key of ORDER BY, with NULLs where Spark puts them."""
-    text = name or reading.text(order.expression)
+    text = name or writer.text(order.expression)
     if name is None and order.expression.type == STRING:
-        text = by_bytes(order.expression, reading.text(order.expression, CAST))
+        text = by_bytes(order.expression, writer.text(order.expression, CAST))
     direction = " DESC" if order.descending else ""
     nulls = "" if order.nulls_first == order.descending else (" NULLS FIRST" if order.nulls_first else " NULLS LAST")
     return text + direction + nulls
