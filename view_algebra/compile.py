@@ -25,7 +25,7 @@ from view_algebra.language.types import DATE, TIMESTAMP
 from view_algebra.passes import Known, Placed, compile_view, final_text, placed, type_of_function, views_read
 from view_algebra.refusals import File, HasObstacle, Mistake, Span, Wrong, refuse_all, span, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
-from view_algebra.texts.fields import Reading
+from view_algebra.texts.fields import FieldOptions
 from view_algebra.texts.records import Key, parse_text
 from view_algebra.typed.events import passed_by_table
 from view_algebra.typed.scalars import WITH_RULES_OF_THEIR_OWN
@@ -252,7 +252,7 @@ def _source(d: SourceDeclaration) -> Source:
             d.columns,
             Key(d.unique, d.key_format) if d.kind == "table" else None,
             d.encodings,
-            Reading(
+            FieldOptions(
                 nulls=d.properties.get("on_bad_field") == "null",
                 empty=d.properties.get("empty_as_null") == "true",
                 names=fields_of(d.properties),

@@ -125,7 +125,7 @@ PATTERNS = (
 
 
 @dataclass(frozen=True)
-class Reading:
+class FieldOptions:
     """A source's options for reading fields.
 
     nulls: an unreadable field is NULL, and the record counts. empty: an empty text means NULL for a number or a time,
@@ -143,11 +143,11 @@ class Reading:
         return self.names.get(column, column)
 
 
-def json_read(text: str, columns: Columns, reading: Reading, options: str = "") -> str:
+def json_read(text: str, columns: Columns, options: FieldOptions, modes: str = "") -> str:
     """Spark SQL that reads JSON as a struct of columns. Case matters in field names, but not in column names."""
-    schema = spark_text(struct_of([(reading.name(name), kind) for name, kind in columns]))
-    read = f"from_json({text}, {schema}{', ' + options if options else ''})"
-    if not any(name in reading.names for name, _ in columns):
+    schema = spark_text(struct_of([(options.name(name), kind) for name, kind in columns]))
+    read = f"from_json({text}, {schema}{', ' + modes if modes else ''})"
+    if not any(name in options.names for name, _ in columns):
         return read
     return f"CAST({read} AS STRUCT<{', '.join(f'{spark_name(name)}: {kind.spark}' for name, kind in columns)}>)"
 
@@ -244,17 +244,17 @@ class Again:
     first: str
     text: str
     columns: Columns
-    reading: Reading
+    options: FieldOptions
     as_read: Callable[[Type], Type]
     needed: Sequence[str] = ()
 
     def struct(self) -> str:
         """Spark SQL of a struct of the columns."""
-        return self._read(json_read(self.text, self._texts, self.reading), "")
+        return self._read(json_read(self.text, self._texts, self.options), "")
 
     def record(self, why_not: str) -> str:
         """`struct` with a last field CORRUPT: the reason if a field is bad, `why_not` if the text is not a record."""
-        raw = json_read(self.text, [*self._texts, (CORRUPT, STRING)], self.reading, permissive(CORRUPT))
+        raw = json_read(self.text, [*self._texts, (CORRUPT, STRING)], self.options, permissive(CORRUPT))
         reason = f"CASE WHEN raw.{CORRUPT} IS NOT NULL THEN {why_not} ELSE {self._reason()} END"
         return self._read(raw, f", '{CORRUPT}', {reason}")
 
@@ -270,8 +270,8 @@ class Again:
         """
         read, fields = [], []
         for name, kind in self.columns:
-            path, column = self.reading.name(name), spark_name(name)
-            value = _value(path, f"raw.{column}", f"{self.first}.{column}", kind, self.reading)
+            path, column = self.options.name(name), spark_name(name)
+            value = _value(path, f"raw.{column}", f"{self.first}.{column}", kind, self.options)
             read.append(f"{spark_text(name)}, {value}")
             value = f"v.{column}{'.v' if _is_nested(kind) else ''}"
             as_read = self.as_read(kind)
@@ -288,11 +288,11 @@ class Again:
         """Spark SQL of the reason a record is bad, or of the fields it counts without. NULL if all are read."""
         wrong: dict[bool, list[str]] = {True: [], False: []}
         for name, kind in self.columns:
-            path, of_raw, value = self.reading.name(name), f"raw.{spark_name(name)}", f"v.{spark_name(name)}"
-            if self.reading.encodings.decodes(kind) or (kind == STRING and not self.reading.nulls):
+            path, of_raw, value = self.options.name(name), f"raw.{spark_name(name)}", f"v.{spark_name(name)}"
+            if self.options.encodings.decodes(kind) or (kind == STRING and not self.options.nulls):
                 continue  # fits any value
-            why = f"{value}.why" if _is_nested(kind) else _why(path, of_raw, value, kind, self.reading)
-            wrong[self.reading.nulls and name not in self.needed].append(why)
+            why = f"{value}.why" if _is_nested(kind) else _why(path, of_raw, value, kind, self.options)
+            wrong[self.options.nulls and name not in self.needed].append(why)
         of_record, of_fields = (_listed(begins, wrong[nulls]) for begins, nulls in ((WRONG, False), (NULLED, True)))
         return f"coalesce({', '.join(filter(None, [of_record, of_fields, 'CAST(NULL AS STRING)']))})"
 
@@ -305,17 +305,17 @@ def _is_nested(kind: Type) -> bool:
     return kind.name in ("STRUCT", "ARRAY", "MAP")
 
 
-def _why(path: str, text: str, value: str, kind: Type, reading: Reading) -> str:
+def _why(path: str, text: str, value: str, kind: Type, options: FieldOptions) -> str:
     """Spark SQL of the reason a field is bad, or NULL if it is not."""
-    if reading.encodings.decodes(kind):
+    if options.encodings.decodes(kind):
         return "CAST(NULL AS STRING)"
-    empty = f" AND NOT {text} RLIKE {spark_text(EMPTY)}" if reading.empty and kind != STRING else ""
+    empty = f" AND NOT {text} RLIKE {spark_text(EMPTY)}" if options.empty and kind != STRING else ""
     reason = _reason(path, kind)
-    if kind.numeric and _may_be_base64(reading):
-        mode = reading.encodings.decimals
+    if kind.numeric and _may_be_base64(options):
+        mode = options.encodings.decimals
         unsure = "for certain: set decimal.handling.mode in OPTIONS to that of the connector"
         reason = spark_text(f"{path} is no {kind.spark} {unsure if mode is None else 'in a text: declare it DECIMAL'}")
-    if kind.name in CALENDAR and reading.nulls:
+    if kind.name in CALENDAR and options.nulls:
         number, digits = (spark_text(form) for form in (_IS_NUMBER, DIGITS_ALONE))
         name = spark_text(path)
         reason = (
@@ -329,12 +329,12 @@ def _reason(path: str, kind: Type) -> str:
     return spark_text(f"{path} is no {kind.spark}")
 
 
-def _value(path: str, text: str, first: str | None, kind: Type, reading: Reading, depth: int = 0) -> str:
+def _value(path: str, text: str, first: str | None, kind: Type, options: FieldOptions, depth: int = 0) -> str:
     """Spark SQL of a value from its text, for a nested one a struct of the value `v` and the reason `why`."""
     if _is_nested(kind):
         nested = _struct if kind.name == "STRUCT" else _listing
-        return nested(path, text, first, kind, reading, depth)
-    if reading.encodings.decodes(kind):
+        return nested(path, text, first, kind, options, depth)
+    if options.encodings.decodes(kind):
         readings = [
             *([_exact(text, kind)] if kind.name == "DECIMAL" else []),
             *([first] if first else []),
@@ -343,23 +343,23 @@ def _value(path: str, text: str, first: str | None, kind: Type, reading: Reading
         return f"coalesce({', '.join(readings)})" if len(readings) > 1 else readings[0]
     if kind == STRING:
         value = unmarked(text)
-        return f"CASE WHEN NOT contains({text}, '\\u0000') THEN {value} END" if reading.nulls else value
+        return f"CASE WHEN NOT contains({text}, '\\u0000') THEN {value} END" if options.nulls else value
     if kind.name == "DECIMAL":
         return _decimal(text, kind)
     if kind.name == "BINARY":
         assert first is not None  # bytes are never in a list. As a text, `true` would be base64
         return first
     if kind.name in CALENDAR:
-        return _time(text, first, kind, reading)
+        return _time(text, first, kind, options)
     value = _scalar(text, kind)
-    if kind.numeric and _may_be_base64(reading):
+    if kind.numeric and _may_be_base64(options):
         return f"CASE WHEN {text} RLIKE {spark_text(_NO_BASE64)} THEN {value} END"
     return value
 
 
-def _may_be_base64(reading: Reading) -> bool:
+def _may_be_base64(options: FieldOptions) -> bool:
     """True if a number in a text may be a decimal in base64: Debezium writes other numbers as numbers."""
-    return reading.encodings.of_connector and reading.encodings.decimals != "string"
+    return options.encodings.of_connector and options.encodings.decimals != "string"
 
 
 def _decimal(text: str, kind: Type) -> str:
@@ -391,26 +391,26 @@ def _scalar(text: str, kind: Type) -> str:
     return f"try_cast(regexp_extract(CAST({exact} AS STRING), {spark_text(_IS_WHOLE)}, 1) AS {kind.spark})"
 
 
-def _time(text: str, first: str | None, kind: Type, reading: Reading) -> str:
+def _time(text: str, first: str | None, kind: Type, options: FieldOptions) -> str:
     local = text
     if kind.name == "TIMESTAMP_NTZ":  # a cast would ignore the zone
         local = f"CASE WHEN {text} RLIKE {spark_text(_WITHOUT_ZONE)} THEN {text} END"
     readings = [*([first] if first else []), f"try_cast({local} AS {kind.spark})"]
     value = f"CASE WHEN NOT {text} RLIKE {spark_text(_NO_TIME)} THEN coalesce({', '.join(readings)}) END"
     begin, end = CALENDAR[kind.name]
-    return f"element_at(filter(array({value}), t -> t BETWEEN {begin} AND {end}), 1)" if reading.nulls else value
+    return f"element_at(filter(array({value}), t -> t BETWEEN {begin} AND {end}), 1)" if options.nulls else value
 
 
-def _struct(path: str, text: str, first: str | None, kind: Type, reading: Reading, depth: int) -> str:
+def _struct(path: str, text: str, first: str | None, kind: Type, options: FieldOptions, depth: int) -> str:
     raw, value = f"r{depth}", f"w{depth}"
     read, fields, reasons = [], [], []
     for name, part in kind.fields:
         column, of_path = spark_name(name), f"{path}.{name}"
         of_first = f"{first}.{column}" if first else None
-        read.append(f"{spark_text(name)}, {_value(of_path, f'{raw}.{column}', of_first, part, reading, depth + 1)}")
+        read.append(f"{spark_text(name)}, {_value(of_path, f'{raw}.{column}', of_first, part, options, depth + 1)}")
         inner = f"{value}.{column}"
         fields.append(f"{spark_text(name)}, {inner}{'.v' if _is_nested(part) else ''}")
-        reasons.append(f"{inner}.why" if _is_nested(part) else _why(of_path, f"{raw}.{column}", inner, part, reading))
+        reasons.append(f"{inner}.why" if _is_nested(part) else _why(of_path, f"{raw}.{column}", inner, part, options))
     schema = spark_text(struct_of([(name, STRING) for name, _ in kind.fields]))
     return f"""element_at(transform(
           array(from_json(CASE WHEN startswith({text}, '{{') THEN {text} END, {schema})),
@@ -418,29 +418,29 @@ def _struct(path: str, text: str, first: str | None, kind: Type, reading: Readin
             'v', CASE WHEN {raw} IS NOT NULL THEN named_struct({", ".join(fields)}) END,
             'why', CASE
               WHEN {raw} IS NOT NULL THEN nullif(concat_ws(', ', {", ".join(reasons)}), '')
-              WHEN {_is_there(text, reading)} THEN {_reason(path, kind)}
+              WHEN {_is_there(text, options)} THEN {_reason(path, kind)}
             END
           )), 1)
         ), 1)"""
 
 
-def _listing(path: str, text: str, _: str | None, kind: Type, reading: Reading, depth: int) -> str:
+def _listing(path: str, text: str, _: str | None, kind: Type, options: FieldOptions, depth: int) -> str:
     """Spark SQL of a list or a map, element by element. An unreadable element is NULL."""
     raw, value, part, e = f"r{depth}", f"w{depth}", kind.element, f"e{depth}"
     assert part is not None
     is_map = kind.name == "MAP"
     begins, schema = ("{", "MAP<STRING, STRING>") if is_map else ("[", "ARRAY<STRING>")
-    inner = _value(path, e, None, part, reading, depth + 1)
+    inner = _value(path, e, None, part, options, depth + 1)
     in_each = "transform_values({}, (k, {}) -> {})" if is_map else "transform({}, {} -> {})"
     parts = "map_values({})" if is_map else "{}"
     raws, values = parts.format(raw), parts.format(value)
     if _is_nested(part):
         whole, wrong = in_each.format(value, e, f"{e}.v"), f"exists({values}, {e} -> {e}.why IS NOT NULL)"
-    elif reading.encodings.decodes(part):
+    elif options.encodings.decodes(part):
         whole, wrong = value, "false"
     else:
         there = f"{e} IS NOT NULL"
-        if reading.empty and part != STRING:
+        if options.empty and part != STRING:
             there += f" AND NOT {e} RLIKE {spark_text(EMPTY)}"
         whole = value
         wrong = f"size(filter({raws}, {e} -> {there})) > size(filter({values}, {e} -> {e} IS NOT NULL))"
@@ -449,16 +449,16 @@ def _listing(path: str, text: str, _: str | None, kind: Type, reading: Reading, 
           {raw} -> element_at(transform(array({in_each.format(raw, e, inner)}), {value} -> named_struct(
             'v', {whole},
             'why', CASE
-              WHEN {raw} IS NOT NULL AND {wrong} OR {raw} IS NULL AND {_is_there(text, reading, is_map)}
+              WHEN {raw} IS NOT NULL AND {wrong} OR {raw} IS NULL AND {_is_there(text, options, is_map)}
               THEN {_reason(path, kind)}
             END
           )), 1)
         ), 1)"""
 
 
-def _is_there(text: str, reading: Reading, is_object: bool = True) -> str:
+def _is_there(text: str, options: FieldOptions, is_object: bool = True) -> str:
     """The condition that a field that should be an object or a list has a value. `[]` and '' may mean NULL."""
-    if not reading.empty:
+    if not options.empty:
         return f"{text} IS NOT NULL"
     return f"NOT {text} RLIKE {spark_text(_NOTHING if is_object else EMPTY)}"
 
@@ -486,20 +486,20 @@ def _any(names: Sequence[str]) -> str:
     return "|".join(re.escape(name) for name in dict.fromkeys(names))
 
 
-def numbers(columns: Columns, text: str, reading: Reading, of: str = "parsed") -> list[tuple[str, str]]:
+def numbers(columns: Columns, text: str, options: FieldOptions, of: str = "parsed") -> list[tuple[str, str]]:
     """The condition and the reason for a record in which a time is a number or a text of digits.
 
     of: the struct that Spark's reader returned for the text.
     """
-    leaves = list(_leaves([(reading.name(name), kind) for name, kind in columns]))
+    leaves = list(_leaves([(options.name(name), kind) for name, kind in columns]))
     scalars = [name for name, kind in leaves if kind.name in CALENDAR]
     nested = [name for name, kind in leaves if kind.name not in CALENDAR]
     if not scalars and not nested:
         return []
     times = [(name, kind) for name, kind in columns if _has_times(kind)]
-    reasons = ", ".join(_reason_of_time(f"p.{spark_name(name)}", kind, (reading.name(name),)) for name, kind in times)
+    reasons = ", ".join(_reason_of_time(f"p.{spark_name(name)}", kind, (options.name(name),)) for name, kind in times)
     first = f"coalesce({reasons}, NULL)"
-    read = json_read(text, [(name, _as_json(kind)) for name, kind in times], reading)
+    read = json_read(text, [(name, _as_json(kind)) for name, kind in times], options)
     reason = f"element_at(transform(array({read}), p -> {first}), 1)"
     may_be = f"{text} RLIKE {spark_text(may_be_numbers(scalars, nested))}"
     looks = "" if nested else f"({' OR '.join([*_looks(columns, of), f'{of}.{CORRUPT} IS NOT NULL'])}) AND "

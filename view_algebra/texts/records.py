@@ -48,7 +48,7 @@ from view_algebra.texts.fields import (
     NUMERIC_KEYS,
     THOUSANDS,
     Again,
-    Reading,
+    FieldOptions,
     decimals_lose_digits,
     json_read,
     leaves,
@@ -100,7 +100,7 @@ _TEXT = "CAST(kafka_value AS STRING)"
 _NO_FRAME = "no frame of a schema registry stands before the value"
 _NO_HEADER = f"exists(kafka_headers, header -> header.key = '{frames.HEADER}') IS NOT TRUE"
 _MORE = "'more text follows the object'"
-AS_IT_IS = Reading()
+AS_IT_IS = FieldOptions()
 """The reading of a source without options for it."""
 
 FRAMED = "kafka_framed"
@@ -135,7 +135,7 @@ def parse_text(
     columns: Columns,
     key: Key | None = None,
     encodings: Encodings = PLAIN,
-    reading: Reading = AS_IT_IS,
+    options: FieldOptions = AS_IT_IS,
     needed: Sequence[str] = (),
     values: Read | None = None,
     *,
@@ -147,10 +147,10 @@ def parse_text(
     JSON. needed: for a source with NULL for unreadable fields, the columns besides the key that make a record bad
     because they identify a stream's events or its newest record. Such a source has BAD_FIELDS after the error.
     """
-    decoding = Decoding(encodings, reading.names, reading.empty, reading.nulls)
+    decoding = Decoding(encodings, options.names, options.empty, options.nulls)
     read_as = _read_as(columns, decoding)
     of_key = [] if key is None or key.format == "none" else key.of(columns)
-    row, log_time = _Row(key, encodings, reading, needed, values), ("", "") if key is None else _log_time()
+    row, log_time = _Row(key, encodings, options, needed, values), ("", "") if key is None else _log_time()
     text = bounded(row.raw, Type("STRUCT", fields=tuple(read_as)), CORRUPT)
     of_envelope, raw = "", "raw_records"
     extra = [*(() if values is None else values.columns), *((KEY_TEXT, NO_KEY_TEXT) if row.decodes_key else ())]
@@ -179,7 +179,7 @@ def parse_text(
       key AS kafka_key,
       headers AS kafka_headers,
       value AS kafka_value,{of_envelope}
-      {json_read(text, [*read_as, (CORRUPT, STRING)], reading, permissive(CORRUPT))} AS kafka_read
+      {json_read(text, [*read_as, (CORRUPT, STRING)], options, permissive(CORRUPT))} AS kafka_read
     FROM {raw}
   )"""
     if decoding.needed(columns):
@@ -214,9 +214,9 @@ def _is_read_again(columns: Columns, row: _Row, decoding: Decoding) -> str:
     """The condition that Spark's reader read a record incompletely, or changed its digits."""
     conditions = [f"kafka_read.{CORRUPT} IS NOT NULL"]
     conditions += _loses(columns, "kafka_read", row.whole, row, of_variant=row.encodings.has_schema)
-    if row.reading.nulls:
+    if row.options.nulls:
         plain = _plain(columns, decoding)
-        conditions += [when for when, _ in numbers(plain, row.text, row.reading, "kafka_read")]
+        conditions += [when for when, _ in numbers(plain, row.text, row.options, "kafka_read")]
         conditions += [when for when, _ in _field_mistakes(columns, row, decoding, "kafka_read")]
         if any(has_decimals(kind) for _, kind in plain):
             conditions.append(f"kafka_read IS NULL AND {may_be_long(row.text)}")
@@ -232,13 +232,13 @@ def _loses(columns: Columns, read: str, text: str, row: _Row, *, of_variant: boo
 
 
 def _again(columns: Columns, row: _Row, decoding: Decoding) -> str:
-    again = Again("kafka_read", row.marked, columns, row.reading, lambda kind: _as_read(kind, decoding), row.needed)
+    again = Again("kafka_read", row.marked, columns, row.options, lambda kind: _as_read(kind, decoding), row.needed)
     return again.record(_why_no_record(row.text))
 
 
 def _bad_fields(columns: Columns, row: _Row, decoding: Decoding) -> str:
     """The column with the fields that are NULL in a record that counts."""
-    if not row.reading.nulls:
+    if not row.options.nulls:
         return ""
     of_reading = f"CASE WHEN startswith(parsed.{CORRUPT}, {_text(NULLED)}) THEN parsed.{CORRUPT} END"
     if decoding.needed(columns):
@@ -264,7 +264,7 @@ class _Row:
 
     key: Key | None
     encodings: Encodings
-    reading: Reading
+    options: FieldOptions
     also: Sequence[str] = ()
     values: Read | None = None
 
@@ -318,7 +318,7 @@ class _Row:
 
     def flattened(self, columns: Columns) -> str | None:
         """The column that is true if a flattened change deleted its row, or None for other records."""
-        return next((name for name, _ in columns if self.reading.name(name) == FLATTENED), None)
+        return next((name for name, _ in columns if self.options.name(name) == FLATTENED), None)
 
 
 def _as_read(kind: Type, decoding: Decoding) -> Type:
@@ -352,7 +352,7 @@ def _values(columns: Columns, of_key: Columns, row: _Row) -> str:
     elif row.key is not None and row.flattened(columns) is not None:
         kept = f"NOT {row.deletes(columns)}"
     if kept is not None and row.key is not None:
-        of_change = {n for n, _ in columns if row.reading.name(n).startswith("__")}
+        of_change = {n for n, _ in columns if row.options.name(n).startswith("__")}
         stay = {*row.key.columns, *(() if row.changes_table else of_change)}
         values = [(n, v if n in stay else f"CASE WHEN {kept} THEN {v} END") for n, v in values]
     return "".join(f",\n  {value} AS {spark_name(name)}" for name, value in values)
@@ -380,7 +380,7 @@ def _key_text(columns: Columns, key: Key, row: _Row) -> str:
     if len(columns) > 1:
         return text
     ((name, kind),) = columns
-    name = row.reading.name(name)
+    name = row.options.name(name)
     field = f"concat('{{', {_text(json.dumps(name, ensure_ascii=False))}, ':', %s, '}}')"
     if key.format == "string":
         return f"to_json(named_struct({_text(name)}, {text}))" if _is_quoted(kind) else field % text
@@ -397,9 +397,9 @@ def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns,
     as_marked: the text with marked numbers. loses: conditions that digits are lost.
     """
     read_as = _read_as(columns, decoding)
-    first = json_read(bounded("key_text", Type("STRUCT", fields=tuple(read_as))), read_as, row.reading)
+    first = json_read(bounded("key_text", Type("STRUCT", fields=tuple(read_as))), read_as, row.options)
     is_null = [f"key_read.{spark_name(name)} IS NULL" for name, _ in columns]
-    again = Again("key_read", as_marked, columns, row.reading, lambda kind: _as_read(kind, decoding)).struct()
+    again = Again("key_read", as_marked, columns, row.options, lambda kind: _as_read(kind, decoding)).struct()
     mistaken = " OR ".join([*is_null, *loses])
     needed = f"key_text <> 'null' AND ({mistaken})"
     return f"""element_at(transform(
@@ -471,22 +471,22 @@ def _times_as_text(kind: Type) -> Type:
     return STRING if kind.name == "TIMESTAMP" else kind
 
 
-def _as_texts(columns: Columns, text: str, reading: Reading) -> str:
+def _as_texts(columns: Columns, text: str, options: FieldOptions) -> str:
     """Reads a record again, with its times and decimals as texts."""
-    return json_read(text, [(n, decimals_as_text(mapped(kind, _times_as_text))) for n, kind in columns], reading)
+    return json_read(text, [(n, decimals_as_text(mapped(kind, _times_as_text))) for n, kind in columns], options)
 
 
 def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
-    key, text, reading = row.key, row.text, row.reading
+    key, text, options = row.key, row.text, row.options
     is_bad = f"parsed.{CORRUPT} IS NOT NULL"
-    if reading.nulls:
+    if options.nulls:
         is_bad += f" AND NOT startswith(parsed.{CORRUPT}, {_text(NULLED)})"
     of_change = _no_change(columns, row)
     unread = f"{debezium.OP} IS NULL" if of_change else None
     if row.encodings.schemas:  # and the payload next to the schema was not found
         unread = f"{debezium.EVENT} = {_TEXT} AND {_IS_NEXT_TO_SCHEMA % _TEXT}"
     plain = _plain(columns, decoding)
-    units = [] if reading.nulls else numbers(plain, text, reading)
+    units = [] if options.nulls else numbers(plain, text, options)
     branches = [
         *([(f"{NO_KEY_TEXT} IS NOT NULL", f"'{frames.OF_KEY}' || {NO_KEY_TEXT}")] if row.decodes_key else ()),
         *([(f"NOT startswith({FRAMED}, X'00') AND {_NO_HEADER}", _text(_NO_FRAME))] if row.encodings.framed else ()),
@@ -502,7 +502,7 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
         (_has_zero(text, "parsed"), HAS_ZERO[1]),
         *_more_follows(row),
     ]
-    if not reading.nulls:
+    if not options.nulls:
         branches += _field_mistakes(columns, row, decoding, "parsed")[1:]
     if key is not None:
         if not row.encodings.has_schema and row.values is None:
@@ -525,7 +525,7 @@ def _undecoded(columns: Columns, row: _Row, decoding: Decoding) -> Sequence[tupl
     """The condition and reason if decoding failed, of needed columns alone if bad fields are NULL."""
     if not decoding.needed(columns):
         return ()
-    if not row.reading.nulls:
+    if not row.options.nulls:
         return ((f"{UNDECODED} IS NOT NULL", UNDECODED),)
     missing = [
         f"parsed.{spark_name(name)} IS NULL AND schema_of_variant(parsed_as_json.{spark_name(name)}) <> 'VOID'"
@@ -542,18 +542,18 @@ def _has_zero(text: str, of: str) -> str:
 
 def _field_mistakes(columns: Columns, row: _Row, decoding: Decoding, of: str) -> list[tuple[str, str]]:
     """Conditions and reasons for mistakes in fields that Spark's reader misses."""
-    plain, text, reading = _plain(columns, decoding), row.text, row.reading
+    plain, text, options = _plain(columns, decoding), row.text, row.options
     branches = [(_has_zero(text, of), "''")]
-    if comma := _decimal_comma(plain, text, reading):
+    if comma := _decimal_comma(plain, text, options):
         branches.append((comma, "'a decimal has a comma: Spark would read 12,50 as 1250'"))
     for name, kind in plain:
         if wrapped := _outside(f"{of}.{spark_name(name)}", kind, _TINY):
-            branches.append((wrapped, _text(f"{WRONG}{reading.name(name)} is no {kind.spark}")))
+            branches.append((wrapped, _text(f"{WRONG}{options.name(name)} is no {kind.spark}")))
     for path, kind in leaves(plain):
         if outside := _outside(_field(of, path), kind):
-            name = ".".join([reading.name(path[0]), *path[1:]])
+            name = ".".join([options.name(path[0]), *path[1:]])
             branches.append((outside, _text(f"{name} is outside the years 0001 to 9999")))
-    if alone := _time_alone(plain, text, of, reading):
+    if alone := _time_alone(plain, text, of, options):
         branches.append((alone, "'a field holds a time of day without the day'"))
     return branches
 
@@ -638,7 +638,7 @@ def _field(of: str, path: Sequence[str]) -> str:
     return ".".join([of, *map(spark_name, path)])
 
 
-def _time_alone(columns: Columns, text: str, of: str, reading: Reading) -> str:
+def _time_alone(columns: Columns, text: str, of: str, options: FieldOptions) -> str:
     """The condition that a TIMESTAMP was written as '03:04', which Spark reads as a time of the current day.
 
     The cheap conditions come first: the time is near the present, the text contains a similar one, the field's text
@@ -657,13 +657,13 @@ def _time_alone(columns: Columns, text: str, of: str, reading: Reading) -> str:
         return ""
     return (
         f"({' OR '.join(near)}) AND {text} RLIKE {_text(LOOKS_ALONE)}"
-        f" AND exists(array({_as_texts(columns, text, reading)}), texts -> {' OR '.join(certain)})"
+        f" AND exists(array({_as_texts(columns, text, options)}), texts -> {' OR '.join(certain)})"
     )
 
 
-def _decimal_comma(columns: Columns, text: str, reading: Reading) -> str:
+def _decimal_comma(columns: Columns, text: str, options: FieldOptions) -> str:
     """The condition that a DECIMAL was written as '12,50', with a cheap look at the whole text first."""
-    decimals = decimals_alone(Type("STRUCT", fields=tuple((reading.name(name), kind) for name, kind in columns)))
+    decimals = decimals_alone(Type("STRUCT", fields=tuple((options.name(name), kind) for name, kind in columns)))
     if decimals is None:
         return ""
     schema = _text(struct_of(decimals_as_text(decimals).fields))
