@@ -70,7 +70,7 @@ class Known:
     types: Mapping[str, Columns] = field(default_factory=dict)
 
 
-Reading = Mapping[str, ViewDeclaration]
+ThroughViews = Mapping[str, ViewDeclaration]
 """The views, by name, that are read as the records below their rows instead of as their rows."""
 
 
@@ -79,7 +79,7 @@ class Written:
     """A view as its author wrote it, and the reading of the views in its FROM."""
 
     declaration: ViewDeclaration
-    through: Reading = field(default_factory=dict)
+    through: ThroughViews = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Placed:
     avoided: Obstacle | None = None
 
 
-def compile_view(d: ViewDeclaration, known: Known, readings: Iterable[Reading] = ()) -> Known:
+def compile_view(d: ViewDeclaration, known: Known, readings: Iterable[ThroughViews] = ()) -> Known:
     """All passes: the same catalog with one more view compiled.
 
     with_meaning: Written -> Typed
@@ -149,7 +149,7 @@ def compile_view(d: ViewDeclaration, known: Known, readings: Iterable[Reading] =
     )
 
 
-def placed(d: ViewDeclaration, known: Known, readings: Iterable[Reading] = ()) -> Placed:
+def placed(d: ViewDeclaration, known: Known, readings: Iterable[ThroughViews] = ()) -> Placed:
     """The view over the rows of other views or, if they leave an obstacle, over records.
 
     The first reading without an obstacle counts. If there is none, raises Wrong for the obstacle that the rows leave,
