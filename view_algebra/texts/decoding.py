@@ -87,7 +87,7 @@ class _Leaf:
 
 
 @dataclass(frozen=True)
-class _Slots:
+class _SharedColumns:
     """The scalars of one struct outside of lists and maps, decoded together in columns with a prefix."""
 
     prefix: str
@@ -100,7 +100,7 @@ class _Slots:
 
 
 @dataclass(frozen=True)
-class Decoding:
+class ColumnDecoding:
     """Decodes the columns of one source.
 
     names: the fields of columns whose names differ. empty: an empty text is NULL for a time or a number.
@@ -136,7 +136,7 @@ class Decoding:
     def around(self, inner: str, columns: Columns, others: Mapping[str, Columns]) -> str:
         """Spark SQL that decodes the structs `parsed` and `others` of `from_json`, and adds `UNDECODED`."""
         read = {"parsed": columns, **{name: of for name, of in others.items() if self.needed(of)}}
-        slots = {name: _Slots(f"kafka_{name}") for name in read}
+        slots = {name: _SharedColumns(f"kafka_{name}") for name in read}
         structs = {
             name: self._struct(name, of, slots[name], (CORRUPT,) if name == "parsed" else ())
             for name, of in read.items()
@@ -165,7 +165,7 @@ class Decoding:
   )
   )"""
 
-    def _struct(self, of: str, columns: Columns, slots: _Slots, also: Sequence[str]) -> str:
+    def _struct(self, of: str, columns: Columns, slots: _SharedColumns, also: Sequence[str]) -> str:
         """The struct `of` with its columns decoded. `also`: unchanged fields."""
         fields = [
             f"{spark_text(name)}, {self._value(_Leaf(f'{of}.{spark_name(name)}', kind, (name,)), slots)}"
@@ -174,7 +174,7 @@ class Decoding:
         fields += [f"{spark_text(name)}, {of}.{name}" for name in also]
         return f"CASE WHEN {of} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
 
-    def _value(self, of: _Leaf, slots: _Slots | None) -> str:
+    def _value(self, of: _Leaf, slots: _SharedColumns | None) -> str:
         """Spark SQL of a decoded value, inside a list or a map by its own expression."""
         value, kind = of.value, of.kind
         if not self.encodings.decodes_in(kind):
@@ -189,7 +189,7 @@ class Decoding:
             return f"transform_values({value}, (k, {element.value}) -> {self._value(element, None)})"
         return f"transform({value}, {element.value} -> {self._value(element, None)})"
 
-    def _undecoded(self, columns: Columns, slots: _Slots) -> str:
+    def _undecoded(self, columns: Columns, slots: _SharedColumns) -> str:
         """Spark SQL of the reason a column could not be decoded, or NULL if all could."""
         first = "get(filter({0}, f -> f.why IS NOT NULL), 0).why"
         reasons = [first.format(f"{slots.prefix}_{group}") for group, leaves in slots.leaves.items() if leaves]

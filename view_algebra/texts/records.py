@@ -43,7 +43,7 @@ from view_algebra.language.limits import (
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BIGINT, BINARY, CALENDAR, INT, SMALLINT, STRING, TIMESTAMP, Type
 from view_algebra.texts import debezium
-from view_algebra.texts.decoding import CORRUPT, UNDECODED, WRONG, Columns, Decoding
+from view_algebra.texts.decoding import CORRUPT, UNDECODED, WRONG, ColumnDecoding, Columns
 from view_algebra.texts.fields import (
     NUMERIC_KEYS,
     THOUSANDS,
@@ -147,7 +147,7 @@ def parse_text(
     JSON. needed: for a source with NULL for unreadable fields, the columns besides the key that make a record bad
     because they identify a stream's events or its newest record. Such a source has BAD_FIELDS after the error.
     """
-    decoding = Decoding(encodings, options.names, options.empty, options.nulls)
+    decoding = ColumnDecoding(encodings, options.names, options.empty, options.nulls)
     read_as = _read_as(columns, decoding)
     of_key = [] if key is None or key.format == "none" else key.of(columns)
     row, log_time = _Row(key, encodings, options, needed, values), ("", "") if key is None else _log_time()
@@ -201,16 +201,16 @@ FROM ({parsed}
 )"""
 
 
-def _read_as(columns: Columns, decoding: Decoding) -> list[tuple[str, Type]]:
+def _read_as(columns: Columns, decoding: ColumnDecoding) -> list[tuple[str, Type]]:
     return [(name, _as_read(kind, decoding)) for name, kind in columns]
 
 
-def _plain(columns: Columns, decoding: Decoding) -> list[tuple[str, Type]]:
+def _plain(columns: Columns, decoding: ColumnDecoding) -> list[tuple[str, Type]]:
     """The columns, or parts of them, that Spark's reader reads with their declared types."""
     return [(name, part) for name, kind in columns if (part := decoding.plain_part(kind)) is not None]
 
 
-def _is_read_again(columns: Columns, row: _Row, decoding: Decoding) -> str:
+def _is_read_again(columns: Columns, row: _Row, decoding: ColumnDecoding) -> str:
     """The condition that Spark's reader read a record incompletely, or changed its digits."""
     conditions = [f"kafka_read.{CORRUPT} IS NOT NULL"]
     conditions += _loses(columns, "kafka_read", row.whole, row, of_variant=row.encodings.has_schema)
@@ -231,12 +231,12 @@ def _loses(columns: Columns, read: str, text: str, row: _Row, *, of_variant: boo
     ]
 
 
-def _again(columns: Columns, row: _Row, decoding: Decoding) -> str:
+def _again(columns: Columns, row: _Row, decoding: ColumnDecoding) -> str:
     again = Again("kafka_read", row.marked, columns, row.options, lambda kind: _as_read(kind, decoding), row.needed)
     return again.record(_why_no_record(row.text))
 
 
-def _bad_fields(columns: Columns, row: _Row, decoding: Decoding) -> str:
+def _bad_fields(columns: Columns, row: _Row, decoding: ColumnDecoding) -> str:
     """The column with the fields that are NULL in a record that counts."""
     if not row.options.nulls:
         return ""
@@ -321,7 +321,7 @@ class _Row:
         return next((name for name, _ in columns if self.options.name(name) == FLATTENED), None)
 
 
-def _as_read(kind: Type, decoding: Decoding) -> Type:
+def _as_read(kind: Type, decoding: ColumnDecoding) -> Type:
     return decoding.as_read(mapped(kind, _without_tinyint))
 
 
@@ -358,7 +358,7 @@ def _values(columns: Columns, of_key: Columns, row: _Row) -> str:
     return "".join(f",\n  {value} AS {spark_name(name)}" for name, value in values)
 
 
-def _read_of_keys(columns: Columns, of_key: Columns, row: _Row, decoding: Decoding) -> str:
+def _read_of_keys(columns: Columns, of_key: Columns, row: _Row, decoding: ColumnDecoding) -> str:
     """The columns read from Kafka's key, and the previous key in a change event."""
     read = ""
     if row.key is not None and of_key:
@@ -391,7 +391,9 @@ _KEYS: Mapping[str, str] = {**dict.fromkeys(map(str, DECODED_KEYS), KEY_TEXT), *
 """The JSON of keys that are not text, by their format."""
 
 
-def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns, row: _Row, decoding: Decoding) -> str:
+def _read_key(
+    text: str, as_marked: str, loses: Sequence[str], columns: Columns, row: _Row, decoding: ColumnDecoding
+) -> str:
     """Reads a key's columns from JSON, a second time if one of them is NULL or may have lost digits.
 
     as_marked: the text with marked numbers. loses: conditions that digits are lost.
@@ -476,7 +478,7 @@ def _as_texts(columns: Columns, text: str, options: FieldOptions) -> str:
     return json_read(text, [(n, decimals_as_text(mapped(kind, _times_as_text))) for n, kind in columns], options)
 
 
-def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
+def _errors(columns: Columns, row: _Row, decoding: ColumnDecoding) -> str:
     key, text, options = row.key, row.text, row.options
     is_bad = f"parsed.{CORRUPT} IS NOT NULL"
     if options.nulls:
@@ -521,7 +523,7 @@ def _more_follows(row: _Row) -> Iterator[tuple[str, str]]:
         yield f"{row.text} RLIKE {_text(BEGINS_AGAIN)} AND {several}", _MORE
 
 
-def _undecoded(columns: Columns, row: _Row, decoding: Decoding) -> Sequence[tuple[str, str]]:
+def _undecoded(columns: Columns, row: _Row, decoding: ColumnDecoding) -> Sequence[tuple[str, str]]:
     """The condition and reason if decoding failed, of needed columns alone if bad fields are NULL."""
     if not decoding.needed(columns):
         return ()
@@ -540,7 +542,7 @@ def _has_zero(text: str, of: str) -> str:
     return f"contains({text}, '\\\\u0000') AND contains(CAST({of} AS STRING), '\\u0000')"
 
 
-def _field_mistakes(columns: Columns, row: _Row, decoding: Decoding, of: str) -> list[tuple[str, str]]:
+def _field_mistakes(columns: Columns, row: _Row, decoding: ColumnDecoding, of: str) -> list[tuple[str, str]]:
     """Conditions and reasons for mistakes in fields that Spark's reader misses."""
     plain, text, options = _plain(columns, decoding), row.text, row.options
     branches = [(_has_zero(text, of), "''")]
