@@ -26,7 +26,7 @@ from view_algebra.passes import Known, Placed, compile_view, final_text, placed,
 from view_algebra.refusals import File, HasObstacle, Mistake, Span, Wrong, refuse_all, span, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
 from view_algebra.texts.fields import FieldOptions
-from view_algebra.texts.records import Key, parse_text
+from view_algebra.texts.records import PrimaryKey, parse_text
 from view_algebra.typed.events import passed_by_table
 from view_algebra.typed.scalars import WITH_RULES_OF_THEIR_OWN
 from view_algebra.written.catalog_functions import (
@@ -250,7 +250,7 @@ def _source(d: SourceDeclaration) -> Source:
         parse=(by.comment if by is not None else "")
         + parse_text(
             d.columns,
-            Key(d.unique, d.key_format) if d.kind == "table" else None,
+            PrimaryKey(d.unique, d.key_format) if d.kind == "table" else None,
             d.encodings,
             FieldOptions(
                 nulls=d.properties.get("on_bad_field") == "null",

@@ -24,25 +24,25 @@ from view_algebra.formats.interface import (
     Declared,
     Decoder,
     DirectColumn,
-    Mistake,
-    Read,
+    FormatMistake,
     Schemas,
+    ValueSql,
 )
 
-__all__ = ["FORMATS", "Answers", "Declared", "Decoder", "Format", "Mistake", "Read", "Schemas"]
+__all__ = ["FORMATS", "Answers", "Declared", "Decoder", "Format", "FormatMistake", "Schemas", "ValueSql"]
 
 
 @dataclass(frozen=True)
 class Format:
     """A format of values.
 
-    read: returns the reading of a declared source's values. Raises `Mistake` if its columns or options do not fit.
-    options: the options of the format with their descriptions in docs/sql.md. decoder: returns the decoder for these
-    options and known schemas, or None if Spark SQL converts the values. directly: reads values into declared columns
-    without JSON, if the result is the same.
+    read: returns the SQL of a declared source's values. Raises `FormatMistake` if its columns or options do not fit
+    options: the options of the format, with their descriptions in docs/sql.md
+    decoder: returns the decoder for these options and known schemas, or None if Spark SQL converts the values
+    directly: reads values into declared columns without JSON, if the result is the same
     """
 
-    read: Callable[[Declared], Read]
+    read: Callable[[Declared], ValueSql]
     options: Mapping[str, str] = field(default_factory=dict)
     decoder: Callable[[Mapping[str, str], Schemas], Decoder] | None = None
     directly: Reader | None = None
@@ -89,10 +89,13 @@ class _Compiled(Protocol):
 
 @dataclass(frozen=True)
 class Decoding:
-    """The decoding of records. values, keys: their formats, or None if Spark SQL reads them.
+    """The decoding of records.
 
-    options: the options of the values' format. columns: the columns that may be read without JSON, either all or none.
-    ask_again: the number of the registry's answers that apply. version: the decoders' version (`DECODERS`).
+    values, keys: their formats, or None if Spark SQL reads them
+    options: the options of the values' format
+    columns: the columns that may be read without JSON, either all or none
+    ask_again: the number of the registry's answers that apply
+    version: the decoders' version (`DECODERS`)
     """
 
     values: str | None

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from view_algebra.formats import as_json, frames
-from view_algebra.formats.interface import DECODED, Declared, Decoder, Mistake, NoText, Read, Schema, Schemas
+from view_algebra.formats.interface import DECODED, Declared, Decoder, FormatMistake, NoText, Schema, Schemas, ValueSql
 from view_algebra.language.encodings import DAYS, SEMANTIC
 
 OPTIONS = {"schema": "of `avro`: the schema of all records, as JSON; they then have no frame of a schema registry"}
@@ -33,8 +33,8 @@ MOST_DIGITS = 300
 """Most digits after the point of a decimal: all of them are written out."""
 
 
-def read(declared: Declared) -> Read:
-    """The reading of decoded values. Raises `Mistake` for a wrong schema."""
+def read(declared: Declared) -> ValueSql:
+    """The SQL of decoded values. Raises `FormatMistake` for a wrong schema."""
     if "schema" in declared.options:
         try:
             if (
@@ -44,7 +44,7 @@ def read(declared: Declared) -> Read:
                 raise NoText("the schema is not one of a record")
         except NoText as mistake:
             way_out = 'Write the text of the .avsc file: {"type": "record", "name": "…", "fields": […]}.'
-            raise Mistake(str(mistake), way_out, "schema") from None
+            raise FormatMistake(str(mistake), way_out, "schema") from None
     return DECODED
 
 

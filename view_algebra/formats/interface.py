@@ -24,9 +24,11 @@ DIRECT = "kafka_direct"
 
 @dataclass(frozen=True)
 class Declared:
-    """A declared source. columns: the JSON field of each column, its type, and True if it is in the PRIMARY KEY.
+    """A declared source.
 
-    numbers_are_times: a number in a column of times is a time since 1970. options: the values in OPTIONS.
+    columns: the JSON field of each column, its type, and True if it is in the PRIMARY KEY
+    numbers_are_times: a number in a column of times is a time since 1970
+    options: the values in OPTIONS
     """
 
     columns: Sequence[tuple[str, Type, bool]]
@@ -35,11 +37,11 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class Read:
-    """The reading of values, in Spark SQL.
+class ValueSql:
+    """Spark SQL that reads values.
 
-    records: the view `raw_records` with the additional `columns`. bad: pairs of a condition and the reason for
-    quarantine, over `kafka_value` and `columns`.
+    records: the view `raw_records` with the additional `columns`
+    bad: pairs of a condition and the reason for quarantine, over `kafka_value` and `columns`
     """
 
     records: str
@@ -47,16 +49,17 @@ class Read:
     columns: Sequence[str] = (TEXT,)
 
 
-DECODED = Read("raw_records", [(f"{NO_TEXT} IS NOT NULL", NO_TEXT)], (TEXT, NO_TEXT))
-"""The reading of values that a `Decoder` has converted to JSON."""
+DECODED = ValueSql("raw_records", [(f"{NO_TEXT} IS NOT NULL", NO_TEXT)], (TEXT, NO_TEXT))
+"""The SQL for values that a `Decoder` has converted to JSON."""
 
 
 @dataclass(frozen=True)
 class Schema:
     """A schema of records in a registry.
 
-    kind: `AVRO`, `PROTOBUF` or `JSON`. references: pairs of a name and the text of the schema that it refers to, each
-    after the schemas that it refers to itself.
+    kind: `AVRO`, `PROTOBUF` or `JSON`
+    references: pairs of a name and the text of the schema that it refers to, each after the schemas that it refers to
+        itself
     """
 
     kind: str
@@ -96,7 +99,7 @@ class NoText(Exception):
     """The reason a value has no JSON text."""
 
 
-class Mistake(Exception):
+class FormatMistake(Exception):
     """A declaration that does not fit the format: the mistake, the way out, and the option at fault."""
 
     def __init__(self, what: str, way_out: str, option: str = "format") -> None:

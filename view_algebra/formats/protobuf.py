@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from view_algebra.formats import as_json, frames
-from view_algebra.formats.interface import DECODED, Declared, Decoder, Mistake, NoText, Read, Schema, Schemas
+from view_algebra.formats.interface import DECODED, Declared, Decoder, FormatMistake, NoText, Schema, Schemas, ValueSql
 
 _MAIN = "schema-of-records.proto"
 """The file with the text of a schema, a name that no other schema has."""
@@ -232,12 +232,12 @@ Convert = Callable[[Any, list[int]], Any]
 """Converts a value to JSON. The list holds the number of fields that the whole value may still have."""
 
 
-def read(declared: Declared) -> Read:
-    """The reading of decoded values. Raises `Mistake` for wrong options."""
+def read(declared: Declared) -> ValueSql:
+    """The SQL of decoded values. Raises `FormatMistake` for wrong options."""
     text, message = declared.options.get("schema"), declared.options.get("message")
     if text is None:
         if message is not None:
-            raise Mistake(f"message {message!r} needs a schema", "Leave it out, or write the schema.", "message")
+            raise FormatMistake(f"message {message!r} needs a schema", "Leave it out, or write the schema.", "message")
         return DECODED
     schema = Schema(KIND, text)
     try:
@@ -246,7 +246,7 @@ def read(declared: Declared) -> Read:
         way_out = (
             "Write the text of a .proto file, or in base64 the file of `protoc --include_imports --descriptor_set_out`."
         )
-        raise Mistake(str(mistake), way_out, "schema") from None
+        raise FormatMistake(str(mistake), way_out, "schema") from None
     try:
         message_of(schema, message)
     except NoText as mistake:
@@ -254,7 +254,7 @@ def read(declared: Declared) -> Read:
         way_out = (
             f"Write {listed}{' or another' if names[5:] else ''}." if names else "Declare a message in the schema."
         )
-        raise Mistake(str(mistake), way_out, "schema" if message is None else "message") from None
+        raise FormatMistake(str(mistake), way_out, "schema" if message is None else "message") from None
     return DECODED
 
 

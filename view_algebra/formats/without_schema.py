@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 
-from view_algebra.formats.interface import HAS_ZERO, NOT_UTF8, TEXT, Declared, Mistake, Read
+from view_algebra.formats.interface import HAS_ZERO, NOT_UTF8, TEXT, Declared, FormatMistake, ValueSql
 from view_algebra.language.quoting import spark_text
 from view_algebra.language.types import BINARY, CALENDAR, STRING, Type
 
@@ -35,14 +35,14 @@ No text of a good record holds this character.
 """
 
 
-def read_csv(declared: Declared) -> Read:
-    """The reading of a line as a JSON object. A value that is not one line with the declared fields has none."""
+def read_csv(declared: Declared) -> ValueSql:
+    """The SQL of a line as a JSON object, or NULL if the value is not one line with the declared fields."""
     delimiter, quote = (_character(declared, *option) for option in (("delimiter", ","), ("quote", '"')))
     if delimiter == quote:
-        raise Mistake("delimiter and quote are the same character", "Write two characters.", "quote")
+        raise FormatMistake("delimiter and quote are the same character", "Write two characters.", "quote")
     count = len(declared.columns)
     line = spark_text(well_formed(count, delimiter, quote))
-    return Read(
+    return ValueSql(
         f"""(
     SELECT *, {_object(declared)} AS {TEXT}
     FROM (
@@ -110,7 +110,7 @@ def _stands_in_json(value: str, kind: Type, declared: Declared) -> str | None:
 def _character(declared: Declared, option: str, default: str) -> str:
     value = declared.options.get(option, default)
     if len(value) != 1 or value.isalnum() or value in "\r\n" or not (value == "\t" or " " <= value <= "~"):
-        raise Mistake(
+        raise FormatMistake(
             f"{option} {value!r} is not a separating character",
             f"Write one ASCII character that is not a letter, digit or line break, for example {option} '{default}'.",
             option,
@@ -118,14 +118,14 @@ def _character(declared: Declared, option: str, default: str) -> str:
     return value
 
 
-def read_text(declared: Declared) -> Read:
-    """The reading of a whole value as a STRING."""
-    return Read(_one_field(_only(declared, "text", STRING), "CAST(value AS STRING)"), [NOT_UTF8])
+def read_text(declared: Declared) -> ValueSql:
+    """The SQL of a whole value as a STRING."""
+    return ValueSql(_one_field(_only(declared, "text", STRING), "CAST(value AS STRING)"), [NOT_UTF8])
 
 
-def read_bytes(declared: Declared) -> Read:
-    """The reading of a whole value as a BINARY, in base64 for JSON."""
-    return Read(_one_field(_only(declared, "bytes", BINARY), "base64(value)"), [])
+def read_bytes(declared: Declared) -> ValueSql:
+    """The SQL of a whole value as a BINARY, in base64 for JSON."""
+    return ValueSql(_one_field(_only(declared, "bytes", BINARY), "base64(value)"), [])
 
 
 def _one_field(name: str, value: str) -> str:
@@ -135,7 +135,7 @@ def _one_field(name: str, value: str) -> str:
 def _only(declared: Declared, format: str, kind: Type) -> str:
     columns = [(name, kind) for name, kind, of_key in declared.columns if not of_key]
     if [declared_kind for _, declared_kind in columns] != [kind]:
-        raise Mistake(
+        raise FormatMistake(
             f"format '{format}' with other columns than one {kind}",
             f"Declare the value as one column of type {kind}, and besides only a PRIMARY KEY, which Kafka's key holds.",
         )

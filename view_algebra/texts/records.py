@@ -24,7 +24,7 @@ from view_algebra.compiled import (
     KeyFormat,
 )
 from view_algebra.engines.spark import constant
-from view_algebra.formats import DECODED_KEYS, Read, frames
+from view_algebra.formats import DECODED_KEYS, ValueSql, frames
 from view_algebra.formats.interface import DIRECT, HAS_ZERO, KEY_TEXT, NO_KEY_TEXT, TEXT
 from view_algebra.language.encodings import PLAIN, Encodings
 from view_algebra.language.expressions import Constant
@@ -101,7 +101,7 @@ _NO_FRAME = "no frame of a schema registry stands before the value"
 _NO_HEADER = f"exists(kafka_headers, header -> header.key = '{frames.HEADER}') IS NOT TRUE"
 _MORE = "'more text follows the object'"
 AS_IT_IS = FieldOptions()
-"""The reading of a source without options for it."""
+"""The options of a source that declares none."""
 
 FRAMED = "kafka_framed"
 """The column with Kafka's unchanged value, if `kafka_value` is the part after a registry's frame."""
@@ -120,24 +120,24 @@ FLATTENED = "__deleted"
 
 
 @dataclass(frozen=True)
-class Key:
+class PrimaryKey:
     """The PRIMARY KEY of a table: its columns, and the format of Kafka's key."""
 
     columns: tuple[str, ...]
     format: KeyFormat
 
-    def of(self, columns: Columns) -> list[tuple[str, Type]]:
-        """The key's columns with their types."""
+    def within(self, columns: Columns) -> list[tuple[str, Type]]:
+        """The key's columns among these, with their types."""
         return [(name, kind) for name, kind in columns if name in self.columns]
 
 
 def parse_text(
     columns: Columns,
-    key: Key | None = None,
+    key: PrimaryKey | None = None,
     encodings: Encodings = PLAIN,
     options: FieldOptions = AS_IT_IS,
     needed: Sequence[str] = (),
-    values: Read | None = None,
+    values: ValueSql | None = None,
     *,
     direct: bool = False,
 ) -> str:
@@ -149,7 +149,7 @@ def parse_text(
     """
     decoding = ColumnDecoding(encodings, options.names, options.empty, options.nulls)
     read_as = _read_as(columns, decoding)
-    of_key = [] if key is None or key.format == "none" else key.of(columns)
+    of_key = [] if key is None or key.format == "none" else key.within(columns)
     row, log_time = _Row(key, encodings, options, needed, values), ("", "") if key is None else _log_time()
     text = bounded(row.raw, Type("STRUCT", fields=tuple(read_as)), CORRUPT)
     of_envelope, raw = "", "raw_records"
@@ -185,7 +185,7 @@ def parse_text(
     if decoding.needed(columns):
         others = {"key_parsed": of_key} if of_key else {}
         if row.changes_table and key is not None:
-            others["before_parsed"] = key.of(columns)
+            others["before_parsed"] = key.within(columns)
         parsed = decoding.around(parsed, columns, others)
     return f"""{_UNFRAMED if encodings.framed else ""}SELECT
   kafka_partition,
@@ -262,11 +262,11 @@ def _within_calendar(time: str) -> str:
 class _Row:
     """The places of a record's fields."""
 
-    key: Key | None
+    key: PrimaryKey | None
     encodings: Encodings
     options: FieldOptions
     also: Sequence[str] = ()
-    values: Read | None = None
+    values: ValueSql | None = None
 
     @property
     def needed(self) -> Sequence[str]:
@@ -365,14 +365,14 @@ def _read_of_keys(columns: Columns, of_key: Columns, row: _Row, decoding: Column
         text, loses = _key_text(of_key, row.key, row), _loses(of_key, "key_read", "key_text", row, of_variant=False)
         read += f",\n    {_read_key(text, marked('key_text'), loses, of_key, row, decoding)} AS key_parsed"
     if row.key is not None and row.changes_table:
-        before = row.key.of(columns)
+        before = row.key.within(columns)
         marked_before = debezium.marked_part(debezium.BEFORE, row.whole)
         loses = _loses(before, "key_read", row.whole, row, of_variant=True)
         read += f",\n    {_read_key(debezium.BEFORE, marked_before, loses, before, row, decoding)} AS before_parsed"
     return read
 
 
-def _key_text(columns: Columns, key: Key, row: _Row) -> str:
+def _key_text(columns: Columns, key: PrimaryKey, row: _Row) -> str:
     """Spark SQL of Kafka's key as a JSON object of the columns. The key of one column may be its bare value."""
     text = _KEYS.get(key.format, "make_valid_utf8(CAST(kafka_key AS STRING))")
     if row.encodings.has_schema and not row.decodes_key:
@@ -413,9 +413,9 @@ def _read_key(
     ), 1)"""
 
 
-def _moved_from(columns: Columns, key: Key) -> str:
+def _moved_from(columns: Columns, key: PrimaryKey) -> str:
     """The key under which an update deletes the row, or NULL if the key is unchanged or unknown."""
-    of_key = key.of(columns)
+    of_key = key.within(columns)
     before = [_in_key(name, kind, "before_parsed") for name, kind in of_key]
     is_complete = " AND ".join(f"{value} IS NOT NULL" for value in before)
     same = " AND ".join(f"{v} <=> {_key_of(n, kind, key)}" for v, (n, kind) in zip(before, of_key, strict=True))
@@ -423,7 +423,7 @@ def _moved_from(columns: Columns, key: Key) -> str:
     return f"CASE WHEN {debezium.OP} = 'u' AND {is_complete} AND NOT ({same}) THEN named_struct({values}) END"
 
 
-def _key_of(name: str, kind: Type, key: Key) -> str:
+def _key_of(name: str, kind: Type, key: PrimaryKey) -> str:
     return _declared(name, kind) if key.format == "none" else _of_both(name, kind)
 
 
@@ -578,15 +578,15 @@ def _no_change(columns: Columns, row: _Row) -> Sequence[tuple[str, str]]:
     return debezium.errors(_not_deleting(columns, row.key)) if row.key is not None else debezium.ERRORS_OF_STREAM
 
 
-def _not_deleting(columns: Columns, key: Key) -> str:
+def _not_deleting(columns: Columns, key: PrimaryKey) -> str:
     """The reason a record without a value does not name the row that it deletes, or NULL if it does."""
     if key.format == "none":
         return _text("a deletion, and Kafka's key is not read: declare key_format")
-    missing = " OR ".join(f"{_in_key(name, kind)} IS NULL" for name, kind in key.of(columns))
+    missing = " OR ".join(f"{_in_key(name, kind)} IS NULL" for name, kind in key.within(columns))
     return f"CASE WHEN {missing} THEN {_text(f'a deletion, and its key is no {_described(columns, key)}')} END"
 
 
-def _wrong_keys(columns: Columns, key: Key) -> Iterator[tuple[str, str]]:
+def _wrong_keys(columns: Columns, key: PrimaryKey) -> Iterator[tuple[str, str]]:
     """Conditions and reasons for a PRIMARY KEY that is NULL, or that differs from Kafka's key."""
     for name, kind in columns:
         if name not in key.columns:
@@ -601,17 +601,17 @@ def _wrong_keys(columns: Columns, key: Key) -> Iterator[tuple[str, str]]:
         )
 
 
-def _next_to_schema(columns: Columns, key: Key, text: str) -> tuple[str, str]:
+def _next_to_schema(columns: Columns, key: PrimaryKey, text: str) -> tuple[str, str]:
     """The condition and reason for a table's record that is a payload next to its schema."""
     missing = " AND ".join(
-        f"{_of_both(n, k) if key.format != 'none' else _declared(n, k)} IS NULL" for n, k in key.of(columns)
+        f"{_of_both(n, k) if key.format != 'none' else _declared(n, k)} IS NULL" for n, k in key.within(columns)
     )
     reason = "the record is beside its schema, as Kafka Connect writes it: set schemas.enable to true in OPTIONS"
     return f"{_IS_NEXT_TO_SCHEMA % text} AND {missing}", _text(reason)
 
 
-def _described(columns: Columns, key: Key) -> str:
-    kinds = ", ".join(f"{name} {kind.spark}" for name, kind in key.of(columns))
+def _described(columns: Columns, key: PrimaryKey) -> str:
+    kinds = ", ".join(f"{name} {kind.spark}" for name, kind in key.within(columns))
     return f"{_FORMATS.get(key.format, key.format)} of {kinds}"
 
 

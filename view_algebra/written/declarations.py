@@ -12,7 +12,7 @@ from typing import cast
 from sqlglot import exp
 
 from view_algebra.compiled import DEBEZIUM, LOG_TIME, SOURCE_TIME, KeyFormat
-from view_algebra.formats import Read
+from view_algebra.formats import ValueSql
 from view_algebra.language.encodings import PLACEHOLDER, TIME_MODES, UNITS, Encodings
 from view_algebra.language.limits import mapped
 from view_algebra.language.quoting import spark_text, words
@@ -78,7 +78,7 @@ class SourceDeclaration:
     format: str
     key_format: KeyFormat
     encodings: Encodings
-    values: Read | None
+    values: ValueSql | None
     sql: str
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from sqlglot import exp
 
 from view_algebra.compiled import ASK_AGAIN, DEBEZIUM, KeyFormat
-from view_algebra.formats import DECODED_KEYS, FORMATS, Declared, Mistake, Read
+from view_algebra.formats import DECODED_KEYS, FORMATS, Declared, FormatMistake, ValueSql
 from view_algebra.language.encodings import BINARY_MODES, DECIMAL_MODES, FRAMES, SCHEMAS, TIME_MODES, UNITS, Encodings
 from view_algebra.language.types import Type
 from view_algebra.refusals import Span, Wrong, span, suggestion
@@ -58,8 +58,8 @@ def values_of(
     options: Found,
     encodings: Encodings,
     report: Report,
-) -> Read | None:
-    """The reading of values as JSON, or None if they are JSON."""
+) -> ValueSql | None:
+    """The SQL of values as JSON, or None if they are JSON."""
     own = of_format(format_, options)
     for name in [option for option in (*OPTIONS_OF_FORMATS, *MODES) if option in options and option not in own]:
         if format_ in FORMATS or name in OPTIONS_OF_FORMATS:
@@ -74,7 +74,7 @@ def values_of(
     )
     try:
         return FORMATS[format_].read(declared)
-    except Mistake as mistake:
+    except FormatMistake as mistake:
         _, place = options.get(mistake.option, options["format"])
         report(Wrong(place, mistake.what, mistake.way_out))
         return None
