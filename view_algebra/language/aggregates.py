@@ -41,16 +41,18 @@ HALF = 19
 
 
 @dataclass(frozen=True)
-class Part:
+class TypedPartial:
     """A mergeable column of cells: `merge` over `input` in Spark, the same merge again in Postgres.
 
-    Parts that only differ in `name` share a column: the order of `last(offset)` by `offset` already keeps the offset.
+    Partials that differ only in `name` share a column, since the order of `last(offset)` by `offset` keeps the offset.
 
-    counts: `input` is a condition, and the part is the number of records for which it holds (never NULL).
-    type: the column's type in Spark. about: the expression that names the column.
-    order: the sort keys of `first` and `last`, different for all records. `when`: the condition for a record to count.
-    merged_with: the parts that `mean` (a count) and `comoment` (a count and two means) merge by.
-    other: the second argument.
+    type: the column's type in Spark
+    counts: `input` is a condition, and the partial is the number of records for which it holds (never NULL)
+    about: the expression that names the column
+    order: the sort keys of `first` and `last`, different for all records
+    when: the condition for a record to count
+    merged_with: the partials that `mean` (a count) and `comoment` (a count and two means) merge by
+    other: the second argument
     """
 
     name: str = field(compare=False)
@@ -61,11 +63,11 @@ class Part:
     about: Expr | None = field(default=None, compare=False)
     order: tuple[Expr, ...] = ()
     when: Expr | None = None
-    merged_with: tuple[Part, ...] = ()
+    merged_with: tuple[TypedPartial, ...] = ()
     other: Expr | None = None
 
     @property
-    def by(self) -> tuple[Part, ...]:
+    def by(self) -> tuple[TypedPartial, ...]:
         """The parts that this part merges by: those of its order, or those in `merged_with`."""
         return self.merged_with or tuple(
             replace(self, name=f"{self.merge}_by", input=e, type=e.type, about=None) for e in self.order
@@ -104,7 +106,7 @@ class AggregateFunction:
     arguments: tuple[int, int]
     accepts: Callable[[Type], bool]
     gives: Callable[[Sequence[Type]], Type]
-    parts: Callable[[Sequence[Expr], Expr | None], tuple[Part, ...]]
+    parts: Callable[[Sequence[Expr], Expr | None], tuple[TypedPartial, ...]]
     final: Callable[[Mapping[str, Expr], Type], Expr]
     above: Callable[[Sequence[Type]], str] | None
     once: bool = False
@@ -139,8 +141,8 @@ def not_null(arguments: Sequence[Expr]) -> Expr | None:
     return condition
 
 
-def _count(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
-    return (Part("count", "sum", both(when, not_null(arguments)) or TRUE, BIGINT, counts=True),)
+def _count(arguments: Sequence[Expr], when: Expr | None) -> tuple[TypedPartial, ...]:
+    return (TypedPartial("count", "sum", both(when, not_null(arguments)) or TRUE, BIGINT, counts=True),)
 
 
 def _summed(kind: Type) -> Type:
@@ -155,22 +157,22 @@ def _averaged(kind: Type) -> Type:
     return decimal(kind.precision + 4, kind.scale + 4) if kind.name == "DECIMAL" else DOUBLE
 
 
-def _sum(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
+def _sum(arguments: Sequence[Expr], when: Expr | None) -> tuple[TypedPartial, ...]:
     value = arguments[0]
     if value.type.name == "DECIMAL" and value.type.precision > WIDE:
         return _wide(value, when)
-    return (Part("sum", "sum", only(when, value), _summed(value.type)),)
+    return (TypedPartial("sum", "sum", only(when, value), _summed(value.type)),)
 
 
-def _wide(value: Expr, when: Expr | None) -> tuple[Part, ...]:
+def _wide(value: Expr, when: Expr | None) -> tuple[TypedPartial, ...]:
     """The parts of a wide decimal: a multiple of a unit and the rest, both with room for all sums."""
     scale = value.type.scale
     unit = wide_unit(scale)
     low = cast(calculate("%", value, unit), decimal(max(HALF, scale), scale))
     high = cast(calculate("/", calculate("-", value, low), unit), decimal(38 - HALF + 1, 0))
     return (
-        Part("high", "sum", only(when, high), decimal(38 - HALF + 11, 0), about=only(when, value)),
-        Part("low", "sum", only(when, low), _summed(low.type), about=only(when, value)),
+        TypedPartial("high", "sum", only(when, high), decimal(38 - HALF + 11, 0), about=only(when, value)),
+        TypedPartial("low", "sum", only(when, low), _summed(low.type), about=only(when, value)),
     )
 
 
@@ -189,11 +191,11 @@ def _sum_final(parts: Mapping[str, Expr], kind: Type) -> Expr:
     return Call("wide sum", (parts["high"], parts["low"], unit), kind)
 
 
-def _avg(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
+def _avg(arguments: Sequence[Expr], when: Expr | None) -> tuple[TypedPartial, ...]:
     value = arguments[0]
     if not value.type.integral:
         return (*_sum(arguments, when), *_count(arguments, when))
-    total = Part("total", "sum", only(when, cast(value, DOUBLE)), DOUBLE, about=only(when, value))
+    total = TypedPartial("total", "sum", only(when, cast(value, DOUBLE)), DOUBLE, about=only(when, value))
     return (total, *_count(arguments, when))
 
 
@@ -217,7 +219,7 @@ def _extreme(name: Choice["min", "max"]) -> AggregateFunction:
         (1, 1),
         accepts=lambda kind: _is_ordered(kind) or of_scalars(kind),
         gives=lambda types: types[0],
-        parts=lambda arguments, when: (Part(name, name, only(when, arguments[0]), arguments[0].type),),
+        parts=lambda arguments, when: (TypedPartial(name, name, only(when, arguments[0]), arguments[0].type),),
         final=lambda parts, _: parts[name],
         above=lambda types: {
             "BOOLEAN": ("bool_and" if name == "min" else "bool_or") + "({0})@",
@@ -239,7 +241,7 @@ def _of_bits(name: Choice["bit_and", "bit_or", "bit_xor"]) -> AggregateFunction:
         (1, 1),
         accepts=lambda kind: kind.integral,
         gives=lambda types: types[0],
-        parts=lambda arguments, when: (Part(name, name, only(when, arguments[0]), arguments[0].type),),
+        parts=lambda arguments, when: (TypedPartial(name, name, only(when, arguments[0]), arguments[0].type),),
         final=lambda parts, _: parts[name],
         above=lambda _: name + "({0})@",
         once=name != "bit_xor",
@@ -247,9 +249,9 @@ def _of_bits(name: Choice["bit_and", "bit_or", "bit_xor"]) -> AggregateFunction:
 
 
 def _by(name: Choice["min_by", "max_by"], merge: Choice["first", "last"]) -> AggregateFunction:
-    def parts(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
+    def parts(arguments: Sequence[Expr], when: Expr | None) -> tuple[TypedPartial, ...]:
         value, *order = arguments
-        part = Part(merge, merge, value, value.type, order=tuple(order), when=when)
+        part = TypedPartial(merge, merge, value, value.type, order=tuple(order), when=when)
         return (part, *part.by)
 
     return AggregateFunction(
@@ -384,25 +386,27 @@ def _moments(
     )
 
 
-def _deviations(power: int, two: bool, arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
+def _deviations(power: int, two: bool, arguments: Sequence[Expr], when: Expr | None) -> tuple[TypedPartial, ...]:
     """The count, the means, and the sums of products or powers of the deviations from them."""
     condition = both(when, not_null(arguments))
     y, x = (cast(a, DOUBLE) for a in (arguments[0], arguments[-1]))
-    count = Part("count", "sum", condition or TRUE, BIGINT, counts=True)
+    count = TypedPartial("count", "sum", condition or TRUE, BIGINT, counts=True)
 
-    def mean(of: Expr, axis: str) -> Part:
-        return Part(f"mean_{axis}", "mean", only(condition, of), DOUBLE, about=of, merged_with=(count,))
+    def mean(of: Expr, axis: str) -> TypedPartial:
+        return TypedPartial(f"mean_{axis}", "mean", only(condition, of), DOUBLE, about=of, merged_with=(count,))
 
     x_mean, y_mean = mean(x, "x"), mean(y, "y") if two else mean(x, "x")
 
-    def comoment(a: Expr, a_mean: Part, b: Expr, b_mean: Part, axes: str) -> Part:
+    def comoment(a: Expr, a_mean: TypedPartial, b: Expr, b_mean: TypedPartial, axes: str) -> TypedPartial:
         merged_with = (count, a_mean, b_mean)
-        return Part(f"c_{axes}", "comoment", a, DOUBLE, about=a, when=condition, merged_with=merged_with, other=b)
+        return TypedPartial(
+            f"c_{axes}", "comoment", a, DOUBLE, about=a, when=condition, merged_with=merged_with, other=b
+        )
 
     if not two:
-        lower: tuple[Part, ...] = (count, x_mean, comoment(x, x_mean, x, x_mean, "xx"))
+        lower: tuple[TypedPartial, ...] = (count, x_mean, comoment(x, x_mean, x, x_mean, "xx"))
         for merge in _POWERS[: power - 2]:
-            lower += (Part(merge, merge, only(condition, x), DOUBLE, about=x, merged_with=lower),)
+            lower += (TypedPartial(merge, merge, only(condition, x), DOUBLE, about=x, merged_with=lower),)
         return lower
     every = ((x, x_mean, x, x_mean, "xx"), (x, x_mean, y, y_mean, "xy"), (y, y_mean, y, y_mean, "yy"))
     return (count, x_mean, y_mean, *(comoment(*pair) for pair in every))
@@ -411,7 +415,7 @@ def _deviations(power: int, two: bool, arguments: Sequence[Expr], when: Expr | N
 def _of_pairs(
     name: str,
     gives: Callable[[Sequence[Type]], Type],
-    parts: Callable[[Sequence[Expr], Expr | None], tuple[Part, ...]],
+    parts: Callable[[Sequence[Expr], Expr | None], tuple[TypedPartial, ...]],
     final: Callable[[Mapping[str, Expr], Type], Expr],
     above: Callable[[Sequence[Type]], str],
 ) -> AggregateFunction:
@@ -764,12 +768,12 @@ def is_aggregate(name: str) -> bool:
     return name in AGGREGATES or name in SYNONYMS or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in _LATER
 
 
-def merged(part: Part, columns: Mapping[Part, Expr]) -> Merged:
+def merged(part: TypedPartial, columns: Mapping[TypedPartial, Expr]) -> Merged:
     """A part of a coarser group, merged from the columns of finer ones."""
     return Merged(part.merge, tuple(columns[column] for column in (*part.by, part)), part.type)
 
 
-def partials_of(aggregate: Aggregate) -> tuple[Part, ...]:
+def partials_of(aggregate: Aggregate) -> tuple[TypedPartial, ...]:
     """The parts that an aggregate keeps per group."""
     return AGGREGATES[aggregate.function].parts(aggregate.arguments, aggregate.condition)
 

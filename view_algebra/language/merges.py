@@ -15,7 +15,7 @@ from view_algebra.compiled import Merge
 from view_algebra.language.types import Type
 
 Columns = Sequence[str]
-"""The columns of one cell: those of `Part.by`, by which the partial merges, and then its own."""
+"""The columns of one cell: those of `TypedPartial.by`, by which the partial merges, and then its own."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from view_algebra.language.aggregates import Part
+from view_algebra.language.aggregates import TypedPartial
 from view_algebra.language.expressions import Call, Constant, Expr, Order, member
 from view_algebra.language.types import BIGINT, FIRST_MICROSECOND, TIMESTAMP, WINDOW
 from view_algebra.refusals import Wrong
@@ -109,14 +109,14 @@ def cells_per_window(key: Call, kept: Expr) -> int:
     return window.size // window.pane if kept == pane(key) else -(-window.size // (window.pane * window.panes)) + 1
 
 
-def seen(key: Call) -> Iterator[Part]:
+def seen(key: Call) -> Iterator[TypedPartial]:
     """The partials with a bit for each pane of a block in which the group has a record."""
     window = hops_of(key)
     numbers = (window.pane, window.offset % (window.pane * window.panes), window.panes)
     for word in range(window.words):
         literals = tuple(Constant(str(number), BIGINT) for number in (*numbers, word))
         bits = Call("pane_bits", (key.arguments[0], *literals), BIGINT)
-        yield Part(f"seen_{word:02}", "bit_or", bits, BIGINT)
+        yield TypedPartial(f"seen_{word:02}", "bit_or", bits, BIGINT)
 
 
 def hops_of(key: Call) -> Hops:
@@ -135,12 +135,12 @@ def put_together(group: Sequence[Expr]) -> Call | None:
     return windows[0] if windows else None  # type: ignore[return-value]
 
 
-def ends(session: Call) -> tuple[Part, Part]:
+def ends(session: Call) -> tuple[TypedPartial, TypedPartial]:
     """The further partials of a session's pane: its first record's time, and the end set by its last record."""
     time, gap = session.arguments
     return (
-        Part("min", "min", time, TIMESTAMP),
-        Part(
+        TypedPartial("min", "min", time, TIMESTAMP),
+        TypedPartial(
             "max",
             "max",
             time if isinstance(gap, Constant) else Call("session_until", (time, gap), TIMESTAMP),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from view_algebra.language.aggregates import Part
+from view_algebra.language.aggregates import TypedPartial
 from view_algebra.language.expressions import (
     VARIABLE,
     Aggregate,
@@ -189,7 +189,7 @@ _Block = Callable[[Select], Select]
 def split(query: Query) -> tuple[Query, tuple[Leaf, ...]]:
     """The query with cell tables in place of its innermost blocks, and the leaves of these tables."""
     query = folded(query)
-    wanted: dict[Identity, list[Expr | Part]] = {}
+    wanted: dict[Identity, list[Expr | TypedPartial]] = {}
     readers: dict[Identity, list[Select]] = {}
     for block in _blocks(query):
         readers.setdefault(identity_of(block), []).append(block)

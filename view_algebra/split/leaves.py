@@ -16,7 +16,7 @@ from typing import Literal as Choice
 
 from view_algebra.compiled import PLAIN, Cost, source_of
 from view_algebra.engines.spark import spark
-from view_algebra.language.aggregates import RECORD_KEYS, Part, partials_of
+from view_algebra.language.aggregates import RECORD_KEYS, TypedPartial, partials_of
 from view_algebra.language.expressions import (
     Aggregate,
     Call,
@@ -96,7 +96,7 @@ def _cut(name: str) -> str:
     return f"c_{name}" if name[:1].isdigit() else name
 
 
-def part_name(part: Part) -> str:
+def part_name(part: TypedPartial) -> str:
     """A readable name for a partial: `count_city`, `sum_amount`."""
     if part.counts:
         names = [slug(e) for e in _conditions(part.input)]
@@ -123,7 +123,7 @@ class Kept:
 
     name: str
     expression: Expr
-    part: Part | None
+    part: TypedPartial | None
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def hopping_of(block: Select) -> Identity | None:
     return stream, kind, where, (window,)
 
 
-def kept_of(block: Select) -> Iterator[Expr | Part]:
+def kept_of(block: Select) -> Iterator[Expr | TypedPartial]:
     """The partials of a block's aggregates, or the values that it keeps of every record."""
     window = put_together(kept_by(block))
     if window is not None and is_session(window):
@@ -214,13 +214,13 @@ def kept_of(block: Select) -> Iterator[Expr | Part]:
         yield from decided(block.undecided)
 
 
-def leaf_of(identity: Identity, kept: Sequence[Expr | Part]) -> Leaf:
+def leaf_of(identity: Identity, kept: Sequence[Expr | TypedPartial]) -> Leaf:
     """The cell table of several blocks, which keeps the columns of all of them."""
     stream, kind, where, group = identity
     if kind == "row":
-        leaf = _of_records(stream, where, [e for e in kept if not isinstance(e, Part)])
+        leaf = _of_records(stream, where, [e for e in kept if not isinstance(e, TypedPartial)])
     else:
-        leaf = _of_groups(stream, where, group, [p for p in kept if isinstance(p, Part)])
+        leaf = _of_groups(stream, where, group, [p for p in kept if isinstance(p, TypedPartial)])
     return leaf if stream.retained is None else replace(leaf, retained=_by_column(leaf, stream.retained))
 
 
@@ -244,7 +244,7 @@ def _of_records(stream: Stream, where: Expr | None, kept: Sequence[Expr]) -> Lea
     return Leaf(source_of(stream.source), generators, "row", where, keys, columns)
 
 
-def _of_groups(stream: Stream, where: Expr | None, group: tuple[Expr, ...], kept: Sequence[Part]) -> Leaf:
+def _of_groups(stream: Stream, where: Expr | None, group: tuple[Expr, ...], kept: Sequence[TypedPartial]) -> Leaf:
     if len(group) > MOST_KEYS:
         raise Wrong(
             group[MOST_KEYS].place,
@@ -281,7 +281,7 @@ def _sub_keys(block: Select) -> set[Expr]:
     return {*block.keeping.sub_keys, *undecided} - set(block.group or ()).difference(block.keeping.sub_keys)
 
 
-def _in_order(part: Part) -> tuple[str, ...]:
+def _in_order(part: TypedPartial) -> tuple[str, ...]:
     """The sort key of a part among the columns: its text, because versions depend on their order."""
     return (part.name, *(spark(e) for e in (part.input, *part.order, part.other, part.when) if e is not None))
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from view_algebra.language.aggregates import Part, final_of, merged, partials_of
+from view_algebra.language.aggregates import TypedPartial, final_of, merged, partials_of
 from view_algebra.language.expressions import (
     NULL,
     Aggregate,
@@ -134,7 +134,9 @@ def _expression_of(relation: Relation | None, alias: str, column: str) -> Expr |
     return next((o.expression for o in outputs if o.name.lower() == column.lower()), None)
 
 
-def coarser(relation: Relation, cells: str, keys: Sequence[Output], parts: Parts, where: Expr | None) -> Select:
+def coarser(
+    relation: Relation, cells: str, keys: Sequence[Output], parts: PartialColumns, where: Expr | None
+) -> Select:
     """Merges finer cells to groups by fewer keys, or by expressions over the keys.
 
     cells: the cells' alias in the relation. If this joins them, a cell is merged once for each row that it joins.
@@ -148,7 +150,7 @@ def hopped(
     keys: Sequence[str],
     start: str,
     window: Call,
-    parts: Parts,
+    parts: PartialColumns,
     where: Expr | None = None,
 ) -> Query:
     """Merges panes to hopping windows. `start`: the column with the start of a pane or of a block.
@@ -185,7 +187,7 @@ def _readable(listed: Expr, window: Hops) -> Expr:
     return Call("and", (compared(">=", first.isoformat(" ")), compared("<=", LAST_TIME)), BOOLEAN)
 
 
-def sessions(panes: Cells, keys: Sequence[str], within: Sequence[str], session: Call, parts: Parts) -> Select:
+def sessions(panes: Cells, keys: Sequence[str], within: Sequence[str], session: Call, parts: PartialColumns) -> Select:
     """Merges panes to sessions. `within`: the keys whose groups have separate sessions, a part of all keys."""
     types = dict(panes.columns)
     first, last = (next(name for name, part in parts if part == end) for end in ends(session))
@@ -199,13 +201,13 @@ def sessions(panes: Cells, keys: Sequence[str], within: Sequence[str], session: 
     return replace(merged_, outputs=(*merged_.outputs, end))
 
 
-def _merged(keys: Sequence[Output], parts: Parts, relation: Relation, alias: str) -> Select:
-    columns: dict[Part, Expr] = {part: Field(alias, (name,), part.type) for name, part in parts}
+def _merged(keys: Sequence[Output], parts: PartialColumns, relation: Relation, alias: str) -> Select:
+    columns: dict[TypedPartial, Expr] = {part: Field(alias, (name,), part.type) for name, part in parts}
     outputs = (Output(name, merged(part, columns)) for name, part in parts)
     return Select((*keys, *outputs), relation, group=tuple(o.expression for o in keys))
 
 
-Parts = Sequence[tuple[str, Part]]
+PartialColumns = Sequence[tuple[str, TypedPartial]]
 """Columns of cells with their partials."""
 
 
@@ -247,7 +249,7 @@ def over_cells(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -
 
 def _read_from_cells(leaf: Leaf, keys: Mapping[Expr, Expr], block: Select, one: bool) -> Callable[[Expr], Expr | None]:
     """Returns the rewriting of expressions to columns of cells. `one`: one group exists even without cells."""
-    merged: dict[Part | Expr, Field] = {
+    merged: dict[TypedPartial | Expr, Field] = {
         (k.part or k.expression): Field(CELL, (k.name,), k.part.type if k.part else k.expression.type)
         for k in leaf.kept
     }
@@ -297,7 +299,11 @@ def _put_together(
 
 
 def _in_groups(
-    block: Select, group: Sequence[Expr], cells: Cells, names: Mapping[Expr, str], parts: Sequence[tuple[str, Part]]
+    block: Select,
+    group: Sequence[Expr],
+    cells: Cells,
+    names: Mapping[Expr, str],
+    parts: Sequence[tuple[str, TypedPartial]],
 ) -> tuple[Nested, dict[Expr, Expr]]:
     """Cells of finer keys merged to groups, and the columns that replace subqueries in GROUP BY."""
     join = block.keeping.join
@@ -358,7 +364,7 @@ def _cells_column(names: Mapping[Expr, str], alias: str) -> Callable[[Expr], Exp
     return column
 
 
-def _counted(field: Field, part: Part, one: bool, at_most: int | None) -> Expr:
+def _counted(field: Field, part: TypedPartial, one: bool, at_most: int | None) -> Expr:
     """A merged part. A count is 0 if the only group has no cell yet."""
     if part.counts:
         field = replace(field, bound=at_most)

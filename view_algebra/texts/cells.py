@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from view_algebra.compiled import ONLY, CellTable, Column, Input, Partial
 from view_algebra.engines.spark import hops_of_a_time, shortened, spark, storable
-from view_algebra.language.aggregates import RECORD_KEYS, Part
+from view_algebra.language.aggregates import RECORD_KEYS, TypedPartial
 from view_algebra.language.expressions import Call, Cells, Combined, Constant, Field, Joined, Nested, Query, Relation
 from view_algebra.language.merges import MERGES
 from view_algebra.language.quoting import postgres_name, spark_name
@@ -146,19 +146,19 @@ def _column(name: str, kind: Type) -> Column:
     return Column(name, kind.staged, kind.postgres)
 
 
-def _partial(kept: Kept, columns: Mapping[Part, str]) -> Partial:
+def _partial(kept: Kept, columns: Mapping[TypedPartial, str]) -> Partial:
     if kept.part is None:
         return Partial(_column(kept.name, kept.expression.type), "keep")
     return Partial(_column(kept.name, kept.part.type), kept.part.merge, _noise(kept.part, columns))
 
 
-def _noise(part: Part, columns: Mapping[Part, str]) -> str:
+def _noise(part: TypedPartial, columns: Mapping[TypedPartial, str]) -> str:
     """SQL of the size of the numbers whose rounding may make up a partial, or an empty text if that is its size."""
     noise = MERGES[part.merge].noise
     if noise is None:
         return ""
 
-    def spread(mean: Part) -> str:
+    def spread(mean: TypedPartial) -> str:
         """The column of the squared deviations from a mean."""
         return next((columns[other] for other in columns if other.merged_with[1:] == (mean, mean)), "0")
 
@@ -181,7 +181,7 @@ def _input(kept: Kept) -> Input:
     return Input(storable(part.input), part.input.type.staged)
 
 
-def _ordered_input(part: Part) -> Input:
+def _ordered_input(part: TypedPartial) -> Input:
     value, kind = storable(part.input), part.type.staged
     if part.type.integral:
         value, kind = f"CAST({value} AS BIGINT)", BIGINT.spark
@@ -191,13 +191,13 @@ def _ordered_input(part: Part) -> Input:
     return Input(text, kind, f"STRUCT<v: {kind}, o: STRUCT<{types}>>")
 
 
-def _pair(part: Part) -> str:
+def _pair(part: TypedPartial) -> str:
     assert part.other is not None
     pair = f"named_struct('x', {spark(part.input)}, 'y', {spark(part.other)})"
     return pair if part.when is None else f"CASE WHEN {spark(part.when)} THEN {pair} END"
 
 
-def _order(part: Part) -> str:
+def _order(part: TypedPartial) -> str:
     fields = ", ".join(f"'o{n}', {storable(e)}" for n, e in enumerate(part.order))
     return f"named_struct({fields})"
 
@@ -285,7 +285,7 @@ def _spread_in_spark(panes: str, window: Hops, key: str) -> str:
     )
 
 
-def _merged(part: Part) -> str:
+def _merged(part: TypedPartial) -> str:
     """Spark SQL of a partial over the records of a group."""
     if part.counts:
         always = isinstance(part.input, Constant) and part.input.value == "true"
@@ -293,7 +293,7 @@ def _merged(part: Part) -> str:
     return MERGES[part.merge].spark(*_values(part))
 
 
-def _values(part: Part) -> list[str]:
+def _values(part: TypedPartial) -> list[str]:
     """The inputs of a partial: a value, a value and its order, or two values."""
 
     def counted(text: str) -> str:
@@ -347,7 +347,7 @@ def _merge_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, .
     return "\n".join(lines)
 
 
-def _folded(part: Part, columns: Mapping[Part, str]) -> str:
+def _folded(part: TypedPartial, columns: Mapping[TypedPartial, str]) -> str:
     """SQL that merges two partials of a group. NULL, the partial of no values, changes nothing."""
     cell, fresh = ([f"{side}.{columns[other]}" for other in (*part.by, part)] for side in ("cell", "excluded"))
     return MERGES[part.merge].upsert(cell, fresh, part.type, part.counts)
