@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TYPES = re.compile(r"(?:BOOLEAN|INT|BIGINT|DOUBLE|STRING|DATE|TIMESTAMP|DECIMAL\(\d+,\d+\))")
 """Spark SQL types of columns that may be read directly."""
 
-Column = Callable[[Sequence[Any]], "tuple[pa.Array, pa.Array | None]"]
+ColumnReader = Callable[[Sequence[Any]], "tuple[pa.Array, pa.Array | None]"]
 """Makes an array of a field's values, and a mask of the values left to JSON, or None if there are none."""
 
 MOST_BYTES = 1_000_000
@@ -161,7 +161,7 @@ class _Plan(NamedTuple):
     """
 
     read: Callable[[bytes], Any]
-    makers: Sequence[Column]
+    makers: Sequence[ColumnReader]
     unread: Sequence[str]
     most_bytes: int
 
@@ -229,7 +229,7 @@ def _bare(schema: Any) -> Any:
     return rest | inner | (fields if "fields" in schema else {})
 
 
-def _column(kind: Any, type: str, named: Mapping[str, Any]) -> Column | None:
+def _column(kind: Any, type: str, named: Mapping[str, Any]) -> ColumnReader | None:
     """The maker of a column of this type from a field of this kind, or None if they do not fit."""
     if isinstance(kind, list):
         kinds = [branch for branch in kind if branch != "null"]
@@ -258,14 +258,14 @@ def _column(kind: Any, type: str, named: Mapping[str, Any]) -> Column | None:
     return None
 
 
-def _typed(type: str) -> Column:
+def _typed(type: str) -> ColumnReader:
     import pyarrow as pa
 
     of = arrow_type(type)
     return lambda values: (pa.array(values, of), None)
 
 
-def _whole(first: int, last: int, type: str) -> Column:
+def _whole(first: int, last: int, type: str) -> ColumnReader:
     """Makes whole numbers within bounds."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -280,7 +280,7 @@ def _whole(first: int, last: int, type: str) -> Column:
     return make
 
 
-def _time(micros: int) -> Column:
+def _time(micros: int) -> ColumnReader:
     """Makes times since 1970 from numbers of units of `micros` microseconds."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -295,7 +295,7 @@ def _time(micros: int) -> Column:
     return make
 
 
-def _decimal(scale: int, type: str) -> Column | None:
+def _decimal(scale: int, type: str) -> ColumnReader | None:
     """Makes decimals from a scale that is at most the column's, or None for a larger one."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -493,36 +493,36 @@ _Part = _Letter | _Repeated | _Group
 
 
 @dataclass(frozen=True)
-class Endless:
+class EndlessRepetition:
     """A refused repetition, and its replacement."""
 
     text: str
     instead: str
 
 
-def endless(java: str) -> Endless | None:
+def endless(java: str) -> EndlessRepetition | None:
     r"""The first repetition that some text makes endless, or None if there is none.
 
     >>> endless(r"^(a|b)*$")
-    Endless(text='(a|b)*', instead='[ab]*')
+    EndlessRepetition(text='(a|b)*', instead='[ab]*')
     >>> endless(r"(\w+\s?)*\.")
-    Endless(text='(\\w+\\s?)*', instead='(\\w+\\s?)*+')
+    EndlessRepetition(text='(\\w+\\s?)*', instead='(\\w+\\s?)*+')
     >>> endless(r"([0-9]{1,3}\.){3}[0-9]+"), endless(r"(?:\w+\s?)*+\."), endless(r"[ab]*")
     (None, None, None)
     """
     return _of_options(_Structure(java).options())
 
 
-def _of_options(options: tuple[tuple[_Part, ...], ...]) -> Endless | None:
+def _of_options(options: tuple[tuple[_Part, ...], ...]) -> EndlessRepetition | None:
     return next((first for parts in options for part in parts if (first := _of_part(part))), None)
 
 
-def _of_part(part: _Part) -> Endless | None:
+def _of_part(part: _Part) -> EndlessRepetition | None:
     match part:
         case _Group():
             return _of_options(part.options)
         case _Repeated():
-            return _of_part(part.part) or (None if _ends(part) else Endless(part.text, _instead(part)))
+            return _of_part(part.part) or (None if _ends(part) else EndlessRepetition(part.text, _instead(part)))
     return None
 
 
