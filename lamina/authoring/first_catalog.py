@@ -11,7 +11,7 @@ from interchange.compression import without_ending
 from interchange.sampling import Sample
 from lamina.authoring.guessed_columns import (
     LONGEST_COLUMN,
-    Column,
+    GuessedColumn,
     column_named,
     columns_of,
     comment,
@@ -40,7 +40,7 @@ class Proposal:
     view: str
     topic: str
     files: dict[str, str]
-    columns: tuple[Column, ...]
+    columns: tuple[GuessedColumn, ...]
     event_time: str | None
     key: tuple[str, ...]
     order: str
@@ -54,8 +54,8 @@ class _Draft:
     name: str
     topic: str
     seen_in: str
-    columns: tuple[Column, ...]
-    event_time: Column | None
+    columns: tuple[GuessedColumn, ...]
+    event_time: GuessedColumn | None
     key: tuple[str, ...]
     key_format: str | None
 
@@ -121,7 +121,7 @@ def proposal(
 
 
 def _key_format(
-    columns: Sequence[Column], key: Sequence[str], sample: Sample, *, as_table: bool, is_file: bool
+    columns: Sequence[GuessedColumn], key: Sequence[str], sample: Sample, *, as_table: bool, is_file: bool
 ) -> str | None:
     """The `key_format` of a table, as `lamina ingest` writes it or as the topic has it. None for a stream."""
     if not as_table:
@@ -132,7 +132,7 @@ def _key_format(
     return sample.key.format if sample.key and set(sample.key.fields) == set(fields) else "none"
 
 
-def _refuse_nulls(columns: Sequence[Column], key: Sequence[str], sample: Sample) -> None:
+def _refuse_nulls(columns: Sequence[GuessedColumn], key: Sequence[str], sample: Sample) -> None:
     for column in columns:
         missing = sample.good - column.seen.values + column.seen.kinds["empty"]
         if column.name in key and missing:
@@ -219,7 +219,7 @@ def _view(draft: _Draft) -> tuple[str, str, str]:
     return view, text, "records DESC" if time is None else ", ".join([f"{names[0]} DESC", *names[1:]])
 
 
-def _rows(columns: Sequence[Column], name: str, *, as_table: bool) -> tuple[str, str, str]:
+def _rows(columns: Sequence[GuessedColumn], name: str, *, as_table: bool) -> tuple[str, str, str]:
     """A view of the records themselves, or of a table's number of rows."""
     if as_table:
         return (

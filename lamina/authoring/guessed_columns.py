@@ -44,7 +44,7 @@ _PERSONAL = re.compile(r"(?i)phone|mobile|fax|e.?mail|name$|birth|account|iban|c
 
 
 @dataclass(frozen=True)
-class Column:
+class GuessedColumn:
     """A column of the source, and its field in the records."""
 
     name: str
@@ -66,7 +66,7 @@ class Column:
         return self.kind.name == "STRING" and 2 * self.seen.texts["like a time"] > self.seen.values
 
 
-def columns_of(fields: Sequence[GuessedField]) -> tuple[Column, ...]:
+def columns_of(fields: Sequence[GuessedField]) -> tuple[GuessedColumn, ...]:
     """A column for each field. It has the field's name if SQL can use that without quotes."""
     own = {seen_field.name.lower() for seen_field in fields if _is_plain(seen_field.name)}
     taken: set[str] = set()
@@ -76,7 +76,7 @@ def columns_of(fields: Sequence[GuessedField]) -> tuple[Column, ...]:
         if not _is_plain(name) or name.lower() in taken:
             name = free_name(_made_up(name), taken | own)
         taken.add(name.lower())
-        columns.append(Column(name, seen_field))
+        columns.append(GuessedColumn(name, seen_field))
     return tuple(columns)
 
 
@@ -110,7 +110,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return next(candidate for candidate in itertools.chain([name], numbered) if candidate not in taken)
 
 
-def column_named(columns: Sequence[Column], name: str) -> Column:
+def column_named(columns: Sequence[GuessedColumn], name: str) -> GuessedColumn:
     """The column with this name, or whose field has it. Raises LaminaError if there is none."""
     for column in columns:
         if name in (column.name, column.field.name):
@@ -122,7 +122,7 @@ def column_named(columns: Sequence[Column], name: str) -> Column:
     )
 
 
-def guessed_key(columns: Sequence[Column]) -> tuple[str, ...]:
+def guessed_key(columns: Sequence[GuessedColumn]) -> tuple[str, ...]:
     """The column that told all records apart, if it is called an id."""
     unique = [
         column for column in columns if column.seen.is_unique and not column.seen.nulls and _can_be_key(column.kind)
@@ -130,7 +130,7 @@ def guessed_key(columns: Sequence[Column]) -> tuple[str, ...]:
     return (unique[0].name,) if unique and unique[0].seen.values > 1 else ()
 
 
-def with_digits(column: Column) -> Column:
+def with_digits(column: GuessedColumn) -> GuessedColumn:
     """A key with fractions keeps its digits as they are written: 1.1 and 1.10 are two keys."""
     is_fraction = column.kind.numeric and not column.kind.integral and column.kind.scale != 0
     return replace(column, field=replace(column.field, kind=STRING)) if is_fraction else column
@@ -140,7 +140,7 @@ def _can_be_key(kind: Type) -> bool:
     return kind.integral or kind.name == "STRING"
 
 
-def guessed_event_time(columns: Sequence[Column]) -> Column | None:
+def guessed_event_time(columns: Sequence[GuessedColumn]) -> GuessedColumn | None:
     """The only column that is a timestamp, or the only date if there are no timestamps."""
     times = [column for column in columns if column.kind == TIMESTAMP and not _DUE.search(column.field.name)]
     dates = [column for column in columns if column.kind == DATE and not _DUE.search(column.field.name)]
@@ -148,17 +148,17 @@ def guessed_event_time(columns: Sequence[Column]) -> Column | None:
     return alone[0] if len(alone) == 1 else None
 
 
-def guessed_category(columns: Sequence[Column], sample: Sample) -> Column | None:
+def guessed_category(columns: Sequence[GuessedColumn], sample: Sample) -> GuessedColumn | None:
     """The column whose few values say most: a text before a flag, a flag before a small number, and a telling name
     before all.
     """
 
-    def is_one(column: Column) -> bool:
+    def is_one(column: GuessedColumn) -> bool:
         several = 2 <= len(column.seen.different) <= max(2, column.seen.values // 2)
         several = several and len(column.seen.different) < column.seen.values
         return several and not column.seen.many and column.kind.name in _RANKS and 2 * column.seen.nulls <= sample.good
 
-    def worth(column: Column) -> tuple[bool, int, bool, int]:
+    def worth(column: GuessedColumn) -> tuple[bool, int, bool, int]:
         texts = column.seen.different
         return (
             not _CATEGORY_NAME.search(column.field.name),
@@ -174,7 +174,7 @@ _RANKS = {"STRING": 0, "BOOLEAN": 1, "INT": 2}
 """Types of categories, the best first."""
 
 
-def comment(column: Column) -> str:
+def comment(column: GuessedColumn) -> str:
     """The values of a column, in one line."""
     seen = column.seen
     parts = [f"seen {seen.values:,} time{'s' * (seen.values != 1)}"]
@@ -184,7 +184,7 @@ def comment(column: Column) -> str:
     return ", ".join(parts)
 
 
-def _values(column: Column) -> str | None:
+def _values(column: GuessedColumn) -> str | None:
     """A few values: a category's most frequent, or the lowest and the highest. Never a value of a text with many."""
     seen = column.seen
     if column.kind.nested or not seen.values or _PERSONAL.search(column.field.name):
@@ -204,7 +204,7 @@ def _short(number: Decimal | None) -> str:
     return f"{number:,}" if number is not None else ""
 
 
-def _doubt(column: Column) -> str | None:
+def _doubt(column: GuessedColumn) -> str | None:
     """A reason for a type that the author might not expect, or None."""
     seen = column.seen
     if column.kind == TIMESTAMP and column.kind.unit:
