@@ -26,7 +26,7 @@ from serving_layer.postgres.database import Connection, Database
 from serving_layer.promise import history, progress
 from serving_layer.promise.history import Compared, History, Moved, Origin, Shown
 from serving_layer.readers import row_keys, views
-from serving_layer.readers.row_keys import Key
+from serving_layer.readers.row_keys import RowKey
 from view_algebra.compiled import Catalog, View
 from view_algebra.errors import LaminaError, Unknown
 
@@ -165,7 +165,7 @@ def blame(
     return _blame(snapshot, view, steps, rows, oracle)
 
 
-def _read(connection: Connection, name: str, key: Key, since: datetime) -> _Snapshot:
+def _read(connection: Connection, name: str, key: RowKey, since: datetime) -> _Snapshot:
     row_keys.in_utc(connection)
     catalog = deployed(connection)
     view = catalog.views[name]

@@ -20,7 +20,7 @@ from serving_layer.catalog import definitions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.postgres.database import Database
 from serving_layer.promise import progress
-from serving_layer.readers.row_keys import Key
+from serving_layer.readers.row_keys import RowKey
 from view_algebra.compiled import JSON_TIMES, Catalog, Source, View
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import spark_name
@@ -116,7 +116,7 @@ class Oracle:
         log: MasterLog,
         brokers: Brokers,
         name: str,
-        key: Key,
+        key: RowKey,
         states: Sequence[State],
         clock: datetime,
     ) -> None:

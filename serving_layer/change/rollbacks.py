@@ -29,7 +29,7 @@ RENAMED = (
 AS_IT_IS = "Declare its previous SELECT over the present source, and apply."
 
 
-class Obstacle(NamedTuple):
+class RollbackObstacle(NamedTuple):
     """A reason why a view cannot be rolled back alone."""
 
     why: str
@@ -84,14 +84,14 @@ def _refuse(connection: Connection, now: Generation, before: Generation) -> None
         raise LaminaError(f"{now.view} cannot be rolled back alone: {why}", evidence=evidence, way_out=way_out)
 
 
-def obstacles_in_version(version: Version, catalog: Catalog) -> Iterator[Obstacle]:
+def obstacles_in_version(version: Version, catalog: Catalog) -> Iterator[RollbackObstacle]:
     """The reasons why a version cannot be declared again, found in what it reads."""
     old = version.view
     otherwise = sorted(n for n, source in version.sources.items() if source.parse != catalog.sources[n].parse)
     if otherwise:
         unique = any(catalog.sources[name].ids for name in otherwise)  # no apply changes how such a stream is read
         evidence = f"version {old.version} reads an earlier declaration of {', '.join(otherwise)}"
-        yield Obstacle("its source was declared differently", evidence, AS_IT_IS if unique else KEPT)
+        yield RollbackObstacle("its source was declared differently", evidence, AS_IT_IS if unique else KEPT)
     streams = {name for name, source in catalog.sources.items() if source.kind == "stream"}
     read = {name for check in old.checks for name in check.reads}
     made_of = ", ".join(sorted((_named(old) | read) - streams - {old.name}))
@@ -99,27 +99,27 @@ def obstacles_in_version(version: Version, catalog: Catalog) -> Iterator[Obstacl
     if called := sorted(name for name in _named(old) & now.keys() if name not in catalog.views):
         names = ", ".join(now[name] for name in called)
         why = f"{', '.join(called)} is called {names} now"
-        yield Obstacle(why, "its previous SELECT uses the old name", RENAMED)
+        yield RollbackObstacle(why, "its previous SELECT uses the old name", RENAMED)
     elif made_of and not _compiles_to(version, catalog):
         evidence = f"over the present {made_of} its SELECT is not version {old.version}"
-        yield Obstacle(f"{made_of} changed since", evidence, KEPT)
+        yield RollbackObstacle(f"{made_of} changed since", evidence, KEPT)
 
 
-def obstacles_above(old: View, catalog: Catalog) -> Iterator[Obstacle]:
+def obstacles_above(old: View, catalog: Catalog) -> Iterator[RollbackObstacle]:
     """The reasons why views above this one cannot continue over its older version."""
     name = old.name
     unread = (view for view in catalog.views.values() if name not in view.reads)
     if through := sorted(view.name for view in unread if name in _named(view)):
         evidence = f"its SELECT names {name} and reads the same source"
-        yield Obstacle(f"{', '.join(through)} is computed from its records", evidence, KEPT_ABOVE)
+        yield RollbackObstacle(f"{', '.join(through)} is computed from its records", evidence, KEPT_ABOVE)
     on_top = sorted(other for other, view in catalog.views.items() if name in view.reads)
     as_it_is = f"{', '.join(on_top)} reads its present form"
     if on_top and old.sources != catalog.views[name].sources:
-        yield Obstacle(as_it_is, f"version {old.version} reads {', '.join(old.sources)}", KEPT)
+        yield RollbackObstacle(as_it_is, f"version {old.version} reads {', '.join(old.sources)}", KEPT)
     if on_top and (lacking := breaks(catalog.views[name].columns, old.columns)):
-        yield Obstacle(as_it_is, f"in version {old.version} {', '.join(lacking)}", KEPT)
+        yield RollbackObstacle(as_it_is, f"in version {old.version} {', '.join(lacking)}", KEPT)
     if on_top and _groups(old) != _groups(catalog.views[name]):
-        yield Obstacle(as_it_is, f"version {old.version} has other groups, and ties are broken by groups", KEPT)
+        yield RollbackObstacle(as_it_is, f"version {old.version} has other groups, and ties are broken by groups", KEPT)
 
 
 def _named(view: View) -> frozenset[str]:

@@ -220,7 +220,7 @@ def answer(url: str, query: str, views: Collection[str], limit: int, statement: 
 
 
 @dataclass(frozen=True)
-class Cost:
+class ReadCost:
     """The cost of reading every row of a view inside Postgres.
 
     expected: the planner's estimate of `rows`
@@ -241,14 +241,14 @@ BLOCK = 8_192
 """Bytes of a block of Postgres."""
 
 
-def cost(url: str, view: str, statement: Statement) -> Cost:
+def cost(url: str, view: str, statement: Statement) -> ReadCost:
     """Reads every row of a view as the role in `url`, and sends none."""
     explain = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON)"
     with _snapshot(url, statement) as connection, connection.cursor() as cursor:
         cursor.execute(f"{explain} SELECT * FROM {quoted(view)}")
         [[[explained]]] = cursor.fetchall()
     plan = explained["Plan"]
-    return Cost(
+    return ReadCost(
         rows=round(plan["Actual Rows"]),
         expected=round(plan["Plan Rows"]),
         milliseconds=explained["Planning Time"] + explained["Execution Time"],

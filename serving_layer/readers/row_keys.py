@@ -21,7 +21,7 @@ NULL = "NULL"
 
 
 @dataclass(frozen=True)
-class Key:
+class RowKey:
     """The text of each column's value as Postgres writes it, None for NULL. A key without columns selects all rows."""
 
     values: Mapping[str, str | None]
@@ -42,7 +42,7 @@ def group_columns(view: View) -> list[str]:
     return [column.column for column in view.lineage if not column.aggregates]
 
 
-def read(database: Database, view: View, words: Sequence[str]) -> Key:
+def read(database: Database, view: View, words: Sequence[str]) -> RowKey:
     """The key in these words: the values of the group columns in order, or `column=value` for some of them."""
     columns = {column.name: column for column in view.columns}
     groups = group_columns(view)
@@ -62,7 +62,7 @@ def read(database: Database, view: View, words: Sequence[str]) -> Key:
             way_out="Give their values in this order, or some as column=value. Write NULL for a missing value.",
         )
     values = named | dict(zip(others, in_order, strict=False))
-    return Key(
+    return RowKey(
         {name: None if word == NULL else _as_postgres(database, columns[name], word) for name, word in values.items()}
     )
 
