@@ -7,9 +7,9 @@ nothing.
 One micro-batch of a source, in the order of its phases:
 
     noun          what it is                                                               module
-    Position      the offsets that a member reads next, the tails and log times there      flow.py
-    Span          the offset range of a micro-batch, from a position on                    flow.py
-    Records       the raw records of a span, fetched on demand                             flow.py
+    Position      the offsets that a member reads next, the tails and log times there      position.py
+    Span          the offset range of a micro-batch, from a position on                    position.py
+    Records       the raw records of a span, fetched on demand                             records.py
     Statements    the compiled texts that maintain all tables of cells of a source         statements.py
     Plans         the statements as Spark has planned them, kept for small micro-batches   plans.py
     Effect        the cells, bad records and ids of a span, before they are written        statements.py
@@ -26,7 +26,7 @@ The objects that carry it out, each with the state that it changes:
     Flow          the phases of a member's micro-batches up to the commit (frozen)         flow.py
     Assumptions   the state that micro-batches are computed for, while it may change       flow.py
     Running       the ranges of a source that are being computed, with their jobs          jobs.py
-    Commit        one micro-batch on its way into Postgres                                 flow.py
+    Commit        one micro-batch on its way into Postgres                                 commit.py
     Planner       the plans of a source, also of announced versions                        plans.py
     Judge         the verdict on a query that failed                                       judge.py
     Hang, Search  a micro-batch that took too long, and the search for its record          endless.py

@@ -4,7 +4,7 @@
     follow    Position    Span        `Member.follow`, once Spark has planned the range
     read      Span        Records     `Flow.read`, or `Run`, which reads several sources together
     compute   Records     MicroBatch  `Flow.compute`, by an `Effect` of the statements
-    commit    MicroBatch  Outcome     `Commit.run`, which stages and merges in `serving_layer/promise/micro_batch.py`
+    commit    MicroBatch  Outcome     `Commit.run` of `speed_layer/commit.py`
 
 `Span.end` is the position at which the next micro-batch begins. Only `Assumptions` and the `Planner` remember anything
 of earlier micro-batches.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,18 +26,18 @@ import pyarrow as pa
 from master_log import log_times
 from master_log.kafka_reader import kafka_range
 from master_log.log_times import LogTimes
-from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
-from master_log.record_decoding import decoded, decoded_few, named_schemas
-from master_log.tails import Tails
+from master_log.offsets import Skipped, TopicPartition
+from master_log.record_decoding import named_schemas
 from serving_layer.catalog import versions
-from serving_layer.postgres.database import Connection, PostgresAway, PostgresError, session_of
+from serving_layer.postgres.database import Connection, PostgresAway, PostgresError
 from serving_layer.postgres.phases import Timer
 from serving_layer.promise import event_ids, skipping
 from serving_layer.promise.event_ids import IdLookup
-from serving_layer.promise.micro_batch import MicroBatch, Outcome, commit
-from speed_layer.continuity import check_id, check_tails
+from serving_layer.promise.micro_batch import MicroBatch
 from speed_layer.jobs import Running
-from speed_layer.plans import FEW, FEW_BYTES, Planner, few_of
+from speed_layer.plans import FEW, Planner
+from speed_layer.position import Span, StartAgain
+from speed_layer.records import Records
 from speed_layer.resources import Resources
 from speed_layer.statements import Effect, LookUp, Statements, names_maintained
 from view_algebra.compiled import Source
@@ -53,88 +53,6 @@ log = logging.getLogger("lamina.speed")
 LOST_AT_MOST = 4
 """After losing this many sessions during one commit, we blame the commit, not the network: it probably crashes
 Postgres."""
-
-COMPUTED_AGAIN = 5
-"""Times a micro-batch is computed because other tables of cells are maintained by its commit. Then its query starts
-again from progress."""
-
-
-MOST_DECODED = 2 * FEW_BYTES
-"""Bytes of the records of a small micro-batch with their decoded columns. Spark plans a larger one for itself."""
-
-
-class StartAgain(Exception):
-    """Raised if a member cannot continue from its position. It loses nothing by starting again from progress."""
-
-
-@dataclass(frozen=True)
-class Position:
-    """A member's position in its topic.
-
-    offsets: the next records to read
-    tails: Kafka's last batches below them
-    log_times: those that the records below have reached, or None if no maintained text reads log times
-    """
-
-    offsets: Offsets
-    tails: Tails
-    log_times: LogTimes | None
-
-
-@dataclass(frozen=True)
-class Span:
-    """The offset range of a micro-batch, and the position at which it starts.
-
-    tails: Kafka's last batches below the end of the range, fetched before its records are read
-    """
-
-    start: Position
-    range: OffsetRange
-    tails: Tails
-
-    def end(self, reached: LogTimes) -> Position:
-        """The position at the end, where the records have `reached` these log times."""
-        moved = self.range.moved
-        unmoved = {at: tail for at, tail in self.start.tails.items() if at not in moved}
-        return Position(self.range.end, unmoved | dict(self.tails), None if self.start.log_times is None else reached)
-
-
-@dataclass(frozen=True)
-class Records:
-    """The raw records of a span, fetched on demand.
-
-    raw: returns them as Spark reads them
-    few: fetches them, or returns None if there are too many or none. Without it, there are too many
-    """
-
-    raw: Callable[[], DataFrame]
-    few: Callable[[], pa.Table | None] | None = None
-
-    @classmethod
-    def of(cls, raw: DataFrame) -> Records:
-        """The records that Spark reads for one source."""
-        return cls(lambda: raw, partial(few_of, raw))
-
-    def with_log_times(self, topic: str, reached: LogTimes) -> Records:
-        """These records with their log times, which continue from those `reached` below them."""
-        of_raw = partial(log_times.of_raw, topic=topic, reached=reached)
-        return self._mapped(of_raw, partial(log_times.of_few, reached=reached))
-
-    def decoded(self, sources: Sequence[Source], answers: Answers) -> Records:
-        """These records, their values decoded for every declaration of their source."""
-
-        def few(table: pa.Table) -> pa.Table | None:
-            table = decoded_few(table, sources, answers)
-            return None if table.nbytes > MOST_DECODED else table
-
-        return self._mapped(partial(decoded, sources=sources, answers=answers), few)
-
-    def _mapped(self, raw: Callable[[DataFrame], DataFrame], few: Callable[[pa.Table], pa.Table | None]) -> Records:
-        def mapped_few() -> pa.Table | None:
-            table = None if self.few is None else self.few()
-            return None if table is None else few(table)
-
-        return Records(lambda: raw(self.raw()), None if self.few is None else mapped_few)
 
 
 @dataclass(frozen=True)
@@ -299,62 +217,3 @@ def read_skipped(resources: Resources, source: Source) -> Skipped:
 def _unknown_schemas(effect: Effect) -> set[str]:
     """The ids of schemas without which records cannot be read."""
     return set() if effect.bad is None else frames.unknown(effect.bad.counts)
-
-
-@dataclass
-class Commit:
-    """A micro-batch on its way into Postgres.
-
-    batch: computed again if other tables of cells are maintained now
-    raw: reads its records again
-    """
-
-    flow: Flow
-    span: Span
-    raw: DataFrame
-    batch: MicroBatch
-    _session: int | None = None  # of the transaction that is open
-
-    def run(self) -> Outcome:
-        """Commits it. Raises `StartAgain` if it does not begin at progress, `Fenced` and `CannotContinue`."""
-        resources, source = self.flow.resources, self.flow.source
-        for _ in range(COMPUTED_AGAIN):
-            # After the records were read: if they came from a recreated topic, its id differs from now on.
-            check_id(resources.brokers, source, self.flow.topic_id)
-            # After the tails were fetched: so the records below the start and those below the end are of one log.
-            check_tails(resources.brokers, source, self.span.range.start, self.span.start.tails)
-            resources.at("before the commit")
-            # A transaction whose end is unknown may be repeated: if it was committed, progress has moved, and the
-            # repetition is skipped.
-            with self.batch.timer.phase("commit"):
-                outcome = self.flow.in_transaction(self._write)
-            resources.at("after the commit")
-            if outcome is Outcome.ALREADY_COUNTED:
-                log.info("%s: already counted up to %s", source.name, self.batch.range.end)
-            if outcome in (Outcome.APPLIED, Outcome.ALREADY_COUNTED):
-                return outcome
-            if outcome is not Outcome.OTHER_VERSIONS:
-                break
-            self._compute_again()
-        raise StartAgain(f"{source.name}: {outcome.value}")
-
-    def _write(self, connection: Connection) -> Outcome:
-        self._session = session_of(connection)
-        try:
-            outcome = commit(connection, self.batch)
-        finally:
-            self._session = None
-        self.flow.resources.at("inside the commit")
-        return outcome
-
-    def _compute_again(self) -> None:
-        """Computes the span for the tables of cells that are maintained now."""
-        flow = self.flow
-        with flow.resources.database.snapshot() as connection:
-            flow.update_statements(connection, self.span)
-        log.info("%s: other tables of cells are maintained now, so the micro-batch is computed again", flow.source.name)
-        self.batch = flow.compute(self.span, Records.of(self.raw), flow.look_up, may_wait=False)
-
-    def waits_for_a_lock(self) -> bool:
-        """True if it waits for a lock in Postgres."""
-        return self._session is not None and self.flow.resources.database.is_blocked(self._session)

@@ -16,8 +16,8 @@ from master_log.log_times import LogTimes
 from master_log.offsets import Offsets
 from serving_layer.postgres.database import Connection
 from serving_layer.promise import progress
-from speed_layer.flow import Position
 from speed_layer.jobs import Jobs
+from speed_layer.position import Position
 from speed_layer.resources import Resources
 from speed_layer.statements import Statements
 from view_algebra.compiled import Source

@@ -22,8 +22,8 @@ from serving_layer.promise import progress, skipping
 from serving_layer.promise.progress import Fenced
 from speed_layer.continuity import MISSING_SECONDS, CannotContinue, check_topic, in_doubt
 from speed_layer.endless import Endless, Hang, Search, TooLong
-from speed_layer.flow import StartAgain
 from speed_layer.member import Member
+from speed_layer.position import StartAgain
 from speed_layer.query import Query
 from speed_layer.resources import Resources
 from speed_layer.statements import names_maintained

@@ -30,10 +30,10 @@ from serving_layer.postgres import phases
 from serving_layer.postgres.database import PostgresError, first_line, is_away
 from serving_layer.promise import progress, rebuilds
 from serving_layer.promise.progress import Fenced
-from speed_layer.flow import Position
 from speed_layer.inquiry import ASKED_AT_ONCE, ASKED_EVERY, Inquiry, at_progress
 from speed_layer.judge import LONGEST_WAIT, Judge
 from speed_layer.member import Member
+from speed_layer.position import Position
 from speed_layer.query import Query
 from speed_layer.resources import Resources
 from speed_layer.run import spark_is_gone

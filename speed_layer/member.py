@@ -25,11 +25,14 @@ from serving_layer.promise import progress
 from serving_layer.promise.event_ids import IdLookup
 from serving_layer.promise.micro_batch import Outcome
 from serving_layer.promise.quarantine import TRIM_AFTER, trim
+from speed_layer.commit import Commit
 from speed_layer.continuity import check_topic
 from speed_layer.endless import TooLong
-from speed_layer.flow import Assumptions, Commit, Flow, Membership, Position, Records, Span, StartAgain, read_skipped
+from speed_layer.flow import Assumptions, Flow, Membership, read_skipped
 from speed_layer.jobs import Running
 from speed_layer.plans import Planner
+from speed_layer.position import Position, Span, StartAgain
+from speed_layer.records import Records
 from speed_layer.resources import Resources
 from speed_layer.statements import Statements
 from view_algebra.compiled import Source

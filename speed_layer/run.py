@@ -20,10 +20,12 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from master_log.fetching import LeaderChanged
 from master_log.kafka_reader import stream
 from master_log.offsets import Offsets
-from speed_layer.flow import Membership, Records, Span, StartAgain
+from speed_layer.flow import Membership
 from speed_layer.jobs import Jobs
 from speed_layer.member import Member
 from speed_layer.plans import FEW, few_of, of_topic
+from speed_layer.position import Span, StartAgain
+from speed_layer.records import Records
 from speed_layer.resources import Resources
 
 if TYPE_CHECKING:
