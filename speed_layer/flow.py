@@ -114,7 +114,7 @@ class Flow:
         with suppress(PostgresError, PostgresAway), self.resources.database.snapshot() as connection:
             if names_maintained(connection, self.source) != now.statements.names:
                 self.update_statements(connection, span)
-            self.planner.prepare(connection, now.statements, raw, now.answers, interpreted=self.membership.shared)
+            self.planner.prepare(connection, now.statements, raw, now.answers)
 
     def update_statements(self, connection: Connection, span: Span) -> None:
         """Reads the maintained statements. Raises `StartAgain` if they need a new declaration or log times."""
@@ -169,9 +169,7 @@ class Flow:
         """Runs the statements over the records: by kept plans if the records are few, and decoded by known schemas."""
         records = records.decoded(statements.sources, self.assumptions.answers)
         if records.few is not None and span.range.size <= FEW:
-            plans = (self.planner.plan if may_wait else self.planner.kept)(
-                statements, interpreted=self.membership.shared
-            )
+            plans = (self.planner.plan if may_wait else self.planner.kept)(statements)
             with timer.phase("read"):
                 few = None if plans is None else records.few()
             if plans is not None and few is not None:

@@ -30,7 +30,7 @@ from speed_layer.continuity import check_topic
 from speed_layer.endless import TooLong
 from speed_layer.flow import Assumptions, Flow, Membership, read_skipped
 from speed_layer.jobs import Running
-from speed_layer.plans import Planner
+from speed_layer.plans import COMPILED, INTERPRETED, Planner
 from speed_layer.position import Position, Span, StartAgain
 from speed_layer.records import Records
 from speed_layer.resources import Resources
@@ -80,6 +80,7 @@ class Member:
     def join(self, membership: Membership) -> None:
         """Makes it a member of a run."""
         fixed = (self._resources, self.source, self._fence, self._topic_id)
+        self.planner.settings = INTERPRETED if membership.shared else COMPILED
         self.flow = Flow(*fixed, membership, self.assumptions, self.planner, self.running)
 
     def behind(self, end: Offsets) -> int:

@@ -24,7 +24,7 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -77,13 +77,17 @@ STATELESS = frozenset(
 )
 """Operators of Spark that keep nothing from one action to the next."""
 
-INTERPRETED = {
+INTERPRETED: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.subexpressionElimination.enabled": "false",
 }
-"""Settings with which Spark interprets expressions. Otherwise it writes their code for every task, only to find that it
-has compiled it before. That takes longer than interpreting a handful of records, and not as long as some hundred."""
+"""Settings for a shared run, with which Spark interprets expressions. Otherwise it writes their code for every task,
+only to find that it has compiled it before. That takes longer than interpreting a handful of records, and not as long
+as some hundred."""
+
+COMPILED: Mapping[str, str] = {}
+"""Settings for a source that has a run to itself."""
 
 DIGEST = 64
 """Letters of a SHA-256."""
@@ -96,39 +100,37 @@ _RECORD = (
 
 @dataclass(frozen=True)
 class _Entry:
-    """The plans of statements on a day (UTC), or None if Spark cannot run them again.
-
-    interpreted: for a shared run
-    """
+    """The plans of statements on a day (UTC), or None if Spark cannot run them again."""
 
     statements: Statements
     day: date
-    interpreted: bool
+    settings: Mapping[str, str]
     plans: Plans | None
 
 
 class Planner:
     """Keeps the plans of a source: those its small micro-batches run, and those of an announced version.
 
-    Its methods take `interpreted`, which is true while the source shares a run: see `INTERPRETED`.
+    settings: those of Spark for new plans. A plan with other settings is not used
     """
 
     def __init__(self, resources: Resources, source: Source) -> None:
         self._resources, self._source = resources, source
+        self.settings: Mapping[str, str] = COMPILED
         self._current: _Entry | None = None
         self._announced: _Entry | None = None
         self._thread: threading.Thread | None = None
         self._jobs: Jobs | None = None
         self._given_up_at: float | None = None
 
-    def plan(self, statements: Statements, *, interpreted: bool) -> Plans | None:
+    def plan(self, statements: Statements) -> Plans | None:
         """The plans of these statements, made at most once a day, or None if Spark cannot run them again."""
-        self._current = entry = self._entry(statements, interpreted) or self._new_entry(statements, interpreted)
+        self._current = entry = self._entry(statements) or self._new_entry(statements)
         return entry.plans
 
-    def kept(self, statements: Statements, *, interpreted: bool) -> Plans | None:
+    def kept(self, statements: Statements) -> Plans | None:
         """The plans of these statements that exist already, made for a micro-batch or next to one."""
-        entry = self._entry(statements, interpreted)
+        entry = self._entry(statements)
         return None if entry is None else entry.plans
 
     def as_announced(self, statements: Statements) -> Statements:
@@ -140,9 +142,7 @@ class Planner:
         """Discards all plans. Spark may keep in a plan that it failed."""
         self._current = self._announced = None
 
-    def prepare(
-        self, connection: Connection, now: Statements, raw: DataFrame, answers: Answers, *, interpreted: bool
-    ) -> None:
+    def prepare(self, connection: Connection, now: Statements, raw: DataFrame, answers: Answers) -> None:
         """Starts to prepare an announced version, one at a time.
 
         now: the statements that micro-batches run today
@@ -155,7 +155,7 @@ class Planner:
             return
         soon = Statements.of_all(versions.readings(connection, self._source, now.names | new))
         read = partial(decoded, raw, soon.sources, answers)
-        run = partial(self._run, soon, new, read, interpreted)
+        run = partial(self._run, soon, new, read)
         self._thread = threading.Thread(target=run, name="preparation", daemon=True)
         self._thread.start()
 
@@ -172,16 +172,17 @@ class Planner:
             return False
         return self._jobs is not None and self._jobs.run_longer_than(SETTLES_WITHIN)
 
-    def _entry(self, statements: Statements, interpreted: bool) -> _Entry | None:
-        day = today()
+    def _entry(self, statements: Statements) -> _Entry | None:
+        wanted = today(), self.settings
         entries = [entry for entry in (self._current, self._announced) if entry is not None]
-        valid = (entry for entry in entries if (entry.day, entry.interpreted) == (day, interpreted))
+        valid = (entry for entry in entries if (entry.day, entry.settings) == wanted)
         return next((entry for entry in valid if entry.statements is statements), None)
 
-    def _new_entry(self, statements: Statements, interpreted: bool) -> _Entry:
-        return _Entry(statements, today(), interpreted, make_plans(self._resources, statements, interpreted))
+    def _new_entry(self, statements: Statements) -> _Entry:
+        day, settings = today(), self.settings
+        return _Entry(statements, day, settings, make_plans(self._resources, statements, settings))
 
-    def _run(self, soon: Statements, new: Collection[str], read: Callable[[], DataFrame], interpreted: bool) -> None:
+    def _run(self, soon: Statements, new: Collection[str], read: Callable[[], DataFrame]) -> None:
         began, database = time.monotonic(), self._resources.database
         self._jobs = jobs = Jobs(self._resources.spark)
         self._given_up_at = None
@@ -194,7 +195,7 @@ class Planner:
             with jobs.group():
                 # A query of its own, which shares no cache with the micro-batch.
                 soon.compute(records.where("true"), look_up)
-                entry = self._new_entry(soon, interpreted)
+                entry = self._new_entry(soon)
                 if entry.plans is not None and (few := few_of(records)) is not None:
                     entry.plans.compute(few, look_up)
             self._announced = entry
@@ -213,15 +214,14 @@ class Plans:
     stateful: operators that keep them from being run again
     """
 
-    def __init__(self, spark: SparkSession, statements: Statements, folder: Path, *, interpreted: bool) -> None:
-        """`folder` holds the file of records, for as long as the plans exist.
-
-        interpreted: see `INTERPRETED`
-        """
+    def __init__(
+        self, spark: SparkSession, statements: Statements, folder: Path, settings: Mapping[str, str] = COMPILED
+    ) -> None:
+        """`folder` holds the file of records, for as long as the plans exist. `settings` are those of Spark."""
         session = spark.newSession()  # of its own: another action must not meet these settings
         session.conf.set("spark.sql.adaptive.enabled", "false")  # adaptive execution plans while it runs
         session.conf.set("spark.sql.shuffle.partitions", "1")
-        for option, value in INTERPRETED.items() if interpreted else ():
+        for option, value in settings.items():
             session.conf.set(option, value)
         self._running = threading.Lock()
         folder.mkdir(parents=True, exist_ok=True)
@@ -270,12 +270,12 @@ class Plans:
         self._file.write_bytes(file_of(rows))
 
 
-def make_plans(resources: Resources, statements: Statements, interpreted: bool) -> Plans | None:
+def make_plans(resources: Resources, statements: Statements, settings: Mapping[str, str]) -> Plans | None:
     """Plans the statements. Returns None if Spark cannot run the plans again."""
     if not (resources.spark.sparkContext.master or "").startswith("local"):
         return None  # executors on other machines cannot read the file
     try:
-        plans = Plans(resources.spark, statements, resources.checkpoints / "few", interpreted=interpreted)
+        plans = Plans(resources.spark, statements, resources.checkpoints / "few", settings)
     except (*SPARK_ERRORS, OSError):
         log.debug("%s: its plans could not be prepared", statements.source.name, exc_info=True)
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import psycopg2
 import pytest
@@ -162,9 +163,9 @@ def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
     planned: list[frozenset[str]] = []
 
     class Noted(Plans):
-        def __init__(self, spark: SparkSession, statements: Statements, folder: Path, *, interpreted: bool) -> None:
+        def __init__(self, spark: SparkSession, statements: Statements, *arguments: Any) -> None:
             planned.append(statements.names)
-            super().__init__(spark, statements, folder, interpreted=interpreted)
+            super().__init__(spark, statements, *arguments)
 
     monkeypatch.setattr("speed_layer.plans.Plans", Noted)
     caplog.set_level("DEBUG", "lamina.speed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from serving_layer.postgres.copying import Rows
 from serving_layer.promise.event_ids import IdLookup
-from speed_layer.plans import STATELESS, Plans, few_of, operators
+from speed_layer.plans import COMPILED, INTERPRETED, STATELESS, Plans, few_of, operators
 from speed_layer.statements import Effect, Statements
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed
@@ -114,13 +115,13 @@ def contents(effect: Effect | None) -> object:
     )
 
 
-@pytest.mark.parametrize("interpreted", [False, True])
+@pytest.mark.parametrize("settings", [COMPILED, INTERPRETED], ids=["compiled", "interpreted"])
 @pytest.mark.parametrize("name", ["events", "newest"])
 def test_kept_plans_and_new_ones_have_the_same_effect(
-    spark: SparkSession, tmp_path: Path, catalog: Catalog, name: str, interpreted: bool
+    spark: SparkSession, tmp_path: Path, catalog: Catalog, name: str, settings: Mapping[str, str]
 ) -> None:
     anew = statements(catalog, name)
-    plans = Plans(spark, anew, tmp_path, interpreted=interpreted)
+    plans = Plans(spark, anew, tmp_path, settings)
     assert not plans.stateful
     begin, counted_anew, counted = 0, Known(), Known()
     for records in MICRO_BATCHES:
@@ -137,7 +138,7 @@ def test_records_that_a_disk_has_lost_are_noticed(
     spark: SparkSession, tmp_path: Path, catalog: Catalog, damage: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Progress would go past them: of a file that is not what was written, nothing is effect."""
-    plans = Plans(spark, statements(catalog, "newest"), tmp_path, interpreted=True)
+    plans = Plans(spark, statements(catalog, "newest"), tmp_path, INTERPRETED)
     few = few_of(raw_of(spark, "newest", MICRO_BATCHES[0], 0))
     assert few is not None
     written = Path.write_bytes
@@ -153,7 +154,7 @@ def test_records_that_a_disk_has_lost_are_noticed(
 
 
 def test_a_plan_with_a_shuffle_is_not_run_again(spark: SparkSession, tmp_path: Path, catalog: Catalog) -> None:
-    plans = Plans(spark, statements(catalog, "events"), tmp_path, interpreted=True)
+    plans = Plans(spark, statements(catalog, "events"), tmp_path, INTERPRETED)
     records = plans.records
     for statement in (
         "SELECT kind, count(*) FROM records GROUP BY ROLLUP (kind)",
@@ -167,9 +168,9 @@ def test_a_plan_with_a_shuffle_is_not_run_again(spark: SparkSession, tmp_path: P
 def test_kept_plans_are_run_again_on_the_same_day_only(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     days, planned_on = [date(2024, 3, 1)], []
 
-    def plans(*arguments: Any, **options: Any) -> Plans:
+    def plans(*arguments: Any) -> Plans:
         planned_on.append(days[-1])
-        return Plans(*arguments, **options)
+        return Plans(*arguments)
 
     monkeypatch.setattr("speed_layer.plans.today", lambda: days[-1])
     monkeypatch.setattr("speed_layer.plans.Plans", plans)
