@@ -203,19 +203,26 @@ def generations_of_rebuild(connection: Connection, id: int, *, retired: bool = F
     return find(connection, generation.c.rebuild == id, *still)
 
 
-def generations_held_by_rebuilds(connection: Connection) -> dict[int, list[Generation]]:
-    """The generations that rebuilds hold back, by rebuild.
+HELD = """
+SELECT g.id, g.view, g.rebuild
+FROM lamina.generation AS g
+JOIN lamina.rebuild AS r ON r.id = g.rebuild AND r.state = 'held'
+JOIN lamina.view AS v ON v.name = g.view AND v.version = g.version
+LEFT JOIN lamina.publication AS p ON p.view = g.view
+WHERE g.state <> 'retired' AND g.shown_at IS NULL AND g.id > coalesce(p.generation, 0)"""
+"""SQL of the generations that rebuilds hold back.
 
-    They have the declared version, are newer than the published generation, and were never shown.
-    """
-    waiting = dict[int, list[Generation]]()
-    ended = select(rebuild.c.id).where(rebuild.c.state == RebuildState.HELD)
-    for new in newer(
-        connection, find(connection, generation.c.rebuild.in_(ended), generation.c.state != GenerationState.RETIRED)
-    ):
-        if new.rebuild is not None and not new.was_shown:
-            waiting.setdefault(new.rebuild, []).append(new)
-    return waiting
+They have the declared version, are newer than the published generation, and were never shown.
+"""
+
+
+def generations_held_by_rebuilds(connection: Connection) -> dict[int, list[Generation]]:
+    """The generations that rebuilds hold back, by rebuild."""
+    rebuild_of = {row.id: row.rebuild for row in connection.execute(text(HELD))}
+    by_rebuild = dict[int, list[Generation]]()
+    for held in find(connection, generation.c.id.in_(rebuild_of)):
+        by_rebuild.setdefault(rebuild_of[held.id], []).append(held)
+    return by_rebuild
 
 
 def newer(connection: Connection, some: Iterable[Generation]) -> list[Generation]:

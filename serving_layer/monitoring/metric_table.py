@@ -12,6 +12,7 @@ from typing import Literal
 
 from sqlalchemy import Connection, text
 
+from serving_layer.catalog.lookup import HELD
 from serving_layer.postgres.phases import PHASES
 
 
@@ -125,11 +126,8 @@ FROM ({_SHOWN_PLACES}) AS s JOIN pg_class AS t ON t.oid = to_regclass(s.place) G
         "lamina_view_held",
         "1 if a new generation is held back from readers by a check or a proof.",
         ("view",),
-        """
-SELECT v.name, (EXISTS (SELECT FROM lamina.rebuild AS r
-                        WHERE r.id = (SELECT max(id) FROM lamina.rebuild WHERE v.name = ANY (views))
-                          AND r.state = 'held'))::int
-FROM lamina.view AS v WHERE v.kind <> 'derived'""",
+        f"""
+SELECT name, (name IN (SELECT view FROM ({HELD}) AS held))::int FROM lamina.view WHERE kind <> 'derived'""",
         alert=Alert(
             "LaminaViewHeld",
             "lamina_view_held == 1",

@@ -10,13 +10,14 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from serving_layer.catalog.lookup import HELD
 from serving_layer.monitoring.freshness_history import is_late
 from serving_layer.postgres.states import WriterKind
 
 MOST_BAD = 10_001
 """Bad records of the last hour that are counted: one more than the page writes out."""
 
-_STATEMENT = text(Path(__file__).with_name("overview.sql").read_text())
+_STATEMENT = text(Path(__file__).with_name("overview.sql").read_text().replace("{held}", HELD))
 
 
 @dataclass(frozen=True)

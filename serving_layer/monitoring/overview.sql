@@ -15,11 +15,6 @@ counted AS (
          jsonb_object_agg(partition, next_offset ORDER BY partition) AS next_offsets
   FROM lamina.progress GROUP BY query
 ),
-held AS (
-  SELECT DISTINCT ON (view) view, state = 'held' AS held
-  FROM lamina.rebuild CROSS JOIN unnest(views) AS v (view)
-  ORDER BY view, id DESC
-),
 proved AS (
   SELECT DISTINCT ON (view) view, cells, differing, proved_at
   FROM lamina.proof ORDER BY view, proved_at DESC
@@ -40,14 +35,13 @@ SELECT jsonb_build_object(
     SELECT jsonb_agg(jsonb_build_object(
       'name', v.name, 'kind', v.kind, 'sources', f.sources, 'seconds_behind', b.seconds_behind,
       'fresh_within', b.fresh_within,
-      'generation', s.generation, 'cells', s.cells, 'held', coalesce(h.held, false), 'served', v.served IS NOT NULL,
+      'generation', s.generation, 'cells', s.cells, 'held', v.name IN (SELECT view FROM ({held}) AS held), 'served', v.served IS NOT NULL,
       'compared', p.cells, 'differing', p.differing, 'proved_at', p.proved_at
     ) ORDER BY v.position)
     FROM lamina.view AS v
     LEFT JOIN fed AS f ON f.view = v.name
     LEFT JOIN lamina.freshness AS b ON b.view = v.name
     LEFT JOIN shown AS s ON s.view = v.name
-    LEFT JOIN held AS h ON h.view = v.name
     LEFT JOIN proved AS p ON p.view = v.name
   ), '[]'),
   'sources', coalesce((

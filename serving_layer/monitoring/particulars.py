@@ -8,6 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
+from serving_layer.catalog.lookup import HELD
 from serving_layer.monitoring.freshness_history import is_late
 from serving_layer.postgres.phases import PHASES
 
@@ -38,14 +39,13 @@ _REASONS = text("""
 SELECT error, records, first, last FROM lamina.bad_count WHERE source = :source ORDER BY last DESC LIMIT :most
 """)
 
-_VIEW = text("""
+_VIEW = text(f"""
 SELECT f.seconds_behind, f.fresh_within, f.generation,
        (SELECT CASE WHEN bool_and(t.reltuples >= 0 OR pg_stat_get_live_tuples(t.oid) > 0)
                      THEN sum(greatest(t.reltuples, pg_stat_get_live_tuples(t.oid)))::bigint END
         FROM lamina.generation_cells AS c JOIN pg_class AS t ON t.oid = to_regclass(c.place)
         WHERE c.generation = f.generation) AS cells,
-       coalesce((SELECT r.state = 'held' FROM lamina.rebuild AS r
-                 WHERE v.name = ANY (r.views) ORDER BY r.id DESC LIMIT 1), false) AS held,
+       v.name IN (SELECT view FROM ({HELD}) AS held) AS held,
        p.cells AS compared, p.differing
 FROM lamina.view AS v
 JOIN lamina.freshness AS f ON f.view = v.name

@@ -10,12 +10,14 @@ from sqlalchemy import text
 from master_log.kafka import Retention
 from master_log.offsets import Offsets, TopicPartition
 from master_log.transactions import Undecided
+from serving_layer.catalog import lookup
 from serving_layer.catalog.deployed import deployed
 from serving_layer.change import facts, registry
 from serving_layer.change.facts import MeasuredRebuild
-from serving_layer.monitoring import delays, freshness_history
+from serving_layer.monitoring import delays, freshness_history, metric_table
 from serving_layer.monitoring.alarms import alarms, of_queries
 from serving_layer.monitoring.overview import overview
+from serving_layer.monitoring.particulars import view_particulars
 from serving_layer.monitoring.query_alarms import Thresholds, TopicState
 from serving_layer.postgres.copying import Rows
 from serving_layer.postgres.states import RebuildKind, RebuildState, Step, Stop, WriterKind
@@ -308,6 +310,38 @@ def test_a_held_generation_raises_an_alarm_until_a_later_one_is_read(world: Worl
     assert alarms_of_a(world) == [alarm]
     rebuilt(world, "sums", state=RebuildState.DONE)
     assert alarms_of_a(world) == []
+
+
+def held_views(world: World) -> set[str]:
+    """The views that a new generation is held back from, as the console, the metrics and the alarms say alike."""
+    with world.database.snapshot() as connection:
+        shown = {view.name for view in overview(connection).views if view.held}
+        samples = {s.labels[0] for s in metric_table.read(connection) if s.metric == "lamina_view_held" and s.value}
+        pages = {name for name in world.catalog.views if (page := view_particulars(connection, name)) and page.held}
+        alarming = {new.view for held in lookup.generations_held_by_rebuilds(connection).values() for new in held}
+    assert shown == samples == pages == alarming
+    return shown
+
+
+def test_a_view_is_held_until_its_own_rebuild_or_a_later_one_is_read(world: World) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    with world.database.begin() as connection:
+        id = rebuilds.begin(connection, ["counts", "sums"])
+        opened = {name: generations.open_building(connection, name, rebuild=id).id for name in ("counts", "sums")}
+    for new in opened.values():
+        world.load(new)
+    world.go_live(*opened.values())
+    world.hand_over("counts", opened["counts"])
+    with world.database.begin() as connection:
+        rebuilds.end(connection, id, RebuildState.HELD)
+    assert held_views(world) == {"sums"}, "counts was handed over"
+    with world.database.begin() as connection:
+        preview = rebuilds.begin(connection, ["sums"], purpose=Purpose(RebuildKind.PREVIEW, "dev"))
+        rebuilds.end(connection, preview, RebuildState.DONE)
+    assert held_views(world) == {"sums"}, "a preview hands nothing over"
+    rebuilt(world, "sums", state=RebuildState.DONE)
+    assert held_views(world) == set()
 
 
 def test_the_largest_recent_rebuild_predicts_durations(world: World) -> None:
