@@ -274,14 +274,16 @@ def no_connection(code: str, message: str, settings: str, *, at: str = "", start
             way_out="Repeat the command when other sessions have ended, end idle ones, or raise the limit:"
             " connections=… in LAMINA_ANALYST_LIMITS, ALTER ROLE … CONNECTION LIMIT, or max_connections of the server.",
         )
-    way_out = f"orrect {settings} (user, password, host, port, database)."
-    away = PostgresAway(f"Postgres does not answer{at}", evidence=message, way_out=f"{start}, or c{way_out}", code=code)
+    settings_in_words = f"{settings} (user, password, host, port, database)."
+    way_out = f"{start}, or correct {settings_in_words}"
+    away = PostgresAway(f"Postgres does not answer{at}", evidence=message, way_out=way_out, code=code)
     if not away.refuses_login:
         return away
+    way_out = f"Correct {settings_in_words}"
     if "LAMINA_ANALYST" in settings:
         way_out += " `lamina password` gives `analyst` the password in LAMINA_ANALYST again,"
         way_out += " `lamina login NAME` makes a login."
-    return PostgresAway(f"Postgres refuses the login{at}", evidence=message, way_out=f"C{way_out}", code=code)
+    return PostgresAway(f"Postgres refuses the login{at}", evidence=message, way_out=way_out, code=code)
 
 
 def is_away(error: BaseException) -> bool:

@@ -6,6 +6,8 @@ import psycopg2
 from psycopg2 import errors
 from sqlalchemy import Connection, text
 
+from serving_layer.postgres import connecting
+from serving_layer.postgres.database import CONNECTION, first_line, no_connection
 from view_algebra.errors import LaminaError
 
 SCHEMA = "iceberg"
@@ -37,13 +39,10 @@ def step_back(connection: Connection, topic: str, *, torn: str, before: str) -> 
 def ensure_schema(postgres: str) -> None:
     """Creates the schema of Iceberg's tables if it is missing. An existing schema needs no right."""
     try:
-        connection = psycopg2.connect(postgres, connect_timeout=10)
+        connection = psycopg2.connect(postgres, **CONNECTION)
     except psycopg2.OperationalError as error:
-        raise LaminaError(
-            "Postgres cannot be reached",
-            evidence=str(error).strip(),
-            way_out="Check that it runs and that LAMINA_POSTGRES is right.",
-        ) from error
+        code = connecting.refusal(postgres, **CONNECTION)
+        raise no_connection(code, first_line(error), "LAMINA_POSTGRES") from error
     try:
         connection.autocommit = True
         with connection.cursor() as cursor:

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import URL
 
+from serving_layer.postgres import log_catalog
 from serving_layer.postgres.connecting import refusal
-from serving_layer.postgres.database import is_away, no_connection
+from serving_layer.postgres.database import PostgresAway, is_away, no_connection
 from tests.serving_layer.world import World
 
 DENIED = "NOLOGIN PASSWORD 'x'"
@@ -62,6 +63,14 @@ def _answer(server: socket.socket, answer: bytes) -> None:
     with client:
         client.recv(64)
         client.sendall(answer)
+
+
+def test_the_catalog_of_the_log_waits_for_a_server_that_is_down(world: World) -> None:
+    url = world.database.url.set(drivername="postgresql")
+    for wrong, away in ((url.set(port=1), True), (url.set(password="wrong"), False)):
+        with pytest.raises(PostgresAway) as refused:
+            log_catalog.ensure_schema(wrong.render_as_string(hide_password=False))
+        assert is_away(refused.value) == away
 
 
 @pytest.mark.parametrize(
