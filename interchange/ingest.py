@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import IO, Any, Literal
 
 from interchange.csv_forms import CsvForms
@@ -22,6 +23,9 @@ from master_log.producer import NotTaken, Producer
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.texts.quarantined import PROBLEM_HEADER
+
+Encode = Callable[[bytes], tuple[bytes | None, bytes]]
+"""Encodes a record's JSON as Kafka's key and value."""
 
 SHOWN = 10
 """Most bad lines that are listed one by one."""
@@ -113,7 +117,7 @@ def ingest(
             way_out=f"Let a Debezium connector write to topic {source.topic}; try the views first with `lamina test`,"
             " whose tests hold change events. Or declare a source of another format.",
         )
-    keys = tuple(map(source.field, _keys(source, key_by)))
+    encode = partial(_encoded, source, tuple(map(source.field, _keys(source, key_by))), newest)
     rules = Rules.of(source)
     kind = format_of(file, file_format)
     forms.check(file, kind)
@@ -127,9 +131,9 @@ def ingest(
 
         if on_bad == "refuse" or not ignore_unknown:
             strangers = None if ignore_unknown else Strangers(rules.columns)
-            total = _check(file, source, read(), strangers, on_bad, skip)
+            total = _check(file, source, read(), strangers, encode, on_bad, skip)
         with brokers.producer() as producer, _between_records() as interrupted:
-            sender = _Sender(file, source, producer, partitions, keys, newest, largest, skip)
+            sender = _Sender(file, source, producer, partitions, encode, largest, skip)
             pace = _Pace(rate)
             try:
                 for line in sender.readable(itertools.islice(read(), skip, None)):
@@ -169,10 +173,16 @@ def _keys(source: Source, key_by: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _check(
-    file: str, source: Source, file_lines: Iterator[Line], strangers: Strangers | None, on_bad: str, skip: int
+    file: str,
+    source: Source,
+    file_lines: Iterator[Line],
+    strangers: Strangers | None,
+    encode: Encode,
+    on_bad: str,
+    skip: int,
 ) -> int:
     """Reads the whole file and returns its number of records. Raises LaminaError if it must not be sent."""
-    tally, total = _Tally(refusing=on_bad == "refuse"), 0
+    tally, total = _Tally(encode if on_bad == "refuse" else None), 0
     try:
         for line in file_lines:
             total += 1
@@ -193,10 +203,10 @@ def _check(
 class _Tally:
     """Counts of one pass over the file.
 
-    refusing: a line that is not UTF-8 is bad
+    encode: a line that is not UTF-8, or that this cannot encode, is bad
     """
 
-    refusing: bool = False
+    encode: Encode | None = None
     sent: int = 0
     bad: int = 0
     first: list[BadLine] = field(default_factory=list)
@@ -205,7 +215,7 @@ class _Tally:
     not_utf8: int = 0
 
     def note(self, line: Line) -> None:
-        problem = line.problem or (NOT_UTF8 if self.refusing and not line.is_utf8 else None)
+        problem = line.problem or (self.encode and _problem(line, self.encode))
         if problem is not None:
             self.bad += 1
             if len(self.first) < SHOWN:
@@ -228,8 +238,7 @@ class _Sender:
     source: Source
     producer: Producer
     partitions: Sequence[int]
-    keys: Sequence[str]
-    newest: Newest
+    encode: Encode
     largest: int
     skip: int
     tally: _Tally = field(default_factory=_Tally)
@@ -250,13 +259,13 @@ class _Sender:
     def send(self, line: Line) -> None:
         """Sends one line. Raises LaminaError if its topic or its source's format cannot take it."""
         self.tally.note(line)
-        key = None if line.problem else key_of(self.source, self.keys, line.value, self.newest)
+        key, value = self._encoded(line)
         # A key decides its partition. Without a key, partitions take turns, so that they fill evenly.
         partition = self.partitions[self.done % len(self.partitions)] if key is None else None
-        self.producer.send(self.source.topic, self._value(line), key, partition, _headers(line))
+        self.producer.send(self.source.topic, value, key, partition, _headers(line))
         self.tally.sent += 1
 
-    def _value(self, line: Line) -> bytes:
+    def _encoded(self, line: Line) -> tuple[bytes | None, bytes]:
         if line.problem is not None:
             if len(line.raw) > self.largest:
                 raise self._stopped(
@@ -264,9 +273,9 @@ class _Sender:
                     line.problem,
                     "Raise the topic's max.message.bytes, or take the line out.",
                 )
-            return line.raw
+            return None, line.raw
         try:
-            return value_of(self.source, line.record, self.newest)
+            return self.encode(line.record)
         except LaminaError as error:
             what = f"{self.file}: line {line.number}: {error.what}"
             raise self._stopped(what, error.evidence, error.way_out) from error
@@ -279,6 +288,22 @@ class _Sender:
             evidence=f"{evidence}.\nThe {self.done:,} records before it were sent.",
             way_out=f"{way_out} Then continue after the others: `--skip {self.done}`.",
         )
+
+
+def _encoded(source: Source, keys: Sequence[str], newest: Newest, record: bytes) -> tuple[bytes | None, bytes]:
+    """Kafka's key and the value of a record. Raises LaminaError if the source's formats cannot hold them."""
+    return key_of(source, keys, record, newest), value_of(source, record, newest)
+
+
+def _problem(line: Line, encode: Encode) -> str | None:
+    """The reason a line that is not bad to the reader cannot be sent."""
+    if not line.is_utf8:
+        return NOT_UTF8
+    try:
+        encode(line.record)
+    except LaminaError as error:
+        return error.what
+    return None
 
 
 class _Pace:

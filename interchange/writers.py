@@ -9,10 +9,11 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from interchange.json_values import Number, as_written
+from interchange.judgements import with_written_numbers
 from interchange.protobuf_messages import message
 from master_log.schema_registry import Registry, RegistryAway
 from view_algebra.compiled import Source
@@ -61,48 +62,75 @@ def value_of(source: Source, record: bytes, newest: Newest = NOTHING_NEWEST) -> 
     A value that needs a registry's schemas stays JSON without them: a test has no registry.
     """
     if newest.values is not None:
-        return _framed(source, newest.values, _fields(record))
+        return _framed(source, newest.values, exact_fields(record))
     decoding, write = Decoding.of(source), _WRITERS.get(source.format)
     if write is None or (decoding is not None and decoding.needs_registry):
         return record
-    return write(source, _fields(record))
+    return write(source, exact_fields(record))
 
 
-def key_of(
-    source: Source, keys: Sequence[str], value: Mapping[str, Any], newest: Newest = NOTHING_NEWEST
-) -> bytes | None:
-    """Kafka's key of a record, made of these fields of its value, or None if one of them has no value.
+def key_of(source: Source, keys: Sequence[str], record: bytes, newest: Newest = NOTHING_NEWEST) -> bytes | None:
+    """Kafka's key of a record, made of these fields of its JSON, or None if one of them has no value.
 
     Records of one key go to one partition, in order. Without a `key_format`, the key is the text of one field, or the
-    JSON list of several.
+    JSON list of several. Raises LaminaError for a value that the `key_format` cannot hold.
     """
-    parts = [value.get(key) for key in keys]
+    fields = exact_fields(record) if keys else {}
+    parts = [_in_one_form(fields.get(key)) for key in keys]
     if not parts or None in parts:
         return None
-    text = str(parts[0]) if len(parts) == 1 else json.dumps(parts, default=str, ensure_ascii=False)
+    texts = list(map(as_written, parts))
+    text = f"[{', '.join(texts)}]"
+    if len(parts) == 1:
+        text = parts[0] if isinstance(parts[0], str) else texts[0]
     if (number := _NUMBERS.get(source.key_format)) is not None:
         is_fraction = number in (">f", ">d")
         try:
-            return struct.pack(number, (float if is_fraction else int)(text))
-        except (ValueError, OverflowError, struct.error):
+            return struct.pack(number, float(text) if is_fraction else int(_shortest(text)))
+        except (ArithmeticError, ValueError, struct.error):
             is_whole = "" if is_fraction else "whole "
             raise LaminaError(
                 f"{source.name}: {keys[0]} is {text}, and its key_format is '{source.key_format}'",
                 way_out=f"Send a {is_whole}number of {struct.calcsize(number)} bytes.",
             ) from None
     if source.key_format in ("json", *DECODED_KEYS):
-        text = json.dumps(dict(zip(keys, parts, strict=True)), default=str, ensure_ascii=False)
+        text = f"{{{', '.join(f'{as_written(key)}: {part}' for key, part in zip(keys, texts, strict=True))}}}"
     # Spark reads half of a surrogate pair, which JSON can name, as the character written here.
     encoded = text.encode(errors="replace")
-    return encoded if newest.keys is None else _framed(source, newest.keys, _fields(encoded))
+    return encoded if newest.keys is None else _framed(source, newest.keys, exact_fields(encoded))
 
 
 _NUMBERS = {"short": ">h", "int": ">i", "long": ">q", "float": ">f", "double": ">d"}
 """Numeric key formats, by their code in `struct`."""
 
 
-def _fields(record: bytes) -> Any:
-    return json.loads(record, parse_int=Number, parse_float=Number, parse_constant=Number)
+def exact_fields(record: bytes) -> Any:
+    """The fields of a record's JSON, with numbers that keep every digit."""
+    text = record.decode(errors="replace")
+    try:
+        return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=Number)
+    except json.JSONDecodeError:  # JSON to Spark alone: it has single quotes, or more text after the object
+        return exact_fields(as_written(with_written_numbers(text)).encode(errors="replace"))
+
+
+def _in_one_form(part: Any) -> Any:
+    """The part of a key. A number has one form, however it is written, because its text decides the partition."""
+    is_finite = isinstance(part, Number) and Decimal(part.text).is_finite()
+    return Number(_shortest(part.text)) if is_finite else part
+
+
+def _shortest(number: str) -> str:
+    """The number without an exponent, unless it is very large or small, and without zeros at its end.
+
+    >>> _shortest("7.0"), _shortest("1e3"), _shortest("0.12345678901234567890"), _shortest("1e300")
+    ('7', '1000', '0.1234567890123456789', '1E+300')
+    """
+    shortest = Decimal(number).normalize(Context(prec=max(1, len(number)))) or Decimal(0)
+    return format(shortest, "f") if abs(shortest.adjusted()) <= _PLAIN_DIGITS else str(shortest)
+
+
+_PLAIN_DIGITS = 40
+"""Most digits of a number in a key before its point, or zeros behind it, without an exponent: a DECIMAL has 38."""
 
 
 def _framed(source: Source, registered: Registered, fields: Any) -> bytes:

@@ -23,6 +23,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from interchange.json_values import Number, as_written
 from interchange.writers import key_of, value_of
 from lamina.authoring.catalog_files import files_in, read_text
 from view_algebra.compiled import DELETED, Catalog, Source, View
@@ -109,8 +110,8 @@ def fixture(path: str, text: str, catalog: Catalog) -> Fixture:
 
 def _object(place: str, line: str) -> dict[str, Any]:
     try:
-        value = json.loads(line)
-        json.dumps(value)  # writing takes one level more than reading
+        value = json.loads(line, parse_float=Number)
+        as_written(value)  # writing takes more levels than reading
     except RecursionError as error:
         raise LaminaError(
             f"{place}: nested too deep", evidence=f"{line[:60]} …", way_out="Write lists and objects with fewer levels."
@@ -136,10 +137,10 @@ def _record(source: Source, line: Line, timestamp: datetime) -> Record:
         timestamp = _time(line, time)
     fields = value if not source.has_changes else value.get("after") or value.get("before") or {}
     if key is None:
-        encoded_key = key_of(source, [*map(source.field, source.unique)], fields)
+        encoded_key = key_of(source, [*map(source.field, source.unique)], as_written(fields).encode())
     else:
         encoded_key = (key if isinstance(key, str) else json.dumps(key, ensure_ascii=False)).encode()
-    record = json.dumps(value, ensure_ascii=False).encode()
+    record = as_written(value).encode()
     return Record(timestamp, encoded_key, None if deleted else value_of(source, record), headers)
 
 

@@ -25,7 +25,10 @@ from interchange.ingest import BadLine, Interrupted, ingest
 from master_log.kafka import Brokers
 from master_log.kafka_reader import kafka_range, parsed
 from master_log.offsets import OffsetRange
+from tests.fix_services import Topic
 from tests.fix_sources import COLUMNS, Contents, NewSource
+from view_algebra import compile_catalog
+from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.texts.quarantined import quarantined
 
@@ -465,6 +468,42 @@ def test_records_are_keyed_by_the_unique_columns_or_by_named_ones(
     assert contents(two.topic)[0][0] == b'[1, "show"]'
     with pytest.raises(LaminaError, match="no column nothing"):
         ingest(two, "-", brokers, file_format="jsonl", stdin=io.BytesIO(JSON[0]), key_by=("nothing",))
+
+
+def keyed(topic: str, kind: str, key_format: str) -> Source:
+    """A table whose key of this type is also Kafka's key."""
+    options = f"OPTIONS (topic '{topic}', format 'json', key_format '{key_format}')"
+    statement = f"CREATE TABLE events (id {kind} PRIMARY KEY, n INT) USING kafka {options};"
+    return compile_catalog({"sources/events.sql": statement}).sources["events"]
+
+
+def test_a_key_of_many_digits_is_read_as_it_was_sent(
+    spark: SparkSession, tmp_path: Path, brokers: Brokers, topic: Topic
+) -> None:
+    ids = ["0.12345678901234567890", "0.12345678901234567899", "7.0", "1e3"]
+    for key_format in ("json", "string"):
+        source = keyed(topic(1, "events"), "DECIMAL(38, 20)", key_format)
+        path = written(tmp_path, "records.jsonl", "\n".join(f'{{"id": {id}}}' for id in ids).encode())
+        assert ingest(source, path, brokers).sent == 4
+        whole = OffsetRange(brokers.earliest(source.topic), brokers.latest(source.topic))
+        rows = parsed(kafka_range(spark, brokers, source, whole), source).orderBy("kafka_offset").collect()
+        assert [(row.kafka_error, row.id) for row in rows] == [(None, Decimal(id)) for id in ids]
+
+
+def test_a_key_that_its_format_cannot_hold_refuses_the_whole_file(
+    tmp_path: Path, brokers: Brokers, topic: Topic, contents: Contents
+) -> None:
+    source = keyed(topic(1, "events"), "BIGINT", "int")
+    path = written(tmp_path, "records.jsonl", b'{"id": 7.0}\n{"id": 9999999999}\n{"id": 1e3}\n')
+    with pytest.raises(LaminaError, match="1 of 3 lines are bad; nothing was sent") as raised:
+        ingest(source, path, brokers)
+    assert raised.value.evidence == "line 2: events: id is 9999999999, and its key_format is 'int'"
+    assert contents(source.topic) == []
+    with pytest.raises(LaminaError, match="line 2: events: id is 9999999999") as raised:
+        ingest(source, path, brokers, on_bad="quarantine")
+    assert "--skip 1" in raised.value.way_out
+    assert ingest(source, path, brokers, on_bad="quarantine", skip=2).sent == 1
+    assert [key for key, _ in contents(source.topic)] == [b"\0\0\0\7", b"\0\0\3\xe8"]
 
 
 def test_the_topic_s_limit_decides_if_a_record_of_a_megabyte_is_sent(
