@@ -60,7 +60,7 @@ AFTER_THE_LATE: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-def test_clicks_are_counted_live_and_after_a_rebuild_and_a_late_one_corrects_its_windows(
+def test_clicks_are_counted_live_and_rebuilt_and_a_late_click_corrects_its_windows(
     deployed: Deployed, lamina: CommandLine, tmp_path: Path
 ) -> None:
     catalog = deployed.copied(EXAMPLES / "clicks", tmp_path / "catalog")
@@ -76,7 +76,9 @@ def test_clicks_are_counted_live_and_after_a_rebuild_and_a_late_one_corrects_its
     deployed.check()
 
 
-def test_middles_of_a_real_log_are_exact(deployed: Deployed, lamina: CommandLine, tmp_path: Path) -> None:
+def test_medians_and_percentiles_of_a_real_log_are_exact(
+    deployed: Deployed, lamina: CommandLine, tmp_path: Path
+) -> None:
     catalog = deployed.copied(EXAMPLES / "web_access", tmp_path / "catalog")
     lamina("apply", "--catalog", str(catalog))
     log = EXAMPLES / "web_access" / "data" / "web_access.jsonl.gz"

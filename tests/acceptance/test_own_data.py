@@ -57,7 +57,7 @@ def hours(records: list[dict[str, Any]]) -> Counter[Any]:
     )
 
 
-def test_a_file_is_on_a_chart_by_the_commands_that_init_names(
+def test_the_commands_that_init_suggests_turn_a_file_into_a_view(
     deployed: Deployed, lamina: CommandLine, tmp_path: Path
 ) -> None:
     records, name = orders(500), f"{deployed.prefix[-20:]}_orders".lstrip("_0123456789")
@@ -155,9 +155,7 @@ def test_the_first_view_of_a_table_does_not_count_each_row_alone(
     assert view.name == "docks_per_place.sql"
 
 
-def test_texts_that_may_be_times_are_named_with_the_option_that_reads_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_init_suggests_the_option_that_reads_texts_as_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("rides.csv").write_text("id,started\n" + "\n".join(f"{n},{n}.10.2026 05:01" for n in range(1, 20)))
     said = init("rides.csv").stderr
@@ -170,7 +168,7 @@ def test_texts_that_may_be_times_are_named_with_the_option_that_reads_them(
     assert "may hold times" not in init("rides.jsonl", "--name", "others").stderr, "the option is for CSV"
 
 
-def test_nothing_of_a_catalog_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_overwrites_nothing_in_a_catalog_without_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LAMINA_CATALOG", raising=False)
     (tmp_path / "stock.csv").write_text("place,pieces\nshelf,1\nshelf,2\ncellar,3\n")
@@ -203,7 +201,7 @@ def test_nothing_of_a_catalog_is_overwritten(tmp_path: Path, monkeypatch: pytest
     assert "'Stock' cannot be a name" in init("stock.csv", "--name", "Stock", code=1).stderr
 
 
-def test_a_wait_that_would_never_end_says_that_the_records_were_sent(deployed: Deployed) -> None:
+def test_a_hopeless_wait_ends_and_says_that_the_records_were_sent(deployed: Deployed) -> None:
     deployed.apply(
         events="CREATE TABLE events (n INT) USING kafka OPTIONS (topic '{topics}_events', format 'json');",
         total="CREATE VIEW total AS SELECT sum(n) AS n FROM events;",

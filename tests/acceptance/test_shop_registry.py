@@ -86,7 +86,7 @@ def filled(registry: SchemaRegistry, prefix: str) -> Mapping[str, int]:
     return {subject: registry.add(f"{prefix}_{subject}", schema) for subject, schema in read.items()}
 
 
-def test_a_shop_in_avro_and_protobuf_shows_the_rows_of_the_shop_also_when_the_registry_is_gone(
+def test_the_shop_in_avro_and_protobuf_equals_the_shop_even_without_its_registry(
     deployed: Deployed, lamina: CommandLine, registry_started: Callable[[], SchemaRegistry], tmp_path: Path
 ) -> None:
     registry = registry_started()

@@ -65,11 +65,11 @@ def here(settings: Settings, lamina: CommandLine, tmp_path: Path) -> Iterator[He
     deployment.close()
 
 
-def test_a_loss_is_accepted_of_the_sources_that_are_named(here: Here) -> None:
+def test_accept_loss_needs_named_sources(here: Here) -> None:
     assert "--accept-loss needs SOURCES" in here("archive", "--accept-loss", code=2).output
 
 
-def test_a_catalog_that_lacks_what_is_deployed_drops_nothing_without_prune(here: Here, lamina: CommandLine) -> None:
+def test_apply_drops_nothing_without_prune(here: Here, lamina: CommandLine) -> None:
     other = here.catalog("other", others=EVENTS.replace("events", "others"), totals=TOTALS.replace("events", "others"))
     planned = here("plan", "--catalog", other, code=3)
     assert "drop" in planned.stdout
@@ -90,9 +90,7 @@ def test_a_catalog_that_lacks_what_is_deployed_drops_nothing_without_prune(here:
     assert set(here.deployment.deployed().views) == {"hourly", "places"}
 
 
-def test_a_start_of_the_whole_stack_deploys_only_where_nothing_is_deployed(
-    here: Here, variables: dict[str, str]
-) -> None:
+def test_apply_first_deploys_only_into_an_empty_database(here: Here, variables: dict[str, str]) -> None:
     """As `docker compose up` does each time: neither an edit that is not finished nor a rollback is its business."""
     assert services_of(variables)["catalog"]["command"] == ["lamina", "apply", "--first"]
     broken = here.catalog("broken", events=EVENTS, hourly="CREATE VIEW hourly AS SELECT nothing FROM nowhere")
@@ -124,7 +122,7 @@ def answered(lamina: CommandLine, answer: str, *arguments: str) -> int:
     return process.wait(60)
 
 
-def test_an_answer_comes_with_the_number_of_records_not_yet_counted(here: Here, tmp_path: Path) -> None:
+def test_an_answer_reports_how_many_records_are_not_counted_yet(here: Here, tmp_path: Path) -> None:
     records = tmp_path / "events.jsonl"
     records.write_text('{"country": "FR"}\n' * 1_500)
     here("ingest", "events", str(records))
@@ -140,7 +138,7 @@ def test_an_answer_comes_with_the_number_of_records_not_yet_counted(here: Here, 
         progress.release(connection, {"events": fence})
 
 
-def test_a_wait_that_is_long_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_wait_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving_layer.narration, "SILENT_SECONDS", 0.0)
     monkeypatch.setattr(serving_layer.narration, "AGAIN_SECONDS", 0.01)
     said: list[str] = []
@@ -188,7 +186,7 @@ def test_undeclared_fields_of_a_stream_are_reported_with_the_columns_they_may_me
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def test_a_command_ends_well_if_nobody_reads_its_output(tmp_path: Path) -> None:
+def test_a_command_succeeds_if_nobody_reads_its_output(tmp_path: Path) -> None:
     catalog = str(REPOSITORY / "examples" / "online_retail")
     command = shlex.join([sys.executable, "-m", "lamina", "explain", "revenue", "--catalog", catalog])
     for line in (f"{command} | true", f"{command} >&-"):
@@ -219,7 +217,7 @@ ELSEWHERE = {"LAMINA_POSTGRES": "postgresql://a@127.0.0.1:1/b", "LAMINA_KAFKA": 
         ("up", {"LAMINA_HOME": "/proc/nobody"}, "cannot be written"),
     ],
 )
-def test_no_slip_ends_in_a_traceback(
+def test_wrong_arguments_and_settings_are_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, environment: dict[str, str], said: str
 ) -> None:
     for name in [name for name in os.environ if name.startswith("LAMINA_")]:
@@ -230,7 +228,7 @@ def test_no_slip_ends_in_a_traceback(
     assert said in done.stderr
 
 
-def test_a_view_that_is_not_there_is_named_without_the_function_that_looked(here: Here) -> None:
+def test_an_unknown_view_is_named_without_postgres_context(here: Here) -> None:
     for arguments in (("receipt", "nope"), ("sql", "SELECT * FROM nope")):
         refused = here(*arguments, code=1).stderr
         assert "nope" in refused
@@ -267,7 +265,7 @@ def test_each_person_gets_a_login(here: Here) -> None:
             connection.exec_driver_sql("DROP ROLE IF EXISTS ann")
 
 
-def test_plan_exits_3_for_what_an_option_of_apply_allows_and_1_for_what_none_does(here: Here) -> None:
+def test_plan_exits_3_if_an_option_of_apply_allows_the_change_and_1_if_none_does(here: Here) -> None:
     narrower = PLACES.replace(", sum(events) AS events", "")
     breaks = here.catalog("breaks", events=EVENTS, hourly=HOURS, places=narrower)
     assert "without --allow-break" in here("plan", "--catalog", breaks, code=3).stderr
@@ -278,7 +276,7 @@ def test_plan_exits_3_for_what_an_option_of_apply_allows_and_1_for_what_none_doe
     here("apply", "--catalog", refused, "--allow-break", "--prune", code=1)
 
 
-def test_plan_and_apply_warn_of_partitions_and_retention_of_existing_topics(here: Here) -> None:
+def test_plan_and_apply_warn_about_partitions_and_retention_of_existing_topics(here: Here) -> None:
     declared = {"hourly": HOURS, "places": PLACES}
     more = here.catalog("more", events=EVENTS.replace("'partitions' = '2'", "'partitions' = '3'"), **declared)
     keeps = "exists with 2 partitions and keeps them: 'partitions' = '3' only counts if `lamina apply` creates"

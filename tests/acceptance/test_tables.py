@@ -12,7 +12,7 @@ USING kafka OPTIONS (topic '{topics}_goods', format 'debezium-json') TBLPROPERTI
 """
 
 
-def test_a_table_has_its_comments_and_may_be_a_compacted_topic_or_one_of_debezium(deployed: Deployed) -> None:
+def test_tables_over_compacted_and_debezium_topics_keep_rows_and_comments(deployed: Deployed) -> None:
     topic = f"{deployed.prefix}_users"
     deployed.deployment.brokers.create(topic, 1, {"cleanup.policy": "compact"})
     deployed.apply(sources=TABLES)

@@ -84,7 +84,7 @@ def server(run_home: Path) -> Iterator[Scratch]:
         yield made
 
 
-def test_a_server_may_be_made_again(run_home: Path) -> None:
+def test_a_scratch_server_can_be_created_again(run_home: Path) -> None:
     """As where tests of this file are run in two goes."""
     for _ in range(2):
         with scratch(run_home / "again") as made, made.database() as (made_in_it, _), made_in_it.begin() as connection:
@@ -96,7 +96,7 @@ def results(server: Scratch, spark: SparkSession, text: str, seed: int = 1) -> d
     return {(each.view, each.way): each for each in found}
 
 
-def test_every_way_gives_the_rows_that_are_expected(server: Scratch, spark_of_run: SparkSession) -> None:
+def test_every_way_yields_the_expected_rows(server: Scratch, spark_of_run: SparkSession) -> None:
     for seed in (1, 2):
         found = results(server, spark_of_run, RIGHT, seed)
         assert {place: each.difference for place, each in found.items() if not each.equal} == {}
@@ -158,13 +158,15 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "said"), WRONG, ids=[said for _, said in WRONG])
-def test_a_test_that_cannot_be_read_says_where_and_why(text: str, said: str) -> None:
+def test_an_unreadable_test_is_refused_with_line_and_reason(text: str, said: str) -> None:
     with pytest.raises(LaminaError) as caught:
         fixture("a.test", text, CATALOG)
     assert said in str(caught.value)
 
 
-def test_an_expected_row_that_no_column_can_hold_says_where(server: Scratch, spark_of_run: SparkSession) -> None:
+def test_an_expected_row_that_does_not_fit_is_refused_with_its_line(
+    server: Scratch, spark_of_run: SparkSession
+) -> None:
     with pytest.raises(LaminaError, match=r"a\.test:2: a value does not fit its column of revenue"):
         results(server, spark_of_run, '-- expect revenue\n{"orders": "many"}')
     with pytest.raises(LaminaError, match=r"a\.test:2: revenue has no column order"):
@@ -202,7 +204,7 @@ OF_EACH = {
 }
 
 
-def test_a_save_runs_the_tests_that_it_may_change_and_no_others(
+def test_a_save_reruns_the_tests_it_may_affect_and_no_others(
     server: Scratch, spark_of_run: SparkSession, tmp_path: Path
 ) -> None:
     def save(name: str, text: str) -> Callable[[], object]:
@@ -246,7 +248,7 @@ def test_a_save_runs_the_tests_that_it_may_change_and_no_others(
     ]
 
 
-def test_a_command_that_watches_stays_until_ctrl_c(lamina: CommandLine, tmp_path: Path) -> None:
+def test_watch_runs_until_ctrl_c(lamina: CommandLine, tmp_path: Path) -> None:
     catalog = tmp_path / "catalog"
     catalog.mkdir()
     for name, text in {"catalog.sql": TWO_VIEWS, **OF_EACH}.items():

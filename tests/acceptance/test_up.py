@@ -38,7 +38,7 @@ def until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.5)
 
 
-def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(
+def test_up_starts_every_process_and_replaces_a_hanging_speed_layer(
     lamina: CommandLine, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home = tmp_path / "home"

@@ -98,7 +98,7 @@ def test_unique_events_tables_and_joins_survive_a_kill_anywhere_in_a_commit(
     deployed.check()
 
 
-def test_the_speed_layer_may_be_killed_again_and_again_during_a_replay(
+def test_the_speed_layer_may_be_killed_repeatedly_during_a_replay(
     deployed: Deployed, lamina: CommandLine, spark: SparkSession
 ) -> None:
     """Each process is killed within the first micro-batches that it commits, at a moment that nobody chose."""

@@ -78,7 +78,7 @@ def test_a_dag_file_imports_only_airflow_and_the_standard_library(file: Path) ->
             assert standard or f"{name}.".startswith(tuple(f"{package}." for package in ALLOWED)), name
 
 
-def test_a_rebuild_takes_its_steps_in_their_order_and_ends_where_a_view_is_held(described: dict[str, Any]) -> None:
+def test_a_rebuild_runs_its_steps_in_order_and_ends_at_a_held_view(described: dict[str, Any]) -> None:
     assert described["nightly_rebuild"]["after"] == {
         "seal": [],
         "archive": ["seal"],
@@ -94,9 +94,7 @@ def test_a_rebuild_takes_its_steps_in_their_order_and_ends_where_a_view_is_held(
 
 
 @pytest.mark.parametrize(("views", "words"), [([], "--due"), (["revenue", "visits"], "revenue visits")])
-def test_a_rebuild_is_of_the_views_that_are_due_or_of_those_that_a_person_names(
-    described: dict[str, Any], views: list[str], words: str
-) -> None:
+def test_a_rebuild_recomputes_due_views_or_named_ones(described: dict[str, Any], views: list[str], words: str) -> None:
     assert described["nightly_rebuild"]["params"] == {"views": []}
     command = Template(described["nightly_rebuild"]["words"]["seal"]).render(params={"views": views}, run_id="tonight")
     assert command == f"lamina step seal {words} --key 'tonight' --json"
@@ -121,14 +119,14 @@ def test_no_task_reads_a_time(file: Path) -> None:
     assert times == []
 
 
-def test_missed_runs_are_not_made_up_for_and_no_two_overlap(described: dict[str, Any]) -> None:
+def test_missed_runs_are_not_caught_up_and_runs_never_overlap(described: dict[str, Any]) -> None:
     assert set(described) == {"nightly_rebuild", "archive", "maintenance", "reprocess", "watch"}
     for dag in described.values():
         assert not dag["catchup"]
         assert dag["max_active_runs"] == 1
 
 
-def test_every_task_but_a_verdict_is_tried_again(described: dict[str, Any]) -> None:
+def test_every_task_is_retried_unless_it_is_a_verdict(described: dict[str, Any]) -> None:
     for dag in described.values():
         assert {task for task, retries in dag["retries"].items() if retries < 1} <= {"held"}
 

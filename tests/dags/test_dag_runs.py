@@ -78,7 +78,9 @@ def updated(stack: Stack) -> list[str]:
     return [name.removeprefix("lamina://analytics/") for (name,) in stack.query("airflow", events)]
 
 
-def test_the_scheduler_runs_the_dags_and_every_view_is_true(running: Stack, dying: str, tmp_path: Path) -> None:
+def test_the_scheduler_runs_the_dags_and_every_view_equals_its_select(
+    running: Stack, dying: str, tmp_path: Path
+) -> None:
     """A task that dies is retried alone. A view whose proof differs is held back and keeps its rows."""
     _the_speed_layer_leaves_cores_for_a_rebuild_and_an_archive_run(running)
     _the_speed_layer_outlives_spark_s_master(running)

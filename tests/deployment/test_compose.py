@@ -56,13 +56,13 @@ def services(variables: dict[str, str]) -> dict[str, Any]:
     return services_of(variables)
 
 
-def test_the_file_is_what_the_compose_specification_allows() -> None:
+def test_the_compose_file_matches_the_schema() -> None:
     words = ["-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(COMPOSE)]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_variable_is_in_the_example_and_no_other_is() -> None:
+def test_env_example_lists_exactly_the_variables_of_compose() -> None:
     used = {name for name, _, _ in VARIABLE.findall(COMPOSE.read_text())}
     assert used == set(example())
     # What is written in no form that we know would be read by compose all the same; `$$` is a dollar of a command's.
@@ -70,13 +70,13 @@ def test_every_variable_is_in_the_example_and_no_other_is() -> None:
     assert len(VARIABLE.findall(plain)) == plain.count("$")
 
 
-def test_a_default_of_the_file_is_the_one_of_the_example() -> None:
+def test_defaults_equal_those_of_env_example() -> None:
     for name, how, default in VARIABLE.findall(COMPOSE.read_text()):
         if name not in SECRETS:
             assert (how, default) == ("-", example()[name]), name
 
 
-def test_the_broker_removes_no_record_for_the_age_of_its_timestamp(variables: dict[str, str]) -> None:
+def test_retention_by_timestamp_is_off(variables: dict[str, str]) -> None:
     properties = broker_properties(services_of(variables)["kafka"]["environment"])
     limits = {name: int(value) for name, value in properties.items() if name.startswith("log.retention")}
     assert limits == {"log.retention.hours": -1}
@@ -89,15 +89,13 @@ def test_no_secret_has_a_default() -> None:
 
 
 @pytest.mark.parametrize("missing", sorted(SECRETS))
-def test_compose_names_the_secret_that_is_not_set(variables: dict[str, str], missing: str) -> None:
+def test_compose_names_a_missing_secret(variables: dict[str, str], missing: str) -> None:
     with pytest.raises(NotSet, match=f"^{missing}: see .env.example$"):
         services_of({**variables, missing: ""})
 
 
 @pytest.mark.parametrize("missing", sorted(SECRETS_OF_DASHBOARDS))
-def test_the_secrets_of_dashboards_are_asked_for_by_their_profile_alone(
-    variables: dict[str, str], missing: str
-) -> None:
+def test_only_the_dashboards_profile_requires_its_secrets(variables: dict[str, str], missing: str) -> None:
     services = services_of({**variables, missing: ""})
     dashboards = services["dashboards"]
     environment = {name: str(value or "") for name, value in dashboards["environment"].items()}
@@ -122,7 +120,7 @@ def test_a_long_running_service_has_a_health_check_and_restarts(services: dict[s
         assert (service.get("restart", "no") == "unless-stopped") == (name not in END_BY_THEMSELVES), name
 
 
-def test_a_service_waits_until_what_it_needs_is_healthy_or_has_ended(services: dict[str, Any]) -> None:
+def test_a_service_waits_until_its_dependencies_are_healthy_or_complete(services: dict[str, Any]) -> None:
     for name, service in services.items():
         for needed, wait in service.get("depends_on", {}).items():
             ends = needed in END_BY_THEMSELVES
@@ -134,7 +132,7 @@ def test_every_service_that_runs_spark_sees_the_same_warehouse(services: dict[st
         assert "warehouse:/warehouse" in services[name]["volumes"], name
 
 
-def test_a_bucket_and_its_keys_reach_whoever_runs_spark(variables: dict[str, str]) -> None:
+def test_the_bucket_and_its_keys_reach_every_spark_process(variables: dict[str, str]) -> None:
     bucket = {
         "LAMINA_WAREHOUSE": "s3://logs/lamina",
         "LAMINA_WAREHOUSE_OPTIONS": "s3.path-style-access=true,s3.retry.num-retries=9",
@@ -160,21 +158,21 @@ def test_a_bucket_and_its_keys_reach_whoever_runs_spark(variables: dict[str, str
         assert settings.warehouse_options == {"s3.path-style-access": "true", "s3.retry.num-retries": "9"}
 
 
-def test_a_service_that_a_setting_points_to_a_file_mounts_the_folder_of_files(variables: dict[str, str]) -> None:
+def test_services_with_file_settings_mount_the_folder_of_files(variables: dict[str, str]) -> None:
     services = services_of({**variables, "FILES": "/etc/lamina"})
     ours = {name for name, service in services.items() if "AWS_REGION" in service.get("environment", {})}
     assert "spark-worker" in ours
     assert {name for name, service in services.items() if "/etc/lamina:/files:ro" in service.get("volumes", ())} == ours
 
 
-def test_files_of_options_and_settings_are_named_for_every_command(variables: dict[str, str]) -> None:
+def test_every_command_gets_the_files_of_options_and_settings(variables: dict[str, str]) -> None:
     named = {"LAMINA_KAFKA_OPTIONS_FILE": "/files/kafka", "LAMINA_SPARK_CONF_FILE": "/files/spark"}
     services = services_of({**variables, **named})
     for name in (name for name, service in services.items() if "LAMINA_POSTGRES" in service.get("environment", {})):
         assert named.items() <= services[name]["environment"].items(), name
 
 
-def test_ports_are_open_to_this_machine_alone_by_default(services: dict[str, Any]) -> None:
+def test_ports_are_open_only_to_this_machine_by_default(services: dict[str, Any]) -> None:
     ports = [port for service in services.values() for port in service.get("ports", [])]
     assert len(ports) == 7
     assert all(port.startswith("127.0.0.1:") for port in ports), ports
@@ -205,7 +203,7 @@ def shaken_hands(folder: Path, name: str) -> None:
     assert client.version() == server.version() == "TLSv1.3"
 
 
-def test_the_certificate_of_postgres_is_made_once_and_good_for_its_names(
+def test_the_certificate_of_postgres_is_made_once_and_covers_its_names(
     services: dict[str, Any], tmp_path: Path
 ) -> None:
     shell, script, place, *names = services["certificates"]["command"]
@@ -224,7 +222,7 @@ def test_the_certificate_of_postgres_is_made_once_and_good_for_its_names(
         shaken_hands(tmp_path, "elsewhere")
 
 
-def test_postgres_takes_no_connection_of_another_host_without_tls(
+def test_postgres_refuses_other_hosts_without_tls(
     services: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its own file, in a Postgres that has no TLS to offer."""

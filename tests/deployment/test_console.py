@@ -141,7 +141,7 @@ def part(page: str, tag: str) -> str:
     return page[page.rindex(f"<{tag}") : page.rindex(f"</{tag}>")]
 
 
-def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> None:
+def test_the_pages_show_the_deployment_and_escape_its_texts(deployed: Deployed) -> None:
     deployed.apply(clicks=CLICKS)
     records = [
         {"id": 1, "page": HOSTILE, "at": "2024-03-01T10:00:00Z"},
@@ -239,7 +239,7 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
 
 
 @pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed")
-def test_a_browser_runs_what_the_pages_need_and_nothing_else(deployed: Deployed, tmp_path: Path) -> None:
+def test_the_pages_work_in_a_browser_without_complaints(deployed: Deployed, tmp_path: Path) -> None:
     deployed.apply(clicks=CLICKS)
     deployed.send("clicks", *({"id": day, "page": "shop", "at": f"2024-03-0{day}T10:00:00Z"} for day in (1, 2)))
     deployed.catch_up()
@@ -284,7 +284,7 @@ def test_a_browser_runs_what_the_pages_need_and_nothing_else(deployed: Deployed,
         page.until("!document.getElementById('away').hidden")
 
 
-def test_requests_of_other_sites_are_refused(deployed: Deployed) -> None:
+def test_requests_from_other_sites_are_refused(deployed: Deployed) -> None:
     with console(deployed.deployment) as browser:
         for host in ("rebound.example", f"rebound.example:{browser.port}", "127.0.0.1.rebound.example", "["):
             browser("/", 403, Host=host)
@@ -302,7 +302,7 @@ def test_requests_of_other_sites_are_refused(deployed: Deployed) -> None:
         browser("/", Host="LAMINA.EXAMPLE.ORG:443")
 
 
-def test_a_console_that_others_reach_shows_nothing_without_the_token(deployed: Deployed, tmp_path: Path) -> None:
+def test_a_console_on_the_network_requires_the_token(deployed: Deployed, tmp_path: Path) -> None:
     assert token_for("::1", [], tmp_path) is None
     token = token_for("0.0.0.0", [], tmp_path)
     assert token is not None
@@ -320,7 +320,7 @@ def test_a_console_that_others_reach_shows_nothing_without_the_token(deployed: D
         browser("/static/icon.svg")
 
 
-def test_an_answer_is_cut_and_ended_before_it_hurts_a_page(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_answers_are_cut_and_slow_ones_cancelled(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     deployed.apply(clicks=CLICKS)
     with console(deployed.deployment) as browser:
         page = browser.post("SELECT repeat('x', 300000) AS x FROM generate_series(1, 50)")
@@ -333,7 +333,7 @@ def test_an_answer_is_cut_and_ended_before_it_hurts_a_page(deployed: Deployed, m
             assert "statement timeout" in browser(path, 503)
 
 
-def test_a_select_ends_when_the_browser_goes_away_or_the_console_stops(deployed: Deployed) -> None:
+def test_a_select_ends_when_its_browser_disconnects_or_the_console_stops(deployed: Deployed) -> None:
     deployed.apply(clicks=CLICKS)
     sleeping = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
 
@@ -374,7 +374,7 @@ def test_a_hundred_open_pages_cost_one_statement_a_second(deployed: Deployed, mo
     assert 2 <= len(overviews) <= seconds + 3
 
 
-def test_a_missing_service_is_named_until_it_is_back(deployed: Deployed) -> None:
+def test_a_missing_service_is_named_until_it_returns(deployed: Deployed) -> None:
     deployed.apply(clicks=CLICKS)
     with console(deployed.deployment) as browser:
         assert browser.until("state", "None runs for clicks") < 5
@@ -466,7 +466,7 @@ WHERE query = 'wrong'
 """By fault, what it leaves in Postgres, and the sentence of the first page."""
 
 
-def test_each_planted_fault_is_on_the_first_page_with_the_way_out(
+def test_the_first_page_shows_each_planted_fault_and_its_way_out(
     deployed: Deployed, kafka_admin: KafkaAdminClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployed.apply(faults="".join(FAULTS.format(name) for name in ("dead", "full", "archive", "late", "wrong")))

@@ -24,7 +24,7 @@ def steps(text: str, python: str) -> list[list[str]]:
     return [[word.rpartition("/")[2] for word in step.split() if word not in ("-m", "--system")] for step in steps]
 
 
-def test_the_image_and_the_working_folder_are_set_up_by_the_same_steps() -> None:
+def test_the_image_is_built_by_the_steps_of_make_setup() -> None:
     of_image = steps(DOCKERFILE[DOCKERFILE.index("\nRUN ") :], "python")
     of_folder = steps(SETUP, "$(PY)")
     packages, ours, compiled, prepared = of_image
@@ -61,7 +61,7 @@ def test_the_image_is_prepared_without_files_that_are_copied_later(tmp_path: Pat
     assert "REVOKE EXECUTE" in ran.stdout
 
 
-def test_one_service_builds_the_image_and_no_registry_is_asked_for_it() -> None:
+def test_one_service_builds_the_image_and_none_pulls_it() -> None:
     services = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())["services"]
     ours = {name: service for name, service in services.items() if service.get("image") == "lamina"}
     assert len(ours) > 1
@@ -69,7 +69,7 @@ def test_one_service_builds_the_image_and_no_registry_is_asked_for_it() -> None:
     assert {service["pull_policy"] for service in ours.values()} == {"never"}
 
 
-def test_the_python_is_one_that_the_lock_is_for_and_nothing_runs_as_root() -> None:
+def test_the_image_has_the_locked_python_and_does_not_run_as_root() -> None:
     assert re.search(r"^FROM python:3\.11-slim", DOCKERFILE, re.MULTILINE)
     assert re.findall(r"^USER (\w+)$", DOCKERFILE, re.MULTILINE) == ["lamina"]
     assert DOCKERFILE.index("USER lamina") < DOCKERFILE.index("\nCMD ")

@@ -93,7 +93,7 @@ def statements_of_superset(catalog: Catalog) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("folder", EXAMPLES, ids=lambda folder: folder.name)
-def test_every_kind_is_made_of_an_example(folder: Path, tmp_path: Path) -> None:
+def test_every_kind_is_generated_from_an_example(folder: Path, tmp_path: Path) -> None:
     catalog = example(folder)
     for kind in ("markdown", "dbt", "grafana", "superset"):
         to = tmp_path / kind
@@ -118,7 +118,7 @@ def test_every_kind_is_made_of_an_example(folder: Path, tmp_path: Path) -> None:
     assert read == superset.files(catalog, Address.of("postgresql://ann@db/lamina"))
 
 
-def test_a_view_is_drawn_by_the_columns_that_tell_its_rows_apart() -> None:
+def test_a_chart_is_drawn_along_the_columns_that_identify_its_rows() -> None:
     drawn = {}
     for folder in EXAMPLES:
         catalog = example(folder)
@@ -153,7 +153,7 @@ def test_a_view_is_drawn_by_the_columns_that_tell_its_rows_apart() -> None:
     }
 
 
-def test_dbt_tests_what_the_catalog_says_of_rows() -> None:
+def test_dbt_tests_the_keys_and_checks_of_the_catalog() -> None:
     listed = {table["name"]: table for table in sources(example(REPOSITORY / "examples" / "shop"))}
     columns = {column["name"]: column.get("data_tests") for column in listed["in_euro"]["columns"]}
     assert columns == {"currency": ["unique"], "orders": ["not_null"], "amount": None}
@@ -163,7 +163,7 @@ def test_dbt_tests_what_the_catalog_says_of_rows() -> None:
     assert "tests/in_euro__known_currency.sql" in tests
 
 
-def test_no_text_of_a_catalog_is_read_as_markup() -> None:
+def test_no_text_of_a_catalog_becomes_markup() -> None:
     catalog = compile_catalog({"c.sql": STRANGE})
     by_order, pages, whole = sorted(sources(catalog), key=lambda table: str(table["name"]))
     assert [column.get("quote") for column in by_order["columns"]] == [True, True]
@@ -231,7 +231,7 @@ def _failing(deployed: Deployed) -> Iterator[tuple[str, int]]:
             yield name, failing
 
 
-def test_no_slip_overwrites_a_file_or_ends_in_a_traceback(tmp_path: Path) -> None:
+def test_wrong_usage_is_refused_and_overwrites_nothing(tmp_path: Path) -> None:
     shop = ["--catalog", str(REPOSITORY / "examples" / "shop")]
     file = tmp_path / "dictionary.md"
     file.write_text("mine")
@@ -257,7 +257,7 @@ def test_no_slip_overwrites_a_file_or_ends_in_a_traceback(tmp_path: Path) -> Non
     assert record == {"file": dictionary.FILE, "content": file.read_text()}
 
 
-def test_a_dbt_project_is_begun_once_and_never_overwritten(tmp_path: Path) -> None:
+def test_a_dbt_project_is_created_once_and_never_overwritten(tmp_path: Path) -> None:
     shop = ["--catalog", str(REPOSITORY / "examples" / "shop"), "--output", str(tmp_path)]
     address = ["--database", "postgresql://dbt:secret@db:5433/views?sslmode=require"]
     assert generate("dbt", *shop, *address).exit_code == 0
@@ -272,7 +272,7 @@ def test_a_dbt_project_is_begun_once_and_never_overwritten(tmp_path: Path) -> No
     assert [(tmp_path / name).read_text() for name in (dbt.PROJECT, "profiles.yml")] == ["mine", "mine"]
 
 
-def test_an_address_reaches_each_tool_without_its_password() -> None:
+def test_generated_addresses_hold_no_password() -> None:
     address = Address.of("postgresql://an%40n:secret@[::1]:5433/la%20mina?sslmode=require")
     catalog = example(REPOSITORY / "examples" / "shop")
     uri = superset.files(catalog, address)["databases/Lamina.yaml"]["sqlalchemy_uri"]
@@ -283,14 +283,14 @@ def test_an_address_reaches_each_tool_without_its_password() -> None:
     assert source["jsonData"]["sslmode"] == "require"
 
 
-def test_the_same_bundle_is_made_each_time() -> None:
+def test_bundles_are_reproducible() -> None:
     catalog = example(REPOSITORY / "examples" / "shop")
     first = superset.bundle(catalog, ADDRESS)
     assert superset.bundle(catalog, ADDRESS) == first
     assert zipfile.ZipFile(io.BytesIO(first)).testzip() is None
 
 
-def test_checks_of_like_names_are_tests_of_their_own_and_literals_stay() -> None:
+def test_checks_with_similar_names_become_separate_tests_and_keep_their_literals() -> None:
     sql = """
         CREATE TABLE s (k STRING, n INT) USING kafka OPTIONS (topic 's', format 'json');
         CREATE VIEW v AS SELECT k, sum(n) AS n FROM s GROUP BY k;

@@ -57,17 +57,17 @@ def pods() -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize(
     "resource", resources(), ids=lambda resource: f"{resource['kind']} {resource['metadata']['name']}"
 )
-def test_a_resource_is_what_kubernetes_allows(resource: dict[str, Any]) -> None:
+def test_every_resource_matches_the_schema_of_kubernetes(resource: dict[str, Any]) -> None:
     kubernetes_validate = pytest.importorskip("kubernetes_validate")
     kubernetes_validate.validate(resource, VERSION, strict=True)
 
 
-def test_kustomize_names_every_file() -> None:
+def test_the_kustomization_lists_every_file() -> None:
     listed = yaml.safe_load(text("kustomization.yaml"))["resources"]
     assert {*listed, "kustomization.yaml", "airflow-values.yaml"} == {path.name for path in FOLDER.glob("*.yaml")}
 
 
-def test_a_pod_runs_our_image_as_its_own_user() -> None:
+def test_pods_run_the_image_as_its_own_user() -> None:
     """By number: Kubernetes cannot tell from a name that it is not root."""
     [user] = re.findall(r"useradd .*--uid (\d+)", (REPOSITORY / "Dockerfile").read_text())
     for name, pod in pods().items():
@@ -75,7 +75,7 @@ def test_a_pod_runs_our_image_as_its_own_user() -> None:
         assert {container["image"] for container in pod["containers"]} == {"lamina"}, name
 
 
-def test_a_pod_runs_a_command_that_exists() -> None:
+def test_pods_run_existing_commands() -> None:
     for name, pod in pods().items():
         program, *words = pod["containers"][0]["command"]
         if program == "lamina":
@@ -84,7 +84,7 @@ def test_a_pod_runs_a_command_that_exists() -> None:
             assert (REPOSITORY / Path(words[0]).relative_to("/opt/lamina")).exists(), name
 
 
-def test_a_mounted_volume_is_there() -> None:
+def test_every_mounted_volume_is_declared() -> None:
     claims = {resource["metadata"]["name"] for resource in resources() if resource["kind"] == "PersistentVolumeClaim"}
     maps = {resource["metadata"]["name"] for resource in resources() if resource["kind"] == "ConfigMap"}
     for name, pod in pods().items():
@@ -111,19 +111,19 @@ def test_object_storage_keys_reach_every_spark_process_and_no_password_reaches_a
     }
 
 
-def test_a_variable_is_a_setting() -> None:
+def test_every_lamina_variable_is_a_setting() -> None:
     stored = {name for resource in resources() for name in (resource.get("data") or resource.get("stringData") or {})}
     inside = {resource["name"] for pod in pods().values() for resource in pod["containers"][0].get("env", ())}
     variables = {*VARIABLES.values(), *(f"{variable}_FILE" for variable in VARIABLES.values())}
     assert {name for name in stored | inside if name.startswith("LAMINA_")} <= variables
 
 
-def test_the_settings_of_spark_are_settings_and_the_executors_pod_is_where_they_say() -> None:
+def test_spark_conf_is_accepted_and_names_the_executor_template() -> None:
     [spark] = [resource["data"] for resource in resources() if "spark.conf" in (resource.get("data") or {})]
     settings = combined({}, properties(spark["spark.conf"]))
     assert settings["spark.kubernetes.executor.podTemplateFile"] == "/etc/lamina/executor.yaml"
     assert settings["spark.kubernetes.container.image"] == "lamina"
 
 
-def test_the_executors_script_is_a_script_of_bash() -> None:
+def test_the_executor_script_parses_in_bash() -> None:
     subprocess.run(["bash", "-n", FOLDER / "executor.sh"], check=True)

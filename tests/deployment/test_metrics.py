@@ -34,7 +34,7 @@ def samples(opened: Deployment) -> Found:
     return {(sample.metric, *sample.labels): sample.value for sample in Numbers(opened).samples()}
 
 
-def test_the_numbers_are_those_of_the_deployment(deployed: Deployed) -> None:
+def test_metrics_equal_the_deployments_state(deployed: Deployed) -> None:
     deployed.apply(clicks=CLICKS)
     deployed.send("clicks", {"id": 1, "page": "home"}, {"id": 2, "page": "shop"}, {"id": 2, "page": "shop"}, b"{")
     assert samples(deployed.deployment)["lamina_source_lag_offsets", "clicks", "0"] == 4
@@ -73,7 +73,7 @@ def test_the_numbers_are_those_of_the_deployment(deployed: Deployed) -> None:
     assert names - {key[0] for key in numbers} == {"lamina_check_failing"}  # none is declared to be enforced when read
 
 
-def test_a_dropped_source_has_no_numbers_that_could_raise_an_alert(deployed: Deployed) -> None:
+def test_a_dropped_source_has_no_metrics(deployed: Deployed) -> None:
     deployed.apply(clicks=CLICKS, taps=CLICKS.replace("clicks", "taps").replace("pages", "screens"))
     deployed.send("taps", {"id": 1, "page": "home"})
     deployed.catch_up()
@@ -97,7 +97,7 @@ def test_the_cells_of_a_small_view_are_counted_before_postgres_analyzes_it(deplo
     deployed.until(lambda: samples(deployed.deployment)[number] == 2, "both cells are counted")
 
 
-def test_prometheus_reads_what_is_served(deployed: Deployed) -> None:
+def test_prometheus_parses_the_served_metrics(deployed: Deployed) -> None:
     deployed.apply(clicks=CLICKS)
     server, thread = start_http_server(0, "127.0.0.1", registry(deployed.deployment))
     try:
@@ -110,7 +110,7 @@ def test_prometheus_reads_what_is_served(deployed: Deployed) -> None:
     assert families == {metric.name.removesuffix("_total") for metric in EVERY}
 
 
-def test_a_reader_in_an_old_snapshot_is_seen(deployed: Deployed) -> None:
+def test_the_oldest_snapshot_is_measured(deployed: Deployed) -> None:
     reader = psycopg2.connect(deployed.deployment.settings.reader())
     try:
         reader.set_session(isolation_level="REPEATABLE READ")
@@ -121,7 +121,7 @@ def test_a_reader_in_an_old_snapshot_is_seen(deployed: Deployed) -> None:
         reader.close()
 
 
-def test_a_service_that_is_down_has_the_value_0(deployed: Deployed) -> None:
+def test_an_unavailable_postgres_reports_up_0(deployed: Deployed) -> None:
     away = replace(deployed.deployment.settings, postgres="postgresql://nobody:x@127.0.0.1:1/x")
     opened = Deployment(away, tell=lambda line: None)
     try:
@@ -132,7 +132,7 @@ def test_a_service_that_is_down_has_the_value_0(deployed: Deployed) -> None:
     assert {key[0] for key in numbers} == {"lamina_postgres_up", "lamina_build_info", "lamina_disk_free_bytes"}
 
 
-def test_the_rules_the_board_and_the_document_are_made_from_the_list() -> None:
+def test_rules_dashboard_and_document_are_generated_from_the_metrics() -> None:
     for name, text_of in FILES.items():
         assert (REPOSITORY / name).read_text() == text_of(), f"run python -m lamina.reports.metrics for {name}"
     assert (REPOSITORY / "docs" / "metrics.md").read_text().endswith(document())

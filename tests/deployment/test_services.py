@@ -35,7 +35,7 @@ def test_kafka_accepts_its_settings_together(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("service", ["kafka", "postgres"])
-def test_a_service_that_runs_is_healthy(stack: Stack, service: str) -> None:
+def test_a_running_service_is_healthy(stack: Stack, service: str) -> None:
     stack.run(service, *stack.health(service))
 
 
@@ -80,7 +80,7 @@ def test_postgres_knows_its_settings(stack: Stack) -> None:
         ) == [(True,)]
 
 
-def test_nobody_enters_another_ones_database(stack: Stack) -> None:
+def test_no_role_connects_to_another_roles_database(stack: Stack) -> None:
     environment = stack.services["postgres"]["environment"]
     address = stack.places["postgres:5432"]
     for role, secret, database in (

@@ -40,7 +40,7 @@ def test_every_setting_is_in_the_readme() -> None:
 
 
 @pytest.mark.parametrize("page", ["commands", "settings"])
-def test_a_page_of_the_reference_is_what_the_code_says(page: str) -> None:
+def test_reference_pages_equal_the_generated_text(page: str) -> None:
     assert (REPOSITORY / "docs" / f"{page}.md").read_text() == getattr(reference, page)()
 
 
@@ -126,7 +126,7 @@ def test_the_list_of_commands_cuts_no_sentence_on_a_narrow_terminal() -> None:
         assert not [line for line in shown.splitlines() if line.startswith("  ") and line.endswith("...")]
 
 
-def test_the_words_that_are_not_ours_are_not_in_the_documents() -> None:
+def test_documents_avoid_the_words_outside_the_glossary() -> None:
     texts = [
         README,
         *(path.read_text() for path in (REPOSITORY / "docs").rglob("*.md")),
@@ -136,7 +136,7 @@ def test_the_words_that_are_not_ours_are_not_in_the_documents() -> None:
         assert not [text[:60] for text in texts if re.search(rf"\b{word}\b", text, re.IGNORECASE)], word
 
 
-def test_every_file_that_the_architecture_names_is_there() -> None:
+def test_every_file_that_the_architecture_names_exists() -> None:
     text = (REPOSITORY / "ARCHITECTURE.md").read_text()
     for name in re.findall(r"`([a-z_]+/[a-z_/]+\.py)`", text):
         assert (REPOSITORY / name).exists(), name
@@ -151,7 +151,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
-def test_no_link_of_a_document_leads_nowhere(document: Path) -> None:
+def test_every_relative_link_of_a_document_has_a_target(document: Path) -> None:
     for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
         if "://" not in link:
             name, _, anchor = link.partition("#")
@@ -160,7 +160,7 @@ def test_no_link_of_a_document_leads_nowhere(document: Path) -> None:
             assert not anchor or anchor in anchors(target), link
 
 
-def test_the_site_is_built_from_all_documents_and_asks_no_network(tmp_path: Path) -> None:
+def test_the_site_is_built_from_all_documents_and_loads_nothing_from_the_network(tmp_path: Path) -> None:
     """Strictly: a page or an anchor that a link misses fails."""
     gathered = subprocess.run(
         [sys.executable, REPOSITORY / "website" / "pages.py", tmp_path], capture_output=True, text=True, check=True

@@ -81,7 +81,7 @@ def test_json_of_any_depth_is_read_or_refused(levels: int) -> None:
         assert error.what == "deep.test:2: nested too deep"  # noqa: PT017 (either is right)
 
 
-def test_a_receipt_without_an_end_is_refused() -> None:
+def test_an_endless_receipt_is_refused() -> None:
     with Path("/dev/zero").open(encoding="utf-8") as endless, pytest.raises(LaminaError, match="This is not a receipt"):
         read(endless)
 

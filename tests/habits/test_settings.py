@@ -34,13 +34,13 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     assert not settings.embedded
 
 
-def test_brokers_lose_their_spaces_and_a_driver_its_name(tmp_path: Path) -> None:
+def test_broker_lists_and_postgres_urls_are_normalized(tmp_path: Path) -> None:
     settings = Settings.read(tmp_path, {**SERVICES, "LAMINA_POSTGRES": "postgresql+psycopg2://u:p@db/lamina"})
     assert settings.kafka == "a:9092,b:9092"
     assert settings.postgres == "postgresql://u:p@db/lamina"
 
 
-def test_brokers_may_ask_for_a_login(tmp_path: Path) -> None:
+def test_a_kafka_url_may_hold_a_login(tmp_path: Path) -> None:
     def read(kafka: str) -> Settings:
         return Settings.read(tmp_path, {**SERVICES, "LAMINA_KAFKA": kafka})
 
@@ -102,7 +102,7 @@ def test_the_catalog_is_named_by_the_environment_or_by_the_file(tmp_path: Path) 
     assert catalog_folder(tmp_path, {"LAMINA_CATALOG": "elsewhere"}) == Path("elsewhere")
 
 
-def test_the_catalog_that_the_file_names_is_the_one_that_is_read(tmp_path: Path) -> None:
+def test_a_command_reads_the_catalog_that_the_file_names(tmp_path: Path) -> None:
     (tmp_path / "lamina.toml").write_text('catalog = "views"\n')
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")}
     ran = subprocess.run(
@@ -117,7 +117,7 @@ def test_the_catalog_that_the_file_names_is_the_one_that_is_read(tmp_path: Path)
     assert "There is no catalog at views" in ran.stderr
 
 
-def test_a_select_of_anybodys_is_never_run_over_the_owners_login(tmp_path: Path) -> None:
+def test_readers_selects_never_run_as_the_owner(tmp_path: Path) -> None:
     with pytest.raises(LaminaError, match="LAMINA_ANALYST is not set"):
         Settings.read(tmp_path, SERVICES).reader()
     analyst = "postgresql://analyst:p@db:5433/lamina"
@@ -151,14 +151,14 @@ def test_the_error_for_a_bad_url_does_not_show_its_password(tmp_path: Path, url:
     assert "secret" not in str(refused.value)
 
 
-def test_a_login_in_the_query_is_one_before_the_host(tmp_path: Path) -> None:
+def test_a_login_in_the_query_equals_one_before_the_host(tmp_path: Path) -> None:
     url = "postgresql://db:5433/lamina?user=a%40b&password=p%2Fq&sslmode=require"
     settings = Settings.read(tmp_path, {**SERVICES, "LAMINA_POSTGRES": url})
     assert settings.postgres == "postgresql://a%40b:p%2Fq@db:5433/lamina?sslmode=require"
     assert "p/q" not in Jdbc.of(settings.postgres).url
 
 
-def test_a_postgres_url_becomes_javas(tmp_path: Path) -> None:
+def test_a_postgres_url_becomes_a_jdbc_url(tmp_path: Path) -> None:
     jdbc = Jdbc.of("postgresql://a%40b:p%2Fq@[::1]:5433/lamina?sslmode=require", currentSchema="iceberg")
     assert jdbc.url == "jdbc:postgresql://[::1]:5433/lamina?sslmode=require&currentSchema=iceberg"
     assert (jdbc.user, jdbc.password) == ("a@b", "p/q")
@@ -244,7 +244,7 @@ def test_a_wrong_url_is_shown_without_its_password(tmp_path: Path) -> None:
     assert "secret" not in str(refusal.value)
 
 
-def test_settings_of_spark_are_added_unless_they_contradict_ours(tmp_path: Path, run_home: Path) -> None:
+def test_settings_of_spark_are_added_unless_they_contradict_laminas(tmp_path: Path, run_home: Path) -> None:
     (tmp_path / "spark.conf").write_text("spark.driver.memory  9g\nspark.hadoop.fs.secret.key = s\n")
     environment = {**SERVICES, "LAMINA_SPARK_CONF_FILE": str(tmp_path / "spark.conf"), "LAMINA_HOME": str(run_home)}
     settings = Settings.read(tmp_path, environment)
