@@ -110,7 +110,7 @@ def test_a_refusal_quotes_the_brokers(brokers: Brokers) -> None:
     assert raised.value.evidence == "InvalidTopicError"
 
 
-def test_paused_brokers_count_as_away_and_no_topic_is_blamed() -> None:
+def test_paused_brokers_count_as_unavailable_and_no_topic_is_blamed() -> None:
     """A paused container accepts a connection and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent, Brokers(f"127.0.0.1:{silent.getsockname()[1]}") as paused:
         with pytest.raises(KafkaAway) as raised:
@@ -118,7 +118,7 @@ def test_paused_brokers_count_as_away_and_no_topic_is_blamed() -> None:
         assert "name" not in raised.value.way_out
 
 
-def test_a_topic_whose_leader_is_away_is_waited_for(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_without_a_leader_counts_as_unavailable(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
     topics = [{"name": "orders", "error_code": LeaderNotAvailableError.errno}]
     monkeypatch.setattr(brokers, "_ask", lambda _: topics)
     with pytest.raises(KafkaAway) as raised:

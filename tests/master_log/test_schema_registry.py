@@ -108,7 +108,9 @@ def test_a_missing_schema_is_requested_again_before_it_counts_as_missing(asked: 
     assert asked[0].paths == [*["/v7/schemas/ids/2"] * 3, "/v7/subjects"]
 
 
-def test_a_registry_without_subjects_counts_as_away(asked: tuple[Asked, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registry_without_subjects_counts_as_unavailable(
+    asked: tuple[Asked, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(ANSWERS, "/v7/subjects", (200, "[]"))
     with pytest.raises(RegistryAway) as raised:
         of_url(f"http://{asked[1]}").schemas({"2"})
@@ -140,7 +142,7 @@ def test_a_registry_that_hides_its_subjects_is_believed(
         ("8", "HTTP Error 500"),
     ],
 )
-def test_an_answer_unlike_a_registry_s_counts_as_away(asked: tuple[Asked, str], id: str, evidence: str) -> None:
+def test_an_answer_unlike_a_registry_s_counts_as_unavailable(asked: tuple[Asked, str], id: str, evidence: str) -> None:
     with pytest.raises(RegistryAway) as raised:
         of_url(f"http://user:secret@{asked[1]}").schemas({id})
     assert evidence in raised.value.evidence

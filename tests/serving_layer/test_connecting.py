@@ -51,7 +51,7 @@ def test_a_refused_connection_has_the_code_of_its_reason(world: World) -> None:
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"S"])
-def test_a_server_that_is_not_postgres_counts_as_away(world: World, answer: bytes) -> None:
+def test_a_server_that_is_not_postgres_counts_as_unavailable(world: World, answer: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor() as pool:
         pool.submit(_answer, server, answer)
         url = world.database.url.set(host="127.0.0.1", port=server.getsockname()[1])
