@@ -95,7 +95,7 @@ def record(number: int) -> bytes:
 
 def cpu_seconds(opened: Deployment) -> float:
     """CPU seconds that the speed layer's processes have used so far."""
-    running = SpeedProcess(opened.settings.home).find()
+    running = SpeedProcess(opened.settings.home).background.find()
     assert running is not None
     process = psutil.Process(running.pid)
     times = [member.cpu_times() for member in (process, *process.children(recursive=True))]

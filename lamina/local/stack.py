@@ -57,7 +57,7 @@ def up(output: Output, *, store: bool = False) -> None:
     """Starts everything and says how to connect."""
     settings, addresses = start(output, store=store)
     speed = SpeedProcess(settings.home)
-    runs = speed.find() is not None
+    runs = speed.background.find() is not None
     if runs and (seconds := _silent_for(settings)) is not None:
         with waiting(output.tell, f"ending the speed layer, which has been silent for {seconds:.0f} s"):
             speed.stop(within=HANGS_SECONDS)
@@ -96,7 +96,7 @@ def connections(addresses: Addresses, speed: SpeedProcess, console: str) -> list
         ("views (psql)", f"psql '{addresses.reader}'"),
         ("views (SQLAlchemy)", addresses.reader.replace("postgresql://", "postgresql+psycopg2://")),
         ("views, for another person", "lamina login NAME"),
-        ("speed layer's log", str(speed.log)),
+        ("speed layer's log", str(speed.background.log)),
     ]
 
 

@@ -101,7 +101,7 @@ def _thresholds(deployment: Deployment) -> Thresholds:
 
 def behind(deployment: Deployment, lags: Mapping[str, int | None]) -> list[str]:
     """A line for each query whose records nobody is about to count, with the reason."""
-    running = deployment.settings.embedded and SpeedProcess(deployment.settings.home).find() is not None
+    running = deployment.settings.embedded and SpeedProcess(deployment.settings.home).background.find() is not None
     lines = []
     with deployment.database.begin() as connection:
         for name, lag in lags.items():

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import psutil
@@ -33,103 +36,107 @@ SPEED_STOP_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class SpeedProcess:
-    """The background speed layer of one LAMINA_HOME, found by its command line."""
+class Background:
+    """A command of Lamina that runs in the background of one LAMINA_HOME, and is found by its command line."""
 
     home: Path
+    command: Literal["speed", "console"]
 
     @property
     def mark(self) -> str:
-        """The argument by which the process is found."""
-        return f"--mark={self.home.resolve() / 'speed'}"
+        """The argument by which its process is found."""
+        return f"--mark={self.home.resolve() / self.command}"
 
     @property
     def log(self) -> Path:
-        """The file of its log."""
-        return self.home / "logs" / "speed.log"
+        """The file of its output."""
+        return self.home / "logs" / f"{self.command}.log"
 
     def find(self) -> Running | None:
         """The process, or None if it does not run."""
         return own_processes.find(self.mark, name="python")
 
-    def start(self, *, alone: bool = False) -> Running:
-        """Starts it unless it runs. Spark needs some seconds more until the first micro-batch.
+    def spawn(self, *options: str, alone: bool) -> Running:
+        """Starts the process.
 
-        `alone`: see `own_processes.spawn_command`.
+        With `alone`, it uses its home's embedded services, whatever the environment and the working folder's file set.
         """
-        running = self.find()
-        if running is not None:
-            return running
-        return own_processes.spawn_command(["speed"], home=self.home, log=self.log, marker=self.mark, alone=alone)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "lamina", self.command, *options, self.mark]
+        inherited = {name: value for name, value in os.environ.items() if not (alone and name.startswith("LAMINA_"))}
+        environment, cwd = {**inherited, "LAMINA_HOME": str(self.home)}, self.home if alone else None
+        return own_processes.spawn(command, log=self.log, marker=self.mark, environment=environment, cwd=cwd)[0]
 
-    def stop(self, *, within: float = SPEED_STOP_SECONDS) -> bool:
-        """Ends it after its current micro-batch, or at once after `within` seconds. Returns False if it did not run."""
+    def stop(self, within: float) -> bool:
+        """Asks the process to end, and kills it after `within` seconds. Returns False if it did not run."""
         running = self.find()
         if running is None:
             return False
         running.stop((signal.SIGTERM, within))
         return True
 
+
+class SpeedProcess:
+    """The background speed layer of one LAMINA_HOME."""
+
+    def __init__(self, home: Path) -> None:
+        self.background = Background(home, "speed")
+
+    def start(self, *, alone: bool = False) -> Running:
+        """Starts it unless it runs (`alone`: see `Background.spawn`). The first micro-batch takes Spark some seconds
+        more.
+        """
+        return self.background.find() or self.background.spawn(alone=alone)
+
+    def stop(self, *, within: float = SPEED_STOP_SECONDS) -> bool:
+        """Ends it after its current micro-batch, or at once after `within` seconds. Returns False if it did not run."""
+        return self.background.stop(within)
+
     def expect(self, running: Running) -> None:
         """Raises LaminaError, with the end of the log, if the process has ended."""
         if not running.alive():
             raise LaminaError(
                 "The speed layer ended",
-                evidence=own_processes.tail(self.log),
-                way_out=f"Its log is {self.log}; start it again with `lamina up`.",
+                evidence=own_processes.tail(self.background.log),
+                way_out=f"Its log is {self.background.log}; start it again with `lamina up`.",
             )
 
 
-@dataclass(frozen=True)
 class ConsoleProcess:
-    """The background console of one LAMINA_HOME, found by its command line."""
+    """The background console of one LAMINA_HOME."""
 
-    home: Path
-
-    @property
-    def mark(self) -> str:
-        """The argument by which the process is found."""
-        return f"--mark={self.home.resolve() / 'console'}"
-
-    @property
-    def log(self) -> Path:
-        """The file of its output."""
-        return self.home / "logs" / "console.log"
-
-    def find(self) -> Running | None:
-        """The process, or None if it does not run."""
-        return own_processes.find(self.mark, name="python")
+    def __init__(self, home: Path) -> None:
+        self.background = Background(home, "console")
+        self._port_file = home / "console.port"
 
     def address(self) -> str | None:
         """The address of its first page, or None if it does not run."""
-        running = self.find()
+        running = self.background.find()
         with suppress(psutil.Error, ValueError):
             words = psutil.Process(running.pid).cmdline() if running else []
             return f"http://{words[words.index('--listen') + 1]}/"
         return None
 
     def start(self, *, alone: bool = False) -> str:
-        """Starts it unless it runs, and returns its address. It answers about a second later.
-
-        `alone`: see `own_processes.spawn_command`.
+        """Starts it unless it runs (`alone`: see `Background.spawn`), and returns its address. It answers about a
+        second later.
         """
-        with own_processes.locked(self.home / "console.lock", patience=START_SECONDS):
+        with own_processes.locked(self._port_file.with_suffix(".lock"), patience=START_SECONDS):
             if address := self.address():
                 return address
-            port = own_processes.free_port(self._port())
-            (self.home / "console.port").write_text(str(port))
+            port = own_processes.free_port(self._last_port())
+            self._port_file.write_text(str(port))
             listen = f"127.0.0.1:{port}"
-            words = ["console", "--listen", listen]
-            running = own_processes.spawn_command(words, home=self.home, log=self.log, marker=self.mark, alone=alone)
+            running = self.background.spawn("--listen", listen, alone=alone)
             began = time.monotonic()
-            while running.alive() and self.find() is None and time.monotonic() < began + START_SECONDS:
+            while running.alive() and self.background.find() is None and time.monotonic() < began + START_SECONDS:
                 time.sleep(0.02)  # until it has its command line
         return f"http://{listen}/"
 
-    def _port(self) -> int:
+    def _last_port(self) -> int:
         """The port of the last start."""
         with suppress(OSError, ValueError):
-            return int((self.home / "console.port").read_text())
+            return int(self._port_file.read_text())
         return PORT
 
     def expect(self) -> None:
@@ -144,16 +151,13 @@ class ConsoleProcess:
             if time.monotonic() > began + START_SECONDS:
                 break
             time.sleep(0.1)
+        log = self.background.log
         raise LaminaError(
             "The console ended" if address is None else f"The console does not listen after {START_SECONDS:.0f} s",
-            evidence=own_processes.tail(self.log),
-            way_out=f"Its log is {self.log}. Everything else runs. `lamina console` starts it in the foreground.",
+            evidence=own_processes.tail(log),
+            way_out=f"Its log is {log}. Everything else runs. `lamina console` starts it in the foreground.",
         )
 
     def stop(self) -> bool:
         """Ends it. Returns False if it did not run."""
-        running = self.find()
-        if running is None:
-            return False
-        running.stop((signal.SIGTERM, STOP_SECONDS))
-        return True
+        return self.background.stop(STOP_SECONDS)

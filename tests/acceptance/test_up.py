@@ -57,7 +57,7 @@ def test_up_starts_every_process_and_replaces_a_hanging_speed_layer(
         where = {line["what"]: line["where"] for line in started.lines()}
         reading = where["views (SQLAlchemy)"]
         here("apply", "--catalog", str(catalog))
-        first = speed.find()
+        first = speed.background.find()
         assert first is not None
         how_to_connect(Output(), home, speed, where["console"])
         shown = capsys.readouterr().out
@@ -65,7 +65,7 @@ def test_up_starts_every_process_and_replaces_a_hanging_speed_layer(
         there, command, *_ = shlex.split(shown.splitlines()[-1])  # which a newcomer pastes into a shell
         assert (there, os.access(command, os.X_OK)) == (f"LAMINA_HOME={home}", True)
         assert "the speed layer runs" in here("up").err
-        assert speed.find() == first
+        assert speed.background.find() == first
         database = Database(Settings.read(home, {"LAMINA_HOME": str(home)}).postgres)
         with closing(database):
             until(lambda: taken_over(database), "the speed layer has begun")
@@ -90,7 +90,7 @@ def test_up_starts_every_process_and_replaces_a_hanging_speed_layer(
     finally:
         stopped = here("down")
     assert "Kafka and Postgres have stopped" in stopped.err
-    assert speed.find() is None
-    assert ConsoleProcess(home).find() is None
+    assert speed.background.find() is None
+    assert ConsoleProcess(home).background.find() is None
     assert where["console"] == f"http://127.0.0.1:{(home / 'console.port').read_text()}/", "the next start has its port"
     assert here("down").err == f"nothing was running in {home}\n"

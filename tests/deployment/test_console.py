@@ -537,9 +537,11 @@ def test_two_starts_of_a_home_start_one_console(
         assert first == second
         home.expect()
         marked = [
-            process for process in psutil.process_iter(["cmdline"]) if home.mark in (process.info["cmdline"] or ())
+            process
+            for process in psutil.process_iter(["cmdline"])
+            if home.background.mark in (process.info["cmdline"] or ())
         ]
         assert len(marked) == 1
     finally:
         assert home.stop()
-    assert home.find() is None
+    assert home.background.find() is None

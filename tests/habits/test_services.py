@@ -202,7 +202,7 @@ def test_a_folder_with_other_files_is_refused_as_a_home_and_keeps_its_mode(tmp_p
 def test_every_path_of_a_home_finds_its_speed_layer(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "link").symlink_to("home")
-    marks = {SpeedProcess(tmp_path / way).mark for way in ("home", "link", "home/../home")}
+    marks = {SpeedProcess(tmp_path / way).background.mark for way in ("home", "link", "home/../home")}
     assert len(marks) == 1
 
 
