@@ -114,7 +114,7 @@ class Embedded:
                 raise
             assert broker is not None
             assert server is not None
-            self._write({"kafka": _described(broker), "postgres": _described(server)})
+            self._write({"kafka": asdict(broker), "postgres": asdict(server)})
             return self._addresses(broker, server, object_store)
 
     def _start_store(self, java: Path) -> s3.Store:
@@ -244,10 +244,6 @@ class Embedded:
                     evidence=str(error),
                     way_out=f"{self.home} must be writable and have 1 GB free.",
                 ) from error
-
-
-def _described(service: kafka_broker.Broker | postgres.Server) -> dict[str, Any]:
-    return asdict(service)
 
 
 def _service(name: str, service: kafka_broker.Broker | postgres.Server | s3.Store | None) -> Service:

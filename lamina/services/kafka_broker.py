@@ -11,16 +11,16 @@ import signal
 import socket
 import struct
 import subprocess
-import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 from lamina.services import own_processes
 from lamina.services.java import archive_options
-from lamina.services.own_processes import Running, free_port, spawn, tail
+from lamina.services.own_processes import Running, comes_up, free_port, spawn, tail
 from view_algebra.errors import LaminaError
 
 START_SECONDS = 180.0
@@ -120,14 +120,9 @@ def start(
         process, child = spawn(
             [*command, "kafka.Kafka", str(properties)], log=output, marker=str(properties), cwd=folder
         )
-        deadline = time.monotonic() + START_SECONDS
-        while child.poll() is None:
-            if answers(port):
-                return Broker(process, port, controller_port)
-            if time.monotonic() > deadline:
-                process.stop((signal.SIGTERM, 5.0))
-                break
-            time.sleep(0.05)
+        if comes_up(child, partial(answers, port), START_SECONDS):
+            return Broker(process, port, controller_port)
+        process.stop((signal.SIGTERM, 5.0))
         evidence = tail(output, 4) or tail(logs / "kafka.log", 4)
         if "Address already in use" not in evidence + tail(logs / "kafka.log", 40):
             break

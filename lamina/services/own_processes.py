@@ -11,9 +11,8 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -171,17 +170,16 @@ def spawn(
     return Running(child.pid, started, marker), child
 
 
-def spawn_command(words: Sequence[str], *, home: Path, log: Path, marker: str, alone: bool) -> Running:
-    """Starts a command of Lamina in the background, with this LAMINA_HOME.
-
-    With `alone`, it uses its home's embedded services, whatever the environment and the working folder's file set.
+def comes_up(child: subprocess.Popen[bytes], answers: Callable[[], bool], within: float) -> bool:
+    """Waits until a service that was just started answers. Returns False if it ends, or is silent for `within`
+    seconds.
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "lamina", *words, marker]
-    inherited = {name: value for name, value in os.environ.items() if not (alone and name.startswith("LAMINA_"))}
-    environment, cwd = {**inherited, "LAMINA_HOME": str(home)}, home if alone else None
-    running, _ = spawn(command, log=log, marker=marker, environment=environment, cwd=cwd)
-    return running
+    deadline = time.monotonic() + within
+    while child.poll() is None and time.monotonic() < deadline:
+        if answers():
+            return True
+        time.sleep(0.03)
+    return False
 
 
 @contextlib.contextmanager

@@ -17,9 +17,9 @@ import secrets
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from psycopg2 import sql
 
 from lamina.services import access, own_processes
 from lamina.services.access import let_through
-from lamina.services.own_processes import Owner, Running, free_port, spawn, tail
+from lamina.services.own_processes import Owner, Running, comes_up, free_port, spawn, tail
 from serving_layer.postgres import connecting
 from serving_layer.readers.analyst_limits import CONNECTIONS_OF_A_PERSON, superusers_script
 from view_algebra.errors import LaminaError
@@ -146,15 +146,10 @@ def start(home: Path, *, port: int | None, durable: bool = True) -> Server:
         for key, value in {**settings, "port": str(chosen)}.items():
             command += ["-c", f"{key}={value}"]
         process, child = spawn(command, log=log, marker=str(data), cwd=Path("/"), owner=owner)
-        deadline = time.monotonic() + START_SECONDS
-        while child.poll() is None:
-            if answers(home, chosen):
-                _prepare(home, chosen)
-                return Server(process, chosen)
-            if time.monotonic() > deadline:
-                stop(process)
-                break
-            time.sleep(0.03)
+        if comes_up(child, partial(answers, home, chosen), START_SECONDS):
+            _prepare(home, chosen)
+            return Server(process, chosen)
+        stop(process)
         with log.open("rb") as file:
             file.seek(size)
             output = file.read().decode(errors="replace")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import http.client
 import secrets
 import signal
-import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from lamina.services import own_processes
-from lamina.services.own_processes import Running, free_port, spawn, tail
+from lamina.services.own_processes import Running, comes_up, free_port, spawn, tail
 from view_algebra.errors import LaminaError
 
 WAREHOUSE = "s3://lamina/warehouse"
@@ -57,7 +57,7 @@ def start(home: Path, *, java: Path, jars: tuple[Path, ...]) -> Store:
     folder, output = home / "s3", home / "logs" / "s3.out"
     for needed in (folder / "data" / WAREHOUSE.split("/")[2], output.parent):
         needed.mkdir(parents=True, exist_ok=True)
-    before = _written(home)
+    before = _last_start(home)
     port, key = before or (None, secrets.token_hex(16))
     for _ in range(ATTEMPTS):
         port = free_port(port)
@@ -65,11 +65,8 @@ def start(home: Path, *, java: Path, jars: tuple[Path, ...]) -> Store:
         output.unlink(missing_ok=True)
         command = [str(java / "bin" / "java"), "-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-jar", str(jars[0])]
         process, child = spawn([*command, "--properties", str(properties)], log=output, marker=str(properties))
-        deadline = time.monotonic() + START_SECONDS
-        while child.poll() is None and time.monotonic() < deadline:
-            if answers(port):
-                return Store(process, port, key)
-            time.sleep(0.05)
+        if comes_up(child, partial(answers, port), START_SECONDS):
+            return Store(process, port, key)
         process.stop()
         if "Address already in use" not in tail(output, 40):
             break
@@ -88,14 +85,14 @@ def stop(process: Running) -> None:
 
 def find(home: Path) -> Store | None:
     """The running store of this home, or None."""
-    written = _written(home)
+    written = _last_start(home)
     process = own_processes.find(str(_properties(home / "s3")), name="java") if written else None
     return Store(process, *written) if process and written else None
 
 
 def wanted(home: Path) -> bool:
     """True if this home has a store, running or not."""
-    return _written(home) is not None
+    return _last_start(home) is not None
 
 
 def answers(port: int) -> bool:
@@ -131,7 +128,7 @@ def _write_properties(folder: Path, port: int, key: str) -> Path:
     return path
 
 
-def _written(home: Path) -> tuple[int, str] | None:
+def _last_start(home: Path) -> tuple[int, str] | None:
     """The port and the key of the last start."""
     path = _properties(home / "s3")
     if not path.exists():
