@@ -24,9 +24,10 @@ from starlette.types import ASGIApp
 from lamina import __version__
 from lamina.console.about import About
 from lamina.console.charts import MOST_ROWS
+from lamina.console.readings import Reading
 from lamina.console.request_guards import Guarded
 from lamina.console.threads import for_reader, in_thread
-from lamina.console.watcher import Now, Watch, mistake
+from lamina.console.watcher import Watch, mistake
 from lamina.operations.deployment import Deployment
 from lamina.reports.metrics import registry
 from lamina.terminal.failures import as_lamina_error
@@ -63,7 +64,7 @@ class Pages:
         self._counting = asyncio.Lock()
         self._templates = _environment()
         self._answering = asyncio.Semaphore(MOST_ANSWERS)
-        self._fragments: tuple[Now, dict[str, str]] | None = None
+        self._fragments: tuple[Reading, dict[str, str]] | None = None
 
     def application(self, names: Collection[str], token: str | None) -> ASGIApp:
         """The application under these names, for everybody who has the token (if there is one)."""
@@ -85,7 +86,7 @@ class Pages:
 
     async def _now(self, _: Request) -> Response:
         crowded = MOST_STREAMS if self._watch.listeners >= MOST_STREAMS else None
-        return self._page("now.html", title="Now", fragments=self._of(await self._watch.now()), crowded=crowded)
+        return self._page("now.html", title="Now", fragments=self._rendered(await self._watch.now()), crowded=crowded)
 
     async def _stream(self, _: Request) -> Response:
         if self._watch.listeners >= MOST_STREAMS:
@@ -99,7 +100,7 @@ class Pages:
             async for now in readings:
                 if self._ending.is_set():
                     return
-                fragments = self._of(now)
+                fragments = self._rendered(now)
                 changed = {name: text for name, text in fragments.items() if sent.get(name) != text}
                 sent = fragments
                 yield "".join(_event(name, text) for name, text in changed.items())
@@ -183,7 +184,7 @@ class Pages:
         failure = mistake(error)
         return self._page("error.html", 500, title="Failed", error=failure)
 
-    def _of(self, now: Now) -> dict[str, str]:
+    def _rendered(self, now: Reading) -> dict[str, str]:
         """The fragments of a reading, rendered once for all pages."""
         if self._fragments is None or self._fragments[0] is not now:
             texts = {name: self._templates.get_template(f"{name}.html").render(now=now) for name in FRAGMENTS}

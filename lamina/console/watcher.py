@@ -10,22 +10,21 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from interchange.undeclared import Undeclared
-from lamina.console.charts import sparkline
+from lamina.console.readings import Missing, Reading, missing_server, missing_speed_layer
 from lamina.console.threads import in_thread
 from lamina.operations.deployment import Deployment
 from lamina.reports import statuses
 from lamina.terminal.failures import in_our_words
 from master_log.client import KafkaAway
 from master_log.offsets import Offsets
-from serving_layer.monitoring.overview import Overview, Source, View, overview
-from serving_layer.narration import age
+from serving_layer.monitoring.overview import Overview, overview
 from serving_layer.postgres.database import PostgresError, is_away
 from view_algebra.errors import LaminaError
 
@@ -45,24 +44,8 @@ FIELDS_EVERY = 30.0
 PATIENCE = 3.5
 """Seconds without an answer after which a service is missing. With a reading every second, a page says so within 5."""
 
-SILENCE = 4.0
-"""Seconds without a sign of life after which the speed layer is missing. It writes one every second."""
-
 LINGERS = 5.0
 """Seconds for which readings continue while nobody listens. A page listens soon after it is loaded."""
-
-SPARK = (120, 22)
-"""Width and height of the last hour's line, in pixels."""
-
-RESTART_AFTER = 30.0
-"""Seconds without a sign of the speed layer after which the page says to start it again."""
-
-GONE = "The speed layer is gone."
-
-SILENT = "The speed layer is silent."
-
-SHOWN = 5
-"""Names of sources in a sentence."""
 
 RATE_OVER = 10
 """Readings over which records per second are averaged."""
@@ -100,88 +83,6 @@ class Question(Generic[T]):
         return seconds if self.refusal is not None or seconds > PATIENCE + self.every - EVERY else None
 
 
-@dataclass(frozen=True)
-class Missing:
-    """A service that does not answer, or refuses. The headline names it, and `way_out` says what to do."""
-
-    headline: str
-    what: str
-    way_out: str
-
-
-@dataclass(frozen=True, eq=False)
-class Now:
-    """One reading. `overview` is None while Postgres does not answer, `ends` is None while Kafka does not.
-
-    `rates` are records counted per second by source, empty at first. `alarms` is None until the first look at them.
-    `undeclared` are fields of the newest records by source, empty until the first look at them.
-    """
-
-    at: datetime
-    overview: Overview | None
-    ends: Offsets | None
-    rates: dict[str, float]
-    alarms: list[str] | None
-    missing: list[Missing]
-    undeclared: Mapping[str, list[Undeclared]] = field(default_factory=dict)
-
-    @property
-    def remarks(self) -> list[str]:
-        """Sentences about matters that are not alarms but need a look: proofs that differ, and mistyped fields."""
-        differ = [
-            f"{view.name}: its newest proof found {view.proof.differing:,} of {view.proof.compared:,} cells that differ"
-            f" (a rebuild has corrected them; `lamina check {view.name}` compares its rows with its SELECT)"
-            for view in (self.overview.views if self.overview else ())
-            if view.proof and view.proof.differing and not view.held
-        ]
-        mistyped = [
-            f"{source}: {field} (correct the producer, or declare it)"
-            for source, fields in self.undeclared.items()
-            for field in fields
-            if field.meant
-        ]
-        return differ + mistyped
-
-    def lag(self, source: Source) -> int | None:
-        """Offsets between a source's progress and the end of its topic, or None if Kafka does not answer."""
-        if self.ends is None or not (ends := self.ends.on(source.topic)):
-            return None
-        return sum(max(0, end - source.next_offsets.get(at, 0)) for at, end in ends.items())
-
-    def rate(self, view: View) -> float | None:
-        """Records of its sources that are counted per second, or None until two readings can be compared."""
-        return sum(self.rates.get(source, 0.0) for source in view.sources) if self.rates else None
-
-    def bad_lately(self, view: View) -> int:
-        """Records of its sources that went to quarantine within the last hour."""
-        sources = self.overview.sources if self.overview else ()
-        return sum(source.bad_lately for source in sources if source.name in view.sources)
-
-    def sparkline(self, view: View) -> list[str]:
-        """The freshness of a view in the last hour, as paths of an SVG of size `SPARK`."""
-        minutes = self.overview.minutes if self.overview else ()
-        points = [
-            (ago, max(ages))
-            for ago, behind in minutes
-            if (ages := [behind[source] for source in view.sources if source in behind])
-        ]
-        if view.seconds_behind is not None:
-            points.append((0.0, view.seconds_behind))
-        return sparkline(points, *SPARK, span=3600)
-
-    @property
-    def unknown(self) -> int:
-        """The number of views with a source that has no counted record yet."""
-        return sum(view.seconds_behind is None for view in self.overview.views) if self.overview else 0
-
-    @property
-    def worst(self) -> View | None:
-        """The view that is the most seconds behind, or None if no record was counted yet."""
-        views = self.overview.views if self.overview else ()
-        dated = [view for view in views if view.seconds_behind is not None]
-        return max(dated, key=lambda view: view.seconds_behind or 0.0, default=None)
-
-
 class Watch:
     """Reads while somebody listens, and gives every listener the newest reading."""
 
@@ -196,7 +97,7 @@ class Watch:
         self._listeners = 0
         self._running: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
-        self._newest: Now | None = None
+        self._newest: Reading | None = None
         self._logged: set[str] = set()
 
     @property
@@ -205,7 +106,7 @@ class Watch:
         return self._listeners
 
     @asynccontextmanager
-    async def listening(self) -> AsyncIterator[AsyncIterator[Now]]:
+    async def listening(self) -> AsyncIterator[AsyncIterator[Reading]]:
         """Yields the newest reading at once, and then each further one."""
         self._listeners += 1
         if self._running is None or self._running.done():
@@ -216,13 +117,13 @@ class Watch:
         finally:
             self._listeners -= 1
 
-    async def now(self) -> Now:
+    async def now(self) -> Reading:
         """One reading."""
         async with self.listening() as readings:
             return await anext(readings)
 
-    async def _readings(self) -> AsyncIterator[Now]:
-        seen: Now | None = None
+    async def _readings(self) -> AsyncIterator[Reading]:
+        seen: Reading | None = None
         while True:
             async with self._changed:
                 await self._changed.wait_for(lambda: self._newest is not seen)  # noqa: B023 (it is awaited here)
@@ -279,13 +180,13 @@ class Watch:
             log.warning("Every service is back.")
         self._logged = {service.headline for service in missing}
 
-    def _reading(self) -> Now:
+    def _reading(self) -> Reading:
         overview_now = self._postgres.answer if self._postgres.silent is None else None
         counted = {source.name: source.counted for source in overview_now.sources} if overview_now else {}
         missing = self._missing()
         self._log(missing)
         self._counted.append((self._postgres.answered, counted))
-        return Now(
+        return Reading(
             at=datetime.now(UTC),
             overview=overview_now,
             ends=self._kafka.answer if self._kafka.silent is None else None,
@@ -305,11 +206,11 @@ class Watch:
     def _missing(self) -> list[Missing]:
         missing = []
         if (seconds := self._postgres.silent) is not None:
-            missing.append(_of("Postgres", seconds, self._postgres.refusal, "Start it: `lamina up`, or your own."))
+            missing.append(missing_server("Postgres", seconds, self._postgres.refusal, "Start it"))
         if (seconds := self._kafka.silent) is not None:
-            missing.append(_of("Kafka", seconds, self._kafka.refusal, "Start its brokers: `lamina up`, or your own."))
+            missing.append(missing_server("Kafka", seconds, self._kafka.refusal, "Start its brokers"))
         if self._postgres.silent is None and self._postgres.answer is not None:
-            missing += _of_speed_layer(self._postgres.answer)
+            missing += missing_speed_layer(self._postgres.answer)
         return missing
 
     def _overview(self) -> Overview:
@@ -341,14 +242,6 @@ class Watch:
         return statuses.undeclared(self._deployment) if self._deployment.brokers.listening() else {}
 
 
-def _of(name: str, seconds: float, refusal: LaminaError | None, way_out: str) -> Missing:
-    """A missing server, or one that answers with a refusal, which has its own way out."""
-    away = refusal is None or isinstance(refusal, KafkaAway) or is_away(refusal)
-    if away or refusal is None:
-        return Missing(f"{name} is gone.", f"It has not answered for {age(seconds)}.", f"{way_out} Nothing is lost.")
-    return Missing(f"{refusal.what}.", refusal.evidence, refusal.way_out)
-
-
 def mistake(error: Exception, before: LaminaError | None = None) -> LaminaError:
     """An unforeseen error. Its traceback goes to the log, unless it repeats the one before."""
     if isinstance(error, LaminaError):
@@ -357,38 +250,3 @@ def mistake(error: Exception, before: LaminaError | None = None) -> LaminaError:
         log.error("the console could not read", exc_info=error)
     way_out = "This is a mistake in Lamina: report it with the traceback in the console's log."
     return LaminaError("The console could not read", evidence=repr(error), way_out=way_out)
-
-
-def _of_speed_layer(current: Overview) -> list[Missing]:
-    """Lists the sources that no speed layer reads, and the ones whose speed layer has been silent for too long."""
-    unread = [source.name for source in current.sources if source.writer is None and source.stopped is None]
-    silent = {source.name: source.heard_age for source in current.sources if source.heard_age and _is_silent(source)}
-    missing = []
-    if unread:
-        what = f"None runs for {_some(unread)}."
-        missing.append(Missing(GONE, what, "Start it: `lamina up`, or `lamina speed`. Nothing is lost."))
-    if silent:
-        longest = max(silent.values())
-        what = f"The one of {_some(list(silent))} was last heard of {age(longest)} ago."
-        way_out = "Start it again: `lamina up`, or `lamina speed`. Nothing is lost."
-        if longest < RESTART_AFTER:  # the process that pauses would lose its queries to the new one
-            missing.append(
-                Missing(SILENT, what, f"It may pause. Wait until it has been silent for {RESTART_AFTER:.0f} s.")
-            )
-        else:
-            missing.append(Missing(GONE, what, way_out))
-    return missing
-
-
-def _some(names: list[str]) -> str:
-    """The names, as many as a person reads.
-
-    >>> _some(list("abcdefg"))
-    'a, b, c, d, e and 2 more'
-    """
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
-
-
-def _is_silent(source: Source) -> bool:
-    return source.is_read and source.stopped is None and (source.heard_age or 0) > SILENCE

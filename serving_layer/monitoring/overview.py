@@ -30,7 +30,7 @@ class NewestProof:
 
 
 @dataclass(frozen=True)
-class View:
+class ViewOverview:
     """A view as readers read it.
 
     cells: Postgres' estimate. None for a derived view, and until Postgres has estimated it
@@ -57,7 +57,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceOverview:
     """A source as its query counts it.
 
     next_offsets: progress by partition
@@ -89,8 +89,8 @@ class Overview:
     minutes: of the last hour, oldest first: the seconds since then, and how far each source was behind
     """
 
-    views: tuple[View, ...]
-    sources: tuple[Source, ...]
+    views: tuple[ViewOverview, ...]
+    sources: tuple[SourceOverview, ...]
     minutes: tuple[tuple[float, Mapping[str, float]], ...] = ()
 
 
@@ -101,12 +101,12 @@ def overview(connection: Connection) -> Overview:
     return Overview(tuple(map(_view, read["views"])), tuple(map(_source, read["sources"])), minutes)
 
 
-def _view(row: dict[str, Any]) -> View:
+def _view(row: dict[str, Any]) -> ViewOverview:
     compared, differing, at = row.pop("compared"), row.pop("differing"), row.pop("proved_at")
     proof = None if at is None else NewestProof(compared, differing, datetime.fromisoformat(at))
-    return View(**{**row, "sources": tuple(row["sources"] or ())}, proof=proof)
+    return ViewOverview(**{**row, "sources": tuple(row["sources"] or ())}, proof=proof)
 
 
-def _source(row: dict[str, Any]) -> Source:
+def _source(row: dict[str, Any]) -> SourceOverview:
     offsets = {int(partition): offset for partition, offset in row["next_offsets"].items()}
-    return Source(**{**row, "next_offsets": offsets})
+    return SourceOverview(**{**row, "next_offsets": offsets})
