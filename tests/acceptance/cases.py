@@ -1,6 +1,6 @@
-"""The cases that other projects published: what they sent, and the rows that a query over all of it gives.
+"""Cases published by other projects: the records they sent, and the rows of a query over all of these records.
 
-Cases are answered by the SELECTs of a file, one catalog for all of them; `assert_answered` compares their rows.
+The SELECTs of a file answer the cases, in one catalog. `assert_answered` compares their rows.
 """
 
 from __future__ import annotations
@@ -23,28 +23,30 @@ from tests.fix_lamina import Deployed
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DATA = REPOSITORY.parent / "shared" / "data"
-"""The cases themselves are not the repository's to hand on."""
+"""The folder of the cases, whose licences do not let this repository distribute them."""
 
 TYPES = {"VARCHAR": "STRING", "INTEGER": "INT", "REAL": "FLOAT", "BIGINT (MICROSECONDS)": "BIGINT"}
-"""The cases' names of types as Spark's, where they differ; DuckDB knows both."""
+"""Spark's names for types that the cases call otherwise. DuckDB knows both."""
 
 SIGNIFICANT = 12
-"""Digits to which fractions are compared: the published rows hold decimals as doubles."""
+"""Digits to which fractions are compared. The published rows hold decimals as doubles."""
 
 CHECKED = 6
-"""One in so many is compared with Spark's rows, too: all are with those that were published."""
+"""Every sixth view is also compared with Spark's rows. Every view is compared with the published rows."""
 
 Row = tuple[Any, ...]
 
 Record = bytes | tuple[bytes, bytes | None]
-"""A value; or a key and a value, which is None where a row of a table is deleted."""
+"""A value, or a key and a value. The value is None if it deletes a row of a table."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A topic's columns and its records in the order in which they were sent.
+    """A topic's columns, and its records in the order in which they were sent.
 
-    options: how its records are read. A stream has no primary_key; event_time tells the versions of a table's rows.
+    primary_key: empty for a stream
+    options: the OPTIONS of its declaration
+    event_time: the column that orders the versions of a table's row
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -54,7 +56,7 @@ class Source:
     records: tuple[Record, ...]
 
     def declaration(self, name: str) -> str:
-        """The source by that name, of one partition: arrival is an order."""
+        """The declaration of the source under this name. Its one partition keeps the order of arrival."""
         columns = [f"{column} {kind}" for column, kind in self.columns]
         if self.primary_key:
             columns.append(f"PRIMARY KEY ({', '.join(self.primary_key)})")
@@ -65,7 +67,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Case:
-    """One published case over its sources, by the names that its query has for them."""
+    """One published case, and its sources by their names in its query."""
 
     name: str
     sources: Mapping[str, Source]
@@ -74,7 +76,7 @@ class Case:
 
     @cached_property
     def expected(self) -> Counter[Row]:
-        """The published rows; where those leave out late records or open windows, the reference query's over all."""
+        """The published rows. If these lack late records or open windows, the rows of the reference query."""
         return comparable(self.published if self.published is not None else self._over_all())
 
     def _over_all(self) -> list[Row]:
@@ -82,8 +84,8 @@ class Case:
             for name, source in self.sources.items():
                 assert not source.primary_key, f"{self.name}: {name} is a table, and DuckDB has its records alone"
                 columns = [f"{column} {kind}" for column, kind in source.columns]
-                found = [json.loads(record) for record in source.records if isinstance(record, bytes)]
-                values = [[each.get(column) for column, _ in source.columns] for each in found]
+                records = [json.loads(record) for record in source.records if isinstance(record, bytes)]
+                values = [[record.get(column) for column, _ in source.columns] for record in records]
                 if "_arr" in self.reference:
                     columns.append("_arr BIGINT")
                     values = [[*row, arrived] for arrived, row in enumerate(values)]
@@ -93,28 +95,29 @@ class Case:
 
 
 def read_cases(kind: str) -> dict[str, Case]:
-    """The cases of one kind, by name: B over one stream, C over joins and tables."""
+    """The cases of a kind, by name. B has one stream, C has joins and tables."""
     with gzip.open(DATA / "cases.json.gz", "rt", encoding="utf-8") as file:
-        return {each["name"]: _case(each) for each in json.load(file) if each["issue"] == kind}
+        return {case["name"]: _case(case) for case in json.load(file) if case["issue"] == kind}
 
 
-def _case(found: dict[str, Any]) -> Case:
-    # The reference of a join that looks up at arrival is no SQL.
-    is_published = found["equals_query_over_all_data"] or found["deviation"] == "temporal_asof_arrival"
+def _case(case: dict[str, Any]) -> Case:
+    # A join that looks up at arrival has a reference that SQL cannot express.
+    is_published = case["equals_query_over_all_data"] or case["deviation"] == "temporal_asof_arrival"
     return Case(
-        found["name"],
-        {each["name"]: _source(each, found) for each in found["sources"]},
-        tuple(map(tuple, found["expected"]["rows"])) if is_published else None,
-        found["reference_sql_duckdb"],
+        case["name"],
+        {source["name"]: _source(source, case) for source in case["sources"]},
+        tuple(map(tuple, case["expected"]["rows"])) if is_published else None,
+        case["reference_sql_duckdb"],
     )
 
 
 def _source(declared: dict[str, Any], case: dict[str, Any]) -> Source:
-    columns = {each["name"]: TYPES.get(each["type"].upper(), each["type"].upper()) for each in declared["columns"]}
+    kinds = {column["name"]: column["type"].upper() for column in declared["columns"]}
+    columns = {name: TYPES.get(kind, kind) for name, kind in kinds.items()}
     records = _records(declared, case)
     if declared["kind"] == "stream":
         return Source(tuple(columns.items()), (), "format 'json'", None, records)
-    keys = declared.get("primary_key") or [each["name"] for each in declared["columns"] if each.get("key")]
+    keys = declared.get("primary_key") or [column["name"] for column in declared["columns"] if column.get("key")]
     keys = tuple(map(_unreserved, keys))
     columns = {key: "BIGINT" for key in keys if key not in columns} | columns
     if "events_file" in case:
@@ -128,10 +131,10 @@ def _records(declared: dict[str, Any], case: dict[str, Any]) -> tuple[Record, ..
         [path] = case["events_file"]
         with gzip.open(DATA / "events" / f"arroyo_{Path(path).stem}.jsonl.gz", "rb") as file:
             return tuple(line.rstrip(b"\n") for line in file)
-    events = [each for each in case["events"] if each["topic"] == declared["topic"]]
+    events = [event for event in case["events"] if event["topic"] == declared["topic"]]
     if declared["kind"] == "stream":
-        return tuple(_json(each["value"]) for each in events)
-    return tuple((_key(each), None if each["value"] is None else _json(each["value"])) for each in events)
+        return tuple(_json(event["value"]) for event in events)
+    return tuple((_key(event), None if event["value"] is None else _json(event["value"])) for event in events)
 
 
 def _key(event: dict[str, Any]) -> bytes:
@@ -139,7 +142,7 @@ def _key(event: dict[str, Any]) -> bytes:
 
 
 def _unreserved(key: str) -> str:
-    """The name of a key as a column; Iceberg, which the master log is in, reserves `_row_id` for itself."""
+    """The name of a key as a column. Iceberg, which holds the master log, reserves `_row_id`."""
     return key.lstrip("_")
 
 
@@ -148,10 +151,10 @@ def _json(value: object) -> bytes:
 
 
 def read_selects(file: str) -> dict[str, str]:
-    """The SELECTs of a file, by the names above each of them."""
+    """The SELECTs of a file, by the names in the comments above them."""
     text = Path(__file__).with_name(file).read_text(encoding="utf-8")
-    found = re.findall(r"((?:^-- \S+/.+\n)+)([^;]+);$", text, re.MULTILINE)
-    return {name: select for names, select in found for name in re.findall(r"-- (.+)\n", names)}
+    blocks = re.findall(r"((?:^-- \S+/.+\n)+)([^;]+);$", text, re.MULTILINE)
+    return {name: select for names, select in blocks for name in re.findall(r"-- (.+)\n", names)}
 
 
 def case_of(name: str, cases: Mapping[str, Case]) -> Case:
@@ -160,7 +163,7 @@ def case_of(name: str, cases: Mapping[str, Case]) -> Case:
 
 
 def view_name(name: str) -> str:
-    """A SELECT's name as a view's, which has no more than 36 letters."""
+    """The name of a SELECT's view, which has at most 36 letters."""
     return re.sub(r"\W", "_", name.rpartition("/")[2])[-36:]
 
 
@@ -172,16 +175,16 @@ def view(name: str, select: str, case: Case, names: Mapping[Source, str]) -> str
 
 @dataclass(frozen=True)
 class Steps:
-    """Tables that are declared alike, each a step of some script: one table with the step in its key, and a view each.
+    """Tables with the same declaration, kept as one table with a step in its key, and a view for each step.
 
-    A source costs a query, a log and an archive run; a view of a table costs nothing.
+    A source costs a query, a log and an archive run. A view of a table costs nothing.
     """
 
     name: str
     tables: Mapping[str, Source]
 
     def whole(self) -> Source:
-        """The table of them all."""
+        """The one table with the records of all steps."""
         first = next(iter(self.tables.values()))
         records = tuple(
             _in_step(number, record) for number, table in enumerate(self.tables.values()) for record in table.records
@@ -190,7 +193,7 @@ class Steps:
         return Source(columns, keys, first.options, first.event_time, records)
 
     def views(self) -> str:
-        """Each of the tables by its name."""
+        """A view for each of the tables, under its name."""
         texts = []
         for number, (name, table) in enumerate(self.tables.items()):
             listed = ", ".join(column for column, _ in table.columns)
@@ -201,25 +204,25 @@ class Steps:
 def _in_step(number: int, record: Record) -> Record:
     if isinstance(record, bytes):
         return _json({"step": number, **json.loads(record)})
-    key, value = (each and json.dumps({"step": number, **json.loads(each)}).encode() for each in record)
+    key, value = (part and json.dumps({"step": number, **json.loads(part)}).encode() for part in record)
     return key or b"", value
 
 
 def together(names: Mapping[Source, str]) -> tuple[dict[str, Source], list[Steps]]:
-    """The sources to declare, by name, and those among them that are the steps of several."""
+    """The sources to declare, by name, and the tables among them that hold several steps."""
     alike: dict[tuple[object, ...], dict[str, Source]] = {}
     for source, name in names.items():
         is_step = bool(source.primary_key) and "key_format" in source.options
         of = (source.columns, source.primary_key, source.options, source.event_time) if is_step else (name,)
         alike.setdefault(of, {})[name] = source
-    alone = {name: source for each in alike.values() if len(each) == 1 for name, source in each.items()}
-    several = [each for each in alike.values() if len(each) > 1]
-    steps = [Steps(f"steps_{number}", each) for number, each in enumerate(several, 1)]
-    return alone | {each.name: each.whole() for each in steps}, steps
+    alone = {name: source for group in alike.values() if len(group) == 1 for name, source in group.items()}
+    several = [group for group in alike.values() if len(group) > 1]
+    steps = [Steps(f"steps_{number}", group) for number, group in enumerate(several, 1)]
+    return alone | {table.name: table.whole() for table in steps}, steps
 
 
 def source_names(cases: Iterable[Case]) -> dict[Source, str]:
-    """A name for each source; cases of the same records share it."""
+    """A name for each source. Cases with the same records share a source."""
     names: dict[Source, str] = {}
     for case in cases:
         for written, source in case.sources.items():
@@ -228,13 +231,15 @@ def source_names(cases: Iterable[Case]) -> dict[Source, str]:
 
 
 def assert_answered(deployed: Deployed, cases: Mapping[str, Case], selects: Mapping[str, str]) -> None:
-    """The views of one catalog show the rows of their cases: live and after a rebuild; and some by Spark, too."""
+    """Asserts that every view shows the rows of its case, live and after a rebuild. Some views are also compared with
+    Spark's rows.
+    """
     answers = {name: case_of(name, cases) for name in selects}
     names = source_names(answers.values())
     sources, steps = together(names)
     deployed.apply(
         sources="\n".join(source.declaration(name) for name, source in sources.items()),
-        steps="\n".join(each.views() for each in steps),
+        steps="\n".join(table.views() for table in steps),
         views="\n".join(view(name, selects[name], case, names) for name, case in answers.items()),
     )
     for name, source in sources.items():
@@ -248,17 +253,17 @@ def assert_answered(deployed: Deployed, cases: Mapping[str, Case], selects: Mapp
 
 
 def wrong(deployed: Deployed, answers: Mapping[str, Case]) -> dict[str, tuple[Counter[Row], Counter[Row]]]:
-    """Missing and surplus rows of the views that differ, by the names of their SELECTs."""
-    found = {}
+    """Missing and surplus rows of the views that differ, by the name of the SELECT."""
+    differing = {}
     for name, case in answers.items():
         actual = comparable(deployed.rows(f"SELECT * FROM {view_name(name)}"))
         if actual != case.expected:
-            found[name] = (case.expected - actual, actual - case.expected)
-    return found
+            differing[name] = (case.expected - actual, actual - case.expected)
+    return differing
 
 
 def comparable(rows: Sequence[Row]) -> Counter[Row]:
-    """Rows without their order; a number is a number and a time is a time, whatever holds it."""
+    """Rows without their order, with every number as a decimal and every time in UTC."""
     return Counter(tuple(_plain(value) for value in row) for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""A schema that a registry lacked when it was asked: its records count once the source has it asked again."""
+"""Records whose schema the registry lacked count after the source raises `ask_again`."""
 
 from __future__ import annotations
 

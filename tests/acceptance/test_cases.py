@@ -1,4 +1,4 @@
-"""Cases with known results, written as an author of views would: live, rebuilt, and by Spark over all records."""
+"""Views over one stream show the known rows of their cases: live, rebuilt, and in Spark over all records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views that a search page wants, by the command line and SQL alone: live, rebuilt, and after a late event."""
+"""The views of a search page, through the command line and SQL alone: live, rebuilt, and after a late event."""
 
 from __future__ import annotations
 

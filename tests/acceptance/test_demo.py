@@ -1,4 +1,4 @@
-"""The first five minutes, as a newcomer has them; and the real data, counted."""
+"""The demo as a newcomer runs it, and the rows of its real data."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_demo_sells_an_article_under_its_newest_name(deployed: Deployed, tmp
 
 
 def test_a_web_log_is_served_rebuilt_and_exported(deployed: Deployed, lamina: CommandLine, tmp_path: Path) -> None:
-    """By the command line and SQL alone; its topic is the test's own."""
+    """Uses the command line and SQL alone, and a topic of the test's own."""
     catalog = deployed.copied(EXAMPLES / "web_access", tmp_path / "catalog")
     planned = lamina("plan", "--catalog", str(catalog), "--json", code=3).lines()
     assert {(row["change"], row["name"]) for row in planned} == {

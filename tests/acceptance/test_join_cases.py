@@ -1,4 +1,4 @@
-"""Cases of joins and of tables with deletions, written as an author of views would: live, rebuilt, and by Spark."""
+"""Views over joins and tables show the known rows of their cases: live, rebuilt, and in Spark over all records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WAITING = {
     "risingwave/streaming/temporal_join/append_only/temporal_join_non_loopup_cond#1": "looks up at arrival",
     "risingwave/streaming/temporal_join/append_only/temporal_join_non_loopup_cond#2": "looks up at arrival",
 }
-"""The cases that no SELECT answers, each with what it would have to do."""
+"""Cases that no SELECT answers, each with the feature that it needs."""
 
 
 def test_every_case_is_answered_or_waits() -> None:

@@ -1,4 +1,4 @@
-"""A stranger's file becomes a source, a view and rows, by the commands that `lamina init` names."""
+"""A file of anybody's becomes a source, a view and rows through the commands that `lamina init` prints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COUNTRIES = ("NL", "DE", "FR", None)
 
 
 ODD = 'it\'s a `b`\n\\ "100 %"'
-"""A name that needs quotes wherever it stands."""
+"""A name that needs quotes in every language."""
 
 
 def orders(count: int) -> list[dict[str, Any]]:

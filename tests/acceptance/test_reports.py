@@ -1,4 +1,4 @@
-"""Problems reported of other systems: their records, the views as an author writes them, and the right rows."""
+"""Problems reported for other systems: Lamina's views show the right rows of their records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.acceptance.cases import CHECKED, DATA
 from tests.fix_lamina import Deployed
 
 REPORTS = DATA / "reports"
-pytestmark = pytest.mark.skipif(not REPORTS.exists(), reason="the reports lie beside the repository")
+pytestmark = pytest.mark.skipif(not REPORTS.exists(), reason="the reports are in a folder next to the repository")
 
 Rows = Counter[tuple[Any, ...]]
 
@@ -27,8 +27,8 @@ Rows = Counter[tuple[Any, ...]]
 class Catalog:
     """One catalog of a report.
 
-    edits: what its author adds to the declarations, as texts and what stands in their place. rows: of views whose
-    published rows are others.
+    edits: parts of the declarations, and the texts that replace them
+    rows: the right rows of views whose published rows are wrong
     """
 
     report: str
@@ -42,7 +42,7 @@ class Catalog:
         return f"r{self.report[:2]}{self.folder.removeprefix('catalog')}_"
 
     def sql(self) -> str:
-        """Its declarations, under names of their own and over topics of their own."""
+        """Its declarations, with the prefix in every name and topic."""
         texts = [path.read_text() for path in sorted((self.path / self.folder).glob("*.sql"))]
         sql = "\n".join(texts)
         for old, new in self.edits.items():
@@ -62,15 +62,15 @@ class Catalog:
         return [name.removeprefix(self.prefix) for name in re.findall(r"CREATE TABLE (\w+)", self.sql())]
 
     def expected(self) -> Iterator[tuple[str, list[str], Rows]]:
-        """Every view whose rows are known: its name, its columns and its rows."""
-        for view, found in json.loads((self.path / "expected.json").read_text()).items():
+        """The name, columns and rows of every view whose rows are known."""
+        for view, published in json.loads((self.path / "expected.json").read_text()).items():
             if f" {self.prefix}{view} " in self.sql() or f" {self.prefix}{view}(" in self.sql():
-                rows = self.rows.get(view, found["rows"])
-                yield self.prefix + view, found["columns"], Counter(tuple(row) for row in rows)
+                rows = self.rows.get(view, published["rows"])
+                yield self.prefix + view, published["columns"], Counter(tuple(row) for row in rows)
 
 
 LAST: list[tuple[Any, ...]] = [("Acme", 1), ("BOLT", 1), ("Dyn", 1), (None, 2)]
-"""Of a key that stands twice in a map the last entry counts; what was published is Spark's own, the first."""
+"""Rows if a map has a key twice: the last entry counts. The published rows have the first one, as Spark does."""
 
 CATALOGS = [
     Catalog("01-delete-then-insert-again"),
@@ -97,7 +97,7 @@ CATALOGS = [
 
 
 def send(deployed: Deployed, catalog: Catalog) -> None:
-    """Sends the records of a catalog's sources as they were sent."""
+    """Sends the records of a catalog's sources with their keys, partitions and timestamps."""
     for source in catalog.sources():
         lines = [json.loads(line) for line in _records(catalog, source).read_text().splitlines()]
         for line in lines:
@@ -113,13 +113,13 @@ def send(deployed: Deployed, catalog: Catalog) -> None:
 
 
 def _records(catalog: Catalog, source: str) -> Path:
-    """The records of a source; of another source over the same topic, where there are none of its own."""
+    """The file of a source's records. Without one, the file of another source over the same topic."""
     own = catalog.path / "records" / f"{source}.jsonl"
     return own if own.exists() else next((catalog.path / "records").iterdir())
 
 
 def plain(value: Any) -> Any:
-    """A value as the reports write it."""
+    """A value in the form in which the reports write it."""
     if isinstance(value, datetime):
         utc = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
         return utc.isoformat() + ("Z" if value.tzinfo else "")
@@ -127,12 +127,12 @@ def plain(value: Any) -> Any:
 
 
 def differing(deployed: Deployed) -> dict[str, tuple[Rows, Rows]]:
-    """The views that show other rows: those that are missing, and those that are not expected."""
+    """Missing and surplus rows of the views that differ, by view."""
     wrong = {}
     for catalog in CATALOGS:
         for view, columns, expected in catalog.expected():
-            found = deployed.rows(f"SELECT {', '.join(columns)} FROM {view}")
-            shown = Counter(tuple(map(plain, row)) for row in found)
+            rows = deployed.rows(f"SELECT {', '.join(columns)} FROM {view}")
+            shown = Counter(tuple(map(plain, row)) for row in rows)
             if shown != expected:
                 wrong[view] = (expected - shown, shown - expected)
     return wrong
@@ -144,8 +144,8 @@ def test_every_report_shows_the_right_rows_live_and_rebuilt(deployed: Deployed) 
         send(deployed, catalog)
     deployed.catch_up()
     assert differing(deployed) == {}
-    known = {view for catalog in CATALOGS for view, *_ in catalog.expected()}
-    deployed.check(*set(deployed.deployment.deployed().views) - known, *sorted(known)[::CHECKED])
+    answered = {view for catalog in CATALOGS for view, *_ in catalog.expected()}
+    deployed.check(*set(deployed.deployment.deployed().views) - answered, *sorted(answered)[::CHECKED])
     deployed.deployment.batch.rebuild()
     assert deployed.owner("SELECT sum(differing) FROM lamina.proof") == [(0,)]
     assert differing(deployed) == {}

@@ -1,4 +1,4 @@
-"""A shop whose topics are in Avro and Protobuf: its views are those of the shop, also when the registry is gone."""
+"""A shop with topics in Avro and Protobuf shows the rows of the JSON shop, even after its registry is gone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from view_algebra.formats.protobuf import message_of
 
 EXAMPLE = shop.EXAMPLE.with_name("shop_registry")
 SCHEMAS = {file.stem: file for file in sorted((EXAMPLE / "schemas").iterdir())}
-"""By their subjects."""
+"""Files of schemas, by subject."""
 
 ORDER = json.loads(SCHEMAS["orders-value"].read_text())
 CUSTOMER, CUSTOMER_KEY = (json.loads(SCHEMAS[f"customers-{part}"].read_text()) for part in ("value", "key"))
@@ -73,13 +73,13 @@ def at(text: str) -> datetime:
 
 
 def message(by: int, schema: str, **fields: Any) -> bytes:
-    """A message as serializers of a registry write it: the first type of its schema."""
+    """A message of its schema's first type, as the serializers of registries write it."""
     written = message_of(Schema("PROTOBUF", schema), (0,))(**fields)
     return in_frame(by, b"\0" + bytes(written.SerializeToString()))
 
 
 def filled(registry: SchemaRegistry, prefix: str) -> Mapping[str, int]:
-    """Registers the schemas of the example and those of suppliers; gives their ids."""
+    """Registers the schemas of the example and of suppliers. Returns their ids."""
     texts = {subject: file.read_text() for subject, file in SCHEMAS.items()}
     read: dict[str, Any] = {name: json.loads(text) if text.startswith("{") else text for name, text in texts.items()}
     read |= {"suppliers-key": ROW_KEY, "suppliers-value": CHANGE}
@@ -156,7 +156,7 @@ def _wait(deployed: Deployed) -> None:
 
 
 def _send_suppliers(deployed: Deployed, registry: SchemaRegistry) -> None:
-    """Change events, by the serializers that most producers use."""
+    """Sends change events, written by Confluent's serializers."""
     client, topic = SchemaRegistryClient({"url": registry.url}), deployed.topic("suppliers")
     of_key, of_value = (AvroSerializer(client, json.dumps(schema)) for schema in (ROW_KEY, CHANGE))
 
@@ -171,7 +171,7 @@ def _send_suppliers(deployed: Deployed, registry: SchemaRegistry) -> None:
 
 
 def _send_changes(deployed: Deployed, ids: Mapping[str, int], second: int) -> None:
-    """The changes of `AFTER_CHANGES`; the order is of another schema."""
+    """Sends the changes of `AFTER_CHANGES`. The order has another schema."""
     one, two = (framed(ids["customers-key"], CUSTOMER_KEY, {"id": id}) for id in (1, 2))
     older = {"id": 2, "city": "Ulm", "moved_at": at("02-01 00:00")}
     deployed.send("customers", (one, None), (two, framed(ids["customers-value"], CUSTOMER, older)))

@@ -1,4 +1,4 @@
-"""A command does what it says, and forgives a slip of the hand. None of these needs Spark."""
+"""Commands do what their help says, and answer a typo with a way out. No test here needs Spark."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOURS = "CREATE VIEW hourly AS SELECT country, count(*) AS events FROM events GR
 
 @dataclass(frozen=True)
 class Here:
-    """The command line in this process: quick, and what it holds stays inspectable."""
+    """The command line in this process, which is quicker than a process of its own."""
 
     deployment: Deployment
     environment: dict[str, str]
@@ -47,7 +47,7 @@ class Here:
         return done
 
     def catalog(self, name: str, **files: str) -> str:
-        """A folder of declarations; `{topics}` becomes the test's own prefix."""
+        """Writes a folder of declarations, with the test's own prefix in place of `{topics}`."""
         prefix = self.deployment.settings.postgres.rpartition("/")[2]
         (self.folder / name).mkdir()
         for view, sql in files.items():
@@ -104,7 +104,7 @@ def test_apply_first_deploys_only_into_an_empty_database(here: Here, variables: 
 
 
 def answered(lamina: CommandLine, answer: str, *arguments: str) -> int:
-    """The exit code of a command at a terminal where a person types `answer`."""
+    """The exit code of a command at a terminal at which a person types `answer`."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "lamina", *arguments]
     process = subprocess.Popen(
@@ -237,7 +237,7 @@ def test_an_unknown_view_is_named_without_postgres_context(here: Here) -> None:
         assert "PL/pgSQL" not in refused
 
 
-def test_each_person_gets_a_login(here: Here) -> None:
+def test_every_person_gets_a_login(here: Here) -> None:
     try:
         made = here("login", "ann")
         assert "ann is a new login" in made.stderr

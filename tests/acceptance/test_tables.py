@@ -1,4 +1,4 @@
-"""Tables as topics are: compacted, with comments, or of Debezium."""
+"""Tables over the usual kinds of topics: compacted ones and Debezium's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lamina test`: records in, rows out, by every way there is."""
+"""`lamina test` computes the rows of a view's test in every way, and shows differences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from lamina.testing.fixtures import fixture
 from lamina.testing.reruns import Reruns
-from lamina.testing.runner import Compared, Runner
+from lamina.testing.results import Compared
+from lamina.testing.runner import Runner
 from lamina.testing.scratch import Scratch, scratch
 from tests.fix_lamina import CommandLine
 from view_algebra import compile_catalog

@@ -1,4 +1,4 @@
-"""`lamina up` and `lamina down`, as a person uses them: again and again, also beside a speed layer that hangs."""
+"""`lamina up` and `lamina down`, repeated, and with a speed layer that hangs."""
 
 from __future__ import annotations
 

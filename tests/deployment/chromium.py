@@ -1,4 +1,4 @@
-"""A headless Chromium, asked over pipes by its DevTools protocol, as far as a test of pages needs it."""
+"""A headless Chromium for tests of pages, driven over pipes by its DevTools protocol."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ PATIENCE = 30.0
 
 @dataclass
 class Chromium:
-    """One page. complaints: what scripts and policies reported while it was open."""
+    """One page.
+
+    complaints: errors that scripts and the browser reported while it was open
+    """
 
     ask: IO[bytes]
     answer: IO[bytes]
@@ -30,11 +33,11 @@ class Chromium:
     _asked: int = 0
 
     def open(self, url: str) -> None:
-        """Goes to a page."""
+        """Opens an address."""
         self.call("Page.navigate", url=url)
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """The answer to one command of the protocol."""
+        """Calls a method of the protocol. Returns its result."""
         self._asked += 1
         session = {"sessionId": self.session} if self.session else {}
         self.ask.write(
@@ -55,15 +58,15 @@ class Chromium:
         while (byte := self.answer.read(1)) != b"\0":
             assert byte, "Chromium has ended"
             read += byte
-        found: dict[str, Any] = json.loads(read)
-        return found
+        message: dict[str, Any] = json.loads(read)
+        return message
 
     def value(self, script: str) -> Any:
         """The value of a JavaScript expression in the page."""
         return self.call("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
 
     def until(self, condition: str) -> None:
-        """Returns when a JavaScript expression is true in the page."""
+        """Waits until a JavaScript expression is true in the page."""
         deadline = time.monotonic() + PATIENCE
         while not self.value(condition):
             assert time.monotonic() < deadline, f"{condition} in {self.value('document.body.innerText')}"
@@ -72,7 +75,7 @@ class Chromium:
 
 @contextmanager
 def chromium(profile: Path) -> Iterator[Chromium]:
-    """Starts it with an empty profile in this folder, and ends it."""
+    """Starts Chromium with an empty profile in this folder, and ends it with the block."""
     assert PROGRAM is not None
     (commands, ask), (answer, results) = os.pipe(), os.pipe()
     words = [
@@ -89,13 +92,13 @@ def chromium(profile: Path) -> Iterator[Chromium]:
     os.close(commands)
     os.close(results)
     with os.fdopen(ask, "wb") as asking, os.fdopen(answer, "rb") as answering:
-        found = Chromium(asking, answering)
+        page = Chromium(asking, answering)
         try:
-            target = found.call("Target.createTarget", url="about:blank")["targetId"]
-            found.session = found.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+            target = page.call("Target.createTarget", url="about:blank")["targetId"]
+            page.session = page.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
             for domain in ("Page", "Runtime", "Log"):
-                found.call(f"{domain}.enable")
-            yield found
+                page.call(f"{domain}.enable")
+            yield page
         finally:
             os.killpg(process, signal.SIGTERM)
             os.waitpid(process, 0)

@@ -1,6 +1,6 @@
 """Takes the pictures of the console in docs/, from a console over examples/online_retail.
 
-Not a part of the suite. When `lamina demo` has shown everything, and still runs:
+This is not part of the suite. When `lamina demo` has shown everything, and still runs:
 
     python -m tests.deployment.pictures --console http://127.0.0.1:8765
 """
@@ -41,7 +41,7 @@ PICTURES = {
 
 
 def take(page: Chromium, address: str, file: Path) -> None:
-    """Writes the picture of one page. Raises if it is too large."""
+    """Writes the picture of a page. Raises if it is too large."""
     path, drawn, below = PICTURES[file.name]
     page.call("Emulation.setScrollbarsHidden", hidden=True)
     _resize(page, 1000)
@@ -61,7 +61,7 @@ def _resize(page: Chromium, height: int) -> None:
 
 
 def main() -> None:
-    """Takes all of them, or those that are named."""
+    """Takes the named pictures, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--console", default="http://127.0.0.1:8765", help="the console's address")
     parser.add_argument("pictures", nargs="*", metavar="PICTURE", help=f"of {', '.join(PICTURES)}")

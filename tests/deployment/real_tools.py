@@ -1,6 +1,6 @@
-"""Gives what `lamina generate` makes to dbt and Superset themselves, over the deployment of this folder.
+"""Runs dbt and Superset on the files of `lamina generate`, over the deployment of this folder.
 
-Not a part of the suite, which installs neither. Each tool has an environment of its own:
+This is not part of the suite, which installs neither. Each tool has an environment of its own:
 
     uv venv /tmp/dbt && uv pip install --python /tmp/dbt 'dbt-core>=1.10.5,<1.11' dbt-postgres
     uv venv /tmp/superset && uv pip install --python /tmp/superset apache-superset==6.1.0 rich cachetools \
@@ -63,7 +63,7 @@ CHARTS = "document.querySelectorAll('.dashboard-component-chart-holder')"
 
 
 def lamina(*words: str) -> str:
-    """The output of a command of Lamina."""
+    """Runs a command of Lamina. Returns its output."""
     command = [sys.executable, "-m", "lamina", *words]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
@@ -76,7 +76,9 @@ def as_owner() -> Iterator[Any]:
 
 
 def with_dbt(program: str, folder: Path) -> None:
-    """Builds models twice in a schema of the analysts' own, asks for freshness, runs the tests. Raises if dbt fails."""
+    """Builds models twice in a schema that analysts may write to, checks freshness and runs the tests. Raises if dbt
+    fails.
+    """
     with as_owner() as cursor:
         cursor.execute("CREATE SCHEMA IF NOT EXISTS marts; GRANT USAGE, CREATE ON SCHEMA marts TO analyst")
         cursor.execute("SELECT format('GRANT TEMPORARY ON DATABASE %I TO analyst', current_database())")
@@ -95,7 +97,7 @@ def with_dbt(program: str, folder: Path) -> None:
 
 
 def with_superset(program: str, folder: Path, picture: Path | None) -> None:
-    """Imports the bundle, imports it again as after a change of the catalog, and draws the dashboard.
+    """Imports the bundle twice, as after a change of the catalog, and draws the dashboard.
 
     Raises if an import or a chart fails.
     """
@@ -155,7 +157,7 @@ def _resize(page: Chromium, height: int) -> None:
 
 
 def _draw(page: Chromium, address: str, picture: Path | None) -> None:
-    """Opens the dashboard as a person does, and waits until no chart is loading."""
+    """Logs in, opens the dashboard, and waits until every chart is drawn."""
     _resize(page, 10_000)  # Superset draws what is in sight
     page.open(f"{address}/login/")
     page.until("document.readyState === 'complete'")
@@ -174,7 +176,7 @@ def _draw(page: Chromium, address: str, picture: Path | None) -> None:
 
 
 def until(page: Chromium, condition: str) -> None:
-    """Returns when a JavaScript expression is true in the page."""
+    """Waits until a JavaScript expression is true in the page."""
     deadline = time.monotonic() + PATIENCE
     while not page.value(condition):
         if time.monotonic() > deadline:
@@ -183,19 +185,19 @@ def until(page: Chromium, condition: str) -> None:
 
 
 def main() -> None:
-    """Runs the tools that are given."""
+    """Runs the tools whose programs are named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dbt", help="dbt's program")
     parser.add_argument("--superset", help="Superset's program")
     parser.add_argument("--picture", type=Path, help="where to write a picture of Superset's dashboard")
-    given: Any = parser.parse_args()
+    options: Any = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         for name in ("dbt", "superset"):
             Path(folder, name).mkdir()
-        if given.dbt:
-            with_dbt(given.dbt, Path(folder, "dbt"))
-        if given.superset:
-            with_superset(given.superset, Path(folder, "superset"), given.picture)
+        if options.dbt:
+            with_dbt(options.dbt, Path(folder, "dbt"))
+        if options.superset:
+            with_superset(options.superset, Path(folder, "superset"), options.picture)
 
 
 if __name__ == "__main__":

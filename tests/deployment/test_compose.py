@@ -1,4 +1,4 @@
-"""docker-compose.yml, read without running it."""
+"""docker-compose.yml declares what its services need. Nothing is started."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_compose_file_matches_the_schema() -> None:
 def test_env_example_lists_exactly_the_variables_of_compose() -> None:
     used = {name for name, _, _ in VARIABLE.findall(COMPOSE.read_text())}
     assert used == set(example())
-    # What is written in no form that we know would be read by compose all the same; `$$` is a dollar of a command's.
+    # Compose may read a form of a variable that this pattern misses. `$$` is a dollar sign in a command.
     plain = COMPOSE.read_text().replace("$$", "")
     assert len(VARIABLE.findall(plain)) == plain.count("$")
 
@@ -191,7 +191,7 @@ def test_opening_one_service_to_others_opens_no_other(variables: dict[str, str],
 
 
 def shaken_hands(folder: Path, name: str) -> None:
-    """A client that knows the authority alone calls a server by a name. Raises if it does not trust it."""
+    """Connects to a server by a name, with a client that trusts only the authority. Raises if it refuses the server."""
     here, there = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=folder / "root.crt")
     here.load_cert_chain(folder / "server.crt", folder / "server.key")
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -225,7 +225,7 @@ def test_the_certificate_of_postgres_is_made_once_and_covers_its_names(
 def test_postgres_refuses_other_hosts_without_tls(
     services: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By its own file, in a Postgres that has no TLS to offer."""
+    """The file of logins is tried in a Postgres without TLS."""
     mounted = "./deploy/pg_hba.conf:/etc/lamina/pg_hba.conf:ro"
     assert mounted in services["postgres"]["volumes"]
     assert "hba_file=/etc/lamina/pg_hba.conf" in services["postgres"]["command"]

@@ -1,4 +1,4 @@
-"""The console: what its pages say of a deployment, what they cost, and whom they refuse."""
+"""The console's pages: their contents, their cost, and the requests that they refuse."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CREATE VIEW days AS SELECT window(at, '1 day').start AS day, count(*) AS n FROM 
 
 @dataclass(frozen=True)
 class Browser:
-    """Asks a console over HTTP, as a browser does."""
+    """Sends requests to a console, with the headers of a browser."""
 
     port: int
 
@@ -62,7 +62,7 @@ class Browser:
         return self._ask("POST", "/sql", status, urlencode({"query": query}), {**own_headers, **headers})
 
     def asking(self, query: str) -> http.client.HTTPConnection:
-        """A connection that waits for the answer to a SELECT."""
+        """Sends a SELECT. Returns the connection, on which nobody has read the answer yet."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         own_headers = {"Origin": f"http://127.0.0.1:{self.port}", "Content-Type": "application/x-www-form-urlencoded"}
         connection.request("POST", "/sql", urlencode({"query": query}), own_headers)
@@ -87,7 +87,7 @@ class Browser:
 
     @contextmanager
     def events(self) -> Iterator[Iterator[tuple[str, str]]]:
-        """The names and texts of the events that an open page gets."""
+        """The events that an open page receives, as names and texts."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         connection.request("GET", "/stream")
         answer = connection.getresponse()
@@ -108,7 +108,7 @@ class Browser:
             connection.close()
 
     def until(self, fragment: str, says: str, *, present: bool = True) -> float:
-        """Seconds until an open page says it, or says it no more."""
+        """Waits until a fragment of an open page contains a text, or no longer contains it. Returns the seconds."""
         began = time.monotonic()
         with self.events() as events:
             for name, text in events:
@@ -463,7 +463,7 @@ WHERE query = 'wrong'
     ),
     "full disk": ("", r"the disk of \S+ has [\d,.]+ GB left: make room before"),
 }
-"""By fault, what it leaves in Postgres, and the sentence of the first page."""
+"""By fault, the statement that plants it, and the sentence on the first page."""
 
 
 def test_the_first_page_shows_each_planted_fault_and_its_way_out(

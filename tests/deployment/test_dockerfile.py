@@ -1,4 +1,4 @@
-"""The image is made as `make setup` makes a working folder."""
+"""The Dockerfile runs the same steps as `make setup`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SETUP = MAKEFILE[MAKEFILE.index("\n$(SETUP): ") :]
 
 
 def steps(text: str, python: str) -> list[list[str]]:
-    """The commands that Python runs, without folders and without options that only change where packages go."""
+    """The commands that Python runs, without folders and without options that only choose a folder for packages."""
     steps = re.findall(rf"(?<![\w/]){re.escape(python)} ([^|&;}}\n]*)", text)
     return [[word.rpartition("/")[2] for word in step.split() if word not in ("-m", "--system")] for step in steps]
 

@@ -1,4 +1,4 @@
-"""`lamina generate`: files that the tools can read, about views as they are, with SQL that a reader can run."""
+"""Tools can read the files of `lamina generate`, and readers can run the SQL in them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def sources(catalog: Catalog) -> list[dict[str, Any]]:
 
 
 def rendered(text: str) -> str:
-    """A text as dbt's Jinja renders it."""
+    """The text after dbt's Jinja has rendered it."""
     template = jinja2.Template(text)
     return str(template.render(config=lambda **_: "", source=lambda schema, name: f'"{schema}"."{name}"'))
 
@@ -71,13 +71,13 @@ def panels(catalog: Catalog) -> list[dict[str, Any]]:
 
 
 def without_macros(statement: str) -> str:
-    """The SELECT that Grafana sends for a board of ten years."""
+    """The SELECT that Grafana sends for a board that shows ten years."""
     between = r"\1 BETWEEN '2020-01-01T00:00:00Z' AND '2030-01-01T00:00:00Z'"
     return re.sub(r"\$__timeFilter\((.*?)\)", between, statement)
 
 
 def statements_of_superset(catalog: Catalog) -> Iterator[str]:
-    """The SELECTs of the charts, as Superset puts them together."""
+    """The SELECTs that Superset builds for the charts."""
     files = superset.files(catalog, ADDRESS)
     datasets = {file["uuid"]: file for name, file in files.items() if name.startswith("datasets/")}
     for name, file in files.items():
@@ -212,7 +212,7 @@ def _send_the_shop(deployed: Deployed) -> None:
 
 
 def _run_all(deployed: Deployed) -> None:
-    """Runs what dashboards and dbt ask, and finds nothing that dbt's tests would fail for."""
+    """Runs the SELECTs of dashboards and of dbt's tests. No test may find a row."""
     catalog = deployed.deployment.deployed()
     for panel in panels(catalog):
         deployed.rows(without_macros(panel["targets"][0]["rawSql"]))
@@ -224,7 +224,7 @@ def _run_all(deployed: Deployed) -> None:
 
 
 def _failing(deployed: Deployed) -> Iterator[tuple[str, int]]:
-    """For each of dbt's tests in a file of its own, the rows that it finds."""
+    """The failing rows of each of dbt's singular tests."""
     for name, text in dbt.project(deployed.deployment.deployed()).items():
         if name.startswith("tests/") and "/generic/" not in name:
             [[failing]] = deployed.rows(f"SELECT count(*) FROM ({rendered(text)}) AS failing")

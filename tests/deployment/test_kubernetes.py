@@ -1,4 +1,4 @@
-"""The manifests of deploy/kubernetes, without a cluster."""
+"""The manifests of deploy/kubernetes are valid and agree with each other. No cluster is needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERSION = "1.34"
 
 
 def resources() -> list[dict[str, Any]]:
-    """Every resource of the folder, those of a list one by one, and the executors' pod."""
+    """Every resource of the folder, the items of each list, and the executors' pod."""
     documents = [
         document
         for file in ("lamina.yaml", "secret.yaml", "schedule.yaml")
@@ -41,7 +41,7 @@ def text(file: str) -> str:
 
 
 def pods() -> dict[str, dict[str, Any]]:
-    """The pods, by the names of their resources."""
+    """The pods, by the name of their resource."""
     specs = {}
     for resource in resources():
         match resource["kind"]:

@@ -1,4 +1,4 @@
-"""The numbers for a monitoring system: true of a deployment, and the files made from their list."""
+"""The metrics are those of the deployment, and the files made from their table are up to date."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_rules_dashboard_and_document_are_generated_from_the_metrics() -> None:
     assert (REPOSITORY / "docs" / "metrics.md").read_text().endswith(document())
 
 
-def test_every_alert_and_panel_asks_for_metrics_that_are_there() -> None:
+def test_every_alert_and_panel_queries_existing_metrics() -> None:
     names = {metric.name for metric in EVERY}
     rules = json.loads(Path(REPOSITORY / "deploy/prometheus/lamina.rules.json").read_text())["groups"][0]["rules"]
     panels = json.loads(Path(REPOSITORY / "deploy/grafana/lamina.json").read_text())["panels"]
