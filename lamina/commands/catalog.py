@@ -17,7 +17,7 @@ from serving_layer.narration import waiting
 from view_algebra.errors import Unknown
 
 if TYPE_CHECKING:
-    from lamina.testing.runner import Compared
+    from lamina.testing.results import Compared
     from serving_layer.change.differences import Difference
     from serving_layer.change.planned_change import PlannedChange
 

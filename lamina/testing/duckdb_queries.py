@@ -19,10 +19,9 @@ import pyarrow as pa
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
+from batch_layer.comparison import Row
 from view_algebra.compiled import View
 from view_algebra.language.quoting import words
-
-Row = tuple[Any, ...]
 
 CLOSE = 1e-4
 """Largest difference between two numbers that are not integers. An average of decimals is a decimal in Spark and a

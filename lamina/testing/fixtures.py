@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Line:
+class FixtureLine:
     """A line of a test: its place, and the object in it."""
 
     place: str
@@ -63,18 +63,46 @@ class Fixture:
 
     name: str
     records: Mapping[str, tuple[Record, ...]]
-    expect: Mapping[str, tuple[Line, ...]]
+    expect: Mapping[str, tuple[FixtureLine, ...]]
 
 
-def fixtures(folder: Path, catalog: Catalog) -> list[Fixture]:
-    """The tests in a catalog's folder, named by their paths without the ending."""
-    return [fixture(str(path.relative_to(folder)), read_text(path), catalog) for path in files_in(folder, ENDING)]
+def tests_of(folder: Path, catalog: Catalog, names: Sequence[str]) -> list[Fixture]:
+    """The tests in a catalog's folder whose names begin with one of `names`, or all if `names` is empty.
+
+    Raises LaminaError for a folder without such a test.
+    """
+    files = files_in(folder, ENDING)
+    tests = [fixture(str(path.relative_to(folder)), read_text(path), catalog) for path in files]
+    wanted = [test for test in tests if not names or _is_named(test, tuple(names))]
+    if not wanted:
+        raise LaminaError(
+            f"There is no test in {folder}" + (f" whose name begins with {' or '.join(names)}" if names else ""),
+            evidence=f"wanted files *{ENDING} next to the .sql files",
+            way_out="Write `-- given SOURCE` with JSON lines below it, and `-- expect VIEW` with the rows.",
+        )
+    return wanted
+
+
+def _is_named(fixture: Fixture, names: tuple[str, ...]) -> bool:
+    return fixture.name.startswith(names) or Path(fixture.name).name.startswith(names)
+
+
+def needed(catalog: Catalog, views: Iterable[str]) -> Catalog:
+    """The part of a catalog that these views need."""
+    wanted, todo = set[str](), list(views)
+    while todo:
+        name = todo.pop()
+        todo += [read for read in catalog.views[name].reads if read not in wanted]
+        wanted.add(name)
+    chosen = {name: replace(view, checks=()) for name, view in catalog.views.items() if name in wanted}
+    sources = {source for view in chosen.values() for source in view.sources}
+    return Catalog({name: source for name, source in catalog.sources.items() if name in sources}, chosen)
 
 
 def fixture(path: str, text: str, catalog: Catalog) -> Fixture:
     """The test in a file. Raises LaminaError for a malformed line, and for a name that the catalog lacks."""
     records: dict[str, list[Record]] = {}
-    expect: dict[str, list[Line]] = {}
+    expect: dict[str, list[FixtureLine]] = {}
     source, rows = None, None
     count = 0
     for number, line in enumerate(text.splitlines(), 1):
@@ -89,7 +117,7 @@ def fixture(path: str, text: str, catalog: Catalog) -> Fixture:
             if is_given:
                 records.setdefault(name, [])
         elif line.strip() and not line.startswith("--"):
-            parsed = Line(place, _object(place, line))
+            parsed = FixtureLine(place, _object(place, line))
             if source is not None:
                 records[source.name].append(_record(source, parsed, FIRST + timedelta(milliseconds=count)))
                 count += 1
@@ -123,7 +151,7 @@ def _object(place: str, line: str) -> dict[str, Any]:
     return value
 
 
-def _record(source: Source, line: Line, timestamp: datetime) -> Record:
+def _record(source: Source, line: FixtureLine, timestamp: datetime) -> Record:
     """The record of a line, keyed as `lamina ingest` keys it. It is a table's deletion if `kafka_deleted` is true."""
     value = dict(line.value)
     time, key, deleted = value.pop(TIME, None), value.pop(KEY, None), value.pop(DELETED, False)
@@ -144,7 +172,7 @@ def _record(source: Source, line: Line, timestamp: datetime) -> Record:
     return Record(timestamp, encoded_key, None if deleted else value_of(source, record), headers)
 
 
-def _headers(line: Line, headers: object) -> tuple[tuple[str, bytes | None], ...] | None:
+def _headers(line: FixtureLine, headers: object) -> tuple[tuple[str, bytes | None], ...] | None:
     if headers is None:
         return None
     if not isinstance(headers, dict) or not all(value is None or isinstance(value, str) for value in headers.values()):
@@ -153,7 +181,7 @@ def _headers(line: Line, headers: object) -> tuple[tuple[str, bytes | None], ...
     return tuple((key, None if value is None else value.encode()) for key, value in headers.items()) or None
 
 
-def _time(line: Line, text: object) -> datetime:
+def _time(line: FixtureLine, text: object) -> datetime:
     try:
         instant = datetime.fromisoformat(str(text))
     except ValueError as error:

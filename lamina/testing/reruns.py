@@ -18,8 +18,9 @@ from batch_layer.stalls import Stalled
 from lamina.authoring.catalog_files import catalog_files, files_in
 from lamina.spark.spark_session import forget
 from lamina.terminal.failures import as_lamina_error
-from lamina.testing.fixtures import ENDING, Fixture
-from lamina.testing.runner import Compared, Runner, engines, needed, tell_seed, tests_of
+from lamina.testing.fixtures import ENDING, Fixture, needed, tests_of
+from lamina.testing.results import Compared
+from lamina.testing.runner import Runner, engines, tell_seed
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog
 from view_algebra.errors import LaminaError

@@ -10,11 +10,9 @@ Each test has its own database. Kafka is not needed.
 from __future__ import annotations
 
 import functools
-import json
 import random
-import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -24,40 +22,31 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 from py4j.protocol import Py4JError
 
-from batch_layer.comparison import Row, compare, shown_columns
-from batch_layer.compute import records_that_count
 from batch_layer.rebuild import BatchLayer
 from batch_layer.stalls import Watch, Work
 from lamina.authoring.catalog_files import catalog_files
 from lamina.configuration.settings import Settings
 from lamina.spark.spark_session import kill, session
-from lamina.terminal.render import plain
-from lamina.testing import duckdb_queries
-from lamina.testing.fixtures import ENDING, Fixture, Line, Record, fixtures
-from lamina.testing.scratch import Scratch, admitted, scratch
+from lamina.testing.fixtures import Fixture, Record, needed, tests_of
+from lamina.testing.results import Compared, compare_in_duckdb, compare_served, expected_rows
+from lamina.testing.scratch import Scratch, make_folder, scratch
 from master_log import log_times
-from master_log.causes import interrupted_at_once
 from master_log.kafka import Brokers
 from master_log.kafka_reader import parsed
 from master_log.log import MasterLog
 from master_log.offsets import OffsetRange, Offsets
 from master_log.record_decoding import given_as_json
-from serving_layer.catalog.deployed import deployed
 from serving_layer.change import registry
 from serving_layer.narration import waiting
-from serving_layer.postgres.database import Connection, Database, PostgresError, first_line
+from serving_layer.postgres.database import Database
 from serving_layer.promise import event_ids, generations, progress
 from serving_layer.promise.event_ids import IdLookup
 from serving_layer.promise.micro_batch import MicroBatch, Outcome, commit, maintained
 from serving_layer.promise.rebuilds import Scheduler
 from serving_layer.promise.source_queries import Topic
-from serving_layer.readers import views
 from speed_layer.statements import Statements
 from view_algebra import compile_catalog
-from view_algebra.compiled import Catalog, Source, View
-from view_algebra.errors import LaminaError
-from view_algebra.language.quoting import quoted
-from view_algebra.refusals import suggestion
+from view_algebra.compiled import Catalog, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,54 +79,6 @@ QUICK = {
 MOST_MICRO_BATCHES = 3
 """Micro-batches of one source in a test. Each takes Spark some tenths of a second."""
 
-Rows = Mapping[str, list[Row]]
-
-
-@dataclass(frozen=True)
-class Compared:
-    """The result of one way for one view of a test. `missing` rows were only expected, `surplus` rows were only there.
-
-    `columns` are those that the test names, and only they were compared. `left_out` is the reason if the way was
-    skipped, or empty.
-    """
-
-    test: str
-    view: str
-    way: str
-    columns: Sequence[str]
-    rows: int = 0
-    missing: Sequence[Row] = ()
-    surplus: Sequence[Row] = ()
-    left_out: str = ""
-
-    @property
-    def equal(self) -> bool:
-        """True unless the way gave other rows."""
-        return not self.missing and not self.surplus
-
-    @property
-    def result(self) -> str:
-        """`equal`, `DIFFERENT` or `left out`."""
-        return "left out" if self.left_out else "equal" if self.equal else "DIFFERENT"
-
-    @property
-    def difference(self) -> list[str]:
-        """A line for each row that is missing (-) or surplus (+)."""
-        sides = (("-", self.missing), ("+", self.surplus))
-        return [f"{sign} {json.dumps(self.as_json(row), ensure_ascii=False)}" for sign, rows in sides for row in rows]
-
-    def record(self) -> dict[str, Any]:
-        """The result in a form that JSON can hold."""
-        sides = {"missing": self.missing, "surplus": self.surplus}
-        rows = {side: [self.as_json(row) for row in side_rows] for side, side_rows in sides.items()}
-        fields = {"test": self.test, "view": self.view, "way": self.way, "rows": self.rows, "result": self.result}
-        return {**fields, **rows, "left_out": self.left_out}
-
-    def as_json(self, row: Row) -> dict[str, Any]:
-        """A row in a form that JSON can hold."""
-        values = (v if isinstance(v, (dict, list, bool, int, float, str, type(None))) else plain(v) for v in row)
-        return dict(zip(self.columns, values, strict=True))
-
 
 def run(folder: Path, names: Sequence[str], seed: int, tell: Callable[[str], None]) -> list[Compared]:
     """Runs the tests in a catalog's folder whose names begin with one of `names`, or all if `names` is empty."""
@@ -148,18 +89,6 @@ def run(folder: Path, names: Sequence[str], seed: int, tell: Callable[[str], Non
         results = [compared for fixture in wanted for compared in runner.run_watched(fixture, tell)]
     tell_seed(results, seed, tell)
     return results
-
-
-def tests_of(folder: Path, catalog: Catalog, names: Sequence[str]) -> list[Fixture]:
-    """The tests in a folder whose names begin with one of `names`. Raises LaminaError if there are none."""
-    wanted = [fixture for fixture in fixtures(folder, catalog) if not names or _is_named(fixture, tuple(names))]
-    if not wanted:
-        raise LaminaError(
-            f"There is no test in {folder}" + (f" whose name begins with {' or '.join(names)}" if names else ""),
-            evidence=f"wanted files *{ENDING} next to the .sql files",
-            way_out="Write `-- given SOURCE` with JSON lines below it, and `-- expect VIEW` with the rows.",
-        )
-    return wanted
 
 
 def any_seed() -> int:
@@ -178,7 +107,7 @@ def engines(tell: Callable[[str], None]) -> Iterator[tuple[SparkSession, Scratch
     """Spark and a Postgres with Lamina in it, started at the same time and stopped when the block ends."""
     home = Settings.home_of().absolute()
     settings = Settings("", None, "nowhere:0", "", "local[2]", home, embedded=False)
-    admitted(home)
+    make_folder(home)
     with ExitStack() as running:
         with waiting(tell, "starting Postgres and Spark for the tests"), ThreadPoolExecutor(1) as starting:
             server = starting.submit(running.enter_context, scratch(home))
@@ -195,10 +124,6 @@ def _stop(spark: SparkSession) -> None:
 
 def _no_record(work: Work, over: threading.Event) -> None:
     """Finds nothing: a test has few records, and a person can look at them."""
-
-
-def _is_named(fixture: Fixture, names: tuple[str, ...]) -> bool:
-    return fixture.name.startswith(names) or Path(fixture.name).name.startswith(names)
 
 
 @dataclass(frozen=True)
@@ -225,13 +150,15 @@ class Runner:
             _deploy(database, catalog)
             database.retrying(generations.keep_all)  # a test's records may be of any age
             with database.begin() as connection:
-                expected = {n: _expected(connection, catalog.views[n], lines) for n, lines in fixture.expect.items()}
+                expected = {
+                    n: expected_rows(connection, catalog.views[n], lines) for n, lines in fixture.expect.items()
+                }
             counts = {name: len(fixture.records.get(name, ())) for name in catalog.sources}
             _stream(database, catalog, raw, _micro_batches(counts, self._random(fixture)))
-            live = _compare_served(database, fixture, expected, "live")
+            live = compare_served(database, fixture, expected, "live")
             _rebuild(BatchLayer(database, Brokers("nowhere:0"), lambda: self.spark, lambda: _log(raw), dsn))
-            batch = _compare_served(database, fixture, expected, "batch")
-        return [*live, *batch, *_compare_in_duckdb(catalog, raw, fixture, expected)]
+            batch = compare_served(database, fixture, expected, "batch")
+        return [*live, *batch, *compare_in_duckdb(catalog, raw, fixture, expected)]
 
     def _random(self, fixture: Fixture) -> random.Random:
         return random.Random(f"{self.seed} {fixture.name}")  # noqa: S311 (nothing is secret)
@@ -252,18 +179,6 @@ def raw_records(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFra
         return spark.createDataFrame(table)
     finally:
         spark.conf.unset(LOCAL)
-
-
-def needed(catalog: Catalog, views: Iterable[str]) -> Catalog:
-    """The part of a catalog that these views need."""
-    wanted, todo = set[str](), list(views)
-    while todo:
-        name = todo.pop()
-        todo += [read for read in catalog.views[name].reads if read not in wanted]
-        wanted.add(name)
-    chosen = {name: replace(view, checks=()) for name, view in catalog.views.items() if name in wanted}
-    sources = {source for view in chosen.values() for source in view.sources}
-    return Catalog({name: source for name, source in catalog.sources.items() if name in sources}, chosen)
 
 
 def _deploy(database: Database, catalog: Catalog) -> None:
@@ -347,85 +262,3 @@ def _rebuild(batch: BatchLayer) -> None:
         quiet.compute(id, generation.view)
     quiet.go_live(id)
     quiet.hand_over(id, anyway=True)
-
-
-def _with_columns_of(view: View, lines: Sequence[Line]) -> View:
-    """A view with only those columns that a test's rows name, or with all if it expects no row."""
-    named = {name: line.place for line in lines for name in line.value}
-    columns = [column.name for column in view.columns]
-    for name, place in named.items():
-        if name not in columns:
-            raise LaminaError(f"{place}: {view.name} has no column {name}", way_out=suggestion(name, columns))
-    return replace(view, columns=tuple(column for column in view.columns if column.name in named or not named))
-
-
-def _expected(connection: Connection, whole: View, lines: Sequence[Line]) -> list[Row]:
-    """The rows that a test expects. Postgres reads each value from JSON in its column's type."""
-    view = _with_columns_of(whole, lines)
-    types = ", ".join(f"{quoted(column.name)} {_unbounded(column.postgres)}" for column in view.columns)
-    query = f"SELECT {shown_columns(view)} FROM jsonb_to_recordset(".replace("%", "%%") + "%s::jsonb"
-    rows: list[Row] = []
-    for line in lines:
-        try:
-            with connection.begin_nested():
-                parsed_rows = connection.exec_driver_sql(
-                    query + f") AS expected ({types})".replace("%", "%%"), (json.dumps([line.value]),)
-                )
-                rows += [tuple(row) for row in parsed_rows]
-        except PostgresError as error:
-            what = f"{line.place}: a value does not fit its column of {view.name}"
-            way_out = f"The columns are {types}."
-            raise LaminaError(what, evidence=first_line(error), way_out=way_out) from error
-    return rows
-
-
-def _unbounded(kind: str) -> str:
-    """A type that rounds and cuts nothing, so that a test with too many digits fails.
-
-    >>> _unbounded("numeric(31,2)"), _unbounded("timestamptz")
-    ('numeric', 'timestamptz')
-    """
-    return re.sub(r"\(.*?\)", "", kind)
-
-
-def _compare_served(database: Database, fixture: Fixture, expected: Rows, way: str) -> list[Compared]:
-    results = []
-    with database.snapshot() as connection:
-        catalog = deployed(connection)
-        for name, lines in fixture.expect.items():
-            view = _with_columns_of(catalog.views[name], lines)
-            shown = views.rows(connection, name, shown_columns(view))
-            compared = compare(view, expected[name], shown)
-            columns = [column.name for column in view.columns]
-            tested = Compared(fixture.name, name, way, columns, len(shown), compared.missing, compared.surplus)
-            results.append(tested)
-    return results
-
-
-def _compare_in_duckdb(
-    catalog: Catalog, raw: Mapping[str, DataFrame], fixture: Fixture, expected: Rows
-) -> list[Compared]:
-    """DuckDB's results for the views that it can compute."""
-    names = [name for name in fixture.expect if duckdb_queries.translated_view(catalog.views[name])]
-    translatable = needed(catalog, names)
-    records = {
-        source.records: interrupted_at_once(records_that_count(parsed(raw[name], source), source).toArrow)
-        for name, source in translatable.sources.items()
-    }
-    try:
-        answers = duckdb_queries.answers(records, translatable.views.values())
-        reason = "its SQL may mean something else in DuckDB"
-    except ImportError:
-        answers, reason = {}, "DuckDB is not installed (`pip install duckdb`)"
-    results = []
-    for name, lines in fixture.expect.items():
-        view = catalog.views[name]
-        columns = [column.name for column in _with_columns_of(view, lines).columns]
-        if name not in answers:
-            results.append(Compared(fixture.name, name, "duckdb", columns, left_out=reason))
-            continue
-        places = [number for number, column in enumerate(view.columns) if column.name in columns]
-        rows = [tuple(row[place] for place in places) for row in answers[name]]
-        missing, surplus = duckdb_queries.differing(expected[name], rows)
-        results.append(Compared(fixture.name, name, "duckdb", columns, len(rows), missing, surplus))
-    return results

@@ -49,7 +49,7 @@ class Scratch:
             run(connection, statement)
 
 
-def admitted(home: Path) -> Path:
+def make_folder(home: Path) -> Path:
     """Creates a folder below a private LAMINA_HOME that the server's user can reach.
 
     Spark makes a home private, too. It may do so while the server starts, but not while that user is let through.
@@ -65,7 +65,7 @@ def scratch(home: Path) -> Iterator[Scratch]:
     """Runs a server in a folder below a LAMINA_HOME. Both are removed at the end, or at the next start if we are
     killed.
     """
-    own = admitted(home)
+    own = make_folder(home)
     server = postgres.start(own, port=None, durable=False)
     try:
         server_of_ours = Scratch(own, server.port)

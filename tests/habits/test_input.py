@@ -58,11 +58,11 @@ def nowhere(path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.sql", "b.test"])
 @pytest.mark.parametrize("make", [fifo, device, nowhere])
 def test_a_fifo_or_a_device_in_a_catalog_is_refused(tmp_path: Path, make: Callable[[Path], None], name: str) -> None:
-    from lamina.testing.fixtures import fixtures
+    from lamina.testing.fixtures import tests_of
 
     make(tmp_path / name)
     with pytest.raises(LaminaError, match=f"{name} (is not a file|cannot be read)"):
-        catalog_files(tmp_path) if name == "a.sql" else fixtures(tmp_path, CATALOG)
+        catalog_files(tmp_path) if name == "a.sql" else tests_of(tmp_path, CATALOG, [])
 
 
 def nested(levels: int) -> str:

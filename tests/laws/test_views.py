@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from lamina.testing.runner import needed
+from lamina.testing.fixtures import needed
 from tests.laws.engines import Engines, in_order, same, told
 from view_algebra import Catalog, compile_catalog
 
