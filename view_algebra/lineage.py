@@ -127,17 +127,17 @@ def _as_written(expression: Expr) -> Expr:
         if not isinstance(part, Aggregate):
             return None
         ends = [n for n, e in enumerate(part.arguments) if isinstance(e, Field) and e.path == (EVENT_ORDER[-1],)]
-        if not AGGREGATES[part.function].in_order:
+        row = AGGREGATES[part.function]
+        if not row.in_order:
             return None
         arguments = part.arguments
         if ends:
             arguments = arguments[: ends[-1] + 1 - len(EVENT_ORDER)] + arguments[ends[-1] + 1 :]
         arguments = tuple(_ordered_by(arguments))
-        alone = {"max_by": "last", "min_by": "first"} if len(arguments) == 1 else {}
-        name = alone.get(part.function, part.function)
+        alone = row.last is not None and len(arguments) == 1
+        name = ("last" if row.last else "first") if alone else part.function
         not_null = [Call("is not null", (key,), BOOLEAN) for key in arguments[1:]]
-        chooses = AGGREGATES[part.function].last is not None
-        conditions = [asked for asked in conjuncts(part.condition) if not chooses or asked not in not_null]
+        conditions = [asked for asked in conjuncts(part.condition) if row.last is None or asked not in not_null]
         return replace(part, function=name, arguments=arguments, condition=reduce(both, conditions, None))
 
     return rewrite(expression, change)

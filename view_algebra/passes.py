@@ -21,7 +21,7 @@ from view_algebra.compiled import CellTable, Column, Source, View, changes_of, s
 from view_algebra.engines.postgres.queries import postgres
 from view_algebra.engines.postgres.values import with_lengths
 from view_algebra.language.above import Obstacle
-from view_algebra.language.aggregates import COUNTS, MOMENTS
+from view_algebra.language.aggregates import ADDITIVE, COUNTS, MOMENTS
 from view_algebra.language.expressions import Aggregate, Call, Query, Read, Select, Stream
 from view_algebra.language.lengths import as_numbers
 from view_algebra.language.limits import without
@@ -198,7 +198,7 @@ def _additive(query: Query) -> Iterator[str]:
     if any(isinstance(part, Call) and hops(part) for key in query.group or () for part in walk(key)):
         return
     different = {o.name for o in query.outputs if isinstance(o.expression, Aggregate) and o.expression.distinct}
-    yield from (name for name in _aggregates(query, ("count", "count_if", "sum")) if name not in different)
+    yield from (name for name in _aggregates(query, ADDITIVE) if name not in different)
 
 
 def type_of_function(body: exp.Expr, name: str, takes: Sequence[tuple[str, exp.DataType]]) -> Type:

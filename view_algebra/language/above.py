@@ -184,7 +184,7 @@ def cast_template(call: Call) -> str | None:
 def _of_aggregate(call: Aggregate | Windowed) -> Obstacle | None:
     name, row = call.function, AGGREGATES[call.function]
     if isinstance(call, Aggregate):
-        if name in ("min_by", "max_by"):
+        if row.last is not None:
             return None
         if row.rows is not None:
             return _of_listed(call, row.rows)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 from typing import Literal as Choice
 
 from view_algebra.compiled import Merge
@@ -100,6 +101,16 @@ class AggregateFunction:
     lengths: it also accepts intervals.
     lambdas: Spark computes it with lambdas, which may not contain a subquery.
     exactly: the way out, if it is an estimate.
+    counts: it counts records: all of them as `f(*)`, or those with values of any type.
+    conditional: it counts the records for which its argument holds, so NULL counts as false.
+    additive: the results over disjoint sets of records add up.
+    settled: typing settles a result that Spark leaves to the order of rows, in this way.
+    parameter: the meaning of its literal arguments. `shares` may also be an array.
+    within_group: it may be written WITHIN GROUP (ORDER BY x).
+    from_the_top: the way out for WITHIN GROUP (ORDER BY x DESC). Empty if a share may count from the top.
+    whole_partition: OVER takes neither an order nor a frame.
+    default: the text of its omitted argument in Spark's name of a column.
+    instead: the way out per type that it does not accept, with its name as {0}.
     """
 
     name: str
@@ -123,6 +134,21 @@ class AggregateFunction:
     lengths: bool = False
     lambdas: bool = False
     exactly: str = ""
+    counts: bool = False
+    conditional: bool = False
+    additive: bool = False
+    settled: Choice["estimate", "mode", "set", "list"] | None = None
+    parameter: Choice["share", "shares", "separator", "error"] | None = None
+    within_group: bool = False
+    from_the_top: str = ""
+    whole_partition: bool = False
+    default: str = ""
+    instead: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def collects(self) -> bool:
+        """True if the result is a list of the group's values."""
+        return self.settled in ("set", "list") and self.gives((DOUBLE,)).name == "ARRAY"
 
 
 def only(when: Expr | None, value: Expr) -> Expr:
@@ -227,12 +253,14 @@ def _extreme(name: Choice["min", "max"]) -> AggregateFunction:
             **dict.fromkeys(("ARRAY", "MAP", "STRUCT"), "any_value({0})@"),  # a single value among NULLs
         }.get(types[0].name, name + "({0})@"),
         once=True,
+        instead={"STRUCT": "Take to_json(…) of each list or map in it."},
     )
 
 
 def _of_booleans(name: str, extreme: Choice["min", "max"]) -> AggregateFunction:
     """The row of an extreme of booleans: true is greater than false."""
-    return replace(_extreme(extreme), name=name, accepts=lambda kind: kind == BOOLEAN)
+    instead = {"ARRAY": "Write array_contains(tags, 'x'), or forall(tags, t -> t = 'x')."}
+    return replace(_extreme(extreme), name=name, accepts=lambda kind: kind == BOOLEAN, instead=instead)
 
 
 def _of_bits(name: Choice["bit_and", "bit_or", "bit_xor"]) -> AggregateFunction:
@@ -274,8 +302,7 @@ def _of_values(
     accepts: Callable[[Type], bool],
     gives: Callable[[Sequence[Type]], Type],
     over: str,
-    once: bool = False,
-    rows: str | None = None,
+    **others: Any,
 ) -> AggregateFunction:
     """The row of an aggregate that needs all values: a cell for each value of a group."""
     return AggregateFunction(
@@ -286,20 +313,24 @@ def _of_values(
         parts=lambda _, __: (),
         final=lambda _, __: NULL,
         above=None,
-        once=once,
         over=over,
-        rows=rows,
+        **others,
     )
 
 
-def _percentile(name: str, function: str, arguments: tuple[int, int]) -> AggregateFunction:
+def _percentile(name: str, function: str, arguments: tuple[int, int], **others: Any) -> AggregateFunction:
     share = "0.5" if arguments == (1, 1) else "{1}"
     nonnull = "FILTER (WHERE {0} IS NOT NULL)"
     values = "array_agg({0}::double precision ORDER BY {0}) " + nonnull
     over = f"spark.{function}({values}, array_agg({{n}} ORDER BY {{0}}) {nonnull}, {share})"
-    row = _of_values(name, arguments, lambda kind: kind.numeric, lambda _: DOUBLE, over, rows=over)
-    of_a_window = f"spark.percentile(array_agg({{0}}::double precision) {nonnull}@, {share})"
-    return row if name == "percentile_disc" else replace(row, above=lambda _: of_a_window)
+    return _of_values(name, arguments, lambda kind: kind.numeric, lambda _: DOUBLE, over, rows=over, **others)
+
+
+def _interpolated(name: str, arguments: tuple[int, int], **others: Any) -> AggregateFunction:
+    """The row of a percentile between two values, which OVER computes too."""
+    share = "0.5" if arguments == (1, 1) else "{1}"
+    above = f"spark.percentile(array_agg({{0}}::double precision) FILTER (WHERE {{0}} IS NOT NULL)@, {share})"
+    return replace(_percentile(name, "percentile", arguments, **others), above=lambda _: above, lengths=True)
 
 
 def _register(arguments: Sequence[Expr]) -> tuple[Expr, Expr]:
@@ -338,6 +369,10 @@ _REPEATED = (
     "coalesce(spark.repeated(jsonb_agg({0} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL),"
     " array_agg({n} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL)), '[]')"
 )
+_AS_VALUES = {
+    "ARRAY": "Collect its elements: SELECT k, {0}(e) AS e … LATERAL VIEW explode(x) t AS e GROUP BY k.",
+    **dict.fromkeys(("MAP", "STRUCT"), "Write {0}(to_json(…)) over records."),
+}
 _TEXTS = "string_agg({0} || repeat({1} || {0}, {n}::integer - 1), {1} ORDER BY {o})"
 
 
@@ -602,6 +637,8 @@ _TABLE = (
         final=lambda parts, _: parts["count"],
         above=lambda types: "count({0})@" if types else "count(*)@",
         zero=True,
+        counts=True,
+        additive=True,
     ),
     AggregateFunction(
         "sum",
@@ -613,6 +650,7 @@ _TABLE = (
         above=_sum_above,
         lengths=True,
         adds=True,
+        additive=True,
     ),
     _extreme("min"),
     _extreme("max"),
@@ -637,6 +675,8 @@ _TABLE = (
         final=lambda parts, _: parts["count"],
         above=lambda _: "count(CASE WHEN {0} THEN 1 END)@",
         zero=True,
+        conditional=True,
+        additive=True,
     ),
     replace(_of_booleans("bool_or", "max"), synonyms=("any", "some")),
     replace(_of_booleans("bool_and", "min"), synonyms=("every",)),
@@ -654,23 +694,44 @@ _TABLE = (
     ),
     _average_of_pairs("regr_avgy", 0),
     _average_of_pairs("regr_avgx", 1),
-    _of_values("mode", (1, 1), _is_ordered, lambda types: types[0], _MODE, rows="mode() WITHIN GROUP (ORDER BY {0})"),
-    replace(
-        _of_values(
-            "approx_count_distinct",
-            (1, 2),
-            lambda kind: not kind.nested and not kind.length,
-            lambda _: BIGINT,
-            "spark.hyperloglog(array_agg({n}) FILTER (WHERE {0} IS NOT NULL), {1})",
-        ),
+    _of_values(
+        "mode",
+        (1, 1),
+        _is_ordered,
+        lambda types: types[0],
+        _MODE,
+        rows="mode() WITHIN GROUP (ORDER BY {0})",
+        settled="mode",
+        within_group=True,
+        from_the_top="Count where x IS NOT NULL, GROUP BY x, and take the first by row_number() OVER (ORDER BY n DESC,"
+        " x DESC).",
+        instead=_AS_VALUES,
+    ),
+    _of_values(
+        "approx_count_distinct",
+        (1, 2),
+        lambda kind: not kind.nested and not kind.length,
+        lambda _: BIGINT,
+        "spark.hyperloglog(array_agg({n}) FILTER (WHERE {0} IS NOT NULL), {1})",
         sub_key=_register,
         zero=True,
         lambdas=True,
         exactly="Write count(DISTINCT x), which is exact.",
+        settled="estimate",
+        parameter="error",
     ),
-    replace(_percentile("median", "percentile", (1, 1)), lengths=True),
-    replace(_percentile("percentile", "percentile", (2, 2)), synonyms=("percentile_cont",), lengths=True),
-    _percentile("percentile_disc", "percentile_disc", (2, 2)),
+    _interpolated("median", (1, 1), whole_partition=True),
+    _interpolated(
+        "percentile", (2, 2), synonyms=("percentile_cont",), parameter="shares", within_group=True, default=", 1"
+    ),
+    _percentile(
+        "percentile_disc",
+        "percentile_disc",
+        (2, 2),
+        parameter="share",
+        within_group=True,
+        from_the_top="Of rows whose x is not NULL, take max(x) WHERE cume_dist() OVER (ORDER BY x DESC) >= 0.25.",
+    ),
     _of_values(
         "collect_set",
         (1, 1),
@@ -679,20 +740,36 @@ _TABLE = (
         _SET,
         once=True,
         rows=_SET.replace("({0}", "(DISTINCT {0}"),
+        settled="set",
+        instead=_AS_VALUES,
     ),
-    replace(
-        _of_values(
-            "collect_list", (1, 1), _in_a_list, lambda types: Type("ARRAY", element=types[0]), _LIST, rows=_LIST
-        ),
+    _of_values(
+        "collect_list",
+        (1, 1),
+        _in_a_list,
+        lambda types: Type("ARRAY", element=types[0]),
+        _LIST,
+        rows=_LIST,
         repeated=_REPEATED,
         synonyms=("array_agg",),
         in_order=True,
+        settled="list",
+        instead=_AS_VALUES,
     ),
-    replace(
-        _of_values("listagg", (1, 2), lambda kind: kind == STRING, lambda _: STRING, _TEXTS, rows=_TEXTS),
+    _of_values(
+        "listagg",
+        (1, 2),
+        lambda kind: kind == STRING,
+        lambda _: STRING,
+        _TEXTS,
+        rows=_TEXTS,
         synonyms=("string_agg",),
         in_order=True,
         lambdas=True,
+        settled="list",
+        parameter="separator",
+        within_group=True,
+        default=", NULL",
     ),
 )
 
@@ -728,6 +805,9 @@ def _of_rows(call: Aggregate) -> str:
 SYNONYMS = {other: row.name for row in _TABLE for other in row.synonyms}
 """Spark's other names for aggregates, and the names of the rows."""
 
+ONLY_WITHIN_GROUP = ("percentile_cont", "percentile_disc")
+"""Names that Spark reads only with WITHIN GROUP (ORDER BY x)."""
+
 _LATER = words("histogram_numeric product approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg max_min")
 """Spark's other aggregates, so that their refusal recognizes them."""
 
@@ -759,8 +839,19 @@ BY_BUCKETS = ("percentile_approx", "approx_percentile")
 ACCURACY = 100
 """The greatest relative error of a value is 1 / accuracy."""
 
+COLLECTED_ONCE = next(row.name for row in _TABLE if row.collects and row.once)
+"""The aggregate that lists the different values of a group."""
+
+ADDITIVE = {row.name for row in _TABLE if row.additive}
+"""Aggregates whose results over disjoint sets of records add up."""
+
 COUNTS = {row.name for row in _TABLE if row.zero}
 """Aggregates that are 0 without records. Other aggregates of scalars are NULL."""
+
+
+def aggregate_named(name: str) -> AggregateFunction | None:
+    """The aggregate under any of Spark's names for it, or None."""
+    return AGGREGATES.get(SYNONYMS.get(name, name))
 
 
 def is_aggregate(name: str) -> bool:

@@ -18,6 +18,7 @@ from itertools import takewhile
 
 from sqlglot import exp
 
+from view_algebra.language.aggregates import AGGREGATES
 from view_algebra.language.expressions import NOW, Aggregate, Call, Constant, Expr, Place
 from view_algebra.language.lengths import MICROSECONDS, is_length, length, microseconds_of
 from view_algebra.language.lengths import number as number_of
@@ -203,11 +204,11 @@ def field_of(of: Expr, field: str, place: Place) -> Expr:
 
 def aggregated(aggregate: Aggregate) -> Expr:
     """An aggregate of intervals, computed from their numbers."""
-    value, *more = aggregate.arguments
-    if aggregate.function == "sum":
+    (value, *more), row = aggregate.arguments, AGGREGATES[aggregate.function]
+    if row.additive:
         return length(replace(aggregate, arguments=(number_of(value),), type=BIGINT), value.type)
     micros = replace(aggregate, arguments=(microseconds_of(value), *more))
-    if aggregate.function != "avg":
+    if not row.adds:
         return length(cast(replace(micros, type=DOUBLE), BIGINT), DURATION)
     exact = cast(microseconds_of(value), decimal(20, 0))  # no sum of these is too large
     total = replace(micros, function="sum", arguments=(exact,), type=decimal(30, 0))

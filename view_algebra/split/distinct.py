@@ -121,12 +121,12 @@ def _as_filter(part: Expr) -> Expr | None:
     """The aggregate with its CASE as a FILTER, or None if it has no such CASE."""
     if not isinstance(part, Aggregate) or not part.arguments:
         return None
-    value, *more = part.arguments
-    if part.function == "count_if" and _asked(value):
+    (value, *more), row = part.arguments, AGGREGATES[part.function]
+    if row.conditional and _asked(value):
         return replace(part, function="count", arguments=(), condition=both(part.condition, value))
     if isinstance(value, Call) and value.function == "if":
         value = Case((value.arguments[:2],), value.arguments[2], value.type)  # type: ignore[arg-type]
-    if not isinstance(value, Case) or len(value.branches) > 1 or AGGREGATES[part.function].last is not None:
+    if not isinstance(value, Case) or len(value.branches) > 1 or row.last is not None:
         return None
     ((when, then),) = value.branches
     if not _asked(when):
@@ -135,7 +135,8 @@ def _as_filter(part: Expr) -> Expr | None:
     other = value.otherwise
     if other is None or (isinstance(other, Constant) and other.value is None):
         return where
-    if part.function != "sum" or part.distinct or then.type.precision > WIDE:  # a sum may leave its type, and be NULL
+    is_sum = row.adds and row.additive
+    if not is_sum or part.distinct or then.type.precision > WIDE:  # a sum may leave its type, and be NULL
         return None
     is_not = Call("not", (Call("<=>", (when, TRUE), BOOLEAN),), BOOLEAN)
     elsewhere = replace(part, arguments=(other,), condition=both(part.condition, is_not))

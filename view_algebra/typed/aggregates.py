@@ -25,7 +25,9 @@ from view_algebra.language.aggregates import (
     AGGREGATES,
     BY_BUCKETS,
     BY_EVENT_ORDER,
+    COLLECTED_ONCE,
     SYNONYMS,
+    aggregate_named,
     is_aggregate,
     not_null,
 )
@@ -93,15 +95,18 @@ def collected(
         listed = list_in_order(node, filter_)
         scope.edits.put(node if filter_ is None else filter_, listed)
         return resolved(listed, scope)
-    if name == "percentile" and len(node.expressions) == 2 and _is_array(node.expressions[1]):
-        return _shares(node, scope, when)
+    row = AGGREGATES.get(name)
+    several = row is not None and row.parameter == "shares" and len(node.expressions) == 2
+    if several and _is_array(node.expressions[1]):
+        return _shares(name, node, scope, when)
     if name == IN_THE_LOG and reads_changes(scope):
         return _last_in_the_log(node, scope)
     if name in BY_EVENT_ORDER or name in BY_EVENT_ORDER.values():
         return _by(name, node, scope, when)
     if name in BY_BUCKETS:
         return _of_buckets(name, node, scope, when, filter_)
-    if name == "collect_set" and (of_lists := set_of_lists(node, scope, when, filter_)) is not None:
+    is_set = row is not None and row.settled == "set"
+    if is_set and (of_lists := set_of_lists(node, scope, when, filter_)) is not None:
         return of_lists
     if is_aggregate(name):
         read = partial(resolved, scope=scope)
@@ -111,22 +116,20 @@ def collected(
 
 def _in_order(call_: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Expr:
     """The aggregate. If Spark leaves its result to the order of rows, the order of events or values decides it."""
-    name = call_.function
-    if AGGREGATES[name].lengths and call_.arguments[0].type.length:
+    row = AGGREGATES[call_.function]
+    if row.lengths and call_.arguments[0].type.length:
         return aggregated(call_)
-    if name in ("min", "max"):
-        return _extreme(call_)
     if call_.distinct and "session_window" in scope.windows:
         return _in_a_session(call_, node, filter_, scope)
-    if (spelled := _SPELLED.get(name)) is None:
-        return call_
+    if row.settled is None:
+        return _of_scalars(call_)
     if call_.distinct:
-        way_out = "Write collect_set(x)." if name == "collect_list" else "Write … WITHIN GROUP (ORDER BY x)."
-        raise Wrong(call_.place, f"{name}(DISTINCT …)", way_out)
+        way_out = f"Write {COLLECTED_ONCE}(x)." if row.collects else "Write … WITHIN GROUP (ORDER BY x)."
+        raise Wrong(call_.place, f"{row.name}(DISTINCT …)", way_out)
     first = node.expressions[0]
     value = operand(scope, first.expressions[0] if isinstance(first, exp.Distinct) else first)
     counts = f"{value} IS NOT NULL" + of_filter(scope, filter_)
-    return spelled(call_, _Written(value, counts, node, filter_), scope)
+    return _SETTLED[row.settled](call_, _Written(value, counts, node, filter_), scope)
 
 
 @dataclass(frozen=True)
@@ -179,25 +182,24 @@ def _spelled_list(call_: Aggregate, written_: _Written, scope: Scope) -> Aggrega
     of_maps = call_.arguments[0].type.name == "MAP"  # Spark sorts maps only as their entries
     in_order = sorted_by(order, f"map_entries({value})" if of_maps else value, written_.counts)
     values = in_turn(in_order, "map_from_entries(s.v)" if of_maps else "s.v")
-    if name == "listagg":
+    if call_.type == STRING:
         values = joined_texts(scope, in_order, values, written_.node.expressions[1:])
     scope.edits.spell(written_.whole, values)
     return replace(call_, arguments=(call_.arguments[0], *events, *call_.arguments[1:]))
 
 
-_SPELLED: dict[str, Callable[[Aggregate, _Written, Scope], Aggregate]] = {
-    "approx_count_distinct": _spelled_estimate,
+_SETTLED: dict[str, Callable[[Aggregate, _Written, Scope], Aggregate]] = {
+    "estimate": _spelled_estimate,
     "mode": _spelled_mode,
-    "collect_set": _spelled_set,
-    "collect_list": _spelled_list,
-    "listagg": _spelled_list,
+    "set": _spelled_set,
+    "list": _spelled_list,
 }
-"""Aggregates whose result Spark leaves open, and the edit that settles it in the SELECT of `lamina check`."""
+"""The edits that settle what Spark leaves open in the SELECT of `lamina check`, by `AggregateFunction.settled`."""
 
 
 def _in_a_session(call_: Aggregate, node: exp.Anonymous, filter_: exp.Filter | None, scope: Scope) -> Aggregate:
     """count(DISTINCT …) in a session: Spark would count a value once per piece that it merges into the session."""
-    if call_.function != "count":
+    if not AGGREGATES[call_.function].counts:
         way_out = "Leave DISTINCT out, or group by window(ts, …)."
         raise Wrong(call_.place, f"{call_.function}(DISTINCT …) in a session", way_out)
     texts = [operand(scope, e) for e in node.expressions[0].expressions]
@@ -217,31 +219,29 @@ def sorted_list(arguments: Sequence[exp.Expr], scope: Scope) -> Expr | None:
     upwards = [flag.this for flag in arguments[1:] if isinstance(flag, exp.Boolean)]
     if not isinstance(listed, exp.Anonymous) or len(upwards) < len(arguments) - 1:
         return None
-    name = SYNONYMS.get(listed.name.lower(), listed.name.lower())
-    if name not in ("collect_list", "collect_set"):
+    row = aggregate_named(listed.name.lower())
+    if row is None or not row.collects:
         return None
     when = None if filter_ is None else condition(resolved(filter_.expression.this, scope), "FILTER")
-    aggregate_ = aggregate(name, listed, partial(resolved, scope=scope), when)
-    if aggregate_.distinct or not (is_struct(aggregate_.arguments[0]) or (scope.above and name == "collect_list")):
+    aggregate_ = aggregate(row.name, listed, partial(resolved, scope=scope), when)
+    if aggregate_.distinct or not (is_struct(aggregate_.arguments[0]) or (scope.above and not row.once)):
         return None
     value = aggregate_.arguments[0]
     if value.type.nested and not of_scalars(value.type):
         way_out = "Leave it unsorted: collect_list() is in the order of the events."
         what = f"a sorted list of values of type {value.type}, which Postgres sorts differently"
         raise Wrong(aggregate_.place, what, way_out)
-    once = scope.above or name == "collect_set"  # else the list holds a value once per record
+    once = scope.above or row.once  # else the list holds a value once per record
     events = () if once else event_order(scope, aggregate_.place, of=aggregate_.arguments[:1])[1]
     aggregate_ = replace(aggregate_, arguments=(*aggregate_.arguments[:1] * 2, *events))
     return aggregate_ if all(upwards) else Call("reverse", (aggregate_,), aggregate_.type, place=aggregate_.place)
 
 
-def _shares(node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr:
+def _shares(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr:
     """percentile(x, array(0.5, 0.9)): several percentiles of the same values."""
     value, shares = node.expressions
     read = partial(resolved, scope=scope)
-    percentiles = [
-        aggregate("percentile", call_of("percentile", value, share), read, when) for share in shares.expressions
-    ]
+    percentiles = [aggregate(name, call_of(name, value, share), read, when) for share in shares.expressions]
     return _listed(percentiles, span(node))
 
 
@@ -267,7 +267,7 @@ def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores
     texts, chosen_by_value = [operand(scope, a) for a in nodes], scope.above and has_order(arguments[0].type)
     if chosen_by_value and name == "any_value":
         scope.edits.spell(node, f"min({texts[0]})")
-        return _extreme(Aggregate("min", (arguments[0],), when, False, arguments[0].type, place))
+        return _of_scalars(Aggregate("min", (arguments[0],), when, False, arguments[0].type, place))
     of_rows = name if name in BY_EVENT_ORDER and name != "any_value" else ""
     by_value: tuple[str, tuple[Expr, ...]] = (texts[0], keys_of(arguments[0]))
     order, events = (
@@ -337,7 +337,8 @@ def ignoring_nulls(node: exp.IgnoreNulls, scope: Scope) -> Expr:
     return result
 
 
-def _extreme(call_: Aggregate) -> Expr:
+def _of_scalars(call_: Aggregate) -> Expr:
+    """The aggregate. The greatest or the least of structs is put together from scalars."""
     return extreme(call_) if call_.type.nested else call_
 
 
@@ -366,34 +367,27 @@ def within_group(
     """percentile_cont(0.5) WITHIN GROUP (ORDER BY x), and the other functions with WITHIN GROUP."""
     call_, place = node.this, span(node.this)
     keys = node.expression.expressions if isinstance(node.expression, exp.Order) else []
-    name = SYNONYMS.get(call_.name.lower(), call_.name.lower()) if isinstance(call_, exp.Anonymous) else ""
+    row = aggregate_named(call_.name.lower()) if isinstance(call_, exp.Anonymous) else None
     nodes, read = call_.expressions, partial(resolved, scope=scope)
     texts = nodes[0].expressions if nodes and isinstance(nodes[0], exp.Distinct) else nodes
-    if name == "listagg" and texts:
+    if row is not None and row.parameter == "separator" and texts:
         return _listed_within(keys, call_, texts, scope, when, node if filter_ is None else filter_)
-    if not name or len(keys) != 1:
+    if not isinstance(call_, exp.Anonymous) or len(keys) != 1:
         raise Wrong(place, "WITHIN GROUP takes one column", "Write WITHIN GROUP (ORDER BY x).")
-    value = keys[0].this
-    if name in ("mode", "percentile", "percentile_disc"):
-        operands = [scope.edits.copy(part) for part in (value, *nodes)]
-        result = replace(aggregate(name, _call(name, *operands), read, when), place=place)
-        for part, copy in zip((value, *nodes), operands, strict=True):
-            scope.edits.adopt(part, copy)
-    else:
-        raise Wrong(place, f"{name}() WITHIN GROUP", "It goes with percentile_cont, percentile_disc, mode and listagg.")
+    if row is None or not row.within_group:
+        way_out = "It goes with percentile_cont, percentile_disc, mode and listagg."
+        raise Wrong(place, f"{call_.name.lower()}() WITHIN GROUP", way_out)
+    value, name = keys[0].this, row.name
+    operands = [scope.edits.copy(part) for part in (value, *nodes)]
+    result = replace(aggregate(name, _call(name, *operands), read, when), place=place)
+    for part, copy in zip((value, *nodes), operands, strict=True):
+        scope.edits.adopt(part, copy)
     if keys[0].args.get("desc"):
-        if name != "percentile":
-            raise Wrong(place, f"{name}() in descending order", _FROM_THE_TOP[name])
+        if row.from_the_top:
+            raise Wrong(place, f"{name}() in descending order", row.from_the_top)
         share = Decimal(1) - Decimal(str(getattr(result.arguments[1], "value", 0)))
         result = replace(result, arguments=(result.arguments[0], number(str(share))))
     return result
-
-
-_FROM_THE_TOP = {
-    "mode": "Count where x IS NOT NULL, GROUP BY x, and take the first by row_number() OVER (ORDER BY n DESC, x DESC).",
-    "percentile_disc": "Of rows whose x is not NULL, take max(x) WHERE cume_dist() OVER (ORDER BY x DESC) >= 0.25.",
-}
-"""The way out per function, instead of descending order."""
 
 
 def _listed_within(
@@ -414,7 +408,7 @@ def _listed_within(
         return _listed_by(keys, by, call_, node, whole, scope)
     where = of_filter(scope, whole) if isinstance(whole, exp.Filter) else ""
     listed = f"CASE WHEN {operand(scope, value)} IS NOT NULL{where} THEN {scope.written(value)} END"
-    list_ = f"sort_array({'collect_set' if call_.distinct else 'collect_list'}({listed}))"
+    list_ = f"sort_array(collect_{'set' if call_.distinct else 'list'}({listed}))"
     if not _descends(keys[0]):
         scope.edits.spell(whole, joined_texts(scope, list_, list_, between))
         return call_
@@ -667,7 +661,8 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
         refuse_nulls_left_out(name, arguments, place)
     rows = frame(node, order)
     _spell_infinities(node, rows, order, scope)
-    refuse_frame(name, rows, order, place, of_all=name == "median" or isinstance(node.this, exp.WithinGroup))
+    of_all = isinstance(node.this, exp.WithinGroup) or (name in AGGREGATES and AGGREGATES[name].whole_partition)
+    refuse_frame(name, rows, order, place, of_all=of_all)
     call_ = Windowed(name, arguments, partition, order, rows, kind, place, ignores_nulls)
     scope.windowed.append((call_, node))
     return call_
@@ -705,9 +700,10 @@ def _refuse_inside(arguments: Sequence[Expr], partition: Sequence[Expr], order: 
 def _share_of(node: exp.WithinGroup, place: Place, scope: Scope) -> exp.Expr:
     """percentile_cont(0.9) WITHIN GROUP (ORDER BY x) as percentile(x, 0.9)."""
     key, *more = node.expression.expressions
-    if more or key.args.get("desc") or node.this.name.lower() != "percentile_cont":
+    name = SYNONYMS.get(node.this.name.lower(), "")
+    if more or key.args.get("desc") or not name or AGGREGATES[name].parameter != "shares":
         raise Wrong(place, "WITHIN GROUP before OVER", "Compute it with GROUP BY in a subquery, and join that.")
-    return _call("percentile", *map(scope.edits.copy, _parts_of(node)))
+    return _call(name, *map(scope.edits.copy, _parts_of(node)))
 
 
 def _parts_of(node: exp.WithinGroup) -> Sequence[exp.Expr]:

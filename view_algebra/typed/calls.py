@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from view_algebra.language.aggregates import (
     AGGREGATES,
+    COLLECTED_ONCE,
     DEFAULT_REGISTERS,
     GREATEST_ERROR,
     MOST_REGISTERS,
@@ -67,18 +68,18 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
     if distinct:
         nodes = nodes[0].expressions
     star = len(nodes) == 1 and isinstance(nodes[0], exp.Star)
-    if star and (distinct or name != "count"):
+    if star and (distinct or not row.counts):
         raise Wrong(place, f"{name}({'DISTINCT ' if distinct else ''}*)", f"Name the column: {name}(amount).")
     arguments = () if star else tuple(_number(row, read(a)) for a in nodes)
     fewest, most = row.arguments
-    if not fewest <= len(arguments) <= most or (name == "count" and not star and not arguments):
+    if not fewest <= len(arguments) <= most or (row.counts and not star and not arguments):
         raise Wrong(
             place, f"{name}() with {len(arguments)} arguments", _USUAL.get(fewest, f"Write {name}(x, y).").format(name)
         )
     for argument in arguments:
         _check_argument(row, argument, place, node.name.lower())
     always = len(arguments) == 1 and isinstance(arguments[0], Constant) and arguments[0].value is not None
-    if name == "count" and not distinct and always:
+    if row.counts and not distinct and always:
         arguments = ()
     if distinct and any(argument.type in (VOID, INTERVAL) for argument in arguments):
         raise Wrong(place, f"{name}(DISTINCT …) of a constant", "Leave it out, or name a column.")
@@ -86,7 +87,7 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
         raise Wrong(place, f"{name}(DISTINCT …) of pairs", "Take DISTINCT rows in a subquery first.")
     distinct = distinct and not (row.once or row.sub_key)  # these keep a value once anyway
     if row.over is not None:
-        arguments = (arguments[0], *_parameters(name, arguments[1:], place))
+        arguments = (arguments[0], *_parameters(row, arguments[1:], place))
     return Aggregate(name, arguments, when, distinct, row.gives([a.type for a in arguments]), place)
 
 
@@ -113,37 +114,25 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place, called
     if any(isinstance(e, Windowed) for e in walk(argument)):
         raise Wrong(place, "a window function inside an aggregate", "Compute it in a subquery first.")
     if not row.accepts(argument.type) and not (row.lengths and argument.type in LENGTHS):
-        way_out = f"Write {row.name}(CAST(… AS …)) with a type that it takes."
-        if row.name in ("collect_list", "collect_set", "mode") and argument.type != VOID:
-            way_out = f"Write {row.name}(to_json(…)) over records."
-            if argument.type.name == "ARRAY":
-                way_out = (
-                    f"Collect its elements: SELECT k, {row.name}(e) AS e … LATERAL VIEW explode(x) t AS e GROUP BY k."
-                )
-            if argument.type.numeric:  # 0.0 and -0.0 are one group to Spark, but two values of a set
-                way_out = f"Write {row.name}(CAST(… AS DECIMAL(18, 6)))."
-        if argument.type.name == "BINARY":
-            way_out = f"Write {row.name}(hex(…))."
-        if argument.type.name == "ARRAY" and row.name in ("bool_or", "bool_and"):
-            way_out = "Write array_contains(tags, 'x'), or forall(tags, t -> t = 'x')."
-        if argument.type.name == "STRUCT" and row.name in ("min", "max"):
-            way_out = "Take to_json(…) of each list or map in it."
+        way_out = {**row.instead, "BINARY": "Write {0}(hex(…))."}.get(
+            argument.type.name, "Write {0}(CAST(… AS …)) with a type that it takes."
+        ).format(row.name)
         raise Wrong(place, f"{called}() of {argument.type}", way_out)
 
 
-def _parameters(name: str, arguments: Sequence[Expr], place: Place) -> tuple[Constant, ...]:
+def _parameters(row: AggregateFunction, arguments: Sequence[Expr], place: Place) -> tuple[Constant, ...]:
     """The literal arguments of an aggregate after its values: shares from 0 to 1, a separator, a number."""
-    arguments = [folded(argument) for argument in arguments]
+    name, arguments = row.name, [folded(argument) for argument in arguments]
     for argument in arguments:
         if not isinstance(argument, Constant) or argument.value is None:
             raise Wrong(argument.place or place, f"{name}() takes a literal there", "Write it out.")
     literals = [e for e in arguments if isinstance(e, Constant)]
-    if name == "listagg":
+    if row.parameter == "separator":
         return tuple(literals) or (Constant("", STRING),)
     shares = [float(e.value or 0) if e.type.numeric else -1 for e in literals]
-    if name == "approx_count_distinct":
+    if row.parameter == "error":
         if any(e.type.integral or not 0 < share <= GREATEST_ERROR for e, share in zip(literals, shares, strict=True)):
-            way_out = "Write approx_count_distinct(x, 0.05), or count(DISTINCT x), which is exact."
+            way_out = f"Write {name}(x, 0.05), or count(DISTINCT x), which is exact."
             raise Wrong(place, f"{name}() with a relative error of {literals[0].value}", way_out)
         registers = registers_for(shares[0]) if shares else DEFAULT_REGISTERS
         if registers > MOST_REGISTERS:
@@ -162,12 +151,12 @@ def aggregate_over(name: str, node: exp.Anonymous, read: Read) -> Aggregate:
     star = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)
     arguments = () if star else tuple(_number(row, read(a)) for a in node.expressions)
     fewest, most = row.arguments
-    if not fewest <= len(arguments) <= most or (name == "count" and not star and not arguments):
+    if not fewest <= len(arguments) <= most or (row.counts and not star and not arguments):
         raise Wrong(place, f"{name}() with {len(arguments)} arguments", "docs/sql.md describes each aggregate.")
     if row.over is not None:
-        arguments = (*arguments[:1], *_parameters(name, arguments[1:], place))
+        arguments = (*arguments[:1], *_parameters(row, arguments[1:], place))
     for argument in arguments:
-        if argument.type.name == "STRUCT" and row.accepts(argument.type) and name != "count":
+        if argument.type.name == "STRUCT" and row.accepts(argument.type) and not row.counts:
             way_out = "Compute it with GROUP BY in a subquery, and join that."
             raise Wrong(argument.place or place, f"{name}() OVER (…) of {argument.type}", way_out)
         if not row.accepts(argument.type):
@@ -403,13 +392,13 @@ def distinct_over(name: str, node: exp.Anonymous) -> Wrong:
     if window is None or block is None or block.args.get("group") is not None:
         return Wrong(span(node), what, "Group in a subquery in FROM, and ask around it.")
     row = AGGREGATES[name]
-    if row.arguments[0] > 1 or (row.over is not None and row.name not in ("collect_set", "collect_list")):
+    if row.arguments[0] > 1 or (row.over is not None and not row.collects):
         return Wrong(span(node), what, "Group DISTINCT rows in a subquery in FROM, and join its groups.")
     if row.once and row.over is None:
         plain = window.copy()
         plain.set("this", exp.Anonymous(this=name, expressions=[value.copy() for value in values]))
         return Wrong(span(node), what, f"Write {readable(plain)}.")
-    select, keys = _written_out(name, values, window, block)
+    select, keys = _written_out(row, values, window, block)
     joined = f" It gives a row per {keys}: join it by that." if keys else ""
     return Wrong(span(node), what, f"Write {select}.{joined}")
 
@@ -425,10 +414,11 @@ class _Column:
         return self.text if self.text == self.name else f"{self.text} AS {self.name}"
 
 
-def _written_out(name: str, values: Sequence[exp.Expr], window: exp.Window, block: exp.Select) -> tuple[str, str]:
+def _written_out(
+    row: AggregateFunction, values: Sequence[exp.Expr], window: exp.Window, block: exp.Select
+) -> tuple[str, str]:
     """The SELECT of the values of each frame, and the columns that tell its rows apart."""
-    name = "collect_set" if name in ("collect_list", "array_agg") else name
-    once = "collect_set(" if name == "collect_set" else f"{name}(DISTINCT "
+    name, once = (COLLECTED_ONCE, f"{COLLECTED_ONCE}(") if row.collects else (row.name, f"{row.name}(DISTINCT ")
     taken: set[str] = set()
     groups = [_column(node, f"k{number}", block, taken) for number, node in enumerate(_partition(window), 1)]
     order = window.args.get("order")

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain, count
 
 from view_algebra.compiled import LOG_TIME, changes_of, source_of
-from view_algebra.language.aggregates import EVENT_ORDER
+from view_algebra.language.aggregates import BY_EVENT_ORDER, EVENT_ORDER
 from view_algebra.language.expressions import (
     Combined,
     Constant,
@@ -59,11 +59,10 @@ def event_order(
     function: the aggregate, if this order alone decides it
     of: the values to put in order
     """
+    one = BY_EVENT_ORDER.get(function, "max_by")
     if function and scope.rows.records is not None and sorting(scope.rows.records, scope.context.sortings):
-        one = "min_by" if function.startswith("first") else "max_by"
         way_out = f"Leave its ORDER BY out, or write {one}(x, t), or listagg(x) WITHIN GROUP (ORDER BY t)."
         raise Wrong(place, f"{function}() of records that a subquery sorts", way_out)
-    one = "min_by" if function.startswith("first") else "max_by"
     way_out = f"Write {one}(x, t), listagg(x) WITHIN GROUP (ORDER BY x) or sort_array(collect_list(x))."
     if isinstance(scope.rows.relation, Joined):
         of_join = _of_a_join(scope.rows.relation, scope.passed, scope.context, place)

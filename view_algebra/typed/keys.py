@@ -12,7 +12,7 @@ from typing import assert_never
 
 from view_algebra.compiled import source_of
 from view_algebra.language.above import Obstacle
-from view_algebra.language.aggregates import EVENT_ORDER, RECORD_KEYS
+from view_algebra.language.aggregates import COLLECTED_ONCE, EVENT_ORDER, RECORD_KEYS
 from view_algebra.language.expressions import (
     Aggregate,
     Call,
@@ -186,7 +186,7 @@ def _differ(array: Expr, relation: Relation) -> bool:
     return isinstance(array, (Call, Aggregate, OverValues)) and array.function in _OF_DIFFERENT
 
 
-_OF_DIFFERENT = ("sequence", "array_distinct", "array_union", "array_intersect", "array_except", "collect_set")
+_OF_DIFFERENT = ("sequence", "array_distinct", "array_union", "array_intersect", "array_except", COLLECTED_ONCE)
 """Functions whose result has no two equal elements."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from view_algebra.language.aggregates import AGGREGATES, BY_EVENT_ORDER, SYNONYMS
+from view_algebra.language.aggregates import BY_EVENT_ORDER, aggregate_named
 from view_algebra.language.functions import FUNCTIONS
 from view_algebra.language.quoting import words
 from view_algebra.language.time_windows import TIME_WINDOWS
@@ -148,12 +148,14 @@ def _trim(node: exp.Trim, scope: Scope) -> Printed:
 
 def _call(node: exp.Anonymous, scope: Scope) -> Printed:
     name, nodes = node.name.lower(), node.expressions
-    exists = name in FUNCTIONS or name in AGGREGATES or name in SYNONYMS or (name in BY_EVENT_ORDER and len(nodes) == 1)
+    row = aggregate_named(name)
+    exists = name in FUNCTIONS or row is not None or (name in BY_EVENT_ORDER and len(nodes) == 1)
     if not exists or name in OTHERWISE or any(isinstance(value, (exp.Alias, exp.PropertyEQ)) for value in nodes):
         return None
     distinct = bool(nodes) and isinstance(nodes[0], exp.Distinct)
     arguments = nodes[0].expressions if distinct else nodes
-    text = BY_COUNT.get((name, len(arguments))) or SPELLED.get(name, f"{name}({{all}})")
+    omitted = row.default if row is not None and len(arguments) == row.arguments[0] else ""
+    text = BY_COUNT.get((name, len(arguments))) or SPELLED.get(name, f"{name}({{all}}{omitted})")
     return _filled(text.replace("({all}", "(DISTINCT {all}") if distinct else text, arguments, scope)
 
 
@@ -212,16 +214,13 @@ BY_COUNT = {
     ("bround", 1): "bround({all}, 0)",
     ("ceil", 1): "CEIL({all})",
     ("floor", 1): "FLOOR({all})",
-    ("listagg", 1): "listagg({all}, NULL)",
     ("locate", 2): "locate({all}, 1)",
-    ("percentile", 2): "percentile({all}, 1)",
     ("regexp_extract", 2): "regexp_extract({all}, 1)",
     ("regexp_extract_all", 2): "regexp_extract_all({all}, 1)",
     ("regexp_replace", 3): "regexp_replace({all}, 1)",
     ("round", 1): "round({all}, 0)",
     ("sort_array", 1): "sort_array({all}, true)",
     ("split", 2): "split({all}, -1)",
-    ("string_agg", 1): "string_agg({all}, NULL)",
 }
 """The same per number of arguments: Spark adds those left out."""
 

@@ -17,7 +17,7 @@ from typing import cast as typed
 from sqlglot import exp
 
 from view_algebra.language import times as clock
-from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, is_aggregate
+from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, ONLY_WITHIN_GROUP, SYNONYMS, is_aggregate
 from view_algebra.language.expressions import NULL, Aggregate, Call, Constant, Expr, Place, Subquery
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, GENERATORS, WINDOW_FUNCTIONS, instead_of_rows
 from view_algebra.language.limits import (
@@ -251,7 +251,7 @@ def _bracket(node: exp.Bracket, scope: Scope) -> Expr:
 
 def _call(node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, filter_: exp.Filter | None = None) -> Expr:
     name, place = node.name.lower(), span(node)
-    if name in ("percentile_cont", "percentile_disc"):
+    if name in ONLY_WITHIN_GROUP:
         raise Wrong(place, f"{name}() without its order", f"Write {name}(0.9) WITHIN GROUP (ORDER BY x).")
     name = SYNONYMS.get(name, name)
     read = partial(expression, scope=scope)

@@ -13,6 +13,7 @@ from typing import Literal
 
 from sqlglot import exp
 
+from view_algebra.language.aggregates import AGGREGATES, COUNTS
 from view_algebra.language.expressions import (
     ONE,
     VARIABLE,
@@ -128,7 +129,8 @@ def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: 
     above = node.parent
     while isinstance(above, (exp.Paren, exp.And, exp.Or, exp.Not)):
         below, above = above, above.parent
-    counted = isinstance(above, exp.Anonymous) and above.name.lower() in ("count_if", "if")
+    call = above.name.lower() if isinstance(above, exp.Anonymous) else ""
+    counted = call == "if" or (call in AGGREGATES and AGGREGATES[call].conditional)
     decides = above is not None and (
         isinstance(above, (exp.Where, exp.Having, exp.Join))
         or (isinstance(above, exp.If) and above.this is below)
@@ -219,8 +221,8 @@ def is_never_null(value: Expr, where: Expr | None, relation: Relation | None) ->
     match value:
         case Constant():
             return value.value is not None
-        case Aggregate(function="count" | "count_if"):
-            return True
+        case Aggregate():
+            return value.function in COUNTS
         case Call(function="+" | "-" | "*") if value.type.integral:
             return all(is_never_null(argument, where, relation) for argument in value.arguments)
         case Call(function="coalesce"):

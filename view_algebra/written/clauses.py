@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from view_algebra.language.aggregates import aggregate_named
 from view_algebra.language.quoting import words
 from view_algebra.refusals import Wrong, span
 from view_algebra.written.ways_out import replaced
@@ -148,7 +149,8 @@ def is_list_in_order(node: exp.Expr | None) -> bool:
     """True for array_agg(x ORDER BY y)."""
     arguments = node.expressions if isinstance(node, exp.Anonymous) and not isinstance(node.parent, exp.Window) else []
     ordered = len(arguments) == 1 and isinstance(arguments[0], exp.Order)
-    return isinstance(node, exp.Anonymous) and ordered and node.name.lower() in ("array_agg", "collect_list")
+    row = aggregate_named(node.name.lower()) if isinstance(node, exp.Anonymous) and ordered else None
+    return row is not None and row.collects and row.in_order
 
 
 def refuse_unread(query: exp.Expr) -> None:

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from view_algebra.language.aggregates import AGGREGATES, BY_EVENT_ORDER
 from view_algebra.refusals import Span, span
 from view_algebra.written.dialect import readable
 
-_TAKES_ONE_VALUE = ("last", "last_value", "first", "first_value", "any_value", "max_by", "min_by")
-_BY_ITSELF = {"max": "max_by", "min": "min_by"}
+_TAKES_ONE_VALUE = (*BY_EVENT_ORDER, *BY_EVENT_ORDER.values())
+_BY_ITSELF = {name: f"{name}_by" for name in AGGREGATES if f"{name}_by" in AGGREGATES}
 _OF_NULL = ("hash", "xxhash64", "concat_ws", "coalesce", "nvl", "ifnull", "to_json", "struct", "named_struct")
 """Functions that may return a value for NULL, which an aggregate of no values or no previous row returns."""
 
