@@ -251,7 +251,6 @@ def _source(d: SourceDeclaration) -> Source:
         + parse_text(
             d.columns,
             PrimaryKey(d.unique, d.key_format) if d.kind == "table" else None,
-            d.encodings,
             FieldOptions(
                 nulls=d.properties.get("on_bad_field") == "null",
                 empty=d.properties.get("empty_as_null") == "true",

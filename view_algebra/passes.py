@@ -37,8 +37,8 @@ from view_algebra.split.leaves import Leaf
 from view_algebra.split.reading import with_bounds
 from view_algebra.split.retaining import retaining
 from view_algebra.texts import calendars
-from view_algebra.texts.cells import cell_table, indexes, longest_text, version_of
-from view_algebra.texts.records import OF_TABLES, PSEUDO_COLUMNS
+from view_algebra.texts.cells import cell_table, fingerprint, indexes, longest_text
+from view_algebra.texts.records import PSEUDO_COLUMNS, TABLE_COLUMNS
 from view_algebra.typed.keys import sorting, ties, unique_keys
 from view_algebra.typed.names import Columns, Context, Keys, Outside, Scope, Sorting
 from view_algebra.typed.queries import query
@@ -213,7 +213,7 @@ def _context(known: Known, through: Mapping[str, ViewDeclaration]) -> Context:
     tables = {changes_of(name): source for name, source in known.declared.items() if source.kind == "table"}
     return Context(
         streams={name: (*PSEUDO_COLUMNS, *source.columns) for name, source in streams.items()}
-        | {name: (*PSEUDO_COLUMNS, *OF_TABLES, *changing(source), *source.columns) for name, source in tables.items()},
+        | {name: (*PSEUDO_COLUMNS, *TABLE_COLUMNS, *changing(d), *d.columns) for name, d in tables.items()},
         views=known.types,
         keys=known.keys,
         sortings=known.sortings,
@@ -405,7 +405,7 @@ def _cell_tables(
     tables = tuple(cell_table(leaf, "", longest) for leaf in leaves)
     read = [sources[s] for s in sorted({leaf.source for leaf in leaves})]
     parses = tuple(text for source in read for text in (source.parse, source.counted) if text)
-    version = version_of(tables, parses)
+    version = fingerprint(tables, parses)
     names = [f"{stem(view)}_{version}" + (f"_{number}" if number > 1 else "") for number in range(1, len(tables) + 1)]
     return tuple(replace(t, name=name) for t, name in zip(tables, names, strict=True)), version
 

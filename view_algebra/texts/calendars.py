@@ -44,7 +44,7 @@ def in_postgres(final: str, query: Query, typed: Query, keys: Collection[str]) -
     """
     leaving = _leaving(query) | _endless(typed)
     columns = [(postgres_name(name), _IN_POSTGRES.get(kind.name)) for name, kind in query.columns]
-    indexed = sorted(leaving & _keys_of_cells(query, keys))[:1]
+    indexed = sorted(leaving & _cell_keys(query, keys))[:1]
     if not indexed:
         return _shown(final, columns, leaving) if leaving else final
     name, years = columns[indexed[0]]
@@ -65,7 +65,7 @@ def in_spark(select: str, query: Query) -> str:
     return _shown(select, columns, leaving) + named if leaving else select
 
 
-def _keys_of_cells(query: Query, keys: Collection[str]) -> frozenset[int]:
+def _cell_keys(query: Query, keys: Collection[str]) -> frozenset[int]:
     """The numbers of the columns that are unchanged keys of cells, in a query without an order."""
     if not isinstance(query, Select) or query.order or query.distinct or query.limit is not None:
         return frozenset()

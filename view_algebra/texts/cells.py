@@ -48,11 +48,11 @@ def indexes(
         if types[name].nested or types[name].name == "BINARY":
             way_out = "Name columns of numbers, texts, times or BOOLEAN."
             raise Wrong(place, f"'index' names {name}, which is {types[name]}", way_out)
-        of_cells = list(_in_query(query, name))
-        if not of_cells:
+        cell_columns = list(_in_query(query, name))
+        if not cell_columns:
             way_out = "Name a column that is kept as it is. A column of another view is indexed there."
             raise Wrong(place, f"'index' names {name}, which is computed when the view is read", way_out)
-        for number, column in of_cells:
+        for number, column in cell_columns:
             table, keys = cell_tables[number], [key.name for key in cell_tables[number].keys]
             if column not in keys[:1]:  # the first key leads the unique index
                 method = "spgist" if types[name].name == "STRING" and column not in keys else "btree"
@@ -132,10 +132,10 @@ def cell_table(leaf: Leaf, name: str, longest: int) -> CellTable:
     )
 
 
-def version_of(tables: tuple[CellTable, ...], parses: tuple[str, ...]) -> str:
+def fingerprint(tables: tuple[CellTable, ...], parses: tuple[str, ...]) -> str:
     """The fingerprint of everything that decides the cells: the reading of records, and the three texts.
 
-    >>> version_of((), ()) == version_of((), ()), len(version_of((), ("SELECT 1",)))
+    >>> fingerprint((), ()) == fingerprint((), ()), len(fingerprint((), ("SELECT 1",)))
     (True, 8)
     """
     texts = [*parses, *(text for t in tables for text in (t.source, t.kind, t.partial, t.cells, t.merge))]
@@ -222,8 +222,8 @@ def _lateral_views(leaf: Leaf) -> list[str]:
         names = ", ".join(spark_name(name) for name, _ in generator.columns)
         argument = generator.argument
         if isinstance(argument, Call) and argument.function == "json_tuple":
-            lines.append(f"LATERAL VIEW {spark(argument)} j{number} AS {', '.join(_of_json(argument, number))}")
-            fields = ", ".join(f"'c{n}', {name}" for n, name in enumerate(_of_json(argument, number)))
+            lines.append(f"LATERAL VIEW {spark(argument)} j{number} AS {', '.join(_json_columns(argument, number))}")
+            fields = ", ".join(f"'c{n}', {name}" for n, name in enumerate(_json_columns(argument, number)))
             text = f"array(named_struct({fields}))"
         else:
             text = spark(argument)
@@ -233,7 +233,7 @@ def _lateral_views(leaf: Leaf) -> list[str]:
     return lines
 
 
-def _of_json(call: Call, number: int) -> list[str]:
+def _json_columns(call: Call, number: int) -> list[str]:
     """The columns of json_tuple(). It is not an expression, so a row of its columns is exploded."""
     return [spark_name(f"json {number} {n}") for n in range(len(call.arguments) - 1)]
 

@@ -16,11 +16,11 @@ ROW, OP, BEFORE, SOURCE_MS = "kafka_row", "kafka_op", "kafka_before", "kafka_sou
 EVENT = "kafka_event"
 
 _FIELD = "STRUCT<field: STRING, type: STRING, name: STRING, parameters: STRUCT<scale: INT>>"
-_OF_ROW = f"""get(filter(
+_ROW_FIELDS = f"""get(filter(
             try_variant_get(whole, '$.schema.fields', 'ARRAY<STRUCT<field: STRING, fields: ARRAY<{_FIELD}>>>'),
             part -> part.field = 'after'
           ), 0).fields"""
-_OF_KEY = f"""try_variant_get(
+_KEY_FIELDS = f"""try_variant_get(
             try_parse_json(CASE WHEN whole IS NULL THEN make_valid_utf8(CAST(key AS STRING)) END),
             '$.schema.fields', 'ARRAY<{_FIELD}>'
           )"""
@@ -33,7 +33,7 @@ def _by_name(fields: str) -> str:
         ))"""
 
 
-_FIELDS = _by_name(f"coalesce({_OF_ROW}, {_OF_KEY})")
+_FIELDS = _by_name(f"coalesce({_ROW_FIELDS}, {_KEY_FIELDS})")
 """The type of each field of the row, from the schema next to a change or to a deletion's key."""
 
 _LISTED = "try_parse_json(concat('[', {}, ']'))"
@@ -80,12 +80,12 @@ def unwrapped(value: str) -> str:
   )"""
 
 
-_IS_OF_CONNECT = "try_variant_get(whole, '$.schema.type', 'string') = 'struct'"
+_IS_CONNECT = "try_variant_get(whole, '$.schema.type', 'string') = 'struct'"
 _PAYLOAD = "coalesce(try_variant_get(whole, '$.payload', 'string'), 'null')"
 PAYLOADS = f"""(
     SELECT
       *,
-      CASE WHEN {_IS_OF_CONNECT} THEN {_PAYLOAD} ELSE text END AS {EVENT},
+      CASE WHEN {_IS_CONNECT} THEN {_PAYLOAD} ELSE text END AS {EVENT},
       {_by_name(f"try_variant_get(whole, '$.schema.fields', 'ARRAY<{_FIELD}>')")} AS {FIELDS}
     FROM (
       SELECT *, {_ONLY.format("listed")} AS whole
@@ -97,7 +97,7 @@ PAYLOADS = f"""(
   )"""
 """The raw records of a source whose records may be next to their schemas, Kafka Connect's default."""
 
-COLUMNS_OF_PAYLOADS = f"""
+PAYLOAD_COLUMNS = f"""
     {EVENT},
     {FIELDS},"""
 
@@ -125,7 +125,7 @@ def marked_payload(value: str) -> str:
         array({marked(value)}),
         text -> element_at(transform(
           array(try_parse_json(text)),
-          whole -> CASE WHEN {_IS_OF_CONNECT} THEN {_PAYLOAD} ELSE text END
+          whole -> CASE WHEN {_IS_CONNECT} THEN {_PAYLOAD} ELSE text END
         ), 1)
       ), 1)"""
 
@@ -163,16 +163,16 @@ def is_not_one_value(text: str) -> str:
 
 _NO_OP = (f"{OP} IS NULL", "'no change event of Debezium: it has no op'")
 
-ERRORS_OF_STREAM = [_NO_OP]
+STREAM_ERRORS = [_NO_OP]
 """Conditions and reasons for records of a stream that are not change events."""
 
 
-def errors(of_deletion: str) -> list[tuple[str, str]]:
-    """Conditions and reasons for records that do not change a row. `of_deletion`: the reason for a bare deletion."""
+def errors(deletion: str) -> list[tuple[str, str]]:
+    """Conditions and reasons for records that do not change a row. `deletion`: the reason for a bare deletion."""
     return [
         _NO_OP,
         (IS_TRUNCATION, "CAST(NULL AS STRING)"),  # has no row
         (f"{OP} NOT IN ('c', 'u', 'r', 'd')", f"concat('no change of a row: op ', left({OP}, 20))"),
-        (f"{OP} = 'd' AND coalesce({ROW}, 'null') = 'null'", of_deletion),
+        (f"{OP} = 'd' AND coalesce({ROW}, 'null') = 'null'", deletion),
         (f"coalesce({ROW}, 'null') = 'null'", "'the change has no row: after is missing'"),
     ]

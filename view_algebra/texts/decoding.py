@@ -69,7 +69,7 @@ GROUPS: tuple[Group, ...] = ("times", "decimals", "bytes")
 class _Leaf:
     """A scalar to decode: the expression of its VARIANT, its type, and its path in the record.
 
-    declared: the type of the list or map that it is an element of.
+    declared: the type of the list or map that it is an element of
     """
 
     value: str
@@ -103,8 +103,9 @@ class _SharedColumns:
 class ColumnDecoding:
     """Decodes the columns of one source.
 
-    names: the fields of columns whose names differ. empty: an empty text is NULL for a time or a number.
-    nulls: an unreadable field is NULL, and its reason is listed with others.
+    names: the fields of columns whose names differ
+    empty: an empty text is NULL for a time or a number
+    nulls: an unreadable field is NULL, and its reason is listed with others
     """
 
     encodings: Encodings
@@ -135,11 +136,11 @@ class ColumnDecoding:
 
     def around(self, inner: str, columns: Columns, others: Mapping[str, Columns]) -> str:
         """Spark SQL that decodes the structs `parsed` and `others` of `from_json`, and adds `UNDECODED`."""
-        read = {"parsed": columns, **{name: of for name, of in others.items() if self.needed(of)}}
+        read = {"parsed": columns, **{name: other for name, other in others.items() if self.needed(other)}}
         slots = {name: _SharedColumns(f"kafka_{name}") for name in read}
         structs = {
-            name: self._struct(name, of, slots[name], (CORRUPT,) if name == "parsed" else ())
-            for name, of in read.items()
+            name: self._struct(name, fields, slots[name], (CORRUPT,) if name == "parsed" else ())
+            for name, fields in read.items()
         }
         together = [
             f"{self._together(group, leaves)} AS {several.prefix}_{group}"
@@ -165,26 +166,26 @@ class ColumnDecoding:
   )
   )"""
 
-    def _struct(self, of: str, columns: Columns, slots: _SharedColumns, also: Sequence[str]) -> str:
-        """The struct `of` with its columns decoded. `also`: unchanged fields."""
+    def _struct(self, struct: str, columns: Columns, slots: _SharedColumns, also: Sequence[str]) -> str:
+        """The struct with its columns decoded. `also`: unchanged fields."""
         fields = [
-            f"{spark_text(name)}, {self._value(_Leaf(f'{of}.{spark_name(name)}', kind, (name,)), slots)}"
+            f"{spark_text(name)}, {self._value(_Leaf(f'{struct}.{spark_name(name)}', kind, (name,)), slots)}"
             for name, kind in columns
         ]
-        fields += [f"{spark_text(name)}, {of}.{name}" for name in also]
-        return f"CASE WHEN {of} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
+        fields += [f"{spark_text(name)}, {struct}.{name}" for name in also]
+        return f"CASE WHEN {struct} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
 
-    def _value(self, of: _Leaf, slots: _SharedColumns | None) -> str:
+    def _value(self, outer: _Leaf, slots: _SharedColumns | None) -> str:
         """Spark SQL of a decoded value, inside a list or a map by its own expression."""
-        value, kind = of.value, of.kind
+        value, kind = outer.value, outer.kind
         if not self.encodings.decodes_in(kind):
             return value
         if self.encodings.decodes(kind):
-            return _typed(slots.take(of) if slots is not None else self._alone(of), kind)
+            return _typed(slots.take(outer) if slots is not None else self._alone(outer), kind)
         if kind.name == "STRUCT":
-            fields = (f"{spark_text(leaf.path[-1])}, {self._value(leaf, slots)}" for leaf in _fields(of))
+            fields = (f"{spark_text(leaf.path[-1])}, {self._value(leaf, slots)}" for leaf in _fields(outer))
             return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
-        element = _each(of)
+        element = _each(outer)
         if kind.name == "MAP":
             return f"transform_values({value}, (k, {element.value}) -> {self._value(element, None)})"
         return f"transform({value}, {element.value} -> {self._value(element, None)})"
@@ -199,24 +200,24 @@ class ColumnDecoding:
             reasons += self._why_nested(_Leaf(f"parsed_as_json.{spark_name(name)}", kind, (name,)))
         return f"coalesce({', '.join(reasons)}, NULL)"
 
-    def _why_nested(self, of: _Leaf) -> list[str]:
+    def _why_nested(self, outer: _Leaf) -> list[str]:
         """Expressions of the reason a value in a list or a map could not be decoded, or NULL if it could."""
-        if not self.encodings.decodes_in(of.kind) or self.encodings.decodes(of.kind):
+        if not self.encodings.decodes_in(outer.kind) or self.encodings.decodes(outer.kind):
             return []
-        if of.kind.name == "STRUCT":
-            return [reason for leaf in _fields(of) for reason in self._why_nested(leaf)]
-        element = _each(of)
-        values = f"map_values({of.value})" if of.kind.name == "MAP" else of.value
+        if outer.kind.name == "STRUCT":
+            return [reason for leaf in _fields(outer) for reason in self._why_nested(leaf)]
+        element = _each(outer)
+        values = f"map_values({outer.value})" if outer.kind.name == "MAP" else outer.value
         why = f"coalesce({', '.join(self._why(element))}, NULL)"
         return [f"get(filter(transform({values}, {element.value} -> {why}), r -> r IS NOT NULL), 0)"]
 
-    def _why(self, of: _Leaf) -> list[str]:
-        if self.encodings.decodes(of.kind):
-            alone = self._alone(of)
-            return [f"{alone}.why", *([self._too_large(of, alone)] if of.group == "decimals" else [])]
-        if of.kind.name == "STRUCT":
-            return [reason for leaf in _fields(of) for reason in self._why(leaf)]
-        return self._why_nested(of)
+    def _why(self, outer: _Leaf) -> list[str]:
+        if self.encodings.decodes(outer.kind):
+            alone = self._alone(outer)
+            return [f"{alone}.why", *([self._too_large(outer, alone)] if outer.group == "decimals" else [])]
+        if outer.kind.name == "STRUCT":
+            return [reason for leaf in _fields(outer) for reason in self._why(leaf)]
+        return self._why_nested(outer)
 
     def _too_large(self, leaf: _Leaf, decoded: str) -> str:
         missing = f"{decoded}.value IS NOT NULL AND {_typed(decoded, leaf.kind)} IS NULL"
@@ -271,7 +272,7 @@ class ColumnDecoding:
         """Microseconds of a unit in the declaration, or NULL."""
         if leaf.path in _ENVELOPE and self.encodings.envelope:
             return f"{UNITS[leaf.path[-1].removeprefix('ts_')]}BD"
-        if unit := _OF_CHANGE.match(self.names.get(leaf.path[0], leaf.path[0])):
+        if unit := _CHANGE_TIME.match(self.names.get(leaf.path[0], leaf.path[0])):
             return f"{UNITS[unit[1]]}BD"
         micros = self.encodings.microseconds(leaf.kind)
         return f"{micros}BD" if micros else "NULL"
@@ -290,7 +291,7 @@ class ColumnDecoding:
 
     def _times(self) -> Sequence[str]:
         named = " ".join(f"WHEN '{name}' THEN {factor}BD" for name, factor in SEMANTIC.items())
-        of_schema = f"CASE f.schema.name {named} END"
+        schema_unit = f"CASE f.schema.name {named} END"
         typed = _step("f", "v name kind wrong schema unit", told=_TOLD)
         written = _step(
             "f",
@@ -298,24 +299,24 @@ class ColumnDecoding:
             text="CASE WHEN f.told = 'STRING' THEN try_variant_get(f.v, '$', 'STRING') END",
             # Only for a number: failing at a text would cost a Java exception for every record.
             number="CASE WHEN f.told = 'NUMBER' THEN try_variant_get(f.v, '$', 'DECIMAL(28, 9)') END",
-            unit=f"CASE WHEN f.schema.name IS NULL THEN f.unit ELSE {of_schema} END",
+            unit=f"CASE WHEN f.schema.name IS NULL THEN f.unit ELSE {schema_unit} END",
         )
         read = _step(
             "f",
             "name wrong told text number unit",
             v="f.v",
-            at=f"CASE f.told WHEN 'NUMBER' THEN {self._time_of_number()} WHEN 'STRING' THEN {self._time_of_text()} END",
+            at=f"CASE f.told WHEN 'NUMBER' THEN {self._number_as_time()} WHEN 'STRING' THEN {self._text_as_time()} END",
         )
         return typed, written, read, f"named_struct('value', {_within('f.at')}, 'why', {self._why_no_time()})"
 
-    def _time_of_number(self) -> str:
+    def _number_as_time(self) -> str:
         """Spark SQL of the time of a number, truncated to microseconds."""
         micros = "floor(f.number * f.unit)"
         first, last = (f"unix_micros({bound})" for bound in CALENDAR["TIMESTAMP"])
         within = f"{micros} BETWEEN {first} AND {last} AND NOT {_INFINITE_NUMBER}"
         return f"CASE WHEN {within} THEN timestamp_micros(CAST({micros} AS BIGINT)) END"
 
-    def _time_of_text(self) -> str:
+    def _text_as_time(self) -> str:
         day = local = "f.text"
         if self.encodings.of_connector:  # writes `2024-05-01Z`, and local times with Z in mode isostring
             local = "rtrim('Z', f.text)"
@@ -404,15 +405,15 @@ class ColumnDecoding:
             read, base64 = (f"CASE WHEN {is_it} THEN {bytes_} ELSE {expression} END" for expression in (read, base64))
         typed = _step("f", "v wrong schema", told=_TOLD, text="try_variant_get(f.v, '$', 'STRING')")
         as_text = "NULL" if stated is None else read
-        of_schema = f"CASE f.schema.type WHEN 'bytes' THEN {base64} WHEN 'string' THEN {as_text} ELSE {read} END"
-        valued = _step("f", "v wrong told", value=f"CASE WHEN f.told = 'STRING' THEN {of_schema} END")
+        decoded = f"CASE f.schema.type WHEN 'bytes' THEN {base64} WHEN 'string' THEN {as_text} ELSE {read} END"
+        valued = _step("f", "v wrong told", value=f"CASE WHEN f.told = 'STRING' THEN {decoded} END")
         why = "CASE WHEN f.v IS NOT NULL AND f.told <> 'VOID' AND f.value IS NULL THEN f.wrong END"
         return typed, valued, f"named_struct('value', f.value, 'why', {why})"
 
 
-def _step(of: str, kept: str, **computed: str) -> str:
+def _step(struct: str, kept: str, **computed: str) -> str:
     """The struct of the next step: unchanged and computed fields."""
-    fields = {**{name: f"{of}.{name}" for name in kept.split()}, **computed}
+    fields = {**{name: f"{struct}.{name}" for name in kept.split()}, **computed}
     listed = ", ".join(f"'{name}', {value}" for name, value in fields.items())
     return f"named_struct({listed})"
 
@@ -426,8 +427,8 @@ def _midnight(day: str) -> str:
     """The instant at which a day begins. Spark would raise for days of the year 300,000."""
     first, last = CALENDAR["DATE"]
     outside = "timestamp_micros(253402300800000000)"
-    of_calendar = f"WHEN {day} BETWEEN {first} AND {last} THEN CAST({day} AS TIMESTAMP)"
-    return f"CASE {of_calendar} WHEN {day} IS NOT NULL THEN {outside} END"
+    in_calendar = f"WHEN {day} BETWEEN {first} AND {last} THEN CAST({day} AS TIMESTAMP)"
+    return f"CASE {in_calendar} WHEN {day} IS NOT NULL THEN {outside} END"
 
 
 def _within(time: str) -> str:
@@ -435,15 +436,15 @@ def _within(time: str) -> str:
     return f"CASE WHEN {time} BETWEEN {first} AND {last} THEN {time} END"
 
 
-def _fields(of: _Leaf) -> Sequence[_Leaf]:
+def _fields(outer: _Leaf) -> Sequence[_Leaf]:
     """The fields of a struct."""
-    return [_Leaf(f"{of.value}.{spark_name(name)}", kind, (*of.path, name)) for name, kind in of.kind.fields]
+    return [_Leaf(f"{outer.value}.{spark_name(name)}", kind, (*outer.path, name)) for name, kind in outer.kind.fields]
 
 
-def _each(of: _Leaf) -> _Leaf:
+def _each(outer: _Leaf) -> _Leaf:
     """An element of a list or a value of a map, as a variable that no enclosing lambda uses."""
-    assert of.kind.element is not None
-    return _Leaf(f"v{len(of.path)}", of.kind.element, (*of.path, ""), of.declared or of.kind)
+    assert outer.kind.element is not None
+    return _Leaf(f"v{len(outer.path)}", outer.kind.element, (*outer.path, ""), outer.declared or outer.kind)
 
 
 _TOLD = (
@@ -465,7 +466,7 @@ _BASE64 = "'base64'"
 _ENVELOPE = {(*within, f"ts_{unit}") for within in ((), ("source",)) for unit in ("ms", "us", "ns")}
 """Times of the envelope itself, whose names end in their unit."""
 
-_OF_CHANGE = re.compile(r"__(?:source_)?ts_(ms|us|ns)$")
+_CHANGE_TIME = re.compile(r"__(?:source_)?ts_(ms|us|ns)$")
 """Times of the change in a flattened event, whose names end in their unit."""
 
 WRONG = "a field has the wrong type: "

@@ -28,7 +28,8 @@ _AS_LONG = "CAST(conv(hex(kafka_key), 16, -10) AS BIGINT)"
 def _fraction(length: int, digits: int, bias: int) -> str:
     """Spark SQL of an IEEE 754 number from its bits, exact because it only multiplies by powers of two.
 
-    digits: bits of the fraction. bias: the exponent's bias.
+    digits: bits of the fraction
+    bias: the exponent's bias
     """
     exponents = 2 * bias + 1
     exponent = f"(shiftright({_AS_LONG}, {digits}) & {exponents})"
@@ -128,9 +129,10 @@ PATTERNS = (
 class FieldOptions:
     """A source's options for reading fields.
 
-    nulls: an unreadable field is NULL, and the record counts. empty: an empty text means NULL for a number or a time,
-    and `[]` for an object. names: the JSON fields of columns whose names differ. encodings: types that are read as a
-    VARIANT and decoded afterwards.
+    nulls: an unreadable field is NULL, and the record counts
+    empty: an empty text means NULL for a number or a time, and `[]` means NULL for an object
+    names: the JSON fields of columns whose names differ
+    encodings: the types that are read as a VARIANT and decoded afterwards
     """
 
     nulls: bool = False
@@ -145,14 +147,14 @@ class FieldOptions:
 
 def json_read(text: str, columns: Columns, options: FieldOptions, modes: str = "") -> str:
     """Spark SQL that reads JSON as a struct of columns. Case matters in field names, but not in column names."""
-    schema = spark_text(struct_of([(options.name(name), kind) for name, kind in columns]))
+    schema = spark_text(schema_text([(options.name(name), kind) for name, kind in columns]))
     read = f"from_json({text}, {schema}{', ' + modes if modes else ''})"
     if not any(name in options.names for name, _ in columns):
         return read
     return f"CAST({read} AS STRUCT<{', '.join(f'{spark_name(name)}: {kind.spark}' for name, kind in columns)}>)"
 
 
-def struct_of(columns: Columns) -> str:
+def schema_text(columns: Columns) -> str:
     """The columns as a schema for from_json()."""
     return ", ".join(f"{spark_name(name)} {kind.spark}" for name, kind in columns)
 
@@ -188,7 +190,7 @@ def decimals_lose_digits(columns: Columns, read: str, text: str, encodings: Enco
 def _conditions(columns: Columns, read: str, condition: Callable[[str, Type], str]) -> list[str]:
     """A condition on scalars, which may be empty, for every column of the struct `read`."""
     values = ((".".join([read, *map(spark_name, path)]), kind) for path, kind in leaves(columns))
-    return [of_value for value, kind in values if (of_value := _inside(value, kind, condition))]
+    return [scalar for value, kind in values if (scalar := _inside(value, kind, condition))]
 
 
 def _inside(value: str, kind: Type, condition: Callable[[str, Type], str], depth: int = 0) -> str:
@@ -237,8 +239,9 @@ def unmarked(text: str) -> str:
 class Again:
     """The second reading of a text that Spark's reader has read as the struct `first`.
 
-    text: JSON with marked numbers. as_read: the function from a type to the type that Spark's reader reads it as.
-    needed: columns without which a record is bad.
+    text: JSON with marked numbers
+    as_read: the function from a type to the type that Spark's reader reads it as
+    needed: the columns without which a record is bad
     """
 
     first: str
@@ -288,13 +291,13 @@ class Again:
         """Spark SQL of the reason a record is bad, or of the fields it counts without. NULL if all are read."""
         wrong: dict[bool, list[str]] = {True: [], False: []}
         for name, kind in self.columns:
-            path, of_raw, value = self.options.name(name), f"raw.{spark_name(name)}", f"v.{spark_name(name)}"
+            path, text, value = self.options.name(name), f"raw.{spark_name(name)}", f"v.{spark_name(name)}"
             if self.options.encodings.decodes(kind) or (kind == STRING and not self.options.nulls):
                 continue  # fits any value
-            why = f"{value}.why" if _is_nested(kind) else _why(path, of_raw, value, kind, self.options)
+            why = f"{value}.why" if _is_nested(kind) else _why(path, text, value, kind, self.options)
             wrong[self.options.nulls and name not in self.needed].append(why)
-        of_record, of_fields = (_listed(begins, wrong[nulls]) for begins, nulls in ((WRONG, False), (NULLED, True)))
-        return f"coalesce({', '.join(filter(None, [of_record, of_fields, 'CAST(NULL AS STRING)']))})"
+        bad, nulled = (_listed(begins, wrong[nulls]) for begins, nulls in ((WRONG, False), (NULLED, True)))
+        return f"coalesce({', '.join(filter(None, [bad, nulled, 'CAST(NULL AS STRING)']))})"
 
 
 def _listed(begins: str, reasons: Sequence[str]) -> str:
@@ -405,13 +408,15 @@ def _struct(path: str, text: str, first: str | None, kind: Type, options: FieldO
     raw, value = f"r{depth}", f"w{depth}"
     read, fields, reasons = [], [], []
     for name, part in kind.fields:
-        column, of_path = spark_name(name), f"{path}.{name}"
-        of_first = f"{first}.{column}" if first else None
-        read.append(f"{spark_text(name)}, {_value(of_path, f'{raw}.{column}', of_first, part, options, depth + 1)}")
+        column, inner_path = spark_name(name), f"{path}.{name}"
+        inner_first = f"{first}.{column}" if first else None
+        part_value = _value(inner_path, f"{raw}.{column}", inner_first, part, options, depth + 1)
+        read.append(f"{spark_text(name)}, {part_value}")
         inner = f"{value}.{column}"
         fields.append(f"{spark_text(name)}, {inner}{'.v' if _is_nested(part) else ''}")
-        reasons.append(f"{inner}.why" if _is_nested(part) else _why(of_path, f"{raw}.{column}", inner, part, options))
-    schema = spark_text(struct_of([(name, STRING) for name, _ in kind.fields]))
+        why = _why(inner_path, f"{raw}.{column}", inner, part, options)
+        reasons.append(f"{inner}.why" if _is_nested(part) else why)
+    schema = spark_text(schema_text([(name, STRING) for name, _ in kind.fields]))
     return f"""element_at(transform(
           array(from_json(CASE WHEN startswith({text}, '{{') THEN {text} END, {schema})),
           {raw} -> element_at(transform(array(named_struct({", ".join(read)})), {value} -> named_struct(
@@ -486,10 +491,10 @@ def _any(names: Sequence[str]) -> str:
     return "|".join(re.escape(name) for name in dict.fromkeys(names))
 
 
-def numbers(columns: Columns, text: str, options: FieldOptions, of: str = "parsed") -> list[tuple[str, str]]:
+def numbers(columns: Columns, text: str, options: FieldOptions, struct: str = "parsed") -> list[tuple[str, str]]:
     """The condition and the reason for a record in which a time is a number or a text of digits.
 
-    of: the struct that Spark's reader returned for the text.
+    struct: the result of Spark's reader for the text
     """
     leaves = list(_leaves([(options.name(name), kind) for name, kind in columns]))
     scalars = [name for name, kind in leaves if kind.name in CALENDAR]
@@ -497,23 +502,23 @@ def numbers(columns: Columns, text: str, options: FieldOptions, of: str = "parse
     if not scalars and not nested:
         return []
     times = [(name, kind) for name, kind in columns if _has_times(kind)]
-    reasons = ", ".join(_reason_of_time(f"p.{spark_name(name)}", kind, (options.name(name),)) for name, kind in times)
+    reasons = ", ".join(_time_reason(f"p.{spark_name(name)}", kind, (options.name(name),)) for name, kind in times)
     first = f"coalesce({reasons}, NULL)"
     read = json_read(text, [(name, _as_json(kind)) for name, kind in times], options)
     reason = f"element_at(transform(array({read}), p -> {first}), 1)"
     may_be = f"{text} RLIKE {spark_text(may_be_numbers(scalars, nested))}"
-    looks = "" if nested else f"({' OR '.join([*_looks(columns, of), f'{of}.{CORRUPT} IS NOT NULL'])}) AND "
+    looks = "" if nested else f"({' OR '.join([*_looks(columns, struct), f'{struct}.{CORRUPT} IS NOT NULL'])}) AND "
     return [(f"{looks}{may_be} AND {reason} IS NOT NULL", reason)]
 
 
-def _looks(columns: Columns, of: str) -> Iterator[str]:
+def _looks(columns: Columns, struct: str) -> Iterator[str]:
     """Conditions that a time may come from a number of seconds or a text of days, cheaper than looking at the text.
 
     Spark multiplies seconds by a million, a multiple of 64, so the result is a multiple of 64 even if the product
     wraps. It reads a text of up to three digits as days.
     """
     for name, kind in columns:
-        value = f"{of}.{spark_name(name)}"
+        value = f"{struct}.{spark_name(name)}"
         if kind.name == "STRUCT":
             yield from _looks(kind.fields, value)
         elif kind.name == "DATE":
@@ -547,20 +552,20 @@ def _as_json(kind: Type) -> Type:
     return mapped(whole, lambda part: as_json(part) if part.name in CALENDAR else part)
 
 
-def _reason_of_time(value: str, kind: Type, path: tuple[str, ...]) -> str:
+def _time_reason(value: str, kind: Type, path: tuple[str, ...]) -> str:
     name = ".".join(part for part in path if part)
     if kind.name in CALENDAR:
-        type_of_value = f"schema_of_variant({value})"
+        value_type = f"schema_of_variant({value})"
         digits = f"try_variant_get({value}, '$', 'STRING') RLIKE {spark_text(DIGITS_ALONE)}"
         return (
-            f"CASE WHEN left({type_of_value}, 3) IN ('BIG', 'DEC', 'DOU') THEN {without_unit(spark_text(name), PLAIN)}"
-            f" WHEN {type_of_value} = 'STRING' AND {digits} THEN {digits_alone(spark_text(name))} END"
+            f"CASE WHEN left({value_type}, 3) IN ('BIG', 'DEC', 'DOU') THEN {without_unit(spark_text(name), PLAIN)}"
+            f" WHEN {value_type} = 'STRING' AND {digits} THEN {digits_alone(spark_text(name))} END"
         )
     if kind.name == "STRUCT":
         fields = [(name, field) for name, field in kind.fields if _has_times(field)]
-        reasons = [_reason_of_time(f"{value}.{spark_name(name)}", field, (*path, name)) for name, field in fields]
+        reasons = [_time_reason(f"{value}.{spark_name(name)}", field, (*path, name)) for name, field in fields]
         return f"coalesce({', '.join(reasons)}, NULL)"
     assert kind.element is not None
     values, element = (f"map_values({value})" if kind.name == "MAP" else value), f"v{len(path)}"
-    reasons_of = f"transform({values}, {element} -> {_reason_of_time(element, kind.element, (*path, ''))})"
-    return f"get(filter({reasons_of}, reason -> reason IS NOT NULL), 0)"
+    listed = f"transform({values}, {element} -> {_time_reason(element, kind.element, (*path, ''))})"
+    return f"get(filter({listed}, reason -> reason IS NOT NULL), 0)"

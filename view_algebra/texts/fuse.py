@@ -18,7 +18,7 @@ from view_algebra.language.quoting import postgres_name
 from view_algebra.language.types import INTEGRAL, STRING
 
 _NTH = "`position 1`"
-_OF_CHANGES = f"LATERAL VIEW {ROWS_OF_CHANGE} g1 AS {_NTH}, "
+_CHANGES = f"LATERAL VIEW {ROWS_OF_CHANGE} g1 AS {_NTH}, "
 
 _GOOD = "kafka_error IS NULL"
 _BAD = f"kafka_error <> '{LEFT_OUT}'"
@@ -182,13 +182,11 @@ def _exploded(structs: _Structs, slots: Sequence[tuple[str, str]]) -> str:
     Every branch of the UNION ALL parses the records. Tables without a LATERAL VIEW take the first row of a change
     event, so that change events are parsed once.
     """
-    of_changes = next(
-        (laterals for laterals in structs if laterals.startswith(_OF_CHANGES) and "\n" not in laterals), None
-    )
-    if of_changes is not None and "" in structs:
+    changes = next((laterals for laterals in structs if laterals.startswith(_CHANGES) and "\n" not in laterals), None)
+    if changes is not None and "" in structs:
         first = [(f"({condition}) AND {_NTH} = 0", number, values) for condition, number, values in structs[""]]
         structs = {laterals: tables for laterals, tables in structs.items() if laterals}
-        structs[of_changes] = [*first, *structs[of_changes]]
+        structs[changes] = [*first, *structs[changes]]
     return "\nUNION ALL\n".join(_unpivoted(laterals, tables, slots) for laterals, tables in structs.items())
 
 
@@ -200,14 +198,14 @@ def _unpivoted(
     def column(expression: str) -> str:
         return computed.setdefault(expression, f"e{len(computed)}")
 
-    rows_of_tables = []
+    table_rows = []
     for condition, number, values in structs:
         cells = [column(f"CASE WHEN {condition} THEN {number} END")]
         cells += [column(values.get(name, f"CAST(NULL AS {kind})")) for name, kind in slots]
-        rows_of_tables.append(f"({', '.join(cells)})")
+        table_rows.append(f"({', '.join(cells)})")
     inner = ",\n".join(f"    {expression} AS {name}" for expression, name in computed.items())
     names = ", ".join(["v", *(name for name, _ in slots)])
-    taken = ",\n".join(f"  {cells}" for cells in rows_of_tables)
+    taken = ",\n".join(f"  {cells}" for cells in table_rows)
     source = "records" + (f"\n{_indent(laterals)}" if laterals else "")
     return f"""SELECT * FROM (
   SELECT

@@ -26,7 +26,7 @@ from view_algebra.compiled import (
 from view_algebra.engines.spark import constant
 from view_algebra.formats import DECODED_KEYS, ValueSql, frames
 from view_algebra.formats.interface import DIRECT, HAS_ZERO, KEY_TEXT, NO_KEY_TEXT, TEXT
-from view_algebra.language.encodings import PLAIN, Encodings
+from view_algebra.language.encodings import Encodings
 from view_algebra.language.expressions import Constant
 from view_algebra.language.limits import (
     TIME_ALONE,
@@ -56,7 +56,7 @@ from view_algebra.texts.fields import (
     loses_digits_in_variant,
     marked,
     numbers,
-    struct_of,
+    schema_text,
 )
 
 PSEUDO_COLUMNS = (
@@ -68,7 +68,7 @@ PSEUDO_COLUMNS = (
 )
 """Columns of every record besides the declared ones."""
 
-OF_TABLES = ((LOG_TIME, TIMESTAMP),)
+TABLE_COLUMNS = ((LOG_TIME, TIMESTAMP),)
 """Further columns of every record of a table, which depend on the records below it."""
 
 LOOKS_ALONE = r"""["'](?:\s|\\[a-z])*+(?:T[0-9]|[0-9]{1,2}:)|\\u00"""
@@ -134,7 +134,6 @@ class PrimaryKey:
 def parse_text(
     columns: Columns,
     key: PrimaryKey | None = None,
-    encodings: Encodings = PLAIN,
     options: FieldOptions = AS_IT_IS,
     needed: Sequence[str] = (),
     values: ValueSql | None = None,
@@ -143,62 +142,73 @@ def parse_text(
 ) -> str:
     """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns.
 
-    key: a table's PRIMARY KEY. values: the reading of values in another format. direct: some values may be read without
-    JSON. needed: for a source with NULL for unreadable fields, the columns besides the key that make a record bad
-    because they identify a stream's events or its newest record. Such a source has BAD_FIELDS after the error.
+    key: a table's PRIMARY KEY
+    needed: for a source with NULL for unreadable fields, the columns besides the key that make a record bad because
+        they identify a stream's events or its newest record. Such a source has BAD_FIELDS after the error
+    values: the SQL of values in another format
+    direct: some values may be read without JSON
     """
-    decoding = ColumnDecoding(encodings, options.names, options.empty, options.nulls)
-    read_as = _read_as(columns, decoding)
-    of_key = [] if key is None or key.format == "none" else key.within(columns)
-    row, log_time = _Row(key, encodings, options, needed, values), ("", "") if key is None else _log_time()
+    row = _Row(key, options, needed, values)
+    key_columns = [] if key is None or key.format == "none" else key.within(columns)
+    parsed = _parsed(columns, key_columns, row, direct=direct)
+    if row.decoding.needed(columns):
+        others = {"key_parsed": key_columns} if key_columns else {}
+        if row.changes_table and key is not None:
+            others["before_parsed"] = key.within(columns)
+        parsed = row.decoding.around(parsed, columns, others)
+    return f"""{_UNFRAMED if row.encodings.framed else ""}SELECT
+  kafka_partition,
+  kafka_offset,
+  kafka_timestamp,{"" if key is None else f"{chr(10)}  {LOG_TIME},"}
+  kafka_key,
+  kafka_headers,
+  {f"{FRAMED} AS kafka_value" if row.encodings.framed else "kafka_value"},
+  CASE
+{_errors(columns, row)}
+  END AS kafka_error{_bad_fields(columns, row)}{_table_columns(columns, row)}{_values(columns, key_columns, row)}
+FROM ({parsed}
+)"""
+
+
+def _parsed(columns: Columns, key_columns: Columns, row: _Row, *, direct: bool) -> str:
+    """Spark SQL of the raw records with the struct `parsed`, and those of the key and of the previous row."""
+    read_as = _read_as(columns, row.decoding)
     text = bounded(row.raw, Type("STRUCT", fields=tuple(read_as)), CORRUPT)
-    of_envelope, raw = "", "raw_records"
-    extra = [*(() if values is None else values.columns), *((KEY_TEXT, NO_KEY_TEXT) if row.decodes_key else ())]
-    extra += [DIRECT] if direct else []
-    if encodings.changes:
-        of_envelope, raw = debezium.COLUMNS, debezium.unwrapped("CAST(value AS STRING)" if values is None else TEXT)
-    elif encodings.schemas:
-        of_envelope, raw = debezium.COLUMNS_OF_PAYLOADS, debezium.PAYLOADS
-    elif values is not None:
-        raw = values.records
-    of_envelope += "".join(f"\n    {name}," for name in [*extra, *([FRAMED] if encodings.framed else ())])
-    directly = f"\n      WHEN {DIRECT} IS NOT NULL THEN {DIRECT}" if direct else ""
-    parsed = f"""
+    log_time = "" if row.key is None else f"\n    {_within_calendar('log_time')} AS {LOG_TIME},"
+    raw_records, raw_columns = _raw_records(row, [DIRECT] if direct else [])
+    return f"""
   SELECT
     * EXCEPT (kafka_read),
-    CASE{directly}
-      WHEN {_is_read_again(columns, row, decoding)}
-      THEN {_again(columns, row, decoding)}
+    CASE{f"{chr(10)}      WHEN {DIRECT} IS NOT NULL THEN {DIRECT}" if direct else ""}
+      WHEN {_is_read_again(columns, row)}
+      THEN {_again(columns, row)}
       ELSE kafka_read
-    END AS parsed{_read_of_keys(columns, of_key, row, decoding)}
+    END AS parsed{_parsed_keys(columns, key_columns, row)}
   FROM (
     SELECT
       partition AS kafka_partition,
       offset AS kafka_offset,
-      {_within_calendar("timestamp")} AS kafka_timestamp,{log_time[1]}
+      {_within_calendar("timestamp")} AS kafka_timestamp,{log_time}
       key AS kafka_key,
       headers AS kafka_headers,
-      value AS kafka_value,{of_envelope}
-      {json_read(text, [*read_as, (CORRUPT, STRING)], options, permissive(CORRUPT))} AS kafka_read
-    FROM {raw}
+      value AS kafka_value,{raw_columns}
+      {json_read(text, [*read_as, (CORRUPT, STRING)], row.options, permissive(CORRUPT))} AS kafka_read
+    FROM {raw_records}
   )"""
-    if decoding.needed(columns):
-        others = {"key_parsed": of_key} if of_key else {}
-        if row.changes_table and key is not None:
-            others["before_parsed"] = key.within(columns)
-        parsed = decoding.around(parsed, columns, others)
-    return f"""{_UNFRAMED if encodings.framed else ""}SELECT
-  kafka_partition,
-  kafka_offset,
-  kafka_timestamp,{log_time[0]}
-  kafka_key,
-  kafka_headers,
-  {f"{FRAMED} AS kafka_value" if encodings.framed else "kafka_value"},
-  CASE
-{_errors(columns, row, decoding)}
-  END AS kafka_error{_bad_fields(columns, row, decoding)}{_of_table(columns, row)}{_values(columns, of_key, row)}
-FROM ({parsed}
-)"""
+
+
+def _raw_records(row: _Row, direct: Sequence[str]) -> tuple[str, str]:
+    """The raw records with the JSON of their values, and the columns that they have besides Kafka's."""
+    values, encodings = row.values, row.encodings
+    names = [*(() if values is None else values.columns), *((KEY_TEXT, NO_KEY_TEXT) if row.decodes_key else ())]
+    names += [*direct, *([FRAMED] if encodings.framed else ())]
+    listed = "".join(f"\n    {name}," for name in names)
+    if encodings.changes:
+        value = "CAST(value AS STRING)" if values is None else TEXT
+        return debezium.unwrapped(value), debezium.COLUMNS + listed
+    if encodings.schemas:
+        return debezium.PAYLOADS, debezium.PAYLOAD_COLUMNS + listed
+    return ("raw_records" if values is None else values.records), listed
 
 
 def _read_as(columns: Columns, decoding: ColumnDecoding) -> list[tuple[str, Type]]:
@@ -210,46 +220,41 @@ def _plain(columns: Columns, decoding: ColumnDecoding) -> list[tuple[str, Type]]
     return [(name, part) for name, kind in columns if (part := decoding.plain_part(kind)) is not None]
 
 
-def _is_read_again(columns: Columns, row: _Row, decoding: ColumnDecoding) -> str:
+def _is_read_again(columns: Columns, row: _Row) -> str:
     """The condition that Spark's reader read a record incompletely, or changed its digits."""
     conditions = [f"kafka_read.{CORRUPT} IS NOT NULL"]
-    conditions += _loses(columns, "kafka_read", row.whole, row, of_variant=row.encodings.has_schema)
+    conditions += _loses(columns, "kafka_read", row.whole, row, from_variant=row.encodings.has_schema)
     if row.options.nulls:
-        plain = _plain(columns, decoding)
+        plain = _plain(columns, row.decoding)
         conditions += [when for when, _ in numbers(plain, row.text, row.options, "kafka_read")]
-        conditions += [when for when, _ in _field_mistakes(columns, row, decoding, "kafka_read")]
+        conditions += [when for when, _ in _field_mistakes(columns, row, "kafka_read")]
         if any(has_decimals(kind) for _, kind in plain):
             conditions.append(f"kafka_read IS NULL AND {may_be_long(row.text)}")
     return "\n      OR ".join(conditions)
 
 
-def _loses(columns: Columns, read: str, text: str, row: _Row, *, of_variant: bool) -> list[str]:
-    """Conditions that the struct `read` lacks digits of the text. `of_variant`: it comes from a variant's JSON."""
-    of_texts = (loses_digits_in_variant if of_variant else loses_digits)(columns, read, text)
+def _loses(columns: Columns, read: str, text: str, row: _Row, *, from_variant: bool) -> list[str]:
+    """Conditions that the struct `read` lacks digits of the text. `from_variant`: it comes from a variant's JSON."""
+    texts_lose = (loses_digits_in_variant if from_variant else loses_digits)(columns, read, text)
     return [
-        condition for condition in (of_texts, decimals_lose_digits(columns, read, text, row.encodings)) if condition
+        condition for condition in (texts_lose, decimals_lose_digits(columns, read, text, row.encodings)) if condition
     ]
 
 
-def _again(columns: Columns, row: _Row, decoding: ColumnDecoding) -> str:
-    again = Again("kafka_read", row.marked, columns, row.options, lambda kind: _as_read(kind, decoding), row.needed)
+def _again(columns: Columns, row: _Row) -> str:
+    again = Again("kafka_read", row.marked, columns, row.options, lambda kind: _as_read(kind, row.decoding), row.needed)
     return again.record(_why_no_record(row.text))
 
 
-def _bad_fields(columns: Columns, row: _Row, decoding: ColumnDecoding) -> str:
+def _bad_fields(columns: Columns, row: _Row) -> str:
     """The column with the fields that are NULL in a record that counts."""
     if not row.options.nulls:
         return ""
-    of_reading = f"CASE WHEN startswith(parsed.{CORRUPT}, {_text(NULLED)}) THEN parsed.{CORRUPT} END"
-    if decoding.needed(columns):
-        both = f"concat_ws(', ', substring({of_reading}, {len(NULLED) + 1}), {UNDECODED})"
-        of_reading = f"{_text(NULLED)} || nullif({both}, '')"
-    return f",\n  {of_reading} AS {BAD_FIELDS}"
-
-
-def _log_time() -> tuple[str, str]:
-    """The log time of a table's record, in the outer and in the inner SELECT."""
-    return f"\n  {LOG_TIME},", f"\n    {_within_calendar('log_time')} AS {LOG_TIME},"
+    null_fields = f"CASE WHEN startswith(parsed.{CORRUPT}, {_text(NULLED)}) THEN parsed.{CORRUPT} END"
+    if row.decoding.needed(columns):
+        both = f"concat_ws(', ', substring({null_fields}, {len(NULLED) + 1}), {UNDECODED})"
+        null_fields = f"{_text(NULLED)} || nullif({both}, '')"
+    return f",\n  {null_fields} AS {BAD_FIELDS}"
 
 
 def _within_calendar(time: str) -> str:
@@ -263,10 +268,19 @@ class _Row:
     """The places of a record's fields."""
 
     key: PrimaryKey | None
-    encodings: Encodings
     options: FieldOptions
     also: Sequence[str] = ()
     values: ValueSql | None = None
+
+    @property
+    def encodings(self) -> Encodings:
+        """The encodings of its values."""
+        return self.options.encodings
+
+    @property
+    def decoding(self) -> ColumnDecoding:
+        """The decoding of its columns."""
+        return ColumnDecoding(self.encodings, self.options.names, self.options.empty, self.options.nulls)
 
     @property
     def needed(self) -> Sequence[str]:
@@ -325,7 +339,7 @@ def _as_read(kind: Type, decoding: ColumnDecoding) -> Type:
     return decoding.as_read(mapped(kind, _without_tinyint))
 
 
-def _of_table(columns: Columns, row: _Row) -> str:
+def _table_columns(columns: Columns, row: _Row) -> str:
     """The columns that only a table's records have."""
     if row.key is None:
         return ""
@@ -340,10 +354,10 @@ def _of_table(columns: Columns, row: _Row) -> str:
     )
 
 
-def _values(columns: Columns, of_key: Columns, row: _Row) -> str:
+def _values(columns: Columns, key_columns: Columns, row: _Row) -> str:
     """The declared columns."""
     values = [
-        (n, _of_both(n, kind) if (n, kind) in of_key else with_unique_keys(_declared(n, kind), kind))
+        (n, _value_or_key(n, kind) if (n, kind) in key_columns else with_unique_keys(_declared(n, kind), kind))
         for n, kind in columns
     ]
     kept = None
@@ -352,23 +366,24 @@ def _values(columns: Columns, of_key: Columns, row: _Row) -> str:
     elif row.key is not None and row.flattened(columns) is not None:
         kept = f"NOT {row.deletes(columns)}"
     if kept is not None and row.key is not None:
-        of_change = {n for n, _ in columns if row.options.name(n).startswith("__")}
-        stay = {*row.key.columns, *(() if row.changes_table else of_change)}
+        metadata = {n for n, _ in columns if row.options.name(n).startswith("__")}
+        stay = {*row.key.columns, *(() if row.changes_table else metadata)}
         values = [(n, v if n in stay else f"CASE WHEN {kept} THEN {v} END") for n, v in values]
     return "".join(f",\n  {value} AS {spark_name(name)}" for name, value in values)
 
 
-def _read_of_keys(columns: Columns, of_key: Columns, row: _Row, decoding: ColumnDecoding) -> str:
+def _parsed_keys(columns: Columns, key_columns: Columns, row: _Row) -> str:
     """The columns read from Kafka's key, and the previous key in a change event."""
     read = ""
-    if row.key is not None and of_key:
-        text, loses = _key_text(of_key, row.key, row), _loses(of_key, "key_read", "key_text", row, of_variant=False)
-        read += f",\n    {_read_key(text, marked('key_text'), loses, of_key, row, decoding)} AS key_parsed"
+    if row.key is not None and key_columns:
+        text = _key_text(key_columns, row.key, row)
+        loses = _loses(key_columns, "key_read", "key_text", row, from_variant=False)
+        read += f",\n    {_read_key(text, marked('key_text'), loses, key_columns, row)} AS key_parsed"
     if row.key is not None and row.changes_table:
         before = row.key.within(columns)
         marked_before = debezium.marked_part(debezium.BEFORE, row.whole)
-        loses = _loses(before, "key_read", row.whole, row, of_variant=True)
-        read += f",\n    {_read_key(debezium.BEFORE, marked_before, loses, before, row, decoding)} AS before_parsed"
+        loses = _loses(before, "key_read", row.whole, row, from_variant=True)
+        read += f",\n    {_read_key(debezium.BEFORE, marked_before, loses, before, row)} AS before_parsed"
     return read
 
 
@@ -391,17 +406,16 @@ _KEYS: Mapping[str, str] = {**dict.fromkeys(map(str, DECODED_KEYS), KEY_TEXT), *
 """The JSON of keys that are not text, by their format."""
 
 
-def _read_key(
-    text: str, as_marked: str, loses: Sequence[str], columns: Columns, row: _Row, decoding: ColumnDecoding
-) -> str:
+def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns, row: _Row) -> str:
     """Reads a key's columns from JSON, a second time if one of them is NULL or may have lost digits.
 
-    as_marked: the text with marked numbers. loses: conditions that digits are lost.
+    as_marked: the text with marked numbers
+    loses: conditions that digits are lost
     """
-    read_as = _read_as(columns, decoding)
+    read_as = _read_as(columns, row.decoding)
     first = json_read(bounded("key_text", Type("STRUCT", fields=tuple(read_as))), read_as, row.options)
     is_null = [f"key_read.{spark_name(name)} IS NULL" for name, _ in columns]
-    again = Again("key_read", as_marked, columns, row.options, lambda kind: _as_read(kind, decoding)).struct()
+    again = Again("key_read", as_marked, columns, row.options, lambda kind: _as_read(kind, row.decoding)).struct()
     mistaken = " OR ".join([*is_null, *loses])
     needed = f"key_text <> 'null' AND ({mistaken})"
     return f"""element_at(transform(
@@ -415,16 +429,16 @@ def _read_key(
 
 def _moved_from(columns: Columns, key: PrimaryKey) -> str:
     """The key under which an update deletes the row, or NULL if the key is unchanged or unknown."""
-    of_key = key.within(columns)
-    before = [_in_key(name, kind, "before_parsed") for name, kind in of_key]
+    key_columns = key.within(columns)
+    before = [_in_key(name, kind, "before_parsed") for name, kind in key_columns]
     is_complete = " AND ".join(f"{value} IS NOT NULL" for value in before)
-    same = " AND ".join(f"{v} <=> {_key_of(n, kind, key)}" for v, (n, kind) in zip(before, of_key, strict=True))
-    values = ", ".join(f"{_text(name)}, {value}" for value, (name, _) in zip(before, of_key, strict=True))
+    same = " AND ".join(f"{v} <=> {_key_value(n, kind, key)}" for v, (n, kind) in zip(before, key_columns, strict=True))
+    values = ", ".join(f"{_text(name)}, {value}" for value, (name, _) in zip(before, key_columns, strict=True))
     return f"CASE WHEN {debezium.OP} = 'u' AND {is_complete} AND NOT ({same}) THEN named_struct({values}) END"
 
 
-def _key_of(name: str, kind: Type, key: PrimaryKey) -> str:
-    return _declared(name, kind) if key.format == "none" else _of_both(name, kind)
+def _key_value(name: str, kind: Type, key: PrimaryKey) -> str:
+    return _declared(name, kind) if key.format == "none" else _value_or_key(name, kind)
 
 
 def _is_quoted(kind: Type) -> bool:
@@ -432,14 +446,14 @@ def _is_quoted(kind: Type) -> bool:
     return kind == STRING or kind.name in CALENDAR
 
 
-def _of_both(name: str, kind: Type) -> str:
+def _value_or_key(name: str, kind: Type) -> str:
     """A column of a PRIMARY KEY, from the value or else from Kafka's key."""
     return f"coalesce({_declared(name, kind)}, {_in_key(name, kind)})"
 
 
-def _in_key(name: str, kind: Type, of: str = "key_parsed") -> str:
+def _in_key(name: str, kind: Type, struct: str = "key_parsed") -> str:
     """A column from Kafka's key, or NULL if Postgres could not store it."""
-    value = _declared(name, kind, of)
+    value = _declared(name, kind, struct)
     if kind == STRING:
         return f"CASE WHEN NOT contains({value}, '\\u0000') THEN {value} END"
     outside = _outside(value, kind)
@@ -458,9 +472,9 @@ def _text(value: str) -> str:
     return constant(Constant(value, STRING))
 
 
-def _declared(name: str, kind: Type, of: str = "parsed") -> str:
+def _declared(name: str, kind: Type, struct: str = "parsed") -> str:
     """A column with its declared type, from the result of `from_json`."""
-    field = f"{of}.{spark_name(name)}"
+    field = f"{struct}.{spark_name(name)}"
     return field if mapped(kind, _without_tinyint) == kind else f"CAST({field} AS {kind.spark})"
 
 
@@ -478,16 +492,16 @@ def _as_texts(columns: Columns, text: str, options: FieldOptions) -> str:
     return json_read(text, [(n, decimals_as_text(mapped(kind, _times_as_text))) for n, kind in columns], options)
 
 
-def _errors(columns: Columns, row: _Row, decoding: ColumnDecoding) -> str:
+def _errors(columns: Columns, row: _Row) -> str:
     key, text, options = row.key, row.text, row.options
     is_bad = f"parsed.{CORRUPT} IS NOT NULL"
     if options.nulls:
         is_bad += f" AND NOT startswith(parsed.{CORRUPT}, {_text(NULLED)})"
-    of_change = _no_change(columns, row)
-    unread = f"{debezium.OP} IS NULL" if of_change else None
+    no_change = _no_change(columns, row)
+    unread = f"{debezium.OP} IS NULL" if no_change else None
     if row.encodings.schemas:  # and the payload next to the schema was not found
         unread = f"{debezium.EVENT} = {_TEXT} AND {_IS_NEXT_TO_SCHEMA % _TEXT}"
-    plain = _plain(columns, decoding)
+    plain = _plain(columns, row.decoding)
     units = [] if options.nulls else numbers(plain, text, options)
     branches = [
         *([(f"{NO_KEY_TEXT} IS NOT NULL", f"'{frames.OF_KEY}' || {NO_KEY_TEXT}")] if row.decodes_key else ()),
@@ -495,17 +509,17 @@ def _errors(columns: Columns, row: _Row, decoding: ColumnDecoding) -> str:
         ("kafka_value IS NULL", _without_value(columns, row)),
         *(() if row.values is None else row.values.bad),
         *((f"{unread} AND {condition}", why) for condition, why in (_no_event() if unread else ())),
-        *of_change,
+        *no_change,
         ("parsed IS NULL", _why_nothing(plain, text)),
         *((f"{when} AND (parsed.{CORRUPT} IS NULL OR {_IS_JSON % text})", why) for when, why in units),
         (is_bad, f"parsed.{CORRUPT}"),
-        *_undecoded(columns, row, decoding),
+        *_undecoded(columns, row),
         # JSON can only write U+0000 as an escape, so only records with the escape pay for the search in every text
         (_has_zero(text, "parsed"), HAS_ZERO[1]),
         *_more_follows(row),
     ]
     if not options.nulls:
-        branches += _field_mistakes(columns, row, decoding, "parsed")[1:]
+        branches += _field_mistakes(columns, row, "parsed")[1:]
     if key is not None:
         if not row.encodings.has_schema and row.values is None:
             branches.append(_next_to_schema(columns, key, text))
@@ -523,39 +537,39 @@ def _more_follows(row: _Row) -> Iterator[tuple[str, str]]:
         yield f"{row.text} RLIKE {_text(BEGINS_AGAIN)} AND {several}", _MORE
 
 
-def _undecoded(columns: Columns, row: _Row, decoding: ColumnDecoding) -> Sequence[tuple[str, str]]:
+def _undecoded(columns: Columns, row: _Row) -> Sequence[tuple[str, str]]:
     """The condition and reason if decoding failed, of needed columns alone if bad fields are NULL."""
-    if not decoding.needed(columns):
+    if not row.decoding.needed(columns):
         return ()
     if not row.options.nulls:
         return ((f"{UNDECODED} IS NOT NULL", UNDECODED),)
     missing = [
         f"parsed.{spark_name(name)} IS NULL AND schema_of_variant(parsed_as_json.{spark_name(name)}) <> 'VOID'"
         for name, kind in columns
-        if name in row.needed and decoding.encodings.decodes(kind)
+        if name in row.needed and row.encodings.decodes(kind)
     ]
     reason = f"{_text(WRONG)} || {UNDECODED}"
     return ((f"{UNDECODED} IS NOT NULL AND ({' OR '.join(missing)})", reason),) if missing else ()
 
 
-def _has_zero(text: str, of: str) -> str:
-    return f"contains({text}, '\\\\u0000') AND contains(CAST({of} AS STRING), '\\u0000')"
+def _has_zero(text: str, struct: str) -> str:
+    return f"contains({text}, '\\\\u0000') AND contains(CAST({struct} AS STRING), '\\u0000')"
 
 
-def _field_mistakes(columns: Columns, row: _Row, decoding: ColumnDecoding, of: str) -> list[tuple[str, str]]:
+def _field_mistakes(columns: Columns, row: _Row, struct: str) -> list[tuple[str, str]]:
     """Conditions and reasons for mistakes in fields that Spark's reader misses."""
-    plain, text, options = _plain(columns, decoding), row.text, row.options
-    branches = [(_has_zero(text, of), "''")]
+    plain, text, options = _plain(columns, row.decoding), row.text, row.options
+    branches = [(_has_zero(text, struct), "''")]
     if comma := _decimal_comma(plain, text, options):
         branches.append((comma, "'a decimal has a comma: Spark would read 12,50 as 1250'"))
     for name, kind in plain:
-        if wrapped := _outside(f"{of}.{spark_name(name)}", kind, _TINY):
+        if wrapped := _outside(f"{struct}.{spark_name(name)}", kind, _TINY):
             branches.append((wrapped, _text(f"{WRONG}{options.name(name)} is no {kind.spark}")))
     for path, kind in leaves(plain):
-        if outside := _outside(_field(of, path), kind):
+        if outside := _outside(_field(struct, path), kind):
             name = ".".join([options.name(path[0]), *path[1:]])
             branches.append((outside, _text(f"{name} is outside the years 0001 to 9999")))
-    if alone := _time_alone(plain, text, of, options):
+    if alone := _time_alone(plain, text, struct, options):
         branches.append((alone, "'a field holds a time of day without the day'"))
     return branches
 
@@ -575,7 +589,7 @@ def _without_value(columns: Columns, row: _Row) -> str:
 def _no_change(columns: Columns, row: _Row) -> Sequence[tuple[str, str]]:
     if not row.encodings.changes:
         return ()
-    return debezium.errors(_not_deleting(columns, row.key)) if row.key is not None else debezium.ERRORS_OF_STREAM
+    return debezium.errors(_not_deleting(columns, row.key)) if row.key is not None else debezium.STREAM_ERRORS
 
 
 def _not_deleting(columns: Columns, key: PrimaryKey) -> str:
@@ -594,7 +608,7 @@ def _wrong_keys(columns: Columns, key: PrimaryKey) -> Iterator[tuple[str, str]]:
         if key.format == "none":
             yield f"{_declared(name, kind)} IS NULL", _text(f"the primary key is null: {name}")
             continue
-        yield f"{_of_both(name, kind)} IS NULL", _text(f"the primary key is null: {name}")
+        yield f"{_value_or_key(name, kind)} IS NULL", _text(f"the primary key is null: {name}")
         yield (
             f"{_declared(name, kind)} <> {_in_key(name, kind)}",
             _text(f"the primary key differs from Kafka's key: {name}"),
@@ -604,7 +618,7 @@ def _wrong_keys(columns: Columns, key: PrimaryKey) -> Iterator[tuple[str, str]]:
 def _next_to_schema(columns: Columns, key: PrimaryKey, text: str) -> tuple[str, str]:
     """The condition and reason for a table's record that is a payload next to its schema."""
     missing = " AND ".join(
-        f"{_of_both(n, k) if key.format != 'none' else _declared(n, k)} IS NULL" for n, k in key.within(columns)
+        f"{_value_or_key(n, k) if key.format != 'none' else _declared(n, k)} IS NULL" for n, k in key.within(columns)
     )
     reason = "the record is beside its schema, as Kafka Connect writes it: set schemas.enable to true in OPTIONS"
     return f"{_IS_NEXT_TO_SCHEMA % text} AND {missing}", _text(reason)
@@ -636,11 +650,11 @@ def _outside(value: str, kind: Type, bounds: Mapping[str, tuple[str, str]] = CAL
     return f"exists({values}, v{depth} -> {inside})" if inside else ""
 
 
-def _field(of: str, path: Sequence[str]) -> str:
-    return ".".join([of, *map(spark_name, path)])
+def _field(struct: str, path: Sequence[str]) -> str:
+    return ".".join([struct, *map(spark_name, path)])
 
 
-def _time_alone(columns: Columns, text: str, of: str, options: FieldOptions) -> str:
+def _time_alone(columns: Columns, text: str, struct: str, options: FieldOptions) -> str:
     """The condition that a TIMESTAMP was written as '03:04', which Spark reads as a time of the current day.
 
     The cheap conditions come first: the time is near the present, the text contains a similar one, the field's text
@@ -650,7 +664,7 @@ def _time_alone(columns: Columns, text: str, of: str, options: FieldOptions) -> 
     for path, kind in leaves(columns):
         if kind == TIMESTAMP:
             today = "date_sub(current_date(), 1) AND date_add(current_date(), 2)"
-            near.append(f"{_field(of, path)} BETWEEN {today}")
+            near.append(f"{_field(struct, path)} BETWEEN {today}")
             certain.append(f"{_field('texts', path)} RLIKE {_text(TIME_ALONE)}")
         elif mapped(kind, _times_as_text) != kind:
             near.append("true")
@@ -668,7 +682,7 @@ def _decimal_comma(columns: Columns, text: str, options: FieldOptions) -> str:
     decimals = decimals_alone(Type("STRUCT", fields=tuple((options.name(name), kind) for name, kind in columns)))
     if decimals is None:
         return ""
-    schema = _text(struct_of(decimals_as_text(decimals).fields))
+    schema = _text(schema_text(decimals_as_text(decimals).fields))
     has = f"exists(array(to_json(from_json({text}, {schema}))), texts -> texts RLIKE {_text(HAS_COMMA)})"
     return f"{text} RLIKE {_text(MAY_HAVE_COMMA)} AND {has}"
 
