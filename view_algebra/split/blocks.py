@@ -41,10 +41,10 @@ from view_algebra.language.walks import (
     with_nested,
 )
 from view_algebra.split.distinct import by_filters, over_values
-from view_algebra.split.joins import of_rows
-from view_algebra.split.leaves import Identity, Leaf, hopping_of, identity_of, kept_of, leaf_of, priced
-from view_algebra.split.newest import of_newest
-from view_algebra.split.reading import by_end, cells_of, over_cells
+from view_algebra.split.joins import over_rows
+from view_algebra.split.leaves import Identity, Leaf, cell_identity, hopping_identity, kept_values, priced, shared_leaf
+from view_algebra.split.newest import with_computed_columns
+from view_algebra.split.reading import by_end, cell_relation, over_cells
 from view_algebra.split.sequences import with_bounded_sequences
 from view_algebra.typed.names import neither
 
@@ -66,7 +66,7 @@ def folded(query: Query) -> Query:
 
     query = rewritten(query, inner)
     assert isinstance(query, Select)
-    query = of_rows(of_newest(query))
+    query = over_rows(with_computed_columns(query))
     if query.keeping.join is not None:
         _refuse_ungrouped(query, query.group or ())
     query = with_nested(query, lambda nested: replace(nested, query=folded(nested.query)))
@@ -116,12 +116,12 @@ def _row_key(output: Expr) -> Expr:
 
 def _with_undecided(block: Select) -> Select:
     """Moves the conditions that no single record answers, such as `u IN (SELECT …)`, to the reading of cells."""
-    of_records: list[Expr] = []
+    answered: list[Expr] = []
     asked: list[Expr] = []
     for part in conjuncts(block.where):
-        (asked if is_asked(part) else of_records).append(part)
+        (asked if is_asked(part) else answered).append(part)
     keeping = replace(block.keeping, undecided=reduce(both, asked, None))
-    return replace(block, where=reduce(both, of_records, None), keeping=keeping)
+    return replace(block, where=reduce(both, answered, None), keeping=keeping)
 
 
 def _once(query: Query) -> Query:
@@ -192,20 +192,20 @@ def split(query: Query) -> tuple[Query, tuple[Leaf, ...]]:
     wanted: dict[Identity, list[Expr | TypedPartial]] = {}
     readers: dict[Identity, list[Select]] = {}
     for block in _blocks(query):
-        readers.setdefault(identity_of(block), []).append(block)
-        kept = wanted.setdefault(identity_of(block), [])
-        kept += dict.fromkeys(k for k in kept_of(block) if k not in kept)
-        if (hopping := hopping_of(block)) is not None:
+        readers.setdefault(cell_identity(block), []).append(block)
+        kept = wanted.setdefault(cell_identity(block), [])
+        kept += dict.fromkeys(k for k in kept_values(block) if k not in kept)
+        if (hopping := hopping_identity(block)) is not None:
             wanted.setdefault(hopping, [])
-    leaves = {identity: leaf_of(identity, kept) for identity, kept in wanted.items()}
+    leaves = {identity: shared_leaf(identity, kept) for identity, kept in wanted.items()}
     leaves |= {identity: priced(leaves[identity], blocks) for identity, blocks in readers.items()}
     order = {identity: number for number, identity in enumerate(leaves)}
 
     def above(block: Select) -> Select:
-        identity, hopping = identity_of(block), hopping_of(block)
+        identity, hopping = cell_identity(block), hopping_identity(block)
         leaf = leaves[identity]
-        windows = None if hopping is None else cells_of(leaves[hopping], order[hopping])
-        return over_cells(block, leaf, cells_of(leaf, order[identity]), windows)
+        windows = None if hopping is None else cell_relation(leaves[hopping], order[hopping])
+        return over_cells(block, leaf, cell_relation(leaf, order[identity]), windows)
 
     return _with_blocks(query, above), tuple(leaves.values())
 

@@ -152,10 +152,10 @@ _FINER = "finer"
 def over_values(block: Select) -> Select:
     """A block over a stream whose aggregates over values read finer groups. Any other block stays the same."""
     aggregates = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
-    if block.group is None or not any(_of_values(a) for a in aggregates):
+    if block.group is None or not any(_is_over_values(a) for a in aggregates):
         return block
     repeats = isinstance(block.relation, Stream) and bool(block.relation.generators)
-    finer = _Finer.of(block.group, aggregates, repeats=repeats)
+    finer = _Finer.naming(block.group, aggregates, repeats=repeats)
     return over_branches(block, finer.branches(block), _FINER, finer.keys, finer.read)
 
 
@@ -163,10 +163,12 @@ def over_values(block: Select) -> Select:
 class _Finer:
     """Names of the columns of a block's groups and finer groups, by their expressions.
 
-    keys: a session has its start, a hopping window its listed bound and the column for windows without one.
-    until: the end of a session, which its last record sets, whatever its value.
-    values: the columns of each finer group. companions: aggregates kept next to the values, with their columns.
-    repeats: True if a record may occur several times because explode() repeats it.
+    keys: a session has its start, a hopping window its listed bound and the column for windows without one
+    until: the end of a session, which its last record sets, whatever its value
+    plain: the aggregates that need no finer group
+    values: the columns of each finer group
+    companions: the aggregates kept next to the values, with their columns
+    repeats: true if a record may occur several times because explode() repeats it
     """
 
     keys: dict[Expr, str]
@@ -177,10 +179,10 @@ class _Finer:
     repeats: bool
 
     @staticmethod
-    def of(group: Sequence[Expr], aggregates: Sequence[Aggregate], *, repeats: bool) -> _Finer:
-        plain = dict.fromkeys(a for a in aggregates if not _of_values(a))
+    def naming(group: Sequence[Expr], aggregates: Sequence[Aggregate], *, repeats: bool) -> _Finer:
+        plain = dict.fromkeys(a for a in aggregates if not _is_over_values(a))
         finer: dict[tuple[Expr, ...], dict[Aggregate, None]] = {}
-        for a in filter(_of_values, aggregates):
+        for a in filter(_is_over_values, aggregates):
             finer.setdefault(_values(a), {}).update(dict.fromkeys(_companions(a)))
         session = {key: bounds(key) for key in group if is_session(key)}
         keys = [session[key][0] if key in session else key for key in dict.fromkeys(group)]
@@ -205,10 +207,10 @@ class _Finer:
         keys = tuple(block.group or ())
         sessions_of = keys if any(map(is_session, keys)) else None  # a value shares its group's sessions
 
-        def branch(columns_of: dict[str, Expr], values: tuple[Expr, ...]) -> Select:
+        def branch(chosen: dict[str, Expr], values: tuple[Expr, ...]) -> Select:
             sub_keys = tuple(dict.fromkeys(v for v in values if v not in keys))
             group = (*dict.fromkeys(keys), *sub_keys)
-            outputs = tuple(Output(name, columns_of.get(name, Constant(None, e.type))) for e, name in columns)
+            outputs = tuple(Output(name, chosen.get(name, Constant(None, e.type))) for e, name in columns)
             finest, join = block.keeping.finest, block.keeping.join
             more = group if join is None else values  # with a join, the keys already name the joined columns
             keeping = Keeping(
@@ -231,7 +233,7 @@ class _Finer:
         """The expression of the block over the columns of the branches."""
         if expression in self.keys:
             return _field(expression, self.keys[expression])
-        if isinstance(expression, Aggregate) and _of_values(expression):
+        if isinstance(expression, Aggregate) and _is_over_values(expression):
             return self._over(expression)
         if isinstance(expression, Aggregate) or expression in self.until:
             name = self.plain[expression] if isinstance(expression, Aggregate) else self.until[expression]
@@ -280,7 +282,7 @@ def most_values(sub_key: Expr) -> int | None:
     return 3 if sub_key.type == BOOLEAN else None
 
 
-def _of_values(aggregate: Aggregate) -> bool:
+def _is_over_values(aggregate: Aggregate) -> bool:
     return aggregate.distinct or AGGREGATES[aggregate.function].over is not None
 
 

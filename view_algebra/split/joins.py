@@ -94,8 +94,8 @@ def _without_equality(relation: Relation, conditions: Sequence[Expr]) -> Joined 
         return next((joined for joined in joins if joined is not None), None)
     own = [*conjuncts(relation.condition), *(conditions if relation.kind in ("INNER", "CROSS") else ())]
     sides = (relation.left, relation.right)
-    of_records = all(any(map(gives_records, relations_in(side))) for side in sides)
-    if of_records and not _meet(own, *map(aliases_in, sides)):
+    between_records = all(any(map(gives_records, relations_in(side))) for side in sides)
+    if between_records and not _meet(own, *map(aliases_in, sides)):
         return relation
     below = own if relation.kind in ("INNER", "CROSS") else []
     return _without_equality(relation.left, below) or _without_equality(relation.right, below)
@@ -162,7 +162,8 @@ MOST_KEYS = 32
 class _Rows:
     """A stream of a join: the condition on its records, and the columns of its rows by expression.
 
-    nullable: the join may show a row of NULLs in its place. windows: hopping windows, which repeat a record.
+    nullable: the join may show a row of NULLs in its place
+    windows: hopping windows, which repeat a record
     """
 
     stream: Stream
@@ -189,16 +190,16 @@ class _Rows:
 
     def decides(self, expression: Expr) -> bool:
         """True if a record of this stream alone decides the expression."""
-        return of_one_row(expression, {self.stream.alias, *(window.alias for window in self.windows)})
+        return is_decided_by_row(expression, {self.stream.alias, *(window.alias for window in self.windows)})
 
 
-def of_one_row(expression: Expr, own: set[str]) -> bool:
+def is_decided_by_row(expression: Expr, own: set[str]) -> bool:
     """True if one row of these relations decides the expression."""
     inside = list(walk(expression))
     named = relations_named(expression)
     several = any(isinstance(part, (Aggregate, Windowed)) or hops(part) or is_session(part) for part in inside)
-    of_a_row = not several and not is_asked(expression) and not is_of_elements(expression)
-    return bool(named) and named <= own and of_a_row
+    alone = not several and not is_asked(expression) and not is_of_elements(expression)
+    return bool(named) and named <= own and alone
 
 
 @dataclass
@@ -209,7 +210,7 @@ class _Condition:
     taken: bool = False
 
 
-def of_rows(block: Select) -> Select:
+def over_rows(block: Select) -> Select:
     """The block with its joined streams as subqueries of their rows. Any other block stays the same."""
     if not has_joins(block.relation):
         return block
@@ -242,7 +243,7 @@ def of_rows(block: Select) -> Select:
                     raise Wrong(column.place, f"the field {'.'.join(column.path)} in LATERAL", way_out)
                 streams[column.relation].column(column)
     block = rewritten(block, below)
-    return _of_cells(block, streams) or _with_rows(block, streams)
+    return _with_cells(block, streams) or _with_rows(block, streams)
 
 
 def _pruned(block: Select) -> Select:
@@ -294,9 +295,9 @@ def _filtered(relation: Relation, required: Sequence[_Condition], streams: Mappi
             return relation
         case Joined(left=left, right=right, kind=kind):
             own = list(map(_Condition, conjuncts(relation.condition)))
-            of_left = [*(() if kind in NULLABLE_LEFT else required), *(own if kind in MATCHED_LEFT else ())]
-            of_right = [*(() if kind in NULLABLE_RIGHT else required), *(own if kind in MATCHED_RIGHT else ())]
-            left, right = _filtered(left, of_left, streams), _filtered(right, of_right, streams)
+            left_conditions = [*(() if kind in NULLABLE_LEFT else required), *(own if kind in MATCHED_LEFT else ())]
+            right_conditions = [*(() if kind in NULLABLE_RIGHT else required), *(own if kind in MATCHED_RIGHT else ())]
+            left, right = _filtered(left, left_conditions, streams), _filtered(right, right_conditions, streams)
             rest = _left(own)
             kind = "CROSS" if kind == "INNER" and rest is None else kind
             return replace(relation, left=left, right=right, condition=rest, kind=kind)
@@ -377,7 +378,7 @@ def _with_rows(block: Select, streams: Mapping[str, _Rows], but: str = "") -> Se
     return replace(block, relation=rows(block.relation))
 
 
-def _of_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
+def _with_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
     """The block with the only stream of its aggregates kept as cells keyed by the join and group columns, or None.
 
     A cell is merged once for each row that it joins, just as its records would be counted (eager aggregation: Yan and

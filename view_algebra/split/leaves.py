@@ -130,7 +130,7 @@ class Kept:
 class Leaf:
     """A cell table in the making: its records of one stream, its keys and its columns.
 
-    retained: the column by which old cells leave, and the microseconds by which they leave later than others.
+    retained: the column by which old cells leave, and the microseconds by which they leave later than others
     """
 
     source: str
@@ -157,7 +157,7 @@ def is_aggregated(block: Select) -> bool:
     return block.group is not None
 
 
-def identity_of(block: Select) -> Identity:
+def cell_identity(block: Select) -> Identity:
     """The identity of the cell table that a block over a stream reads."""
     assert isinstance(block.relation, Stream)
     where = block.where
@@ -169,7 +169,7 @@ def identity_of(block: Select) -> Identity:
             raise Wrong(asked.place or block.place, what, "Ask in a view of rows, and group that.")
         window = put_together(keys)
         if window is not None:  # panes are looked up by their window, sessions by their group
-            others, kept = tuple(key for key in keys if key != window), pane_of(window, block)
+            others, kept = tuple(key for key in keys if key != window), pane_key(window, block)
             keys = (*others, kept) if is_session(window) else (kept, *others)
         return block.relation, "aggregate", where, keys
     return block.relation, "row", where, ()
@@ -180,21 +180,21 @@ def _only_groups(block: Select) -> bool:
     return not any(isinstance(e, Aggregate) for x in above_group(block) for e in walk(x))
 
 
-def pane_of(window: Call, block: Select) -> Expr:
+def pane_key(window: Call, block: Select) -> Expr:
     """The key of a window in cells: its panes, or blocks of panes if the block only needs the groups."""
     return block_of(window) if hops(window) and _only_groups(block) else pane(window)
 
 
-def hopping_of(block: Select) -> Identity | None:
+def hopping_identity(block: Select) -> Identity | None:
     """The identity of the table that lists a block's hopping windows, or None."""
     window = put_together(kept_by(block))
     if window is None or hops(window) is None:
         return None
-    stream, kind, where, _ = identity_of(block)
+    stream, kind, where, _ = cell_identity(block)
     return stream, kind, where, (window,)
 
 
-def kept_of(block: Select) -> Iterator[Expr | TypedPartial]:
+def kept_values(block: Select) -> Iterator[Expr | TypedPartial]:
     """The partials of a block's aggregates, or the values that it keeps of every record."""
     window = put_together(kept_by(block))
     if window is not None and is_session(window):
@@ -214,13 +214,13 @@ def kept_of(block: Select) -> Iterator[Expr | TypedPartial]:
         yield from decided(block.undecided)
 
 
-def leaf_of(identity: Identity, kept: Sequence[Expr | TypedPartial]) -> Leaf:
+def shared_leaf(identity: Identity, kept: Sequence[Expr | TypedPartial]) -> Leaf:
     """The cell table of several blocks, which keeps the columns of all of them."""
     stream, kind, where, group = identity
     if kind == "row":
-        leaf = _of_records(stream, where, [e for e in kept if not isinstance(e, TypedPartial)])
+        leaf = _record_leaf(stream, where, [e for e in kept if not isinstance(e, TypedPartial)])
     else:
-        leaf = _of_groups(stream, where, group, [p for p in kept if isinstance(p, TypedPartial)])
+        leaf = _group_leaf(stream, where, group, [p for p in kept if isinstance(p, TypedPartial)])
     return leaf if stream.retained is None else replace(leaf, retained=_by_column(leaf, stream.retained))
 
 
@@ -232,7 +232,7 @@ def _by_column(leaf: Leaf, retained: Retained) -> tuple[str, int]:
     return columns[retained.time], retained.longer
 
 
-def _of_records(stream: Stream, where: Expr | None, kept: Sequence[Expr]) -> Leaf:
+def _record_leaf(stream: Stream, where: Expr | None, kept: Sequence[Expr]) -> Leaf:
     names, generators = Names(), tuple(map(_with_position, stream.generators))
     keys: tuple[tuple[str, Expr], ...] = tuple(
         (names.give(name), Field("", (name,), type_)) for name, type_ in RECORD_KEYS
@@ -244,7 +244,7 @@ def _of_records(stream: Stream, where: Expr | None, kept: Sequence[Expr]) -> Lea
     return Leaf(source_of(stream.source), generators, "row", where, keys, columns)
 
 
-def _of_groups(stream: Stream, where: Expr | None, group: tuple[Expr, ...], kept: Sequence[TypedPartial]) -> Leaf:
+def _group_leaf(stream: Stream, where: Expr | None, group: tuple[Expr, ...], kept: Sequence[TypedPartial]) -> Leaf:
     if len(group) > MOST_KEYS:
         raise Wrong(
             group[MOST_KEYS].place,

@@ -31,7 +31,7 @@ from view_algebra.language.expressions import (
 from view_algebra.language.quoting import words
 from view_algebra.language.types import BIGINT, BINARY, BOOLEAN, STRING, not_in_json
 from view_algebra.language.walks import children, inputs_of, relations_in, rewrite, rewritten, walk, with_nested
-from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT, of_one_row
+from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT, is_decided_by_row
 
 
 @dataclass
@@ -55,28 +55,28 @@ class _Table:
 
     def _newest(self, value: Expr) -> Expr:
         """The value for the newest record that has its columns, or the value for NULLs if none has them."""
-        of_row = _newest_of(_ANY, self._of_row)
-        of_columns = next(iter(self._told_by(value)), of_row)
-        newest = _newest_of(rewrite(value, self._of_record), of_columns, value.place)
-        if of_columns == of_row or all(map(_passes_null_on, walk(value))):
+        deletion = _from_newest(_ANY, self._deletion)
+        choice = next(iter(self._choices(value)), deletion)
+        newest = _from_newest(rewrite(value, self._in_record), choice, value.place)
+        if choice == deletion or all(map(_is_strict, walk(value))):
             return newest
-        is_told = reduce(lambda one, other: Call("or", (one, other), BOOLEAN), map(_is_told, _each_newest(of_columns)))
-        of_nulls = _newest_of(rewrite(value, self._of_untold), of_row, value.place)
-        return Case(((is_told, newest),), of_nulls, value.type, place=value.place)
+        present = reduce(lambda one, other: Call("or", (one, other), BOOLEAN), map(_has_records, _each_newest(choice)))
+        for_nulls = _from_newest(rewrite(value, self._in_lacking_record), deletion, value.place)
+        return Case(((present, newest),), for_nulls, value.type, place=value.place)
 
-    def _of_record(self, part: Expr) -> Expr | None:
+    def _in_record(self, part: Expr) -> Expr | None:
         """A column of the table in a single record."""
         if not isinstance(part, Field) or part.relation != self.alias:
             return None
         column = self._outputs[part.path[0].lower()]
-        of_one = next((aggregate.arguments[0] for aggregate in _each_newest(column)), column)
-        return reduce(lambda of, name: member(of, name, part.place), part.path[1:], replace(of_one, place=part.place))
+        single = next((aggregate.arguments[0] for aggregate in _each_newest(column)), column)
+        return reduce(lambda of, name: member(of, name, part.place), part.path[1:], replace(single, place=part.place))
 
-    def _of_untold(self, part: Expr) -> Expr | None:
+    def _in_lacking_record(self, part: Expr) -> Expr | None:
         """A column of the table in records that lack it."""
-        if self._told_by(part) and isinstance(part, Field):
+        if self._choices(part) and isinstance(part, Field):
             return Call("cast", (NULL,), part.type, place=part.place)
-        return self._of_record(part)
+        return self._in_record(part)
 
     @property
     def _outputs(self) -> dict[str, Expr]:
@@ -84,22 +84,22 @@ class _Table:
         return {o.name.lower(): _whole(o.expression) for o in self.block.outputs}
 
     @property
-    def _of_row(self) -> Expr:
+    def _deletion(self) -> Expr:
         """The aggregate that says if the newest record deletes the row, which every record states."""
         assert self.block.having is not None
         return next(part for part in walk(self.block.having) if any(_each_newest(part)))
 
-    def _told_by(self, value: Expr) -> set[Expr]:
+    def _choices(self, value: Expr) -> set[Expr]:
         """The choices of the newest record for the columns in a value, except keys: some records lack columns."""
         named = {e.path[0].lower() for e in walk(value) if isinstance(e, Field) and e.relation == self.nested.alias}
         chosen = (self._outputs[name] for name in named)
-        return {_newest_of(_ANY, column) for column in chosen if any(_each_newest(column))}
+        return {_from_newest(_ANY, column) for column in chosen if any(_each_newest(column))}
 
     def decides(self, part: Expr) -> bool:
         """True if one row of the table decides the expression, and cells can store its value."""
-        if not of_one_row(part, {self.alias}) or len(self._told_by(part)) > 1:
+        if not is_decided_by_row(part, {self.alias}) or len(self._choices(part)) > 1:
             return False
-        if self.nullable and not all(map(_passes_null_on, walk(part))):
+        if self.nullable and not all(map(_is_strict, walk(part))):
             return False
         whole = part.type == BINARY or (part.type.name != "VOID" and not_in_json(part.type) is None)
         return whole and not part.type.length
@@ -139,28 +139,28 @@ def _each_newest(column: Expr) -> Iterator[Aggregate]:
                 yield from _each_newest(value)
 
 
-def _is_told(by: Aggregate) -> Expr:
+def _has_records(by: Aggregate) -> Expr:
     """The condition that an aggregate has at least one record."""
     count = Aggregate("count", (), by.condition, distinct=False, type=BIGINT)
     return Call(">", (count, Constant("0", BIGINT)), BOOLEAN)
 
 
-def _newest_of(value: Expr, column: Expr, place: Place = None) -> Expr:
+def _from_newest(value: Expr, column: Expr, place: Place = None) -> Expr:
     """A value of the record that provides one of the table's columns."""
     if isinstance(column, Case):
-        branches = tuple((when, _newest_of(value, inner, place)) for when, inner in column.branches)
-        otherwise = None if column.otherwise is None else _newest_of(value, column.otherwise, place)
+        branches = tuple((when, _from_newest(value, inner, place)) for when, inner in column.branches)
+        otherwise = None if column.otherwise is None else _from_newest(value, column.otherwise, place)
         return replace(column, branches=branches, otherwise=otherwise, type=value.type, place=place)
     assert isinstance(column, Aggregate)
     return replace(column, arguments=(value, *column.arguments[1:]), type=value.type, place=place)
 
 
-def _passes_null_on(part: Expr) -> bool:
+def _is_strict(part: Expr) -> bool:
     """True if it is NULL whenever an argument is, so also in an outer join's row of NULLs."""
-    return isinstance(part, (Field, Constant)) or (isinstance(part, Call) and part.function in _NULL_OF_NULL)
+    return isinstance(part, (Field, Constant)) or (isinstance(part, Call) and part.function in _STRICT)
 
 
-_NULL_OF_NULL = words(
+_STRICT = words(
     "cast try_cast to_date to_timestamp timestamp_millis timestamp_micros timestamp_seconds from_unixtime"
     " unix_timestamp date_format date_trunc trunc from_utc_timestamp to_utc_timestamp get_json_object from_json . []"
     " hex unhex base64 unbase64 crc32 soundex parse_url url_decode json_array_length"
@@ -169,7 +169,7 @@ _NULL_OF_NULL = words(
 )
 
 
-def of_newest(block: Select) -> Select:
+def with_computed_columns(block: Select) -> Select:
     """The block with columns of tables in place of its expressions over their rows."""
     if block.relation is None:
         return block

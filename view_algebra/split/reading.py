@@ -77,7 +77,7 @@ from view_algebra.language.walks import (
     with_nested,
 )
 from view_algebra.refusals import Wrong
-from view_algebra.split.leaves import Leaf, is_aggregated, pane_of
+from view_algebra.split.leaves import Leaf, is_aggregated, pane_key
 from view_algebra.typed.names import CELL, neither
 
 
@@ -102,17 +102,17 @@ def with_bounds(query: Query) -> Query:
     if isinstance(query, Combined):
         return replace(query, left=with_bounds(query.left), right=with_bounds(query.right))
     relation, whole = query.relation, set(query.group or ())
-    bounds_of: dict[tuple[str, str], Output] = {}
+    bound_columns: dict[tuple[str, str], Output] = {}
 
     def change(part: Expr) -> Expr | None:
         if not isinstance(part, Field) or part.of != WINDOW or len(part.path) != 2 or part.outer:
             return None
         window_, bound = part.path
-        below = _expression_of(relation, part.relation, window_)
+        below = _column_expression(relation, part.relation, window_)
         if below is None or Field(part.relation, (window_,), WINDOW) in whole:
             return None
         name = f"{bound} of {window_}"
-        bounds_of[part.relation, name] = Output(name, member(below, bound, part.place))
+        bound_columns[part.relation, name] = Output(name, member(below, bound, part.place))
         return replace(part, path=(name,), of=None)
 
     query = rewritten(replace(query, order=by_bounds(query.order)), change)
@@ -120,14 +120,14 @@ def with_bounds(query: Query) -> Query:
     def more(nested: Nested) -> Nested:
         below = nested.query
         if isinstance(below, Select):
-            bounds_ = tuple(output for (alias, _), output in bounds_of.items() if alias == nested.alias)
+            bounds_ = tuple(output for (alias, _), output in bound_columns.items() if alias == nested.alias)
             below = replace(below, outputs=(*below.outputs, *bounds_))
         return replace(nested, query=with_bounds(below))
 
     return with_nested(query, more)
 
 
-def _expression_of(relation: Relation | None, alias: str, column: str) -> Expr | None:
+def _column_expression(relation: Relation | None, alias: str, column: str) -> Expr | None:
     """The expression of a column of a subquery in FROM, or None if the subquery is not a SELECT."""
     below = next((nested.query for nested in nested_in(relation) if nested.alias == alias), None)
     outputs = below.outputs if isinstance(below, Select) else ()
@@ -215,7 +215,7 @@ MOST_RECORDS = 2**48
 """Upper bound of any count of records: 281 million million."""
 
 
-def cells_of(leaf: Leaf, table: int) -> Cells:
+def cell_relation(leaf: Leaf, table: int) -> Cells:
     """A leaf's cell table as a relation."""
     columns = tuple((name, e.type) for name, e in leaf.keys) + tuple(
         (k.name, k.part.type if k.part else k.expression.type) for k in leaf.kept
@@ -283,10 +283,10 @@ def _put_together(
     if window is None:
         return _in_groups(block, group, cells, names, parts)
     _refuse_in_windows(block, group, window)
-    start = names[pane_of(window, block)]
+    start = names[pane_key(window, block)]
     keys = [start if key == window else names[key] for key in group]
     if windows is not None:
-        held = None if block.undecided is None else _asked_of_cells(block.undecided, names, PANE)
+        held = None if block.undecided is None else _on_cells(block.undecided, names, PANE)
         key: dict[Expr, Expr] = {
             window: Field(CELL, windows.keys, TIMESTAMP),
             beyond(window): Field(CELL, (BEYOND,), TIMESTAMP),
@@ -308,9 +308,9 @@ def _in_groups(
     """Cells of finer keys merged to groups, and the columns that replace subqueries in GROUP BY."""
     join = block.keeping.join
     asked = {key: f"asked_{n}" for n, key in enumerate(key for key in group if key not in names)}
-    over = [Output(asked.get(key) or names[key], _asked_of_cells(key, names, CELL)) for key in group]
+    over = [Output(asked.get(key) or names[key], _on_cells(key, names, CELL)) for key in group]
     condition = block.undecided if join is None else join.where
-    where = None if condition is None else _asked_of_cells(condition, names, CELL)
+    where = None if condition is None else _on_cells(condition, names, CELL)
     relation = cells if join is None else _joined_cells(join.relation, cells, names)
     answers: dict[Expr, Expr] = {key: Field(CELL, (name,), key.type) for key, name in asked.items()}
     return Nested(coarser(relation, CELL, over, parts, where), CELL), answers
@@ -351,7 +351,7 @@ def _joined_cells(relation: Relation, cells: Cells, names: Mapping[Expr, str]) -
     return with_cells(rewritten_in(relation, _cells_column(names, CELL)))
 
 
-def _asked_of_cells(expression: Expr, names: Mapping[Expr, str], alias: str) -> Expr:
+def _on_cells(expression: Expr, names: Mapping[Expr, str], alias: str) -> Expr:
     """An expression over records, rewritten over the columns of their cells."""
     return rewrite(expression, _cells_column(names, alias))
 

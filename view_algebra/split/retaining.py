@@ -66,15 +66,15 @@ def _time(query: Select) -> tuple[str, Expr, str] | None:
     """
     shown = {output.expression: output.name for output in query.outputs}
     candidates = shown if query.group is None else dict.fromkeys(query.group)
-    of_times = (time for time in candidates if time.type.name in CALENDAR and pane(time) == time)
-    times = [(time, alias) for time in of_times if (alias := _stream_of(query, time)) is not None]
+    calendar_times = (time for time in candidates if time.type.name in CALENDAR and pane(time) == time)
+    times = [(time, alias) for time in calendar_times if (alias := _alias_in_every_row(query, time)) is not None]
     if len(times) != 1 or times[0][0] not in shown:
         return None
     [(time, alias)] = times
     return shown[time], time, alias
 
 
-def _stream_of(query: Select, time: Expr) -> str | None:
+def _alias_in_every_row(query: Select, time: Expr) -> str | None:
     """The alias of the stream of a time's columns, if every row has a record of this stream."""
     relation = query.relation.relation if isinstance(query.relation, Exploded) else query.relation
     named = relations_named(time)
@@ -91,8 +91,8 @@ def _is_always_there(alias: str, relation: Relation) -> bool:
         case Stream():
             return relation.alias == alias and gives_records(relation)
         case Joined(left=left, right=right, kind=kind):
-            of_left = kind not in NULLABLE_LEFT and _is_always_there(alias, left)
-            return of_left or (kind not in NULLABLE_RIGHT and _is_always_there(alias, right))
+            in_left = kind not in NULLABLE_LEFT and _is_always_there(alias, left)
+            return in_left or (kind not in NULLABLE_RIGHT and _is_always_there(alias, right))
         case _:
             return False
 

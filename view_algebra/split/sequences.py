@@ -78,18 +78,18 @@ def _greatest(high: Expr, low: Expr, conditions: Sequence[Expr]) -> Fraction | N
     """
     bounds = [
         bound
-        for a in _one_of(high, "least")
-        for b in _one_of(low, "greatest")
+        for a in _operands(high, "least")
+        for b in _operands(low, "greatest")
         if (bound := _within(_range(a).minus(_range(b)), conditions)) is not None
     ]
     return min(bounds, default=None)
 
 
-def _one_of(value: Expr, function: str) -> Iterator[Expr]:
+def _operands(value: Expr, function: str) -> Iterator[Expr]:
     """The arguments of nested `least` or `greatest`, which bound the value from above or below."""
     if isinstance(value, Call) and value.function == function:
         for argument in value.arguments:
-            yield from _one_of(argument, function)
+            yield from _operands(argument, function)
     else:
         yield value
 
@@ -148,13 +148,13 @@ def _range(value: Expr) -> _Range:
         number = Fraction(value.value)
         return _Range({}, number, number)
     if isinstance(value, Call):
-        size = _range_of_call(value)
+        size = _call_range(value)
         if size is not None:
             return size
     return _Range({value: Fraction(1)}, Fraction(0), Fraction(0))
 
 
-def _range_of_call(call: Call) -> _Range | None:
+def _call_range(call: Call) -> _Range | None:
     name, arguments = call.function, call.arguments
     second, day = MICROSECONDS["second"], MICROSECONDS["day"]
     if name in ("+", "-"):
@@ -173,7 +173,7 @@ def _range_of_call(call: Call) -> _Range | None:
         longest = MICROSECONDS.get(arguments[0].value or "", _LONGEST.get(arguments[0].value or "", 0))
         return _range(arguments[1]).rounded(-longest, 0) if longest else None
     if name in ("cast", "to_date"):
-        return _range_of_cast(call, day)
+        return _cast_range(call, day)
     if name == "datediff":
         return _range(arguments[0]).minus(_range(arguments[1])).times(Fraction(1, day)).rounded(-1, 1)
     if name in (
@@ -195,15 +195,15 @@ def _range_of_call(call: Call) -> _Range | None:
 _LONGEST = {"month": 31 * MICROSECONDS["day"], "quarter": 92 * MICROSECONDS["day"], "year": 366 * MICROSECONDS["day"]}
 
 
-def _range_of_cast(call: Call, day: int) -> _Range | None:
-    of, kind = call.arguments[0], call.type
-    if kind == DATE and of.type in (TIMESTAMP, TIMESTAMP_NTZ):
-        return _range(of).rounded(-day, 0)
-    if of.type == kind or (of.type == DATE and kind in (TIMESTAMP, TIMESTAMP_NTZ)):
-        return _range(of)
-    longer = of.type.integral and kind.integral and BITS[of.type.name] <= BITS[kind.name]
-    wider = of.type.integral and kind.name in ("DECIMAL", "DOUBLE") and call.implicit
-    return _range(of) if longer or wider else None
+def _cast_range(call: Call, day: int) -> _Range | None:
+    argument, kind = call.arguments[0], call.type
+    if kind == DATE and argument.type in (TIMESTAMP, TIMESTAMP_NTZ):
+        return _range(argument).rounded(-day, 0)
+    if argument.type == kind or (argument.type == DATE and kind in (TIMESTAMP, TIMESTAMP_NTZ)):
+        return _range(argument)
+    longer = argument.type.integral and kind.integral and BITS[argument.type.name] <= BITS[kind.name]
+    wider = argument.type.integral and kind.name in ("DECIMAL", "DOUBLE") and call.implicit
+    return _range(argument) if longer or wider else None
 
 
 def _length(interval: Expr) -> Fraction | None:
