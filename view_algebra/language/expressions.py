@@ -448,3 +448,9 @@ def member(value: Expr, name: str, place: Place) -> Expr:
     if isinstance(value, Field):
         return Field(value.relation, (*value.path, exact), fields[exact], place=place, of=value.type)
     return Call(".", (value, Constant(exact, STRING)), fields[exact], place=place)
+
+
+def ungrouped(column: Field) -> Wrong:
+    """The refusal of a column that is neither grouped by nor aggregated."""
+    way_out = f"Add it to GROUP BY, or aggregate it, for example max({column.path[-1]})."
+    return Wrong(column.place, f"{'.'.join(column.path)} is neither grouped nor aggregated", way_out)

@@ -11,8 +11,8 @@ from view_algebra.language.expressions import Call, Constant, Expr, Order, membe
 from view_algebra.language.types import BIGINT, FIRST_MICROSECOND, TIMESTAMP, WINDOW
 from view_algebra.refusals import Wrong
 
-PANE, HOP, BLOCK = "pane", "hop", "block"
-"""Aliases of panes, of the windows that hop over them, and of the blocks of panes that contain a window."""
+CELL, PANE, HOP, BLOCK = "cell", "pane", "hop", "block"
+"""Aliases of cells, of panes, of the windows that hop over them, and of the blocks of panes that contain a window."""
 
 HOP_END = "hop_end"
 """The group key of hopping windows that are listed by their ends."""

@@ -28,6 +28,7 @@ from view_algebra.language.expressions import (
     both,
     conjuncts,
     member,
+    ungrouped,
 )
 from view_algebra.language.time_windows import is_session, window_key
 from view_algebra.language.walks import (
@@ -46,7 +47,6 @@ from view_algebra.split.leaves import Identity, Leaf, cell_identity, hopping_ide
 from view_algebra.split.newest import with_computed_columns
 from view_algebra.split.reading import by_end, cell_relation, over_cells
 from view_algebra.split.sequences import with_bounded_sequences
-from view_algebra.typed.names import neither
 
 
 def folded(query: Query) -> Query:
@@ -101,7 +101,7 @@ def _refuse_ungrouped(block: Select, group: Sequence[Expr]) -> None:
         if not isinstance(part, Field) or part.outer or part.relation == VARIABLE:
             return None
         if (part.relation, part.path[:1]) not in grouped:
-            raise neither(part)
+            raise ungrouped(part)
         return None
 
     for expression in above_group(block):

@@ -46,6 +46,7 @@ from view_algebra.language.expressions import (
     Select,
     Stream,
     both,
+    ungrouped,
 )
 from view_algebra.language.meeting import cast
 from view_algebra.language.operators import calculate
@@ -54,7 +55,6 @@ from view_algebra.language.time_windows import beyond, bounds, hops, is_session
 from view_algebra.language.types import BIGINT, BOOLEAN, INT, STRING
 from view_algebra.language.walks import above_group, asks, over_branches, rewritten, walk
 from view_algebra.refusals import Wrong
-from view_algebra.typed.names import neither
 
 _APART = "apart"
 """Alias of the subquery in place of the stream."""
@@ -91,7 +91,7 @@ def by_filters(block: Select, kept: Callable[[Select], Select]) -> Select:
             zero = Constant("0", BIGINT)
             return Call("coalesce", (only, zero), BIGINT) if expression.function in COUNTS else only
         if isinstance(expression, Field) and expression.relation == "":
-            raise neither(expression)
+            raise ungrouped(expression)
         return None
 
     plain = [None] if block.group or any(not _asked(a.condition) for a in aggregates) else []
@@ -239,7 +239,7 @@ class _Finer:
             name = self.plain[expression] if isinstance(expression, Aggregate) else self.until[expression]
             return _greatest(_field(expression, name))
         if isinstance(expression, Field) and expression.relation == "":
-            raise neither(expression)
+            raise ungrouped(expression)
         return None
 
     def _over(self, aggregate: Aggregate) -> Expr:

@@ -43,9 +43,11 @@ from view_algebra.language.expressions import (
     Subquery,
     both,
     member,
+    ungrouped,
 )
 from view_algebra.language.time_windows import (
     BEYOND,
+    CELL,
     HOP,
     HOP_END,
     PANE,
@@ -78,7 +80,6 @@ from view_algebra.language.walks import (
 )
 from view_algebra.refusals import Wrong
 from view_algebra.split.leaves import Leaf, is_aggregated, pane_key
-from view_algebra.typed.names import CELL, neither
 
 
 def by_end(block: Select) -> Select:
@@ -264,7 +265,7 @@ def _read_from_cells(leaf: Leaf, keys: Mapping[Expr, Expr], block: Select, one: 
             fields = {part.name: _counted(merged[part], part, one, at_most) for part in partials_of(expression)}
             return final_of(expression, fields)
         if isinstance(expression, Field) and expression.relation == "" and not expression.outer:
-            raise neither(expression)
+            raise ungrouped(expression)
         return None
 
     return change

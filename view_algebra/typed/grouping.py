@@ -50,6 +50,7 @@ from view_algebra.language.expressions import (
     Subquery,
     Windowed,
     member,
+    ungrouped,
 )
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import case
@@ -68,7 +69,7 @@ from view_algebra.language.walks import above_group, rewrite, rewritten, union_a
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.events import reads_records
-from view_algebra.typed.names import Scope, Sets, meant_by, neither
+from view_algebra.typed.names import Scope, Sets, meant_by
 from view_algebra.typed.nested import in_spark, is_key, is_list_key, text_of
 from view_algebra.typed.relations import with_generator
 from view_algebra.typed.scalars import expression
@@ -293,7 +294,7 @@ def over_sets(block: Select, sets: Sets) -> Select:
         if isinstance(expression, Call) and expression.function in ("grouping", "grouping_id"):
             return _bits(expression, left_out)
         if isinstance(expression, Field) and expression.relation != VARIABLE:
-            raise neither(expression)
+            raise ungrouped(expression)
         return None
 
     below = Nested(union_all([branch(grouping) for grouping in sets]), _GROUPED, block.place)

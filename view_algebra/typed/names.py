@@ -43,6 +43,7 @@ from view_algebra.language.expressions import (
 from view_algebra.language.functions import COLUMNS, NON_DETERMINISTIC
 from view_algebra.language.overloads import call
 from view_algebra.language.quoting import words
+from view_algebra.language.time_windows import CELL
 from view_algebra.language.types import VOID, Type
 from view_algebra.language.walks import renamed
 from view_algebra.oracle import written
@@ -321,9 +322,6 @@ def find_outside(names: list[str], scope: Scope, place: Place) -> Field:
     return replace(column, outer=True)
 
 
-CELL = "cell"
-"""The alias of a table of cells in `final`."""
-
 OWN_ALIASES = ("pane", "hop", "block", CELL, "finer", "apart", "grouped", "one")
 """Aliases of compiled queries. A subquery's own aliases are numbered."""
 
@@ -356,15 +354,6 @@ def refuse_unclear(name: str, scope: Scope, place: Place) -> None:
         raise Wrong(
             place, f"{name} is ambiguous: several columns of this SELECT have this name", "Give them different names."
         )
-
-
-def neither(column: Field) -> Wrong:
-    """The refusal of a column that is neither grouped by nor aggregated."""
-    return Wrong(
-        column.place,
-        f"{'.'.join(column.path)} is neither grouped nor aggregated",
-        f"Add it to GROUP BY, or aggregate it, for example max({column.path[-1]}).",
-    )
 
 
 Keys = frozenset[frozenset[str]]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from view_algebra.language.expressions import Call, Constant, Expr, Field, Order, Query
 from view_algebra.language.quoting import postgres_name, postgres_text
+from view_algebra.language.time_windows import CELL
 from view_algebra.language.types import COLLATED, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
-from view_algebra.typed.names import CELL
 
 OR, AND, NOT, IS, COMPARE, IN, OTHER, ADD, MULTIPLY, CAST, ATOM = range(1, 12)
 """Precedence of Postgres' operators, loosest first."""
