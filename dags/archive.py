@@ -1,4 +1,4 @@
-"""Archives everything that Kafka holds every hour, so that nothing depends on Kafka's retention.
+"""Every hour, archives all records that Kafka holds, so nothing depends on its retention.
 
 An archive run resumes where the last one ended. A run that failed or was missed needs no repair, because the next one
 also takes its records. Two runs at a time, or a run during a rebuild, wait for each other.

@@ -56,7 +56,7 @@ echo '{view}: a proof found a difference and the policy of the view is to hold, 
 Readers still read its previous generation. The log of prove shows what differs, the log of check what fails.
 To let them read the new one anyway:
 lamina step hand-over --anyway {view} --rebuild {rebuild}' >&2
-exit 3
+exit {finding}
 """
 
 
@@ -117,7 +117,7 @@ def prove(rebuild: int, view: str) -> str:
 @task.bash(map_index_template="{{ view }}", retries=0)
 def held(rebuild: int, view: str) -> str:
     """The verdict on one view that is held back. If none is, there is no such task."""
-    return HELD_BACK.format(rebuild=rebuild, view=view)
+    return HELD_BACK.format(rebuild=rebuild, view=view, finding=FINDING)
 
 
 @dag(

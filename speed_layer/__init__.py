@@ -14,7 +14,7 @@ One micro-batch of a source, in the order of its phases:
     Plans         the statements as Spark has planned them, kept for small micro-batches   plans.py
     Effect        the cells, bad records and ids of a span, before they are written        statements.py
     MicroBatch    a span's effect with the fence token, ready for its transaction          serving_layer
-    Outcome       applied, already counted, or the reason to compute or to start again             serving_layer
+    Outcome       applied, already counted, or the reason to compute or to start again    serving_layer
 
 The objects that carry it out, each with the state that it changes:
 
@@ -30,7 +30,7 @@ The objects that carry it out, each with the state that it changes:
     Planner       the plans of a source, also of announced versions                        plans.py
     Judge         the verdict on a query that failed                                       judge.py
     Hang, Search  a micro-batch that took too long, and the search for its record          endless.py
-    Inquiry       the log's answer to the log times that progress lacks                    inquiry.py
+    Inquiry       the question to the log for log times that progress lacks                inquiry.py
     Jobs          the Spark jobs of one computation: how long they run, their end          jobs.py
     Resources     what all queries share: Spark, Postgres, Kafka, settings                 resources.py
 

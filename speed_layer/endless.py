@@ -132,7 +132,7 @@ class Search:
         return not self._thread.is_alive()
 
     def await_end(self, seconds: float) -> None:
-        """Returns when the search has ended, or after so many seconds."""
+        """Returns when the search has ended, or after this many seconds."""
         self._thread.join(max(0.0, seconds))
 
     def close(self) -> None:

@@ -160,7 +160,7 @@ class Planner:
         self._thread.start()
 
     def give_up(self, seconds: float) -> None:
-        """Cancels the preparation if its tasks have been running for so long. The version is opened without it."""
+        """Cancels the preparation if its tasks run for longer than this. The version is opened without it."""
         if self._given_up_at is None and self._jobs is not None and self._jobs.run_longer_than(seconds):
             log.warning("%s: preparing an announced version takes too long, and was given up", self._source.name)
             self._given_up_at = time.monotonic()

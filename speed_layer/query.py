@@ -2,12 +2,12 @@
 
     part       written by      state
     backlog    `SpeedLayer`    the records it has to read
-    trouble    `Judge`         its failures, and its reasons not to run
+    trouble    `Judge`         its failures, and its reasons not to run. `SpeedLayer` ends its hang
     bound      `Judge`         the bound of its micro-batches, which `Runs` restores if the query joins a shared run
     apart      `Runs`          the time until it may share a run again
 
 `SpeedLayer` begins members, `Runs` puts them into runs, and ends both. All three work in one thread, and each may take
-the fence from a query or put off its next try (`not_before`).
+the fence from a query or put off its next try (`not_before`). The heartbeat's thread reads the fence.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The services and settings that all queries of a speed layer share."""
+"""The resources of a speed layer: Spark, Postgres, Kafka, the log, and settings."""
 
 from __future__ import annotations
 

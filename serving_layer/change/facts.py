@@ -1,4 +1,4 @@
-"""The facts about a database, besides its catalog, that decide what a new catalog changes."""
+"""Reads the facts that decide what a new catalog changes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class MeasuredRebuild:
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts about a database, besides its catalog, that decide what a new catalog changes.
+    """The facts about a database, other than its catalog, that decide what a new catalog changes.
 
     counted: per query, the offsets below its progress
     kept: the live unpublished versions of views, for a return or a preview, each with its newest generation

@@ -24,7 +24,6 @@ class CellColumns(NamedTuple):
     """The columns of a table of cells.
 
     noise: for each partial, the column whose rounding it may hold, or ''
-
     retained: the column that dates a cell, if old cells are dropped
     longer: microseconds for which cells are kept beyond what the view retains
     """

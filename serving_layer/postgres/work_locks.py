@@ -1,7 +1,7 @@
 """Locks for work that one process at a time does: running a whole rebuild, and writing the master log.
 
-A session holds such a lock on an empty table until it ends. A reader has no right to lock these tables. Anybody could
-take an advisory lock.
+A session holds such a lock on an empty table until it ends. A reader has no right to lock these tables. An advisory
+lock would not do: by default, any role can take it.
 """
 
 from __future__ import annotations

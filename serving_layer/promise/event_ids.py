@@ -5,8 +5,8 @@ written in the transaction that moves progress (`write`). So the stored ids alwa
 progress, whichever views exist. A crash, a replay or a lost checkpoint changes nothing.
 
 Among copies in one micro-batch, the least by (Kafka's time, partition, offset) counts. Otherwise the first to arrive
-counts. The batch layer counts the least of all copies. If that is another record with another value, it is a conflict:
-this layer counts it as one, and the next rebuild corrects the views.
+counts. The batch layer counts the least of all copies. If that is another record with another value, the conflict is
+counted, and the next rebuild corrects the views.
 """
 
 from __future__ import annotations
@@ -319,7 +319,7 @@ def _halves(ids: pa.ChunkedArray) -> tuple[np.ndarray[tuple[int], np.dtype[np.ui
 
 
 def _counted(connection: Connection, tables: Iterable[str], ids: pa.ChunkedArray, numbers: np.ndarray) -> pa.Table:
-    """The counted ones among the ids with these numbers: the number, and the record that counts."""
+    """Those of the numbered ids that are counted: the number, and the record that counts."""
     counted = " UNION ALL ".join(f"SELECT {_NAMES} FROM {table}" for table in tables)
     rows: Sequence[Row[Any]] = []
     if counted:

@@ -73,7 +73,6 @@ class Rebuild(NamedTuple):
 
     step: the last finished step
     stopped: how a person stopped it
-
     lease_until: a scheduled rebuild lives until then between its steps
     """
 
@@ -90,7 +89,7 @@ class Rebuild(NamedTuple):
 
     @property
     def purpose(self) -> Purpose:
-        """The reason for it."""
+        """The reason for the rebuild."""
         return Purpose(self.kind, self.preview)
 
     @property

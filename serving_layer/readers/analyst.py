@@ -47,14 +47,14 @@ _NO_RIGHT = (
     " GRANT SELECT ON lamina.bad_values TO that login."
 )
 
-_TOO_LONG_FOR_A_PAGE = f"A page waits {ANSWER_SECONDS} seconds. Ask for less, or ask `lamina sql`."
+_TOO_LONG_FOR_A_PAGE = f"A page waits {ANSWER_SECONDS} seconds. Request fewer rows, or ask `lamina sql`."
 
 _IN_THE_WAY = (
-    "Ask again. A standby ends a SELECT that holds its replay back for longer than max_standby_streaming_delay;"
+    "Run it again. A standby ends a SELECT that holds its replay back for longer than max_standby_streaming_delay;"
     " docs/how-to/standbys.md says which to expect."
 )
 
-_TOO_LONG = "Ask for less, or let readers take longer: `statement_timeout` in LAMINA_ANALYST_LIMITS."
+_TOO_LONG = "Request fewer rows, or let readers take longer: `statement_timeout` in LAMINA_ANALYST_LIMITS."
 
 Row = tuple[Any, ...]
 
@@ -72,7 +72,7 @@ class Statement:
         with self._lock:
             self._connection = connection
             if self._cancelled:
-                raise LaminaError("The SELECT was cancelled", way_out="Ask again.")
+                raise LaminaError("The SELECT was cancelled", way_out="Run it again.")
 
     def cancel(self) -> None:
         """Cancels the SELECT, or keeps it from beginning. Does nothing after it has ended."""

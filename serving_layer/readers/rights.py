@@ -68,7 +68,6 @@ class Setting:
     """A foreign setting that sessions of a role begin with.
 
     value: None if one of ours is missing
-
     everywhere: it applies in all databases, not only in this one
     """
 
