@@ -84,10 +84,15 @@ def unprepared_queries(connection: Connection, names: Collection[str]) -> set[st
     return set(connection.execute(lacking).scalars())
 
 
-def note_prepared(connection: Connection, name: str, *, prepared: bool = True) -> None:
-    """Records that the writer of a table of cells has tried to prepare for it, or (`prepared=False`) that it must."""
-    at = func.clock_timestamp() if prepared else None
-    connection.execute(update(cell_table).where(cell_table.c.name == name).values(prepared_at=at))
+def note_prepared(connection: Connection, name: str) -> None:
+    """Records that the writer of a table of cells has tried to prepare for it."""
+    this = update(cell_table).where(cell_table.c.name == name)
+    connection.execute(this.values(prepared_at=func.clock_timestamp()))
+
+
+def forget_prepared(connection: Connection, names: Collection[str]) -> None:
+    """Forgets that a writer has prepared for these tables of cells. Another one may have to."""
+    connection.execute(update(cell_table).where(cell_table.c.name.in_(names)).values(prepared_at=None))
 
 
 def keep(connection: Connection, views: Iterable[View], catalog: Catalog, *, renew: bool = True) -> None:

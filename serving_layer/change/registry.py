@@ -76,8 +76,7 @@ def announce(connection: Connection, versions_soon: Sequence[View], catalog: Cat
     busy = {source for new in fed for source in new.fed_by if progress.are_busy(connection, {source})}
     announced = {name for source in busy for name in versions.announced(connection, source)}
     soon = {table.name for new in fed for table in new.cell_tables} & announced
-    for name in sorted(soon):
-        versions.note_prepared(connection, name, prepared=False)  # another writer may have prepared earlier
+    versions.forget_prepared(connection, soon)
     return soon
 
 
@@ -193,23 +192,27 @@ def apply(
     renamed = {old: new for new, old in renames.declared_renames(declared, catalog).items()}
     before = renames.apply(connection, declared, renamed)
     catalog = deployable(before, catalog, changes, _stored_views(connection))
-    todo = {(change.kind, change.name): change.action for change in changes}
-    gone = [name for kind, name in todo if kind == "source" and todo[kind, name] == "drop"]
-    for name in gone:
+    actions = {change.name: change.action for change in changes if change.kind == "source"}
+    dropped = [name for name, action in actions.items() if action == "drop"]
+    for name in dropped:
         source_queries.forget(connection, name)
     for name, source in catalog.sources.items():
-        if todo["source", name] == "create" and not progress.starts(connection, [name]):
+        if actions[name] == "create" and not progress.starts(connection, [name]):
             source_queries.create(connection, name, source.topic, _topic(topics, name))
     deploy(connection, before, catalog, ready or {})
-    # Generations kept for a rollback would no longer be maintained if a dropped source fed them.
-    fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(gone))
-    orphans = lookup.find(connection, generation.c.id.in_(fed), generation.c.state != GenerationState.RETIRED)
-    generations.retire(connection, [orphan.id for orphan in orphans])
+    _retire_fed_by(connection, dropped)
     connection.execute(delete(declaration))
     if files:
         connection.execute(insert(declaration), [{"path": path, "sql": sql} for path, sql in sorted(files.items())])
     view_checks.forget(connection, catalog)
     return changes
+
+
+def _retire_fed_by(connection: Connection, dropped: Collection[str]) -> None:
+    """Retires the generations kept for a rollback that these sources fed, since nothing maintains them any more."""
+    fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(dropped))
+    orphans = lookup.find(connection, generation.c.id.in_(fed), generation.c.state != GenerationState.RETIRED)
+    generations.retire(connection, [orphan.id for orphan in orphans])
 
 
 def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Mapping[str, int]) -> None:

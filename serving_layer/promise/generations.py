@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version as version_of_package
 from typing import Any
 
-from sqlalchemy import Connection, Select, Update, cast, func, insert, select, text, update
+from sqlalchemy import Connection, Row, Select, Update, cast, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -63,18 +63,7 @@ def open_building(
     wholly above it. Only a leap, which has taken the queries over, passes its own cut (`at`) and tails.
     `of` opens another version, whose tables of cells must be registered.
     """
-    declared = select(view.c.version).where(view.c.name == view_name).scalar_subquery()
-    version = declared if of is None else of.version
-    wanted = (cell_table.c.view == view_name, cell_table.c.version == version)
-    tables = {
-        row.name: row for row in connection.execute(select(cell_table).where(*wanted).order_by(cell_table.c.name))
-    }
-    if not tables:
-        raise LaminaError(
-            f"{view_name} has no cells to rebuild",
-            evidence="it is a derived view, or it is not in the catalog that was applied last",
-            way_out="`lamina status` lists the views.",
-        )
+    tables = _cell_tables(connection, view_name, None if of is None else of.version)
     feeding = sorted({row.query for row in tables.values()})
     progress.lock(connection, feeding)
     if of is None:
@@ -98,11 +87,24 @@ def open_building(
     return get(connection, new)
 
 
+def _cell_tables(connection: Connection, view_name: str, version: str | None) -> dict[str, Row[Any]]:
+    """The registered tables of cells of a version of a view, or of its declared version. Raises if there are none."""
+    declared = select(view.c.version).where(view.c.name == view_name).scalar_subquery()
+    wanted = (cell_table.c.view == view_name, cell_table.c.version == (declared if version is None else version))
+    rows = connection.execute(select(cell_table).where(*wanted).order_by(cell_table.c.name)).all()
+    if not rows:
+        raise LaminaError(
+            f"{view_name} has no cells to rebuild",
+            evidence="it is a derived view, or it is not in the catalog that was applied last",
+            way_out="`lamina status` lists the views.",
+        )
+    return {row.name: row for row in rows}
+
+
 def _since(connection: Connection, feeding: Sequence[str], retain: str) -> datetime | None:
     """The beginning of the first day (UTC) whose groups a generation opened now keeps.
 
-    The day is reckoned from the earlier of the clock and the newest record, so a clock that runs ahead drops no group
-    too early.
+    The day is computed from the earlier of the clock and the newest record, so a fast clock drops no group too early.
     """
     newest = select(func.max(query.c.newest)).where(query.c.name.in_(feeding)).scalar_subquery()
     begins = func.date_trunc("day", func.least(func.now(), newest) - cast(retain, INTERVAL), "UTC")
