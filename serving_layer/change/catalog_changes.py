@@ -78,7 +78,7 @@ def _why_not_renamed(new: str, renamed: Mapping[str, str], before: Catalog, afte
 def _rename(change: PlannedChange, old: str, why: str | None, after: Catalog, facts: Facts) -> PlannedChange:
     if why is not None or change.action == "refuse":
         return replace(change, action="refuse", effect=f"it is not renamed from {old}: {why or change.effect}")
-    gone = f"{old} would be another view" if old in after.views else f"the name {old} would go"
+    gone = f"{old} would be another view" if old in after.views else f"the name {old} would be free"
     change = replace(change, action="update", effect=f"renamed from {old}: its cells stay")
     return _with_readers(replace(change, breaks=(gone, *change.breaks)), after, facts)
 
@@ -306,7 +306,7 @@ def _read_differently(old: Source, new: Source) -> str:
     """The differences between two declarations of a source, whose records are all read again for all its views."""
     was, now = _types(old), _types(new)
     words = [f"column {name} is new" for name in now if name not in was]
-    words += [f"column {name} goes" for name in was if name not in now]
+    words += [f"column {name} is removed" for name in was if name not in now]
     words += [f"column {n} is {now[n]} and was {was[n]}" for n in now if n in was and now[n] != was[n]]
     words += [
         f"column {name} comes from field {new.field(name)} and came from {old.field(name)}"

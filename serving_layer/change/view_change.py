@@ -34,13 +34,13 @@ def breaks(old: Sequence[Column], new: Sequence[Column]) -> tuple[str, ...]:
     >>> breaks([a, b], [b, Column("a", "INT", "integer"), Column("c", "INT", "integer")])
     ('column a would be integer and is bigint',)
     >>> breaks([a, b], [a])
-    ('column b would go',)
+    ('column b would be removed',)
     """
     types = {column.name: column.postgres for column in new}
     return tuple(
         f"column {c.name} would be {types[c.name]} and is {c.postgres}"
         if c.name in types
-        else f"column {c.name} would go"
+        else f"column {c.name} would be removed"
         for c in old
         if types.get(c.name) != c.postgres
     )
@@ -89,7 +89,7 @@ def _changed(change: PlannedChange, old: View, new: View, after: Catalog, facts:
         return replace(change, effect="only what is read from the cells changed: served at once")
     if settings := other_settings(old.properties, new.properties):
         kept = old.properties.get("retain") == new.properties.get("retain")
-        return replace(change, effect=settings if kept else f"{settings}: groups leave or come with the next rebuild")
+        return replace(change, effect=settings if kept else f"{settings}: the next rebuild adds or removes groups")
     if old.checks != new.checks:
         return PlannedChange("view", new.name, "update", _OTHER_CHECKS)
     return PlannedChange("view", new.name, "nothing", "")
@@ -97,7 +97,8 @@ def _changed(change: PlannedChange, old: View, new: View, after: Catalog, facts:
 
 def _dropped_too(names: Sequence[str]) -> str:
     """Words about the analysts' relations that are dropped with a view."""
-    return f"; {', '.join(names)}, of analysts, {'is' if len(names) == 1 else 'are'} dropped with it" if names else ""
+    views_are = f"view {names[0]} is" if len(names) == 1 else f"views {', '.join(names)} are"
+    return f"; the analysts' {views_are} dropped with it" if names else ""
 
 
 def _with_the_spark(name: str, facts: Facts) -> PlannedChange:
@@ -164,7 +165,8 @@ def _why(old: View, new: View) -> str:
 
     differences = []
     for word, was, now in zip(("groups", "partials", "sources"), parts(old), parts(new), strict=True):
-        changed = [f"{name} is new" for name in sorted(now - was)] + [f"{name} goes" for name in sorted(was - now)]
+        changed = [f"{name} is new" for name in sorted(now - was)]
+        changed += [f"{name} is removed" for name in sorted(was - now)]
         differences += [f"{word} ({', '.join(changed)})"] if changed else []
     if not differences and [table.partial for table in old.cell_tables] == [table.partial for table in new.cell_tables]:
         return "how records are read"

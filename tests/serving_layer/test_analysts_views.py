@@ -111,7 +111,7 @@ def test_relations_in_an_analysts_schema_give_way(world: World, services: Servic
         del world.files["sums.sql"]
         with world.database.begin() as connection:
             effects = {change.name: change.effect for change in registry.plan(connection, compile_catalog(world.files))}
-            assert "marts.others, of analysts, is dropped with it" in effects["sums"]
+            assert "the analysts' view marts.others is dropped with it" in effects["sums"]
             world.apply(connection)
         cursor.execute("SELECT table_name FROM information_schema.views WHERE table_schema = 'marts' ORDER BY 1")
         assert cursor.fetchall() == [("theirs",)]

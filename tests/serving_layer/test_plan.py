@@ -1,4 +1,4 @@
-"""The plan of a changed catalog, as far as no database is needed."""
+"""The plan of a changed catalog, without a database."""
 
 from __future__ import annotations
 
@@ -139,10 +139,10 @@ def test_new_groups_and_aggregates_are_named_with_the_records_and_the_time_that_
     assert (change.action, change.records) == ("reprocess", 1_000_000)
     assert (change.seconds, change.bytes) == (100.0, 3 * 2**20)
     assert change.effect == (
-        "new cells: groups (n_2 is new), partials (max_n is new, sum_n goes); 1,000,000 records are read,"
+        "new cells: groups (n_2 is new), partials (max_n is new, sum_n is removed); 1,000,000 records are read,"
         " about 2 min at the rate of rebuild 7; the old version, with 3.1 MB of cells, is served meanwhile"
     )
-    assert change.breaks == ("column s would go",)
+    assert change.breaks == ("column s would be removed",)
     assert change.dependents == ("total",)
     assert "-CREATE VIEW sums AS SELECT k, count(*) AS c, sum(n) AS s FROM events GROUP BY k" in change.diff
 
@@ -158,7 +158,7 @@ def test_a_break_is_refused_by_name_until_it_is_allowed() -> None:
     changes = list(planned(sums="CREATE VIEW sums AS SELECT k, count(*) AS c FROM events GROUP BY k;").values())
     with pytest.raises(LaminaError, match="Readers would lose columns") as refused:
         check_allowed(changes, prune=False)
-    assert refused.value.evidence == "sums: column s would go (read by total)"
+    assert refused.value.evidence == "sums: column s would be removed (read by total)"
     check_allowed(changes, prune=False, allow_break=True)
 
 
@@ -225,8 +225,8 @@ def test_a_view_over_only_a_new_source_reads_all_records_of_its_topic() -> None:
     sums = SUMS.replace("FROM events", "FROM events_once")
     change = planned(Facts(counted={"events": 600}), events=once, sums=sums)["sums"]
     assert change.effect == (
-        "new cells: sources (events_once is new, events goes); all records of topic events are read for events_once;"
-        " the old version is served meanwhile; events_once is read up to its end before the move"
+        "new cells: sources (events_once is new, events is removed); all records of topic events are read for"
+        " events_once; the old version is served meanwhile; events_once is read up to its end before the move"
     )
 
 
@@ -286,7 +286,7 @@ def test_plan_suggests_a_rename_for_a_view_that_returns_under_another_name() -> 
     changes = planned(sums=declared, total=TOTAL.replace("sums", "added"))
     assert "sums" not in changes
     assert (changes["added"].action, changes["added"].effect) == ("update", "renamed from sums: its cells stay")
-    assert changes["added"].breaks == ("the name sums would go",)
+    assert changes["added"].breaks == ("the name sums would be free",)
 
 
 def test_a_rename_is_refused_if_the_cells_change_or_the_old_view_stays() -> None:
@@ -324,7 +324,7 @@ def test_a_changed_function_changes_the_views_that_call_it() -> None:
 
 
 def test_a_refused_break_names_all_options_that_the_catalog_needs() -> None:
-    breaks = PlannedChange("view", "sums", "update", "its text changes", breaks=("column n would go",))
+    breaks = PlannedChange("view", "sums", "update", "its text changes", breaks=("column n would be removed",))
     drops = PlannedChange("view", "pages", "drop", "it is no longer served")
     with pytest.raises(LaminaError, match="Readers would lose") as raised:
         check_allowed([breaks, drops], prune=False)

@@ -243,7 +243,7 @@ def test_relations_of_other_roles_survive_a_rename_and_the_break_is_listed(world
     world._compile()
     with pytest.raises(LaminaError, match="Readers would lose columns or names") as refused:
         world.end_change({})
-    assert refused.value.evidence == "summed: the name counts would go (read by theirs)"
+    assert refused.value.evidence == "summed: the name counts would be free (read by theirs)"
     rename(world)
     with reading(database) as now:
         assert rows(now, "SELECT * FROM public.theirs") == [(2,)]

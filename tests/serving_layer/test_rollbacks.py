@@ -143,7 +143,7 @@ def test_a_rollback_is_refused_if_a_view_above_could_not_follow(world: World) ->
     alone = pytest.raises(LaminaError, match="cannot be rolled back alone: total reads it")
     with alone as refused, world.database.begin() as connection:
         rollbacks.roll_back(connection, "counts")
-    assert "column k would go" in refused.value.evidence
+    assert "column k would be removed" in refused.value.evidence
     world.files |= {"counts.sql": FILES["counts.sql"], "total.sql": TOTAL}
     with world.database.begin() as connection:
         topics: dict[str, Topic] = {}
