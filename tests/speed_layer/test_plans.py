@@ -115,13 +115,13 @@ def contents(effect: Effect | None) -> object:
     )
 
 
-@pytest.mark.parametrize("settings", [COMPILED, INTERPRETED], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize("planning", [COMPILED, INTERPRETED], ids=["compiled", "interpreted"])
 @pytest.mark.parametrize("name", ["events", "newest"])
 def test_kept_plans_and_new_ones_have_the_same_effect(
-    spark: SparkSession, tmp_path: Path, catalog: Catalog, name: str, settings: Mapping[str, str]
+    spark: SparkSession, tmp_path: Path, catalog: Catalog, name: str, planning: Mapping[str, str]
 ) -> None:
     anew = statements(catalog, name)
-    plans = Plans(spark, anew, tmp_path, settings)
+    plans = Plans(spark, anew, tmp_path, planning)
     assert not plans.stateful
     begin, counted_anew, counted = 0, Known(), Known()
     for records in MICRO_BATCHES:
