@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -255,24 +255,8 @@ class Brokers:
         return {"kafka.bootstrap.servers": self.bootstrap_servers, **(login.for_spark() if login else {})}
 
     def _describe(self, topics: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The brokers' description of each topic that exists."""
-        descriptions = {}
-        for topic in self._ask(lambda client: client.describe_topics(list(topics))):
-            match topic["error_code"]:
-                case 0:
-                    descriptions[str(topic["name"])] = topic
-                case UnknownTopicOrPartitionError.errno:
-                    pass
-                case code:
-                    error = for_code(code)
-                    if issubclass(error, RetriableError):
-                        raise unreachable(self.bootstrap_servers, [f"{topic['name']}: {error.__name__}"])
-                    raise LaminaError(
-                        f"{topic['name']}: the brokers at {self.bootstrap_servers} do not describe the topic",
-                        evidence=error.__name__,
-                        way_out="Give the user the right to describe the topic, or correct the topic's name.",
-                    )
-        return descriptions
+        answers = self._ask(lambda client: client.describe_topics(list(topics)))
+        return existing(answers, self.bootstrap_servers)
 
     def _partitions(self, topics: Sequence[str]) -> list[KafkaTopicPartition]:
         descriptions = self._describe(topics)
@@ -302,6 +286,27 @@ class Brokers:
             f"{topic}: there is no such topic at {self.bootstrap_servers}",
             way_out="Create the topic, or correct OPTIONS (topic '…') in the source's declaration.",
         )
+
+
+def existing(answers: Iterable[dict[str, Any]], servers: str) -> dict[str, dict[str, Any]]:
+    """The brokers' description of each topic that exists. Raises KafkaAway if a topic has no leader yet."""
+    descriptions = {}
+    for topic in answers:
+        match topic["error_code"]:
+            case 0:
+                descriptions[str(topic["name"])] = topic
+            case UnknownTopicOrPartitionError.errno:
+                pass
+            case code:
+                error = for_code(code)
+                if issubclass(error, RetriableError):
+                    raise unreachable(servers, [f"{topic['name']}: {error.__name__}"])
+                raise LaminaError(
+                    f"{topic['name']}: the brokers at {servers} do not describe the topic",
+                    evidence=error.__name__,
+                    way_out="Give the user the right to describe the topic, or correct the topic's name.",
+                )
+    return descriptions
 
 
 def _retention(settings: Mapping[str, Any]) -> Retention:

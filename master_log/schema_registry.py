@@ -28,7 +28,7 @@ from view_algebra.formats.interface import NO_ANSWERS, Answers, Schema
 ANSWER_SECONDS = 5.0
 """Seconds after which a request to an address of the registry fails."""
 
-ASKED_AGAIN = (0.5, 1.0, 2.0)
+PAUSES = (0.5, 1.0, 2.0)
 """Seconds between repeated requests for missing schemas: one of several registries may lag behind the producers."""
 
 _NOT_FOUND, _NO_SUCH = 404, (40401, 40402, 40403)
@@ -61,6 +61,7 @@ class Registry:
     """A schema registry with one or several addresses. The first one that answers counts."""
 
     addresses: Sequence[RegistryAddress]
+    pauses: Sequence[float] = PAUSES
 
     def schemas(self, ids: Collection[str], *, patient: bool = True) -> dict[str, Schema | None]:
         """Fetches the schemas with these ids (or UUIDs), with None for a missing one. Raises `RegistryAway`.
@@ -70,7 +71,7 @@ class Registry:
         schemas = {id: self._schema(id) for id in sorted(ids)}
         if not patient and (missing := [id for id, schema in schemas.items() if schema is None]):
             raise RegistryAway(f"it has no schema {', '.join(missing[:5])} yet")
-        for pause in ASKED_AGAIN:
+        for pause in self.pauses:
             if missing := [id for id, schema in schemas.items() if schema is None]:
                 time.sleep(pause)
                 schemas |= {id: self._schema(id) for id in missing}

@@ -15,7 +15,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import LeaderNotAvailableError
 
 from master_log.client import KafkaAway
-from master_log.kafka import Brokers
+from master_log.kafka import Brokers, existing
 from master_log.login import Login
 from master_log.offsets import Offsets, TopicPartition
 from tests.fix_services import Topic
@@ -118,11 +118,9 @@ def test_paused_brokers_count_as_unavailable_and_no_topic_is_blamed() -> None:
         assert "name" not in raised.value.way_out
 
 
-def test_a_topic_without_a_leader_counts_as_unavailable(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
-    topics = [{"name": "orders", "error_code": LeaderNotAvailableError.errno}]
-    monkeypatch.setattr(brokers, "_ask", lambda _: topics)
+def test_a_topic_without_a_leader_counts_as_unavailable() -> None:
     with pytest.raises(KafkaAway) as raised:
-        brokers.partitions("orders")
+        existing([{"name": "orders", "error_code": LeaderNotAvailableError.errno}], "localhost:9092")
     assert raised.value.evidence == "orders: LeaderNotAvailableError"
 
 

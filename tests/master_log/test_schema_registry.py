@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from lamina.configuration.settings import Settings
-from master_log import schema_registry as registry_module
 from master_log.login import RegistryAddress
 from master_log.schema_registry import Registry, RegistryAway
 from view_algebra.errors import LaminaError
@@ -81,14 +80,9 @@ def asked() -> Iterator[tuple[Asked, str]]:
     server.server_close()
 
 
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry_module, "ASKED_AGAIN", (0.0, 0.0))
-
-
 def of_url(url: str) -> Registry:
     environment = {"LAMINA_SCHEMA_REGISTRY": url, "LAMINA_POSTGRES": "postgresql://a@b/c", "LAMINA_KAFKA": "a:1"}
-    return Registry(Settings.read(environment=environment).schema_registry)
+    return Registry(Settings.read(environment=environment).schema_registry, pauses=(0.0, 0.0))
 
 
 def test_schemas_come_with_the_schemas_they_refer_to(asked: tuple[Asked, str]) -> None:

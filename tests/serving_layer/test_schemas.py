@@ -30,7 +30,7 @@ class Having(Registry):
 
 
 def schemas_of(database: Database, has: dict[str, Schema]) -> KeptSchemas:
-    return KeptSchemas(database, Having([], has))
+    return KeptSchemas(database, Having([], has=has))
 
 
 def asked(schemas: KeptSchemas) -> list[str]:
