@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interchange.guessing import of_fields
+from interchange.guessing import struct_or_map
 from interchange.json_values import BITS
 from view_algebra.language.types import (
     BIGINT,
@@ -28,7 +28,7 @@ def type_of(arrow: Any) -> Type:
         return type_of(arrow.value_type)
     if at.is_struct(arrow):
         parts = [arrow.field(number) for number in range(arrow.num_fields)]
-        return of_fields({part.name: type_of(part.type) for part in parts})
+        return struct_or_map({part.name: type_of(part.type) for part in parts})
     if at.is_list(arrow) or at.is_large_list(arrow) or at.is_fixed_size_list(arrow):
         return Type("ARRAY", element=type_of(arrow.value_type))
     if at.is_map(arrow):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interchange.guessing import of_fields
+from interchange.guessing import struct_or_map
 from view_algebra.formats import avro
 from view_algebra.formats.interface import Schema
 from view_algebra.language.encodings import DAYS, SEMANTIC
@@ -49,7 +49,7 @@ def _type(schema: Any, named: Mapping[str, Any]) -> Type:
     kind, logical = schema["type"], str(schema.get("logicalType", "")).removeprefix(avro.OWN)
     match kind:
         case "record" | "error":
-            return of_fields({field["name"]: _type(field["type"], named) for field in schema["fields"]})
+            return struct_or_map({field["name"]: _type(field["type"], named) for field in schema["fields"]})
         case "array":
             return Type("ARRAY", element=_type(schema["items"], named))
         case "map":

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from interchange.guessing import of_fields
+from interchange.guessing import struct_or_map
 from view_algebra.language.encodings import DAYS, DECIMAL, PLACEHOLDER, SEMANTIC
 from view_algebra.language.types import (
     BIGINT,
@@ -46,7 +46,7 @@ _SINCE = dt.datetime(1970, 1, 1)  # noqa: DTZ001 (a TIMESTAMP without a zone is 
 
 
 @dataclass(frozen=True)
-class Row:
+class ChangedRow:
     """The row after an event, with the types that the event's schema gives for its fields."""
 
     values: dict[str, Any]
@@ -62,28 +62,28 @@ def payload(record: Any) -> Any:
 def is_change(record: Any) -> bool:
     """True if the record is a Debezium change event."""
     event = payload(record)
-    return isinstance(event, dict) and are_of_change(event.keys())
+    return isinstance(event, dict) and has_event_fields(event.keys())
 
 
-def are_of_change(names: Collection[str]) -> bool:
+def has_event_fields(names: Collection[str]) -> bool:
     """True if these are the field names of a change event."""
     return "op" in names and "source" in names and ("before" in names or "after" in names)
 
 
-def row(record: Mapping[str, Any]) -> Row | None:
+def changed_row(record: Mapping[str, Any]) -> ChangedRow | None:
     """The row after a change. None for a deletion, a truncation, or a value that is not an object (MongoDB)."""
     after = payload(record).get("after")
     if not isinstance(after, dict):
         return None
-    schemas = _fields_of_row(record)
+    schemas = _row_fields(record)
     values = {
         name: None if value == PLACEHOLDER else _decoded(schemas.get(name, {}), value) for name, value in after.items()
     }
     types = {name: _type_of(schema) for name, schema in schemas.items()}
-    return Row(values, types, has_schema=bool(schemas))
+    return ChangedRow(values, types, has_schema=bool(schemas))
 
 
-def _fields_of_row(record: Mapping[str, Any]) -> dict[str, Any]:
+def _row_fields(record: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of each field of `after`."""
     fields = (record.get("schema") or {}).get("fields") or []
     after: dict[str, Any] = next((field for field in fields if field.get("field") == "after"), {})
@@ -108,7 +108,7 @@ def _type_of(schema: Mapping[str, Any]) -> Type:
         case "map":
             return Type("MAP", key=STRING, element=_plain(schema.get("values") or {}))
         case "struct":
-            return of_fields({field["field"]: _plain(field) for field in schema.get("fields") or []})
+            return struct_or_map({field["field"]: _plain(field) for field in schema.get("fields") or []})
         case kind:
             return _KINDS.get(str(kind), STRING)
 

@@ -288,7 +288,7 @@ def guess(seen: Statistics, depth: int = 0) -> Type:
         case ["text"] if set(seen.texts) <= {"date", "instant"}:
             return TIMESTAMP
         case ["object"] if depth < DEEPEST:
-            return _of_object(seen, depth)
+            return _object_type(seen, depth)
         case ["list"] if depth < DEEPEST:
             return Type("ARRAY", element=guess(seen.element or Statistics(), depth + 1))
     return STRING
@@ -317,20 +317,24 @@ def _fraction(seen: Statistics) -> Type:
     return Type("DECIMAL", MAX_PRECISION, scale) if seen.whole_digits + scale < MAX_PRECISION else number
 
 
-def _of_object(seen: Statistics, depth: int) -> Type:
+def _object_type(seen: Statistics, depth: int) -> Type:
     """A STRUCT if the objects share a few fields, or a MAP if their keys are data."""
     parts = {name: guess(part, depth + 1) for name, part in seen.fields.items()}
     many = len(parts) > FEW and sum(part.values + part.nulls for part in seen.fields.values()) * SHARE < (
         len(parts) * seen.kinds["object"]
     )
-    return of_fields(parts, are_data=many or not parts)
+    return _map_type(parts) if many else struct_or_map(parts)
 
 
-def of_fields(parts: Mapping[str, Type], *, are_data: bool = False) -> Type:
-    """A STRUCT of these fields, or a MAP if their names are data or do not fit a STRUCT."""
-    twins = len({name.lower() for name in parts}) < len(parts)
-    if parts and not (are_data or twins or len(parts) > WIDEST) and all(map(_FIELD.fullmatch, parts)):
-        return Type("STRUCT", fields=tuple(parts.items()))
+def struct_or_map(parts: Mapping[str, Type]) -> Type:
+    """A STRUCT of these fields, or a MAP if there are none or their names do not fit a STRUCT."""
+    has_twins = len({name.lower() for name in parts}) < len(parts)
+    if not parts or has_twins or len(parts) > WIDEST or not all(map(_FIELD.fullmatch, parts)):
+        return _map_type(parts)
+    return Type("STRUCT", fields=tuple(parts.items()))
+
+
+def _map_type(parts: Mapping[str, Type]) -> Type:
     kinds = set(parts.values())
     return Type("MAP", key=STRING, element=kinds.pop() if len(kinds) == 1 else STRING)
 

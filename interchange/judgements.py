@@ -50,14 +50,14 @@ class Rules:
 
     columns: the type of each declared field
     nulls: a record with a bad field counts, with NULL for it
-    empty: an empty text is NULL
+    empty_as_null: an empty text is NULL
     needed: fields that make the record bad if they are bad
     primary: fields that must have a value
     """
 
     columns: Mapping[str, Type]
     nulls: bool = False
-    empty: bool = False
+    empty_as_null: bool = False
     needed: frozenset[str] = frozenset()
     primary: tuple[str, ...] = ()
 
@@ -78,7 +78,7 @@ class Rules:
         return cls(
             columns(source),
             nulls=source.counts_bad_fields,
-            empty=source.properties.get("empty_as_null") == "true",
+            empty_as_null=source.properties.get("empty_as_null") == "true",
             needed=frozenset(map(source.field, needed)),
             primary=tuple(map(source.field, source.unique)) if source.kind == "table" else (),
         )
@@ -111,35 +111,39 @@ class Rules:
                 continue
             if _has_zero_in_key(part):
                 return Judgement(value, ZERO)
-            wrong = list(_mistakes(kind, part, name, self.empty))
+            wrong = list(self._mistakes(kind, part, name))
             if wrong and (not self.nulls or name in self.needed):
                 return Judgement(value, wrong[0])
             with_null += wrong
         for name in self.primary:
-            if value.get(name) is None or _is_empty(self.columns.get(name, STRING), value[name], self.empty):
+            if value.get(name) is None or self._is_null(self.columns.get(name, STRING), value[name]):
                 return Judgement(value, f"the primary key is null: {name}")
         return Judgement(value, with_null=", ".join(with_null) or None)
 
+    def _mistakes(self, kind: Type, value: Any, path: str) -> Iterator[str]:
+        """The unreadable parts of a value, in words. A list or a map is one part."""
+        if fits(kind, value) or self._is_null(kind, value):
+            return
+        if kind.name == "STRUCT" and isinstance(value, dict):
+            for name, part in kind.fields:
+                yield from self._mistakes(part, value.get(name), f"{path}.{name}")
+        elif kind.element is None or not self._reads_parts(kind, value, path):
+            yield f"{path} is {_short(value)}, not {kind.spark}"
 
-def _mistakes(kind: Type, value: Any, path: str, empty: bool) -> Iterator[str]:
-    """The unreadable parts of a value, in words. A list or a map is one part."""
-    if fits(kind, value) or _is_empty(kind, value, empty):
-        return
-    if kind.name == "STRUCT" and isinstance(value, dict):
-        for name, part in kind.fields:
-            yield from _mistakes(part, value.get(name), f"{path}.{name}", empty)
-    elif kind.element is None or not _reads_parts(kind, value, path, empty):
-        yield f"{path} is {_short(value)}, not {kind.spark}"
+    def _reads_parts(self, kind: Type, value: Any, path: str) -> bool:
+        """True if every element of a list or value of a map can be read."""
+        part = kind.element or STRING
+        if kind.name == "MAP" and isinstance(value, dict):
+            value = list(value.values())
+        elif kind.name == "MAP" or not isinstance(value, list):
+            return False
+        return not any(next(self._mistakes(part, element, path), None) for element in value)
 
-
-def _reads_parts(kind: Type, value: Any, path: str, empty: bool) -> bool:
-    """True if every element of a list or value of a map can be read."""
-    part = kind.element or STRING
-    if kind.name == "MAP" and isinstance(value, dict):
-        value = list(value.values())
-    elif kind.name == "MAP" or not isinstance(value, list):
-        return False
-    return not any(next(_mistakes(part, element, path, empty), None) for element in value)
+    def _is_null(self, kind: Type, value: Any) -> bool:
+        """True if the value is empty and therefore NULL."""
+        if not self.empty_as_null or kind == STRING:
+            return False
+        return (kind.name in ("STRUCT", "MAP") and value == []) or (isinstance(value, str) and not value.strip(_BLANK))
 
 
 def _has_zero_in_key(value: Any) -> bool:
@@ -147,13 +151,6 @@ def _has_zero_in_key(value: Any) -> bool:
     if isinstance(value, dict):
         return any("\0" in key or _has_zero_in_key(element) for key, element in value.items())
     return isinstance(value, list) and any(map(_has_zero_in_key, value))
-
-
-def _is_empty(kind: Type, value: Any, empty: bool) -> bool:
-    """True if the value means NULL."""
-    if not empty or kind == STRING:
-        return False
-    return (kind.name in ("STRUCT", "MAP") and value == []) or (isinstance(value, str) and not value.strip(_BLANK))
 
 
 def _object(text: str) -> tuple[dict[str, Any], str | None]:

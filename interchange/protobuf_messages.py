@@ -23,7 +23,7 @@ def message(source: str, schema: Schema, of: str | tuple[int, ...] | None, field
 
     kind = message_of(schema, of)
     try:
-        written = ParseDict(_of_message(kind.DESCRIPTOR, fields), kind())
+        written = ParseDict(_message_json(kind.DESCRIPTOR, fields), kind())
     except (ParseError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
         raise LaminaError(
             f"{source}: a record does not fit its Protobuf schema",
@@ -33,26 +33,26 @@ def message(source: str, schema: Schema, of: str | tuple[int, ...] | None, field
     return bytes(written.SerializeToString(deterministic=True))
 
 
-def _of_message(kind: Any, value: Any) -> Any:
+def _message_json(kind: Any, value: Any) -> Any:
     """A message in Google's JSON form, from our JSON."""
     name = kind.full_name
     if name in _WRITTEN:
         return value if value is None or isinstance(value, dict) else _WRITTEN[name](value)
     if isinstance(value, Mapping) and not name.startswith("google.protobuf."):
-        return {field: _of_field(kind.fields_by_name.get(field), part) for field, part in value.items()}
+        return {field: _field_json(kind.fields_by_name.get(field), part) for field, part in value.items()}
     return value if name in _ANY_JSON else _plain(value)
 
 
-def _of_field(field: Any, value: Any) -> Any:
+def _field_json(field: Any, value: Any) -> Any:
     """The value of a field, or every element or map value of it, in Google's JSON form."""
     kind = None if field is None else field.message_type
     if kind is None:
         return _plain(value)
     if kind.GetOptions().map_entry and isinstance(value, dict):
-        return {key: _of_field(kind.fields_by_name["value"], part) for key, part in value.items()}
+        return {key: _field_json(kind.fields_by_name["value"], part) for key, part in value.items()}
     if isinstance(value, list) and kind.full_name not in _ANY_JSON:
-        return [_of_message(kind, part) for part in value]
-    return _of_message(kind, value)
+        return [_message_json(kind, part) for part in value]
+    return _message_json(kind, value)
 
 
 def _plain(value: Any) -> Any:

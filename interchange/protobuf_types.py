@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from interchange.guessing import of_fields
+from interchange.guessing import struct_or_map
 from view_algebra.formats.interface import Schema
 from view_algebra.formats.protobuf import message_of, types_of
 from view_algebra.language.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type
@@ -14,7 +14,7 @@ from view_algebra.language.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, I
 def columns_of(schema: Schema, message: str | tuple[int, ...]) -> dict[str, Type]:
     """The fields of the message with this name or these indexes. Raises `NoText` if it does not exist."""
     kind = message_of(schema, message).DESCRIPTOR
-    return {field.name: _of_field(field, (kind.full_name,)) for field in kind.fields}
+    return {field.name: _field_type(field, (kind.full_name,)) for field in kind.fields}
 
 
 def columns_like(declared: Collection[str], schema: Schema) -> dict[str, Type]:
@@ -23,15 +23,15 @@ def columns_like(declared: Collection[str], schema: Schema) -> dict[str, Type]:
     return max(candidates, key=lambda fields: len(fields.keys() & set(declared)), default={})
 
 
-def _of_field(field: Any, within: tuple[str, ...]) -> Type:
+def _field_type(field: Any, within: tuple[str, ...]) -> Type:
     """The column type for a field. A message that is nested too deep or in itself is a STRING of JSON."""
     if field.is_repeated and field.message_type is not None and field.message_type.GetOptions().map_entry:
-        return Type("MAP", key=STRING, element=_of_one(field.message_type.fields_by_name["value"], within))
-    one = _of_one(field, within)
+        return Type("MAP", key=STRING, element=_element_type(field.message_type.fields_by_name["value"], within))
+    one = _element_type(field, within)
     return Type("ARRAY", element=one) if field.is_repeated else one
 
 
-def _of_one(field: Any, within: tuple[str, ...]) -> Type:
+def _element_type(field: Any, within: tuple[str, ...]) -> Type:
     kind = field.message_type
     if kind is None:
         return _SCALARS.get(field.type, STRING)
@@ -39,7 +39,7 @@ def _of_one(field: Any, within: tuple[str, ...]) -> Type:
         return _WELL_KNOWN[kind.full_name]
     if kind.full_name in within or len(within) > _DEEPEST:
         return STRING
-    return of_fields({part.name: _of_field(part, (*within, kind.full_name)) for part in kind.fields})
+    return struct_or_map({part.name: _field_type(part, (*within, kind.full_name)) for part in kind.fields})
 
 
 _DEEPEST = 6

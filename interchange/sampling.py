@@ -13,11 +13,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import IO, Any, Literal
 
 from interchange.csv_forms import CsvForms
-from interchange.files import ISO, Format, Line, format_of, header_of, lines, schema_of, seekable
+from interchange.files import ISO, Line, format_of, header_of, lines, schema_of, seekable
 from interchange.guessing import ID_NAME, SECOND, Statistics, guess, has_empty, since_1970, typed, unit_of
 from interchange.ingest import BadLine
 from interchange.judgements import Rules, with_written_numbers
@@ -42,7 +42,7 @@ MOST_FIELDS = 1_500
 SHOWN = 3
 """Most bad records that are named."""
 
-Read = Callable[[Rules], Iterator[Line]]
+ReadLines = Callable[[Rules], Iterator[Line]]
 """Reads the records from the first on, judged by rules."""
 
 
@@ -118,13 +118,13 @@ class Sample:
 
     def rules(self) -> Rules:
         """The rules by which a source of these fields judges a record."""
-        return Rules({field.name: field.kind for field in self.fields}, empty=self.empty_as_null)
+        return Rules({field.name: field.kind for field in self.fields}, empty_as_null=self.empty_as_null)
 
 
-def of_file(
+def file_sample(
     file: str, stated: str | None, most: int = RECORDS, stdin: IO[bytes] | None = None, forms: CsvForms = ISO
-) -> tuple[Format, Sample]:
-    """The format of a file (`-`: standard input) and a sample of its first records. Raises LaminaError if it has none.
+) -> Sample:
+    """A sample of a file's first records (`-`: standard input). Raises LaminaError if it has none.
 
     forms: the forms of NULL and times in a CSV file
     """
@@ -136,76 +136,98 @@ def of_file(
             return lines(content, file, kind, rules, LARGEST, forms)
 
         if kind in ("csv", "tsv"):
-            names = _names(file, header_of(content, file, kind))
-            sample = sample_of(
-                file, read, most, dict.fromkeys(names, STRING), lambda text: forms.time(text) or typed(text)
-            )
-        elif kind == "parquet":
-            sample = sample_of(file, read, most, schema_of(content, file))
-        else:
-            with _hinted(content):
-                sample = sample_of(file, read, most, {})
-    return kind, sample
+            declared = dict.fromkeys(_names(file, header_of(content, file, kind)), STRING)
+            return sample_of(file, read, most, declared, lambda text: forms.time(text) or typed(text))
+        if kind == "parquet":
+            return sample_of(file, read, most, schema_of(content, file))
+        with _hinted(content):
+            return sample_of(file, read, most, {})
 
 
 def sample_of(
-    what: str, read: Read, most: int, declared: Mapping[str, Type], typed: Callable[[str], Any] | None = None
+    what: str,
+    read: ReadLines,
+    most: int,
+    declared: Mapping[str, Type],
+    typed: Callable[[str], Any] | None = None,
 ) -> Sample:
-    """The sample of the records of `read`.
+    """The sample of at most `most` records of `read`.
 
     declared: fields known beforehand, with the types of their values: Parquet's types, or the types of CSV texts before
         `typed` converts them
     """
-    seen = {name: _unseen(name) for name in declared}
-    records, bad, first = 0, 0, []
-    before = Rules(declared)
-    size, is_all, times = 0, True, max(1, most // RECORDS)
-    for line in read(before):
-        if records == most or size > BYTES * times or records * len(seen) > VALUES * times:
-            is_all = False
-            break
-        records += 1
-        size += len(line.raw)
-        if line.problem is not None:
-            bad += 1
-            first.append(BadLine(line.number, line.problem))
-            continue
-        for name, value in _values(line, is_json=not declared).items():
-            if name not in seen:
-                seen[name] = _unseen(name)
-                seen[name].nulls = records - bad - 1
-            seen[name].note(typed(value) if typed and isinstance(value, str) else value)
-        for name in seen.keys() - line.value.keys():
-            seen[name].nulls += 1
-        if len(seen) > MOST_FIELDS:
-            raise _too_many(what, len(seen))
-    if records == bad:
-        raise _nothing(what, first)
-    epoch, units = _epoch(seen)
+    values = (lambda line: line.value) if declared else _with_all_digits
+    pass_over = _Pass(what, {name: _unseen(name) for name in declared}, values, typed)
+    pass_over.note(read(Rules(declared)), most)
+    epoch, units = _epoch(pass_over.seen)
     stated = {} if typed else declared
     fields = [
         _guessed(name, statistics, stated.get(name), epoch if name in units else None)
-        for name, statistics in seen.items()
+        for name, statistics in pass_over.seen.items()
     ]
     sample = Sample(
         tuple(field for field in fields if field.name),
-        records,
-        is_all=is_all,
+        pass_over.records,
+        is_all=pass_over.is_all,
         epoch=epoch,
         empty_as_null=not typed and any(has_empty(field.seen, field.kind) for field in fields),
-        has_unnamed="" in seen,
-        bad=bad,
-        first_bad=tuple(first[:SHOWN]),
+        has_unnamed="" in pass_over.seen,
+        bad=len(pass_over.bad),
+        first_bad=tuple(pass_over.bad[:SHOWN]),
     )
     return accepted(sample, read)
+
+
+@dataclass
+class _Pass:
+    """The first pass over the records of a sample, and the statistics of their fields.
+
+    values: the values of a record
+    typed: converts a text to the value that it stands for
+    """
+
+    what: str
+    seen: dict[str, Statistics]
+    values: Callable[[Line], Mapping[str, Any]]
+    typed: Callable[[str], Any] | None
+    records: int = 0
+    bad: list[BadLine] = field(default_factory=list)
+    is_all: bool = True
+
+    def note(self, lines: Iterator[Line], most: int) -> None:
+        """Adds records until the sample is large enough. Raises LaminaError if none of them can be read."""
+        size, times = 0, max(1, most // RECORDS)
+        for line in lines:
+            if self.records == most or size > BYTES * times or self.records * len(self.seen) > VALUES * times:
+                self.is_all = False
+                break
+            self.records += 1
+            size += len(line.raw)
+            if line.problem is not None:
+                self.bad.append(BadLine(line.number, line.problem))
+            else:
+                self._add(self.values(line))
+        if self.records == len(self.bad):
+            raise _nothing(self.what, self.bad)
+
+    def _add(self, values: Mapping[str, Any]) -> None:
+        for name in self.seen.keys() - values.keys():
+            self.seen[name].nulls += 1
+        for name, value in values.items():
+            if name not in self.seen:
+                self.seen[name] = _unseen(name)
+                self.seen[name].nulls = self.records - len(self.bad) - 1
+            self.seen[name].note(self.typed(value) if self.typed and isinstance(value, str) else value)
+        if len(self.seen) > MOST_FIELDS:
+            raise _too_many(self.what, len(self.seen))
 
 
 _MANY_DIGITS = re.compile(rb"\d[\d.]{15}")
 
 
-def _values(line: Line, *, is_json: bool) -> Mapping[str, Any]:
-    """The values of a record, with all digits of its numbers."""
-    if not is_json or not _MANY_DIGITS.search(line.raw):
+def _with_all_digits(line: Line) -> Mapping[str, Any]:
+    """The values of a JSON record, with all digits of its numbers."""
+    if not _MANY_DIGITS.search(line.raw):
         return line.value
     written = with_written_numbers(line.raw.decode(errors="replace"))
     return written if isinstance(written, dict) else line.value
@@ -248,7 +270,7 @@ def _epoch(seen: Mapping[str, Statistics]) -> tuple[str | None, frozenset[str]]:
     return epoch, frozenset(name for name, unit in units.items() if unit == epoch)
 
 
-def accepted(sample: Sample, read: Read) -> Sample:
+def accepted(sample: Sample, read: ReadLines) -> Sample:
     """The sample with STRING for every field that has a refused value."""
     while True:
         rules = sample.rules()

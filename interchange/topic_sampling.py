@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from interchange import avro_types, protobuf_types
-from interchange.change_events import are_of_change, is_change, payload, row
+from interchange.change_events import changed_row, has_event_fields, is_change, payload
 from interchange.files import Line
 from interchange.judgements import Rules, with_written_numbers
 from interchange.sampling import RECORDS, KafkaKey, Sample, sample_of
+from master_log.consuming import Pair
 from master_log.kafka import Brokers
 from master_log.schema_registry import Registry
 from view_algebra.errors import LaminaError
@@ -21,10 +22,8 @@ from view_algebra.formats import DECODED_KEYS, FORMATS, avro, frames, protobuf
 from view_algebra.formats.interface import NoText, Schema
 from view_algebra.language.types import Type
 
-Pair = tuple[bytes | None, bytes | None]
 
-
-def of_topic(topic: str, brokers: Brokers, most: int = RECORDS, registry: Registry | None = None) -> Sample:
+def topic_sample(topic: str, brokers: Brokers, most: int = RECORDS, registry: Registry | None = None) -> Sample:
     """A sample of a topic's newest records. Raises LaminaError if the topic does not exist or is empty.
 
     registry: the registry with the schemas of framed records
@@ -36,15 +35,15 @@ def of_topic(topic: str, brokers: Brokers, most: int = RECORDS, registry: Regist
         )
     pairs = brokers.newest_records([topic], most)[topic]
     if (framed := unframed(topic, pairs, registry)) is None:
-        return _of_pairs(topic, pairs, brokers, most, {})
-    sample = _of_pairs(topic, framed.pairs, brokers, most, framed.types)
+        return _records_sample(topic, pairs, brokers, most, {})
+    sample = _records_sample(topic, framed.pairs, brokers, most, framed.types)
     key = sample.key
     if key is not None and framed.key_format is not None:
         key = KafkaKey(key.fields, framed.key_format)
     return replace(sample, format=framed.format, is_framed=True, key=key)
 
 
-def _of_pairs(
+def _records_sample(
     topic: str,
     pairs: Sequence[Pair],
     brokers: Brokers,
@@ -56,7 +55,7 @@ def _of_pairs(
     types: the types of fields that a schema gives
     """
     values = [value for _, value in pairs if value is not None]
-    if (changes := _of_changes(topic, pairs, avro_types.row_of(types))) is not None:
+    if (changes := _changes_sample(topic, pairs, avro_types.row_of(types))) is not None:
         return changes
 
     def read(rules: Rules) -> Iterator[Line]:
@@ -79,7 +78,7 @@ def _of_pairs(
     )
 
 
-def _of_changes(topic: str, pairs: Sequence[Pair], stated: Mapping[str, Type]) -> Sample | None:
+def _changes_sample(topic: str, pairs: Sequence[Pair], stated: Mapping[str, Type]) -> Sample | None:
     """A sample of the rows in a topic of change events. None for other records.
 
     stated: types that a schema gives
@@ -92,7 +91,7 @@ def _of_changes(topic: str, pairs: Sequence[Pair], stated: Mapping[str, Type]) -
             if is_change(record):
                 events.append(record)
                 keys.append(key)
-    rows = [(key, after) for key, event in zip(keys, events, strict=True) if (after := row(event)) is not None]
+    rows = [(key, after) for key, event in zip(keys, events, strict=True) if (after := changed_row(event)) is not None]
     if not rows:
         return None
     types = {**stated, **{name: kind for _, change in rows for name, kind in change.types.items()}}
@@ -149,7 +148,7 @@ def _key(records: Sequence[tuple[bytes | None, Mapping[str, Any]]], names: Seque
 def _refuse_schemas(topic: str, sample: Sample) -> None:
     """Raises LaminaError for change events without rows, and for records next to their schemas."""
     names = {field.name for field in sample.fields}
-    if are_of_change(names) or {"schema", "payload"} <= names:
+    if has_event_fields(names) or {"schema", "payload"} <= names:
         raise LaminaError(
             f"Topic {topic} holds change events without rows, or records with their schemas",
             evidence=f"Their fields: {', '.join(sorted(names))}.",

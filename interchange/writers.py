@@ -203,7 +203,7 @@ def _by_schema(source: Source, by: Schema, fields: Mapping[str, Any]) -> bytes:
             schema = fastavro.parse_schema(json.loads(text), named)
         is_record = isinstance(schema, dict) and schema.get("type") == "record"
         value = dict(fields) if is_record else next(iter(fields.values()))
-        fastavro.schemaless_writer(datum, schema, _of_type(schema, value, named))
+        fastavro.schemaless_writer(datum, schema, _avro_value(schema, value, named))
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         raise LaminaError(
             f"{source.name}: a record does not fit its Avro schema",
@@ -213,23 +213,25 @@ def _by_schema(source: Source, by: Schema, fields: Mapping[str, Any]) -> bytes:
     return datum.getvalue()
 
 
-def _of_type(schema: Any, value: Any, named: Mapping[str, Any]) -> Any:
+def _avro_value(schema: Any, value: Any, named: Mapping[str, Any]) -> Any:
     """A JSON value in the form that fastavro expects for a type, or for the name of a type."""
     schema = named.get(schema, schema) if isinstance(schema, str) else schema
     if isinstance(schema, list):
         others = [branch for branch in schema if branch != "null"]
-        return None if value is None else _of_type(others[0], value, named)
+        return None if value is None else _avro_value(others[0], value, named)
     kind = schema if isinstance(schema, str) else schema.get("logicalType", schema["type"])
     if isinstance(kind, (dict, list)):
-        return _of_type(kind, value, named)
+        return _avro_value(kind, value, named)
     match kind:
         case "record":
             values = {field["name"]: value.get(field["name"], field.get("default")) for field in schema["fields"]}
-            return {field["name"]: _of_type(field["type"], values[field["name"]], named) for field in schema["fields"]}
+            return {
+                field["name"]: _avro_value(field["type"], values[field["name"]], named) for field in schema["fields"]
+            }
         case "array":
-            return [_of_type(schema["items"], element, named) for element in value]
+            return [_avro_value(schema["items"], element, named) for element in value]
         case "map":
-            return {key: _of_type(schema["values"], element, named) for key, element in value.items()}
+            return {key: _avro_value(schema["values"], element, named) for key, element in value.items()}
     text = value.text if isinstance(value, Number) else value
     return _SCALARS[kind](text) if kind in _SCALARS and isinstance(text, str) else text
 

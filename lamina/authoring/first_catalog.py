@@ -65,13 +65,21 @@ class _Draft:
         return self.key_format is not None
 
 
-def name_of(location: str, *, is_file: bool) -> str:
-    """The name of a source for a file or a topic.
+def name_of_file(path: str) -> str:
+    """The name of a source for a file.
 
-    >>> name_of("data/My Orders-2024.csv.gz", is_file=True), name_of("shop.orders.v1", is_file=False)
-    ('my_orders_2024', 'shop_orders_v1')
+    >>> name_of_file("data/My Orders-2024.csv.gz")
+    'my_orders_2024'
     """
-    text = Path(without_ending(location)).stem if is_file else location
+    return name_of(Path(without_ending(path)).stem)
+
+
+def name_of(text: str) -> str:
+    """The name of a source for a topic.
+
+    >>> name_of("shop.orders.v1")
+    'shop_orders_v1'
+    """
     name = re.sub(r"[^a-z0-9]+", "_", plain_letters(text).lower()).strip("_") or "records"
     is_taken = name in ("raw_records", "good_records") or spark_name(name) != name
     name = f"t_{name}" if name[0].isdigit() or is_taken else name
@@ -113,21 +121,17 @@ def proposal(
             way_out="Make it a table: lamina init --table.",
         )
     event_time = None if sample.is_changes else guessed_event_time(columns)  # a time of the row stays as it changes
-    key_format = _key_format(columns, proposed, sample, as_table=as_table, is_file=is_file)
+    key_format = None
+    if as_table:  # `lamina ingest` and connectors of changes write JSON
+        key_format = "json" if is_file or sample.is_changes else _key_format(columns, proposed, sample)
     draft = _Draft(sample, name, topic, seen_in, columns, event_time, proposed, key_format)
     view, select, order = _view(draft)
     files = {f"sources/{name}.sql": _source(draft), f"views/{view}.sql": select}
     return Proposal(name, view, topic, files, columns, event_time.name if event_time else None, proposed, order)
 
 
-def _key_format(
-    columns: Sequence[GuessedColumn], key: Sequence[str], sample: Sample, *, as_table: bool, is_file: bool
-) -> str | None:
-    """The `key_format` of a table, as `lamina ingest` writes it or as the topic has it. None for a stream."""
-    if not as_table:
-        return None
-    if is_file or sample.is_changes:
-        return "json"
+def _key_format(columns: Sequence[GuessedColumn], key: Sequence[str], sample: Sample) -> str:
+    """The `key_format` of a table over a topic."""
     fields = tuple(column.field.name for column in columns if column.name in key)
     return sample.key.format if sample.key and set(sample.key.fields) == set(fields) else "none"
 
@@ -209,7 +213,7 @@ def _view(draft: _Draft) -> tuple[str, str, str]:
         output = output if spark_name(output) == postgres_name(output) == output else f"by_{output}"
         keys.append((free_name(output, {key for key, _ in keys} | {"records"}), spark_name(category.name)))
     if not keys:
-        return _rows(columns, name, as_table=draft.as_table)
+        return _row_count(name) if draft.as_table else _rows(columns, name)
     names = [key for key, _ in keys]
     view = "_".join([name, "per", *names])[:LONGEST_COLUMN].rstrip("_")
     selected = ", ".join([*(value for _, value in keys), "count(*)"])
@@ -219,13 +223,12 @@ def _view(draft: _Draft) -> tuple[str, str, str]:
     return view, text, "records DESC" if time is None else ", ".join([f"{names[0]} DESC", *names[1:]])
 
 
-def _rows(columns: Sequence[GuessedColumn], name: str, *, as_table: bool) -> tuple[str, str, str]:
-    """A view of the records themselves, or of a table's number of rows."""
-    if as_table:
-        return (
-            f"{name}_count",
-            f"CREATE VIEW {name}_count AS\nSELECT count(*) AS records\nFROM {name};\n",
-            "records DESC",
-        )
+def _row_count(table: str) -> tuple[str, str, str]:
+    view = f"{table}_count"
+    return view, f"CREATE VIEW {view} AS\nSELECT count(*) AS records\nFROM {table};\n", "records DESC"
+
+
+def _rows(columns: Sequence[GuessedColumn], name: str) -> tuple[str, str, str]:
+    """A view of the records themselves."""
     shown = ", ".join(spark_name(column.name) for column in columns[:ROWS])
     return f"{name}_rows", f"CREATE VIEW {name}_rows AS\nSELECT {shown}\nFROM {name};\n", ""

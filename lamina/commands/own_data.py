@@ -73,7 +73,7 @@ def init(
     the first records, and each of these can be counted under the guessed types. The files are yours to edit.
     """
     from interchange.csv_forms import CsvForms
-    from lamina.authoring.first_catalog import name_of, proposal
+    from lamina.authoring.first_catalog import name_of, name_of_file, proposal
 
     forms = CsvForms(null, timestamp_format)
     if not files and not topics:
@@ -84,7 +84,7 @@ def init(
         raise click.UsageError("Standard input has no name. Name the source with --name.")
     proposals: dict[str, tuple[_Origin, Proposal]] = {}
     for origin in _samples(output, files, topics, file_format, forms, sample):
-        source = name or name_of(origin.topic or origin.place, is_file=origin.topic is None)
+        source = name or (name_of_file(origin.place) if origin.topic is None else name_of(origin.topic))
         if source in proposals:
             raise LaminaError(
                 f"Two sources would be named {source}", way_out="Call `lamina init` for each, with --name."
@@ -109,8 +109,8 @@ def _samples(
     most: int,
 ) -> list[_Origin]:
     from interchange.files import format_of
-    from interchange.sampling import of_file
-    from interchange.topic_sampling import of_topic
+    from interchange.sampling import file_sample
+    from interchange.topic_sampling import topic_sample
 
     options = ["--format", file_format] if file_format else []
     options += [word for text in forms.nulls for word in ("--null", text)]
@@ -121,13 +121,13 @@ def _samples(
             raise LaminaError(f"{file} is a folder", way_out="Name a file in it.")
         with waiting(output.tell, f"sampling {file}"):
             of_texts = format_of(file, file_format) in ("csv", "tsv")
-            sample = of_file(file, file_format, most, forms=forms)[1]
+            sample = file_sample(file, file_format, most, forms=forms)
             samples.append(_Origin(sample, file, None, options, of_texts))
     if topics:
         with open_deployment(output) as deployment:
             for topic in topics:
                 with waiting(output.tell, f"sampling topic {topic}"):
-                    sample = of_topic(topic, deployment.brokers, most, deployment.schemas.registry)
+                    sample = topic_sample(topic, deployment.brokers, most, deployment.schemas.registry)
                     samples.append(_Origin(sample, f"topic {topic}", topic))
     return samples
 

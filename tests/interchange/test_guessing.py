@@ -24,8 +24,8 @@ from interchange.csv_forms import CsvForms
 from interchange.files import Line, format_of, lines, seekable
 from interchange.guessing import Statistics
 from interchange.judgements import Rules
-from interchange.sampling import LARGEST, GuessedField, Sample, accepted, of_file
-from interchange.topic_sampling import of_topic
+from interchange.sampling import LARGEST, GuessedField, Sample, accepted, file_sample
+from interchange.topic_sampling import topic_sample
 from interchange.undeclared import Strangers
 from lamina.authoring.first_catalog import Proposal, proposal
 from master_log.kafka import Brokers
@@ -45,12 +45,12 @@ def guessed(folder: Path, records: Sequence[Any], name: str = "name") -> dict[st
 
 
 def types(path: Path, most: int = 10_000) -> dict[str, str]:
-    return {field.name: field.kind.spark for field in of_file(str(path), None, most)[1].fields}
+    return {field.name: field.kind.spark for field in file_sample(str(path), None, most).fields}
 
 
 def declared(path: Path, **options: Any) -> tuple[Proposal, Source]:
     """The declarations proposed for a file, and its compiled source."""
-    proposed = proposal(of_file(str(path), None)[1], "records", str(path), **options)
+    proposed = proposal(file_sample(str(path), None), "records", str(path), **options)
     return proposed, compile_catalog(proposed.files).sources["records"]
 
 
@@ -163,7 +163,7 @@ def test_options_name_the_null_texts_and_time_formats_of_a_csv_file(tmp_path: Pa
     path = tmp_path / "records.csv"
     path.write_text("n,day,at,late\n1,31/12/2025,01/02/2026 08:05,02/03/2026\nNA,NA,NA,2026-03-02\n\\N,,,n/a\n")
     forms = CsvForms(("NA", "\\N"), ("%d/%m/%Y", "%d/%m/%Y %H:%M"))
-    sample = of_file(str(path), None, forms=forms)[1]
+    sample = file_sample(str(path), None, forms=forms)
     assert {field.name: field.kind.spark for field in sample.fields} == {
         "n": "INT",
         "day": "DATE",
@@ -284,16 +284,16 @@ def test_fields_that_sql_cannot_name_get_columns_too(tmp_path: Path) -> None:
     proposed, source = declared(path)
     assert [source.field(column.name) for column in proposed.columns] == fields
     assert problems(path, source) == [None]
-    assert of_file(str(path), None)[1].has_unnamed
+    assert file_sample(str(path), None).has_unnamed
 
 
 def test_a_larger_sample_finds_rare_values(tmp_path: Path) -> None:
     path = tmp_path / "records.csv"
     path.write_text("n\n" + "1\n" * 100 + "x\n")
     assert types(path, 100) == {"n": "INT"}
-    assert of_file(str(path), None, 100)[1].part == "the first 100 records"
+    assert file_sample(str(path), None, 100).part == "the first 100 records"
     assert types(path, 101) == {"n": "STRING"}
-    assert of_file(str(path), None, 101)[1].part == "all 101 records"
+    assert file_sample(str(path), None, 101).part == "all 101 records"
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_a_file_without_records_is_refused_with_a_way_out(
 ) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(LaminaError) as raised:
-        of_file(str(tmp_path / name), None)
+        file_sample(str(tmp_path / name), None)
     assert what in raised.value.what
     assert way_out in raised.value.way_out
 
@@ -336,7 +336,7 @@ def test_a_file_without_records_is_refused_with_a_way_out(
 def test_unreadable_records_are_counted_and_named(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     path.write_bytes(b'{"a": 1}\nno\n{"a": 2}\n{"a": "' + b"x" * 2_000_000 + b'"}\n{"a": 3, "b": "\\u0000"}\n')
-    result = of_file(str(path), None)[1]
+    result = file_sample(str(path), None)
     assert (result.records, result.bad) == (5, 3)
     assert [bad.number for bad in result.first_bad] == [2, 4, 5]
     assert {field.name: field.kind.spark for field in result.fields} == {"a": "INT", "b": "STRING"}
@@ -348,7 +348,7 @@ def test_a_thousand_columns_are_one_source(tmp_path: Path) -> None:
     assert problems(path, declared(path)[1]) == [None, None]
     path.write_text(",".join(f"c{number}" for number in range(2_000)) + "\n" + ",".join("1" * 2_000))
     with pytest.raises(LaminaError, match="more than 1,500 fields"):
-        of_file(str(path), None)
+        file_sample(str(path), None)
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
@@ -432,7 +432,7 @@ def test_the_keys_of_a_topic_decide_the_key_of_its_table(
     for of_record, value in records:
         producer.send(name, value, key=of_record)
     producer.flush()
-    sample = of_topic(name, brokers)
+    sample = topic_sample(name, brokers)
     assert (sample.records, sample.deletions, sample.is_all) == (2, len(records) - 2, True)
     with pytest.raises(LaminaError, match="is compacted") as refused:
         proposal(sample, "rows", "topic", topic=name)
@@ -449,13 +449,13 @@ def test_the_keys_of_a_topic_decide_the_key_of_its_table(
 def test_a_topic_whose_records_are_not_rows_is_refused(brokers: Brokers, topic: Topic, producer: KafkaProducer) -> None:
     name = topic(1, "rows")
     with pytest.raises(LaminaError, match="holds no records"):
-        of_topic(name, brokers)
+        topic_sample(name, brokers)
     with pytest.raises(LaminaError, match=f"There is no topic {name}_none"):
-        of_topic(f"{name}_none", brokers)
+        topic_sample(f"{name}_none", brokers)
     producer.send(name, b'{"op": "d", "source": {}, "after": null, "before": {"id": 1}, "ts_ms": 1}')
     producer.flush()
     with pytest.raises(LaminaError, match="change events without rows") as refused:
-        of_topic(name, brokers)
+        topic_sample(name, brokers)
     assert "debezium-json" in refused.value.way_out
 
 
@@ -495,7 +495,7 @@ def test_change_events_become_a_table_with_the_types_of_their_schemas(
     for value in (change(AFTER, SCHEMAS), change(AFTER | {"at": 2**63 - 1}, SCHEMAS, "u"), change(None, op="d"), None):
         producer.send(name, value, key=key)
     producer.flush()
-    proposed = proposal(of_topic(name, brokers), "rows", "topic", topic=name)
+    proposed = proposal(topic_sample(name, brokers), "rows", "topic", topic=name)
     assert {field.name: field.kind.spark for field in proposed.columns} == {
         "id": "INT", "price": "DECIMAL(10,2)", "total": "DECIMAL(38,10)", "day": "DATE", "at": "TIMESTAMP",
         "zoned": "TIMESTAMP", "opens": "BIGINT", "photo": "BINARY", "tags": "ARRAY<STRING>", "note": "STRING",
@@ -507,7 +507,7 @@ def test_change_events_become_a_table_with_the_types_of_their_schemas(
     plain = {"id": 7, "price": 12.5, "at": MILLIS, "name": "x"}
     producer.send(name, change(plain), key=b'{"id": 7}')
     producer.flush()
-    proposed = proposal(of_topic(name, brokers), "rows", "topic", topic=name)
+    proposed = proposal(topic_sample(name, brokers), "rows", "topic", topic=name)
     source = compile_catalog(proposed.files).sources["rows"]
     assert (list(source.unique), source.properties["epoch"]) == (["id"], "ms")
     assert source.properties["event_time"] == "source.ts_ms", "a row holds from its commit, whatever `at` says"
@@ -555,7 +555,7 @@ VALUES = st.recursive(
 def test_no_record_of_a_sample_is_bad(tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]) -> None:
     path = tmp_path_factory.mktemp("guess") / "records.jsonl"
     path.write_text("\n".join(map(json.dumps, records)))
-    sample = of_file(str(path), None)[1]
+    sample = file_sample(str(path), None)
     assert sample.bad == 0
     assert set(problems(path, declared(path)[1])) == {None}
 
