@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +30,7 @@ from tests.fix_sources import COLUMNS, Contents, NewSource
 from view_algebra import compile_catalog
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
+from view_algebra.language.types import Type
 from view_algebra.texts.quarantined import quarantined
 
 JSON = [
@@ -134,15 +135,15 @@ def test_an_interrupted_ingest_resumes_after_the_records_sent(
 
 
 def test_an_ingest_interrupted_before_sending_reports_that_nothing_was_sent(
-    tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents
 ) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
+    class InterruptedForms(CsvForms):
+        def value(self, kind: Type, text: str) -> Any:
+            signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("interchange.undeclared.Strangers.note", interrupted)
     source = new_source()
     with pytest.raises(Interrupted, match=r"^0 records of the file were sent"):
-        ingest(source, written(tmp_path, "records.jsonl", b'{"id": 1}'), brokers)
+        ingest(source, written(tmp_path, "records.csv", b"id\n1\n"), brokers, forms=InterruptedForms())
     assert contents(source.topic) == []
 
 
