@@ -79,7 +79,12 @@ def apply(
             raise click.UsageError(
                 "--prune, --allow-break and --first cannot be used with --preview, which removes nothing from readers."
             )
-        _apply_preview(output, preview, catalog, drop=drop)
+        if preview is None:
+            raise click.UsageError("--drop ends a preview: name it with --preview.")
+        if drop:
+            _drop_preview(output, preview)
+        else:
+            _serve_preview(output, preview, catalog)
         return
     with open_deployment(output) as deployment:
         if first and deployment.is_deployed():
@@ -215,19 +220,21 @@ _CELLS = {
 }
 
 
-def _apply_preview(output: Output, name: str | None, catalog: Path, *, drop: bool) -> None:
-    """Serves the views of a catalog in the schema `name`, or ends the preview of that name."""
+def _drop_preview(output: Output, name: str) -> None:
+    from lamina.operations import applying
+
+    with open_deployment(output) as deployment:
+        applying.drop_preview(deployment, name)
+    output.text(f"preview {name} dropped", preview=name, dropped=True)
+
+
+def _serve_preview(output: Output, name: str, catalog: Path) -> None:
+    """Serves the views of a catalog in the schema `name`."""
     from lamina.authoring.catalog_files import catalog_files
     from lamina.operations import applying
 
-    if name is None:
-        raise click.UsageError("--drop ends a preview: name it with --preview.")
-    files = {} if drop else catalog_files(catalog)
+    files = catalog_files(catalog)
     with open_deployment(output) as deployment:
-        if drop:
-            applying.drop_preview(deployment, name)
-            output.text(f"preview {name} dropped", preview=name, dropped=True)
-            return
         previewed = applying.preview(deployment, name, files)
     if output.as_json:
         for view in previewed:

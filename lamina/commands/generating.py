@@ -43,13 +43,13 @@ def generate(output: Output, kind: str, catalog: Path, to: Path | None, database
             evidence=f"{where} declares {len(compiled.sources)} sources",
             way_out="Declare one with CREATE VIEW. `examples/` shows some.",
         )
-    contents = _made(kind, compiled, database)
+    contents = _files(kind, compiled, database)
     if to is None:
         _print(output, kind, contents)
         return
     if kind == "dbt":
         contents |= _dbt_project(output, to, database)
-    for path in _written(contents, _places(kind, contents, to), force=force):
+    for path in _write(contents, _places(kind, contents, to), force=force):
         output.text(str(path), file=str(path))
 
 
@@ -70,7 +70,7 @@ def _dbt_project(output: Output, to: Path, database: str | None) -> dict[str, by
     return {name: text.encode() for name, text in dbt.beginning(address).items() if not (to / name).exists()}
 
 
-def _made(kind: str, catalog: Catalog, database: str | None) -> dict[str, bytes]:
+def _files(kind: str, catalog: Catalog, database: str | None) -> dict[str, bytes]:
     """The files of this kind, by name."""
     from lamina.generating import dbt, dictionary, grafana, superset
 
@@ -117,8 +117,8 @@ def _places(kind: str, contents: Mapping[str, bytes], to: Path) -> dict[str, Pat
     return {name: to / name for name in contents}
 
 
-def _written(contents: Mapping[str, bytes], places: Mapping[str, Path], *, force: bool) -> list[Path]:
-    """Writes all files, or none if one of them would be overwritten."""
+def _write(contents: Mapping[str, bytes], places: Mapping[str, Path], *, force: bool) -> list[Path]:
+    """Writes all files, or none if one of them would be overwritten. Returns their paths."""
     there = [path for path in places.values() if path.exists() or path.is_symlink()]
     if there and not force:
         raise LaminaError(

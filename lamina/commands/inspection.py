@@ -67,9 +67,6 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
     else 1 if a view could not be computed. The other views still have their results. With --live, Postgres runs the
     catalog's checks (ADD CONSTRAINT) instead, and Spark is not needed.
     """
-    from batch_layer.check import EXAMPLES
-    from batch_layer.check import check as run
-
     if live and preview is not None:
         raise click.UsageError("--live checks the deployed views. It cannot be used with --preview.")
     with open_deployment(output) as deployment:
@@ -81,27 +78,8 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
             if tell_failing(output, verdicts):
                 raise Different
             return
-        compared: list[CheckResult] = []
-        what = "reading every record from the log and Kafka, comparing every row"
-        with waiting(output.tell, what, so_far=lambda: f"views compared: {len(compared)}"):
-            results = run(
-                deployment.database,
-                lambda: (deployment.spark, deployment.log),
-                deployment.brokers,
-                views,
-                preview,
-                watching=deployment.watching,
-                done=compared.append,
-            )
+        results = _compare(output, deployment, views, preview)
     _show_checked(output, results)
-    for result in results:
-        if result.skipped:
-            output.tell(
-                f"{result.view}: {result.skipped:,} records were skipped (`lamina skip`) and are on neither side"
-            )
-        for what, examples in (("missing", result.missing), ("surplus", result.surplus)):
-            for row in examples[:EXAMPLES]:
-                output.tell(f"{result.view}: {what} {row}")
     if any(result.differs for result in results):
         raise Different
     if failing := [result.view for result in results if result.failure is not None]:
@@ -112,10 +90,33 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
         )
 
 
+def _compare(
+    output: Output, deployment: Deployment, views: Sequence[str], preview: str | None
+) -> Sequence[CheckResult]:
+    """Compares these views, or all, with their SELECT. Narrates how many are done."""
+    from batch_layer.check import check as run
+
+    compared: list[CheckResult] = []
+    what = "reading every record from the log and Kafka, comparing every row"
+    with waiting(output.tell, what, so_far=lambda: f"views compared: {len(compared)}"):
+        return run(
+            deployment.database,
+            lambda: (deployment.spark, deployment.log),
+            deployment.brokers,
+            views,
+            preview,
+            watching=deployment.watching,
+            done=compared.append,
+        )
+
+
 def _show_checked(output: Output, results: Sequence[CheckResult]) -> None:
-    """A row per view. The reason why a view could not be computed is a field in JSON, and a line of narration
-    otherwise.
+    """Prints a row per view, and narrates skipped records and examples of differing rows.
+
+    The reason why a view could not be computed is a field in JSON, and a line of narration otherwise.
     """
+    from batch_layer.check import EXAMPLES
+
     columns = ("view", "rows", "missing", "surplus", "result", "every record below")
     rows = []
     for checked in results:
@@ -139,6 +140,13 @@ def _show_checked(output: Output, results: Sequence[CheckResult]) -> None:
     for source, begins in dict(pair for checked in results for pair in checked.begins.items()).items():
         if not output.as_json:
             output.tell(f"{source} begins at {brief(begins)}: earlier records are not part of it")
+    for checked in results:
+        if checked.skipped:
+            skipped = f"{checked.skipped:,} records were skipped (`lamina skip`) and are on neither side"
+            output.tell(f"{checked.view}: {skipped}")
+        for what, examples in (("missing", checked.missing), ("surplus", checked.surplus)):
+            for example in examples[:EXAMPLES]:
+                output.tell(f"{checked.view}: {what} {example}")
 
 
 @command()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -62,45 +63,53 @@ def ingest(
     Ctrl-C prints the number of sent records, and the command that continues after them.
     """
     from interchange.csv_forms import CsvForms
-    from interchange.ingest import Interrupted
     from interchange.ingest import ingest as send
     from interchange.writers import Newest
 
-    forms = CsvForms(null, timestamp_format)
     with open_deployment(output) as deployment:
         declared = look_up(deployment.deployed().sources, source, "source")
-        try:
-            with (
-                output.progress(file) as on_progress,
-                waiting(output.tell, _waited_for(file), shown=output.has_bar),
-            ):
-                done = send(
-                    declared,
-                    file,
-                    deployment.brokers,
-                    file_format=file_format,
-                    forms=forms,
-                    on_bad=on_bad,
-                    key_by=key_by or None,
-                    rate=rate,
-                    ignore_unknown=ignore_unknown,
-                    skip=skip,
-                    on_progress=on_progress,
-                    newest=Newest.of(declared, deployment.schemas.registry),
-                )
-        except Interrupted as error:
-            output.tell(f"\n{error}. To continue after them: {_with_skip(error.sent)}")
-            if output.as_json:
-                output.record({"source": source, "interrupted": True, "skip": error.sent})
-            raise
-        seconds = _waited(output, deployment, declared) if wait else None
+        sending = waiting(output.tell, _waited_for(file), shown=output.has_bar)
+        with _resumable(output, source), output.progress(file) as on_progress, sending:
+            done = send(
+                declared,
+                file,
+                deployment.brokers,
+                file_format=file_format,
+                forms=CsvForms(null, timestamp_format),
+                on_bad=on_bad,
+                key_by=key_by or None,
+                rate=rate,
+                ignore_unknown=ignore_unknown,
+                skip=skip,
+                on_progress=on_progress,
+                newest=Newest.of(declared, deployment.schemas.registry),
+            )
+        timing = {"seconds_until_visible": _wait_until_visible(output, deployment, declared)} if wait else {}
+    _show_ingested(output, file, declared, done, timing)
+
+
+@contextmanager
+def _resumable(output: Output, source: str) -> Iterator[None]:
+    """Narrates the command that continues after Ctrl-C."""
+    from interchange.ingest import Interrupted
+
+    try:
+        yield
+    except Interrupted as error:
+        output.tell(f"\n{error}. To continue after them: {_with_skip(error.sent)}")
+        if output.as_json:
+            output.record({"source": source, "interrupted": True, "skip": error.sent})
+        raise
+
+
+def _show_ingested(output: Output, file: str, source: Source, done: Ingested, timing: Mapping[str, float]) -> None:
     for bad in done.first_bad:
         output.tell(f"{file}: {bad}")
     if done.first_with_null:
         output.tell(f"{file}: counted with NULL for a field: {done.first_with_null}")
     output.text(
-        _summary(done, declared.topic),
-        source=source,
+        _summary(done, source.topic),
+        source=source.name,
         sent=done.sent,
         skipped=done.skipped,
         bad=done.bad,
@@ -108,11 +117,11 @@ def ingest(
         with_null=done.with_null,
         first_with_null=done.first_with_null and vars(done.first_with_null),
         not_utf8=done.not_utf8,
-        **({} if seconds is None else {"seconds_until_visible": seconds}),
+        **timing,
     )
 
 
-def _waited(output: Output, deployment: Deployment, source: Source) -> float:
+def _wait_until_visible(output: Output, deployment: Deployment, source: Source) -> float:
     """Waits until the views show the records. Returns the seconds that it took."""
     from lamina.operations.topic_records import wait_until_counted
 
