@@ -120,23 +120,11 @@ class Settings:
             if addresses.store is not None and warehouse is None:
                 warehouse, options = addresses.store.warehouse, addresses.store.options | options
         if postgres is None or kafka is None:
-            lacking, present = (
-                ("LAMINA_POSTGRES", "LAMINA_KAFKA") if postgres is None else ("LAMINA_KAFKA", "LAMINA_POSTGRES")
-            )
-            raise LaminaError(
-                f"{lacking} is not set",
-                evidence=f"{present} is set, so the embedded services are not used.",
-                way_out=f"Set both, in {FILE} or the environment. Set neither to use the embedded services.",
-            )
+            raise _only_one_is_set("LAMINA_KAFKA" if postgres is None else "LAMINA_POSTGRES")
         _check_master(master, environment)
+        if warehouse is None:
+            _check_local(master, home)
         servers, login = brokers(kafka)
-        login = with_options(login, values.get("kafka_options", ""))
-        if warehouse is None and not master.startswith("local"):
-            raise LaminaError(
-                "LAMINA_WAREHOUSE is not set",
-                evidence=f"Spark's master is {master}: its workers cannot be assumed to see {home}.",
-                way_out=f"Set it to {warehouses.SHARED}.",
-            )
         return cls(
             postgres=with_password(postgres_url(postgres, "LAMINA_POSTGRES"), environment),
             analyst=with_password(postgres_url(analyst, "LAMINA_ANALYST"), environment) if analyst else None,
@@ -145,7 +133,7 @@ class Settings:
             spark_master=master,
             home=home,
             embedded=embedded,
-            login=login,
+            login=with_options(login, values.get("kafka_options", "")),
             schema_registry=_registry(values["schema_registry"]) if "schema_registry" in values else (),
             alarm_after=_number(values, "alarm_after", cls.alarm_after),
             alarm_bad_records=int(_number(values, "alarm_bad_records", cls.alarm_bad_records)),
@@ -174,6 +162,15 @@ class Settings:
         """LAMINA_HOME alone, for the commands that start and stop the services."""
         folder = (folder or Path()).absolute()
         return folder / values_of(folder, os.environ if environment is None else environment).get("home", ".lamina")
+
+
+def _only_one_is_set(name: str) -> LaminaError:
+    lacking = "LAMINA_POSTGRES" if name == "LAMINA_KAFKA" else "LAMINA_KAFKA"
+    return LaminaError(
+        f"{lacking} is not set",
+        evidence=f"{name} is set, so the embedded services are not used.",
+        way_out=f"Set both, in {FILE} or the environment. Set neither to use the embedded services.",
+    )
 
 
 def _registry(text: str) -> tuple[RegistryAddress, ...]:
@@ -244,4 +241,14 @@ def _check_master(master: str, environment: Mapping[str, str]) -> None:
         raise LaminaError(
             "LAMINA_SPARK_MASTER is yarn, and neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set",
             way_out="Set HADOOP_CONF_DIR to the folder of the cluster's yarn-site.xml and core-site.xml.",
+        )
+
+
+def _check_local(master: str, home: Path) -> None:
+    """Raises LaminaError unless Spark runs on this machine, where it sees LAMINA_HOME."""
+    if not master.startswith("local"):
+        raise LaminaError(
+            "LAMINA_WAREHOUSE is not set",
+            evidence=f"Spark's master is {master}: its workers cannot be assumed to see {home}.",
+            way_out=f"Set it to {warehouses.SHARED}.",
         )

@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow.parquet as pq
 from kafka import KafkaProducer
@@ -42,6 +42,7 @@ from lamina.operations.deployment import Deployment
 from lamina.reports.statuses import read
 from lamina.services.background import ConsoleProcess, SpeedProcess
 from lamina.services.embedded import Embedded
+from lamina.services.own_processes import Running
 from lamina.terminal.render import Output, cell, seconds
 from serving_layer.narration import waiting
 from serving_layer.promise import progress
@@ -181,11 +182,7 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
         if once:
             output.tell("\nStopping everything. Without --once the demo keeps running, and you can query its views.")
         else:
-            how_to_connect(output, home, speed, console)
-            output.tell("\nPress Ctrl-C to stop everything.")
-            while True:
-                speed.expect(running)
-                time.sleep(1)
+            _keep_running(output, home, speed, running, console)
     except KeyboardInterrupt:
         output.tell("\nstopping")
         if once:  # the demo was to end by itself, with its proof
@@ -196,6 +193,15 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
         ConsoleProcess(home).stop()
         speed.stop()
         Embedded(home).stop()
+
+
+def _keep_running(output: Output, home: Path, speed: SpeedProcess, running: Running, console: str) -> NoReturn:
+    """Says how to connect, and waits for Ctrl-C. Raises LaminaError if the speed layer ends."""
+    how_to_connect(output, home, speed, console)
+    output.tell("\nPress Ctrl-C to stop everything.")
+    while True:
+        speed.expect(running)
+        time.sleep(1)
 
 
 def _fresh_home() -> Path:
