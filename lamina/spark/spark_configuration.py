@@ -66,6 +66,63 @@ JOINED = {
 SQL = ("spark.sql.adaptive.", "spark.sql.autoBroadcastJoinThreshold", "spark.sql.catalog.", "spark.sql.files.")
 """Settings of Spark's SQL that change neither the meaning of a SELECT nor the running of micro-batches."""
 
+ALWAYS = {
+    # A stack that overflows, or a heap that a task fills, fails only the task. By default Spark would halt the JVM,
+    # and with it every query of every source.
+    "spark.executor.killOnFatalError.depth": "0",
+    "spark.redaction.regex": HIDDEN,
+    "spark.python.daemon.module": "batch_layer.python_workers",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.liveUpdate.period": "0",  # otherwise `speed_layer/jobs.py` sees a task ten seconds after its start
+    # Fetched rows reach Python as a stream, part by part, so the heap holds one part of any result.
+    "spark.driver.maxResultSize": "0",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",  # by default Spark fails on two entries of one name
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # A micro-batch without records would be an empty job. Stateful operators advance with the next records.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # This rule drops a GROUP BY that only groups, if it is below another. Sessions are put together by such a GROUP
+    # BY.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAggregates",
+    # If EXISTS about a struct's field is in a FILTER, this rule loses the field that it pruned before.
+    "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
+    # A cached micro-batch is read a few times, between its ids and its cells, and dropped.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    # The optimizer would take minutes to derive constraints from a condition over thirty parsed columns.
+    "spark.sql.constraintPropagation.enabled": "false",
+    # Spark's default starts eight programs (chmod, readlink) for each of a micro-batch's two files. Its rename
+    # promises more, but only for checkpoints that are read again, and ours never are.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.stopTimeout": "60000",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "10",
+    # Many sources share one Spark. The cached consumer of a partition and the compiled code of a statement serve
+    # the next micro-batch. Spark's own bounds of 64 and 100 suit one job.
+    "spark.kafka.consumer.cache.capacity": "1000",
+    # A consumer may have fetched 16 MB. A failed query's consumers are never used again, because its next run has a
+    # new group.
+    "spark.kafka.consumer.cache.timeout": "60s",
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "5s",
+    "spark.kafka.consumer.fetchedData.cache.timeout": "20s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "5s",
+    "spark.sql.codegen.cache.maxEntries": "1000",
+    # A cancelled task that does not end is killed with its executor's process, and the worker starts another. A
+    # local session has no such process: the speed layer ends its whole JVM.
+    "spark.task.reaper.enabled": "true",
+    "spark.task.reaper.killTimeout": REAPED_AFTER,
+    # A large micro-batch of one stream must not delay a small one of another.
+    "spark.scheduler.mode": "FAIR",
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
+}
+"""Lamina's settings that are the same for every deployment."""
+
 _INSTEAD = {
     "spark.master": "Set LAMINA_SPARK_MASTER.",
     "spark.sql.catalog.lamina.warehouse": "Set LAMINA_WAREHOUSE.",
@@ -150,71 +207,19 @@ def configuration(settings: Settings, master: str, heap: str, java_options: tupl
     return {
         "spark.master": master,
         "spark.driver.memory": heap,
-        # Fetched rows reach Python as a stream, part by part, so the heap holds one part of any result.
-        "spark.driver.maxResultSize": "0",
         **({} if master == "yarn" else {"spark.driver.host": "127.0.0.1" if local else _own_address(master)}),
         "spark.driver.bindAddress": "127.0.0.1" if local else "0.0.0.0",  # noqa: S104 - executors connect to the driver
         "spark.driver.extraJavaOptions": " ".join(options),
         # Both are plain files: a local session has them on its class path and copies nothing, a cluster receives them.
         **({"spark.driver.extraClassPath": ":".join(files)} if local else {"spark.jars": ",".join(files)}),
         "spark.executor.extraJavaOptions": " ".join(("-Duser.timezone=UTC", THREAD_STACK, *login)),
-        "spark.redaction.regex": HIDDEN,
-        # A stack that overflows, or a heap that a task fills, fails only the task. By default Spark would halt the JVM,
-        # and with it every query of every source.
-        "spark.executor.killOnFatalError.depth": "0",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         "spark.pyspark.python": sys.executable,
-        "spark.python.daemon.module": "batch_layer.python_workers",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.ui.liveUpdate.period": "0",  # otherwise `speed_layer/jobs.py` sees a task ten seconds after its start
-        "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.ansi.enabled": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "spark.sql.mapKeyDedupPolicy": "LAST_WIN",  # by default Spark fails on two entries of one name
         "spark.sql.shuffle.partitions": str(2 * _cores(master)),
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # A micro-batch without records would be an empty job. Stateful operators advance with the next records.
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        # This rule drops a GROUP BY that only groups, if it is below another. Sessions are put together by such a GROUP
-        # BY.
-        "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAggregates",
-        # If EXISTS about a struct's field is in a FILTER, this rule loses the field that it pruned before.
-        "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
-        # A cached micro-batch is read a few times, between its ids and its cells, and dropped.
-        "spark.sql.inMemoryColumnarStorage.compressed": "false",
-        # The optimizer would take minutes to derive constraints from a condition over thirty parsed columns.
-        "spark.sql.constraintPropagation.enabled": "false",
-        # Spark's default starts eight programs (chmod, readlink) for each of a micro-batch's two files. Its rename
-        # promises more, but only for checkpoints that are read again, and ours never are.
-        "spark.sql.streaming.checkpointFileManagerClass": (
-            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-        ),
         # Hadoop's class for local files starts a `chmod` for each file, which takes longer than the file.
         **({"spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"} if local else {}),
-        "spark.sql.streaming.stopTimeout": "60000",
-        "spark.sql.streaming.metricsEnabled": "false",
-        "spark.sql.streaming.numRecentProgressUpdates": "10",
-        # Many sources share one Spark. The cached consumer of a partition and the compiled code of a statement serve
-        # the next micro-batch. Spark's own bounds of 64 and 100 suit one job.
-        "spark.kafka.consumer.cache.capacity": "1000",
-        # A consumer may have fetched 16 MB. A failed query's consumers are never used again, because its next run has a
-        # new group.
-        "spark.kafka.consumer.cache.timeout": "60s",
-        "spark.kafka.consumer.cache.evictorThreadRunInterval": "5s",
-        "spark.kafka.consumer.fetchedData.cache.timeout": "20s",
-        "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "5s",
-        "spark.sql.codegen.cache.maxEntries": "1000",
-        # A cancelled task that does not end is killed with its executor's process, and the worker starts another. A
-        # local session has no such process: the speed layer ends its whole JVM.
-        "spark.task.reaper.enabled": "true",
-        "spark.task.reaper.killTimeout": REAPED_AFTER,
-        # A large micro-batch of one stream must not delay a small one of another.
-        "spark.scheduler.mode": "FAIR",
-        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-        "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
+        **ALWAYS,
     }
 
 
