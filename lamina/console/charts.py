@@ -192,7 +192,7 @@ def sparkline(points: Sequence[tuple[float, float]], width: int, height: int, sp
 
 
 @dataclass(frozen=True)
-class Part:
+class Rectangle:
     """A rectangle of a column, in pixels. `name` is its value's name."""
 
     name: str
@@ -206,7 +206,7 @@ class Part:
 class Stack:
     """Columns of parts. `most` is the value as high as the chart. `slowest` is the largest sum, which may be cut."""
 
-    parts: Sequence[Part]
+    parts: Sequence[Rectangle]
     most: float
     slowest: float
 
@@ -217,8 +217,10 @@ def stacked(columns: Sequence[tuple[float, Mapping[str, float]]], width: int, he
 
     A column of more than `CUT` times the median is cut, so that the others stay readable.
 
-    >>> stacked([(60, {"a": 1, "b": 3}), (0, {"a": 2})], 60, 40, 60).parts[1:]
-    [Part(name='b', x=0.0, y=0.0, width=59.0, height=30.0), Part(name='a', x=60.0, y=20.0, width=59.0, height=20.0)]
+    >>> for part in stacked([(60, {"a": 1, "b": 3}), (0, {"a": 2})], 60, 40, 60).parts[1:]:
+    ...     print(part)
+    Rectangle(name='b', x=0.0, y=0.0, width=59.0, height=30.0)
+    Rectangle(name='a', x=60.0, y=20.0, width=59.0, height=20.0)
     >>> stacked([(0, {"a": 900})] + [(60, {"a": 1})] * 2, 60, 40, 60).most
     4
     """
@@ -232,5 +234,5 @@ def stacked(columns: Sequence[tuple[float, Mapping[str, float]]], width: int, he
             size = height * value / most
             top -= size
             x, wide = width * (1 - ago / span), width * 60 / span - 1
-            parts.append(Part(name, round(x, 1), round(top, 1), round(wide, 1), round(size, 1)))
+            parts.append(Rectangle(name, round(x, 1), round(top, 1), round(wide, 1), round(size, 1)))
     return Stack(parts, most, slowest)

@@ -125,7 +125,7 @@ def _dataset(catalog: Catalog, view: View, ids: Ids) -> Mapping[str, Any]:
             }
             for column in view.columns
         ],
-        "metrics": [_of_rows(), *(_metric(view, name) for name in measures)],
+        "metrics": [_row_count(), *(_metric(view, name) for name in measures)],
         "version": VERSION,
         "database_uuid": ids.of("database"),
     }
@@ -135,7 +135,7 @@ def _certified(view: View) -> str:
     return f"Equals its SELECT over every record below its offsets. {row(view)}".strip()
 
 
-def _of_rows() -> Mapping[str, Any]:
+def _row_count() -> Mapping[str, Any]:
     return {"metric_name": "rows", "expression": "COUNT(*)", "description": "rows of the view"}
 
 

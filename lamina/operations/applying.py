@@ -33,7 +33,7 @@ def plan(deployment: Deployment, files: Mapping[str, str]) -> list[PlannedChange
     """The changes that applying these files would make."""
     catalog = _compiled(deployment, files)
     changes = _changes(deployment, catalog)
-    _tell_of_sources(deployment, catalog, changes, "create", "update")
+    _narrate_sources(deployment, catalog, changes, "create", "update")
     new = [catalog.sources[change.name] for change in changes if change.kind == "source" and change.action == "create"]
     for line in source_topics.notes_on_new(deployment.brokers, new):
         deployment.tell(line)
@@ -61,7 +61,7 @@ def apply(
         new = [change.name for change in planned if change.kind == "source" and change.action == "create"]
         ensure = partial(source_topics.ensure_topic, deployment.brokers, catalog=catalog, tell=deployment.tell)
         topics = {name: ensure(catalog.sources[name]) for name in new}
-        _tell_of_sources(deployment, catalog, planned, "update")
+        _narrate_sources(deployment, catalog, planned, "update")
         target = Target(files, catalog, topics, prune=prune, allow_break=allow_break)
         with rights.naming_readers(deployment.database, "A reader holds a view that this change replaces"):
             changes = _deploy(deployment, target, planned)
@@ -145,7 +145,7 @@ def _compiled(deployment: Deployment, files: Mapping[str, str]) -> Catalog:
     return view_algebra.compile_catalog(files, unique)
 
 
-def _tell_of_sources(deployment: Deployment, catalog: Catalog, changes: Sequence[PlannedChange], *actions: str) -> None:
+def _narrate_sources(deployment: Deployment, catalog: Catalog, changes: Sequence[PlannedChange], *actions: str) -> None:
     """Narrates the properties of the changed sources' topics that their declarations may lead one not to expect."""
     changed = [
         catalog.sources[change.name] for change in changes if change.kind == "source" and change.action in actions

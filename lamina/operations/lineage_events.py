@@ -57,7 +57,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Event:
+class ViewEvent:
     """One event of a view's run. `error` is the reason of a failure, `tests` are its proof and its checks."""
 
     at: datetime
@@ -77,7 +77,7 @@ class Runs:
 
     settings: Settings
     tell: Callable[[str], None]
-    started: dict[str, Event] = field(default_factory=dict)
+    started: dict[str, ViewEvent] = field(default_factory=dict)
     _tests: dict[str, list[Finding]] = field(default_factory=dict)
     _held: frozenset[str] = frozenset()
     _sender: Sender | None = None
@@ -173,12 +173,12 @@ class Sender:
 
     def __init__(self, receiver: LineageReceiver) -> None:
         self._receiver = receiver
-        self._waiting: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[ViewEvent | None] = queue.SimpleQueue()
         self._problem = ""
         self._thread = threading.Thread(target=self._run, name="lineage", daemon=True)
         self._thread.start()
 
-    def send(self, events: Iterable[Event]) -> None:
+    def send(self, events: Iterable[ViewEvent]) -> None:
         """Hands events to the thread."""
         for event in events:
             self._waiting.put(event)
@@ -216,7 +216,7 @@ def _client(receiver: LineageReceiver) -> OpenLineageClient:
     return OpenLineageClient(transport=HttpTransport(HttpConfig.from_dict({**options, "retry": {"total": 0}})))
 
 
-def _as_openlineage(event: Event, namespace: str) -> Any:
+def _as_openlineage(event: ViewEvent, namespace: str) -> Any:
     from openlineage.client import event_v2, facet_v2
     from openlineage.client.generated.test_run import TestExecution, TestRunFacet
 
@@ -258,14 +258,14 @@ def _as_openlineage(event: Event, namespace: str) -> Any:
     )
 
 
-def _started(settings: Settings, catalog: Catalog, view: View, run: str) -> Event:
+def _started(settings: Settings, catalog: Catalog, view: View, run: str) -> ViewEvent:
     """The first event of a view's run. Its inputs are the views that it reads and the topics that it reads directly."""
     through = {source for name in view.reads for source in catalog.views[name].sources}
     topics = [source for source in view.sources if source not in through or source in view.fed_by]
     inputs = [_topic(settings, catalog, name) for name in topics]
     inputs += [_served(settings, catalog.views[name]) for name in view.reads]
     output = _served(settings, view)
-    return Event(datetime.now(UTC), "START", run, view.name, view.select, tuple(inputs), output)
+    return ViewEvent(datetime.now(UTC), "START", run, view.name, view.select, tuple(inputs), output)
 
 
 def _topic(settings: Settings, catalog: Catalog, name: str) -> Dataset:

@@ -97,10 +97,10 @@ class Numbers(Collector):
         yield Sample("lamina_kafka_up", (), answers)
         for source, topic in topics.items() if answers else ():
             with suppress(LaminaError):  # the source's topic is gone, or Kafka went down meanwhile
-                yield from _of_brokers(brokers, source, topic, samples)
+                yield from _broker_samples(brokers, source, topic, samples)
 
 
-def _of_brokers(brokers: Brokers, source: str, topic: str, samples: Sequence[Sample]) -> Iterator[Sample]:
+def _broker_samples(brokers: Brokers, source: str, topic: str, samples: Sequence[Sample]) -> Iterator[Sample]:
     """The lag of a source behind the end of its topic, and the number of archived records that Kafka still holds.
 
     `samples` are those from Postgres, with the counted and archived offsets.

@@ -48,7 +48,7 @@ def keep_private(folder: Path, *, passing: Owner | None = None) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid != os.geteuid():
         return
-    _refuse_a_folder_of_others(folder)
+    _refuse_foreign_folder(folder)
     if passing is not None and _may(passing, folder, _PASS):
         _grant(folder, passing)
     if not hasattr(os, "listxattr") or _ACL not in os.listxattr(folder):
@@ -60,7 +60,7 @@ def keep_private(folder: Path, *, passing: Owner | None = None) -> None:
         _write(folder, [(tag, 0 if tag in (_GROUP_OBJ, _OTHER) else rights, who) for tag, rights, who in entries])
 
 
-def _refuse_a_folder_of_others(folder: Path) -> None:
+def _refuse_foreign_folder(folder: Path) -> None:
     """Raises LaminaError for a folder that is open to others and is not empty, but holds nothing of ours."""
     if any(rights for tag, rights, _ in _entries(folder) if tag in (_GROUP_OBJ, _OTHER)):
         there = sorted(entry.name for entry in folder.iterdir() if entry.name != "lost+found")
