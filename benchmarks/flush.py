@@ -18,7 +18,7 @@ from kafka import KafkaProducer
 
 from benchmarks.common import REPOSITORY, Figure, benchmark, percentile
 from lamina.services import kafka_broker
-from lamina.services.jars import jars
+from lamina.services.jars import jar_files
 from lamina.services.java import java_home
 from lamina.terminal.render import Output
 from master_log.kafka import Brokers
@@ -60,7 +60,7 @@ def _measured(settings: Mapping[str, str], records: int, seconds: int) -> tuple[
     home = Path(tempfile.mkdtemp(prefix="lamina-flush-"))
     (home / "jars").symlink_to(REPOSITORY / ".lamina" / "jars")
     java = java_home(REPOSITORY / ".lamina")
-    files = jars(REPOSITORY / ".lamina", "kafka")
+    files = jar_files(REPOSITORY / ".lamina", "kafka")
     broker = kafka_broker.start(home, java=java, jars=files, settings=settings, jvm_options=(), ports=None)
     try:
         with Brokers(broker.address) as brokers:

@@ -24,7 +24,7 @@ import click
 from benchmarks.common import REPOSITORY, Figure, benchmark, deployment, environment, environment_for, speed_layer
 from lamina.authoring.catalog_files import catalog_files
 from lamina.operations import applying
-from lamina.reports.statuses import behind_of
+from lamina.reports.statuses import lag_lines_of_select
 from lamina.terminal.render import Output
 
 SHOP = REPOSITORY / "examples" / "shop"
@@ -91,7 +91,7 @@ def main(output: Output, turns: int, commands: Sequence[str]) -> list[Figure]:
             _seconds(("ingest", path.stem, str(path)), environment_of_ours)
         _seconds(("speed", "--until-caught-up"), environment_of_ours)
         with speed_layer(opened):
-            while behind_of(opened, COMMANDS["sql"][1]):  # a query says so while the speed layer starts
+            while lag_lines_of_select(opened, COMMANDS["sql"][1]):  # a query says so while the speed layer starts
                 sleep(1)
             for name in filter(COMMANDS.__contains__, asked):
                 took = [_seconds(COMMANDS[name], environment_of_ours) for _ in range(turns + 1)][1:]

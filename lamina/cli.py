@@ -70,12 +70,12 @@ def interrupt_engines_too() -> None:
     The command waits for Postgres in C, where Python raises nothing, and PySpark's toArrow() waits for the end of its
     job even after an interrupt. A command that handles Ctrl-C itself, such as `lamina speed`, keeps both running.
     """
-    heard, say = os.pipe()
-    os.set_blocking(say, False)
-    signal.set_wakeup_fd(say, warn_on_full_buffer=False)
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
 
     def listen() -> None:
-        while number := os.read(heard, 1):
+        while number := os.read(read_end, 1):
             if number[0] in INTERRUPTS and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
                 if "serving_layer.postgres.database" in sys.modules:
                     _cancel_postgres()

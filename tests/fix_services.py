@@ -26,7 +26,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from lamina.configuration.settings import Settings
 from lamina.services import postgres, s3
 from lamina.services.embedded import Addresses, Embedded
-from lamina.services.jars import jars, resolve
+from lamina.services.jars import jar_files, resolve
 from lamina.services.java import QUICK_COMPILER, archive_options, java_home
 from serving_layer.postgres.database import Database
 from serving_layer.upkeep.install import install
@@ -136,7 +136,7 @@ def services(run_home: Path) -> Services:
 def store(services: Services) -> s3.Store:
     """An object storage, started once per run that needs it."""
     home = services.embedded.home
-    return s3.start(home, java=java_home(home), jars=jars(home, "s3_server"))
+    return s3.start(home, java=java_home(home), jars=jar_files(home, "s3_server"))
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import lamina.spark.spark_session
 from lamina.configuration.settings import Settings
-from lamina.services.jars import jars
+from lamina.services.jars import jar_files
 from speed_layer.plans import INTERPRETED
 from tests.fix_services import Services, quick_java
 
@@ -30,7 +30,7 @@ def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
         spark_master="local[2]",
         home=run_home,
         embedded=True,
-        spark_jars=tuple(map(str, jars(run_home, "s3"))),
+        spark_jars=tuple(map(str, jar_files(run_home, "s3"))),
     )
     seldom_collected = "-Xmn600m"  # what a query leaves behind is garbage at once
     options = (*quick_java(run_home, "spark"), seldom_collected)

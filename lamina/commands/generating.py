@@ -14,7 +14,7 @@ from lamina.terminal.render import Output
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
-    from lamina.generating.shown import Address
+    from lamina.generating.view_facts import Address
     from view_algebra.compiled import Catalog
 
 KINDS = ("markdown", "dbt", "grafana", "superset")
@@ -88,7 +88,7 @@ def _files(kind: str, catalog: Catalog, database: str | None) -> dict[str, bytes
 def _address(database: str | None) -> Address:
     """The address of Postgres as a tool reaches it."""
     from lamina.configuration.postgres_urls import postgres_url
-    from lamina.generating.shown import Address
+    from lamina.generating.view_facts import Address
 
     return Address.of(postgres_url(database, "--database") if database else Settings.read().reader())
 

@@ -101,7 +101,7 @@ def metrics(output: Output, listen: str | None) -> None:
     """
     from prometheus_client import generate_latest, start_http_server
 
-    from lamina.reports.metrics import Numbers, labels_of, registry
+    from lamina.reports.metrics import MetricCollector, labels_of, registry
 
     with open_deployment(output) as deployment:
         if listen is not None:
@@ -113,7 +113,7 @@ def metrics(output: Output, listen: str | None) -> None:
             finally:
                 server.shutdown()
         elif output.as_json:
-            for sample in Numbers(deployment).samples():
+            for sample in MetricCollector(deployment).samples():
                 labels = dict(zip(labels_of(sample.metric), sample.labels, strict=True))
                 output.record({"metric": sample.metric, "labels": labels, "value": sample.value})
         else:

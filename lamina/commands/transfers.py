@@ -257,7 +257,7 @@ def maintain(output: Output, sources: Sequence[str]) -> None:
     It also removes files that nothing needs any more from the logs of SOURCES, by default of all. Afterwards, every
     backup of the last LAMINA_BACKUP_DAYS can still be restored.
     """
-    from lamina.operations.upkeep import maintain as run
+    from lamina.operations.maintenance import maintain as run
 
     with open_deployment(output) as deployment:
         declared = deployment.deployed().sources

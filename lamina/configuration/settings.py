@@ -112,7 +112,7 @@ class Settings:
         master = values.get("spark_master", "local[*]")
         postgres, kafka, analyst = values.get("postgres"), values.get("kafka"), values.get("analyst")
         warehouse, options = values.get("warehouse"), warehouses.options(values.get("warehouse_options", ""))
-        jars = warehouses.jars(values.get("spark_jars", ""), folder)
+        jars = warehouses.jar_files(values.get("spark_jars", ""), folder)
         embedded = postgres is None and kafka is None
         if embedded:
             addresses = Embedded(home).addresses()

@@ -65,7 +65,7 @@ def options(text: str) -> dict[str, str]:
     return properties
 
 
-def jars(text: str, folder: Path) -> tuple[str, ...]:
+def jar_files(text: str, folder: Path) -> tuple[str, ...]:
     """Files for Spark's class path, relative to `folder`."""
     jars = tuple(str(folder / name.strip()) for name in text.split(",") if name.strip())
     if lacking := [jar for jar in jars if not Path(jar).is_file()]:

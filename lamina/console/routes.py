@@ -22,8 +22,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from lamina import __version__
-from lamina.console.about import About
 from lamina.console.charts import MOST_ROWS
+from lamina.console.page_values import PageReader
 from lamina.console.readings import Reading
 from lamina.console.request_guards import Guarded
 from lamina.console.threads import for_reader, in_thread
@@ -59,7 +59,7 @@ class Pages:
         self._deployment = deployment
         self._ending = ending
         self._watch = Watch(deployment)
-        self._about = About(deployment)
+        self._reader = PageReader(deployment)
         self._metrics: CollectorRegistry = registry(deployment)
         self._counting = asyncio.Lock()
         self._templates = _environment()
@@ -112,26 +112,26 @@ class Pages:
 
     async def _view(self, request: Request) -> Response:
         """The page of a view. Its rows are read as the analyst."""
-        return await self._read(request, "view.html", self._about.view)
+        return await self._read(request, "view.html", self._reader.view)
 
     async def _receipt(self, request: Request) -> Response:
         """The page of a view's receipt, for which every row is read."""
-        return await self._read(request, "receipt.html", self._about.receipt)
+        return await self._read(request, "receipt.html", self._reader.receipt)
 
     async def _cost(self, request: Request) -> Response:
         """The page of a measured read of a view."""
-        return await self._read(request, "cost.html", self._about.cost)
+        return await self._read(request, "cost.html", self._reader.cost)
 
     async def _row(self, request: Request) -> Response:
         """The page of a view's rows with a key, and of the steps that may have moved them."""
         parameters = dict(request.query_params)
         return await self._read(
-            request, "row.html", lambda name, statement: self._about.row(name, parameters, statement)
+            request, "row.html", lambda name, statement: self._reader.row(name, parameters, statement)
         )
 
     async def _source(self, request: Request) -> Response:
         """The page of a source."""
-        return await self._read(request, "source.html", self._about.source)
+        return await self._read(request, "source.html", self._reader.source)
 
     async def _sql(self, request: Request) -> Response:
         """The page of the SQL box, with the answer to its SELECT."""
@@ -141,7 +141,7 @@ class Pages:
             return self._page("sql.html", title=title, query="", answer=None, chart=None, error=None, most=MOST_ROWS)
 
         def read(statement: Statement) -> Response:
-            values = {"error": None, "most": MOST_ROWS, **self._about.sql(query, statement)}
+            values = {"error": None, "most": MOST_ROWS, **self._reader.sql(query, statement)}
             return self._page("sql.html", title=title, query=query, **values)
 
         try:

@@ -239,7 +239,7 @@ class Watch:
         return statuses.read_alarms(self._deployment)
 
     def _read_fields(self) -> dict[str, list[Undeclared]]:
-        return statuses.undeclared(self._deployment) if self._deployment.brokers.listening() else {}
+        return statuses.undeclared_fields(self._deployment) if self._deployment.brokers.listening() else {}
 
 
 def mistake(error: Exception, before: LaminaError | None = None) -> LaminaError:

@@ -3,5 +3,5 @@
 A compiled catalog comes in. Texts by file name go out: a data dictionary, a dbt project's sources, Grafana's
 provisioning, a bundle for Superset. Only the catalog is read, and no file holds a password.
 
-`shown` describes a view for all of them: its rows, its chart, its freshness.
+`view_facts` describes a view for all of them: its rows, its chart, its freshness.
 """

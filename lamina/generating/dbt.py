@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lamina.generating.shown import SCHEMA, Address, description, loaded_at
+from lamina.generating.view_facts import SCHEMA, Address, description, loaded_at
 from lamina.generating.yaml_text import yaml
 from view_algebra.compiled import Catalog, Check, Column, View, reading
 from view_algebra.language.quoting import postgres_name
@@ -80,12 +80,13 @@ def _table(catalog: Catalog, view: View) -> dict[str, Any]:
     keys = [list(key) for key in view.unique if len(key) != 1]
     table: dict[str, Any] = {
         "name": view.name,
-        "description": _plain(description(catalog, view)),
-        "config": {"loaded_at_query": _plain(loaded_at(view))},
+        "description": _without_jinja(description(catalog, view)),
+        "config": {"loaded_at_query": _without_jinja(loaded_at(view))},
     }
     if keys:
         table["data_tests"] = [
-            {UNIQUE_ROWS: {"arguments": {"columns": [_plain(postgres_name(name)) for name in key]}}} for key in keys
+            {UNIQUE_ROWS: {"arguments": {"columns": [_without_jinja(postgres_name(name)) for name in key]}}}
+            for key in keys
         ]
     return {**table, "columns": [_column(view, column) for column in view.columns]}
 
@@ -95,7 +96,7 @@ def _column(view: View, column: Column) -> dict[str, Any]:
     tests = [test for test, holds in proved.items() if holds]
     return {
         "name": column.name,
-        **({"description": _plain(column.comment)} if column.comment else {}),
+        **({"description": _without_jinja(column.comment)} if column.comment else {}),
         "data_type": column.postgres,
         **({"quote": True} if postgres_name(column.name) != column.name else {}),
         **({"data_tests": tests} if tests else {}),
@@ -107,8 +108,8 @@ def _singular(check: Check) -> str:
     reads = [f"-- depends_on: {{{{ source('{SCHEMA}', {name!r}) }}}}" for name in check.reads]
     failing = reading(check.failing, "published", lambda name: f"{SCHEMA}.{postgres_name(name)}")
     severity = "error" if check.blocks else "warn"
-    head = f"{{{{ config(severity='{severity}') }}}}\n-- {_plain(' '.join(check.sql.split()))}"
-    return "\n".join([head, *reads, _plain(failing)]) + "\n"
+    head = f"{{{{ config(severity='{severity}') }}}}\n-- {_without_jinja(' '.join(check.sql.split()))}"
+    return "\n".join([head, *reads, _without_jinja(failing)]) + "\n"
 
 
 def _file_name(view: str, check: str) -> str:
@@ -120,10 +121,10 @@ def _file_name(view: str, check: str) -> str:
     return re.sub(r"\W", "_", f"{view}__{check}")
 
 
-def _plain(text: str) -> str:
+def _without_jinja(text: str) -> str:
     """The text with Jinja's opening braces escaped.
 
-    >>> print(_plain("{{ x }}"))
+    >>> print(_without_jinja("{{ x }}"))
     {{ '{' }}{ x }}
     """
     return re.sub(r"\{(?=[{%#])", "{{ '{' }}", text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from lamina.generating.shown import row, sentence
+from lamina.generating.view_facts import row, sentence
 from view_algebra.compiled import Catalog, Lineage, Source, View
 
 FILE = "data_dictionary.md"

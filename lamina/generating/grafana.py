@@ -7,7 +7,7 @@ from typing import Any
 
 from lamina.console.charts import MOST_BARS, MOST_ROWS, Choice
 from lamina.console.console_token import is_loopback
-from lamina.generating.shown import SCHEMA, Address, chart, drawn_first, newest, row, sentence
+from lamina.generating.view_facts import SCHEMA, Address, chart, drawn_first, newest, row, sentence
 from lamina.generating.yaml_text import yaml
 from view_algebra.compiled import Catalog, View
 from view_algebra.language.quoting import postgres_name

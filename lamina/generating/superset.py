@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from lamina.console.charts import MOST_BARS, MOST_ROWS
-from lamina.generating.shown import (
+from lamina.generating.view_facts import (
     SCHEMA,
     Address,
     chart,

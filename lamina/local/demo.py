@@ -39,7 +39,7 @@ from lamina.configuration.settings import Settings
 from lamina.local import stack
 from lamina.operations import applying, installation
 from lamina.operations.deployment import Deployment
-from lamina.reports.statuses import read
+from lamina.reports.statuses import read_status
 from lamina.services.background import ConsoleProcess, SpeedProcess
 from lamina.services.embedded import Embedded
 from lamina.services.own_processes import Running
@@ -133,7 +133,7 @@ class Traffic:
                     batch = batch[: self.total - self.sent]  # noqa: PLW2901
                     began = time.monotonic()
                     for row in batch.to_pylist():
-                        producer.send("invoice_lines", json.dumps(row, default=_plain).encode())
+                        producer.send("invoice_lines", json.dumps(row, default=_json_value).encode())
                     self.sent += batch.num_rows
                     self._wait_until_counted(producer)
                     if self.stopping.wait(max(0.0, batch.num_rows / self.rate - (time.monotonic() - began))):
@@ -257,14 +257,14 @@ def _fill(
 
 def _line(deployment: Deployment, traffic: Traffic, counted: int) -> str:
     """The views fed by the invoice lines in one line, with their rows and the oldest freshness."""
-    views = [view for view in read(deployment).views if view.rows is not None]
+    views = [view for view in read_status(deployment).views if view.rows is not None]
     rows = ", ".join(f"{view.view} {view.rows:,}" for view in views)
     oldest = max((view.freshness for view in views if view.freshness is not None), default=None)
     return f"{traffic.sent:,} lines sent, {counted:,} counted, at most {seconds(oldest)} behind; rows: {rows}"
 
 
 def _dashboard(deployment: Deployment, traffic: Traffic, counted: int) -> list[Any]:
-    sent, status = traffic.sent, read(deployment)
+    sent, status = traffic.sent, read_status(deployment)
     table = Table("view", "rows", "freshness", "counted", "generation", box=None, pad_edge=False, header_style="bold")
     for column in table.columns[1:]:
         column.justify = "right"
@@ -304,7 +304,7 @@ def _rebuild(output: Output, deployment: Deployment, traffic: Traffic) -> None:
         console=output.err,
         disable=not output.err.is_terminal,
     ) as bar:
-        names = [view.view for view in read(deployment).views if view.kind != "derived"]
+        names = [view.view for view in read_status(deployment).views if view.kind != "derived"]
         steps = ["seal", "archive", *(f"compute {name}" for name in sorted(names))]
         steps += ["go live", "prove", "hand over", "retire"]
         task = bar.add_task("start Spark", total=len(steps))
@@ -350,7 +350,7 @@ def _late_record(output: Output, deployment: Deployment) -> None:
 
 def _caught_up(deployment: Deployment) -> None:
     deadline = time.monotonic() + 120
-    while any(query.lag for query in read(deployment).queries):
+    while any(query.lag for query in read_status(deployment).queries):
         if time.monotonic() > deadline:
             raise LaminaError("The speed layer does not catch up", way_out="See its log.")
         time.sleep(0.2)
@@ -368,5 +368,5 @@ def how_to_connect(output: Output, home: Path, speed: SpeedProcess, console: str
     output.text(f'\nLAMINA_HOME={here} {lamina} sql "SELECT * FROM customers ORDER BY revenue DESC LIMIT 5"')
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) else cell(value).replace(" ", "T") + "Z"

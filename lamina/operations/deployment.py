@@ -192,7 +192,7 @@ class Deployment:
                 database=self.database,
                 brokers=self.brokers,
                 schemas=self.schemas,
-                checkpoints=folders.of_this_process(self.settings.home / "checkpoints"),
+                checkpoints=folders.own_folder(self.settings.home / "checkpoints"),
                 max_records=max_records,
                 log=lambda: self.log,
                 renew=renew if ours else None,

@@ -61,7 +61,7 @@ def ensure_topic(brokers: Brokers, source: Source, catalog: Catalog, tell: Calla
             " views would count what a rebuild cannot.",
             way_out="Set its cleanup.policy to delete, or copy it to a topic that keeps every record.",
         )
-    return Topic(id, brokers.earliest(source.topic), begin(brokers, source, tell))
+    return Topic(id, brokers.earliest(source.topic), begin_offsets(brokers, source, tell))
 
 
 def notes_on_new(brokers: Brokers, sources: Collection[Source]) -> list[str]:
@@ -76,13 +76,13 @@ def notes_on_new(brokers: Brokers, sources: Collection[Source]) -> list[str]:
             existing = brokers.topic_ids(*(source.topic for source in sources))
     for source in sources if existing is not None else ():
         if existing and source.topic in existing:
-            begin(brokers, source, lines.append)
+            begin_offsets(brokers, source, lines.append)
         else:
             lines.append(f"{source.name}: there is no topic {source.topic}; `lamina apply` creates it")
     return lines
 
 
-def begin(brokers: Brokers, source: Source, tell: Callable[[str], None]) -> Offsets:
+def begin_offsets(brokers: Brokers, source: Source, tell: Callable[[str], None]) -> Offsets:
     """The offsets at which a new source begins. A partition without an offset begins with its first record."""
     start = start_of(source.start)
     if start == EARLIEST:
@@ -91,7 +91,7 @@ def begin(brokers: Brokers, source: Source, tell: Callable[[str], None]) -> Offs
         case datetime():
             offsets = _at_time(brokers, source, start)
         case Mapping():
-            offsets = _there(brokers, source, Offsets.of(source.topic, start))
+            offsets = _checked_offsets(brokers, source, Offsets.of(source.topic, start))
         case _:
             offsets = brokers.latest(source.topic)
     earliest = brokers.earliest(source.topic)
@@ -111,7 +111,7 @@ def _at_time(brokers: Brokers, source: Source, time: datetime) -> Offsets:
     return brokers.at_time(source.topic, max(0, -(-microseconds // 1000)))
 
 
-def _there(brokers: Brokers, source: Source, offsets: Offsets) -> Offsets:
+def _checked_offsets(brokers: Brokers, source: Source, offsets: Offsets) -> Offsets:
     """The offsets. Raises LaminaError if one of them is not in the topic."""
     latest = brokers.latest(source.topic)
     for at, offset in offsets.items():

@@ -58,7 +58,7 @@ EVERY = (*UP, *METRICS)
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers(Collector):
+class MetricCollector(Collector):
     """Collects the numbers of a deployment at each request. Threads may share it."""
 
     deployment: Deployment
@@ -125,7 +125,7 @@ def labels_of(name: str) -> tuple[str, ...]:
 def registry(deployment: Deployment) -> CollectorRegistry:
     """The registry that Prometheus' client writes out or serves."""
     collectors = CollectorRegistry(auto_describe=False)
-    collectors.register(Numbers(deployment))
+    collectors.register(MetricCollector(deployment))
     return collectors
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
-from lamina.terminal.failures import of_view
+from lamina.terminal.failures import naming_view
 from lamina.terminal.render import Output
 from master_log.offsets import brief
 from serving_layer.narration import waiting
@@ -50,7 +50,7 @@ def show(output: Output, deployment: Deployment, receipt: Receipt) -> bool:
         try:
             verified = verify(deployment.database, spark, log, deployment.brokers, receipt, deployment.watching)
         except Exception as error:
-            raise of_view(receipt.view, error) from error
+            raise naming_view(receipt.view, error) from error
     signed, computed = receipt.digest, verified.recomputed
     result = "equal" if verified.equal else "DIFFERENT"
     if output.as_json:

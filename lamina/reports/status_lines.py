@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from lamina.operations.deployment import Deployment
-from lamina.reports.statuses import behind, read, read_alarms, undeclared
+from lamina.reports.statuses import lag_lines, read_alarms, read_status, undeclared_fields
 from lamina.terminal.render import Output, seconds
 from master_log.offsets import brief
 from serving_layer.change.previews import PreviewedView
@@ -37,8 +37,8 @@ def show_alarms(output: Output, deployment: Deployment) -> None:
 def show(output: Output, deployment: Deployment) -> None:
     """Prints the status, and exits 1 if there are alarms."""
     _ = deployment.brokers  # from here on, two threads share it
-    sampled = _meanwhile(lambda: undeclared(deployment))
-    current = read(deployment)
+    sampled = _meanwhile(lambda: undeclared_fields(deployment))
+    current = read_status(deployment)
     strange = sampled()
     if output.as_json:
         listed = [{"source": name, **asdict(fields)} for name, several in strange.items() for fields in several]
@@ -50,7 +50,7 @@ def show(output: Output, deployment: Deployment) -> None:
     for query in current.queries:
         if query.begins:
             output.tell(f"{query.query} begins at {brief(query.begins)}: earlier records are not part of it")
-    for line in behind(deployment, {query.query: query.lag for query in current.queries if not query.problem}):
+    for line in lag_lines(deployment, {query.query: query.lag for query in current.queries if not query.problem}):
         output.tell(line)
     with deployment.database.begin() as connection:
         for gap in unguarded(connection):
@@ -80,7 +80,7 @@ def _show_tables(output: Output, current: Status) -> None:
         [(g["generation"], g["view"], g["state"], "yes" if g["published"] else "") for g in current.generations],
     )
     paragraphs = [
-        previews(current.previews),
+        preview_lines(current.previews),
         [_rebuild(current.rebuild)] if current.rebuild else [],
         [f"This Postgres is a standby, {seconds(current.standby)} behind its primary: views are read here only."]
         if current.standby is not None
@@ -99,12 +99,13 @@ def _alarm(output: Output, alarms: Sequence[str]) -> None:
         sys.exit(1)
 
 
-def previews(previewed: Sequence[PreviewedView]) -> list[str]:
+def preview_lines(previewed: Sequence[PreviewedView]) -> list[str]:
     """A line for each preview.
 
     >>> from datetime import datetime
     >>> made = datetime(2024, 3, 1, 9, 30)
-    >>> previews([PreviewedView("dev", "sums", "9f3a", "own", made), PreviewedView("dev", "total", "", "none", made)])
+    >>> sums = PreviewedView("dev", "sums", "9f3a", "own", made)
+    >>> preview_lines([sums, PreviewedView("dev", "total", "", "none", made)])
     ['preview dev, made at 2024-03-01 09:30: 2 views, cells of its own for sums']
     """
     lines = []

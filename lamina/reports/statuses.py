@@ -34,23 +34,23 @@ LITTLE_ROOM = 2_000_000_000
 """Bytes of free disk below which an alarm is raised. Kafka's log grows by files of up to 1 GB."""
 
 
-def read(deployment: Deployment) -> Status:
+def read_status(deployment: Deployment) -> Status:
     """The status. Lag and other facts from the brokers are missing if these do not answer."""
     topics = _topics(deployment)
     with deployment.database.snapshot() as connection:
         current = status(connection, topics, _thresholds(deployment))
-    return replace(current, alarms=[*current.alarms, *full_disks(deployment)])
+    return replace(current, alarms=[*current.alarms, *disk_alarms(deployment)])
 
 
 def _topics(deployment: Deployment) -> dict[str, TopicState]:
     """Each query's topic, as far as the brokers answer."""
     with deployment.database.begin() as connection:
         names = {name: query.topic for name, query in progress.queries(connection).items()}
-    by_topic = held(deployment.brokers, list(dict.fromkeys(names.values())))
+    by_topic = topic_states(deployment.brokers, list(dict.fromkeys(names.values())))
     return {name: by_topic[topic] for name, topic in names.items() if topic in by_topic}
 
 
-def held(brokers: Brokers, topics: Sequence[str]) -> dict[str, TopicState]:
+def topic_states(brokers: Brokers, topics: Sequence[str]) -> dict[str, TopicState]:
     """Topics by name as the brokers hold them, in one request. If the brokers refuse it, in one request per topic."""
     from master_log.client import KafkaAway
 
@@ -99,7 +99,7 @@ def _thresholds(deployment: Deployment) -> Thresholds:
     return Thresholds(settings.alarm_after, settings.alarm_no_rebuild, settings.alarm_bad_records)
 
 
-def behind(deployment: Deployment, lags: Mapping[str, int | None]) -> list[str]:
+def lag_lines(deployment: Deployment, lags: Mapping[str, int | None]) -> list[str]:
     """A line for each query whose records nobody is about to count, with the reason."""
     running = deployment.settings.embedded and SpeedProcess(deployment.settings.home).background.find() is not None
     lines = []
@@ -111,8 +111,8 @@ def behind(deployment: Deployment, lags: Mapping[str, int | None]) -> list[str]:
     return lines
 
 
-def behind_of(deployment: Deployment, query: str) -> list[str]:
-    """The lines of `behind` for the sources of a SELECT. Asks the brokers only if one of these is not keeping up."""
+def lag_lines_of_select(deployment: Deployment, query: str) -> list[str]:
+    """The lines of `lag_lines` for the sources of a SELECT. Asks the brokers only if one of these is not keeping up."""
     with deployment.database.begin() as connection:
         waiting = [
             name
@@ -127,7 +127,7 @@ def behind_of(deployment: Deployment, query: str) -> list[str]:
     for name in waiting if deployment.brokers.listening() else ():
         topic, below = reached[name]
         lags[name] = delays.lag(deployment.brokers.latest(topic), below)
-    return behind(deployment, lags)
+    return lag_lines(deployment, lags)
 
 
 def tables_of(query: str) -> set[str]:
@@ -155,7 +155,7 @@ def tables_of(query: str) -> set[str]:
         return set()
 
 
-def undeclared(deployment: Deployment, of: Collection[str] | None = None) -> dict[str, list[Undeclared]]:
+def undeclared_fields(deployment: Deployment, of: Collection[str] | None = None) -> dict[str, list[Undeclared]]:
     """The undeclared fields of each source among its newest records, as far as the brokers answer.
 
     A field that another source of the topic declares is left out, unless it may be a mistyped column of this source.
@@ -221,10 +221,10 @@ def read_alarms(deployment: Deployment) -> list[str]:
     topics = _topics(deployment)
     with deployment.database.snapshot() as connection:
         raised = alarms(connection, topics, _thresholds(deployment))
-    return [*raised, *full_disks(deployment)]
+    return [*raised, *disk_alarms(deployment)]
 
 
-def full_disks(deployment: Deployment) -> list[str]:
+def disk_alarms(deployment: Deployment) -> list[str]:
     """Alarms for the disks of this machine that are nearly full."""
     return [
         f"the disk of {folder} has {size(free)} left: make room before writing fails"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lamina.services import kafka_broker, postgres, s3
-from lamina.services.jars import jars
+from lamina.services.jars import jar_files
 from lamina.services.java import java_home
 from lamina.services.own_processes import Running, listening, locked
 from view_algebra.errors import LaminaError
@@ -87,7 +87,7 @@ class Embedded:
         """
         with self._locked():
             java = java_home(self.home)
-            files = jars(self.home, "kafka")
+            files = jar_files(self.home, "kafka")
             state = self._read()
             broker, server = self._answering(self._find_kafka(state), self._find_postgres(state))
             ports = state.get("kafka", {})
@@ -123,7 +123,7 @@ class Embedded:
             return running
         if running is not None:
             s3.stop(running.process)
-        return s3.start(self.home, java=java, jars=jars(self.home, "s3_server"))
+        return s3.start(self.home, java=java, jars=jar_files(self.home, "s3_server"))
 
     def _answering(
         self, broker: kafka_broker.Broker | None, server: postgres.Server | None

@@ -17,7 +17,7 @@ _OWNER = "owner.lock"
 _MINE: dict[Path, Path] = {}
 
 
-def of_this_process(parent: Path) -> Path:
+def own_folder(parent: Path) -> Path:
     """The folder of this process in `parent`, created by the first call, which also removes folders of dead processes.
 
     Process ids cannot be the names, because containers that share a volume use the same ids.

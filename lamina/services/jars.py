@@ -78,7 +78,7 @@ FETCH_SECONDS = 900.0
 """Seconds for fetching 100 MB. It takes 3 s if Maven Central is near."""
 
 
-def jars(home: Path, group: str) -> tuple[Path, ...]:
+def jar_files(home: Path, group: str) -> tuple[Path, ...]:
     """The jar files of a group under `home`, fetched if they are missing.
 
     Raises LaminaError without a network, with a full disk, or if a file differs from the one in `jars.lock`.

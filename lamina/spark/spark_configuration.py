@@ -19,7 +19,7 @@ from lamina.configuration.postgres_urls import Jdbc
 from lamina.configuration.settings import Settings
 from lamina.services import folders
 from lamina.services.access import keep_private
-from lamina.services.jars import jars
+from lamina.services.jars import jar_files
 from master_log import stores
 from serving_layer.postgres import log_catalog
 from view_algebra.errors import LaminaError
@@ -187,10 +187,10 @@ def configuration(settings: Settings, master: str, heap: str, java_options: tupl
     home = settings.home
     keep_private(home)
     groups = ("spark", "s3") if settings.warehouse.startswith("s3:") else ("spark",)
-    files = [*(str(jar) for group in groups for jar in jars(home, group)), *settings.spark_jars]
+    files = [*(str(jar) for group in groups for jar in jar_files(home, group)), *settings.spark_jars]
     logs = home / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    scratch = folders.of_this_process(home / "spark")
+    scratch = folders.own_folder(home / "spark")
     local = master.startswith("local")
     login = settings.login.java_options() if settings.login else ()
     options = [

@@ -38,7 +38,7 @@ def in_our_words(error: Exception) -> LaminaError | None:
         return LaminaError("Postgres reported an error", evidence=text, way_out=way_out)
     if isinstance(error, (PySparkException, Py4JError)):
         lost = _lost_by_jdbc(error)
-        return by_spark(str(error)) if lost is None else _away(lost)
+        return spark_failure(str(error)) if lost is None else _away(lost)
     if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
         what = f"{error.filename}: the file or folder cannot be used" if error.filename else "The system refused"
         way_out = "Correct the path or its rights, or make room on the disk. Then repeat the command."
@@ -54,7 +54,7 @@ def as_lamina_error(error: Exception) -> LaminaError:
     return translated
 
 
-def of_view(name: str, error: Exception) -> LaminaError:
+def naming_view(name: str, error: Exception) -> LaminaError:
     """The error as a LaminaError that names the view whose computation raised it. A LaminaError stays as it is."""
     translated = as_lamina_error(error)
     if translated is error:
@@ -62,14 +62,14 @@ def of_view(name: str, error: Exception) -> LaminaError:
     return LaminaError(f"{name}: {translated.what}", evidence=translated.evidence, way_out=translated.way_out)
 
 
-def by_spark(text: str) -> LaminaError:
+def spark_failure(text: str) -> LaminaError:
     """The cause in a page of Java's text, in one sentence. Says so if a task lost Postgres.
 
-    >>> by_spark("Job aborted.|at x.y(z)|Caused by: IOException: No space left".replace("|", chr(10))).evidence
+    >>> spark_failure("Job aborted.|at x.y(z)|Caused by: IOException: No space left".replace("|", chr(10))).evidence
     'IOException: No space left'
-    >>> by_spark("Job aborted.|psycopg2.errors.AdminShutdown: Verbindung wird abgebrochen|".replace("|", chr(10))).what
+    >>> spark_failure("Job aborted.|psycopg2.errors.AdminShutdown: Verbindung endet|".replace("|", chr(10))).what
     'Postgres went away during the command'
-    >>> by_spark("Job aborted.|psycopg2.errors.OutOfMemory: kein Speicher|".replace("|", chr(10))).what
+    >>> spark_failure("Job aborted.|psycopg2.errors.OutOfMemory: kein Speicher|".replace("|", chr(10))).what
     'Spark failed'
     """
     from master_log.causes import cause

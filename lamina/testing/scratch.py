@@ -55,7 +55,7 @@ def make_folder(home: Path) -> Path:
     Spark makes a home private, too. It may do so while the server starts, but not while that user is let through.
     """
     keep_private(home)
-    own = folders.of_this_process(home / "scratch")
+    own = folders.own_folder(home / "scratch")
     postgres.admit(own)
     return own
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from lamina.reports.statuses import read
+from lamina.reports.statuses import read_status
 from tests.fix_lamina import Deployed
 from tests.laws.test_fields import LINES
 from view_algebra.compiled import NULLED
@@ -52,7 +52,7 @@ def bad(deployed: Deployed) -> list[tuple[object, ...]]:
 
 
 def counts(deployed: Deployed) -> dict[str, tuple[int, int]]:
-    return {query.query: (query.quarantined, query.bad_fields) for query in read(deployed.deployment).queries}
+    return {query.query: (query.quarantined, query.bad_fields) for query in read_status(deployed.deployment).queries}
 
 
 def test_bad_fields_are_null_and_counted_live_rebuilt_and_after_a_leap(deployed: Deployed) -> None:

@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from batch_layer import archiving
-from lamina.operations.upkeep import maintain
+from lamina.operations.maintenance import maintain
 from master_log import archive_runs
 from master_log.archive_runs import Maintained
 from master_log.log import MasterLog

@@ -438,21 +438,21 @@ def _bad(deployed: Deployed) -> int:
 def test_records_that_left_kafka_before_they_were_archived_raise_an_alarm(
     deployed: Deployed, kafka_admin: KafkaAdminClient, quick_lamina: CommandLine
 ) -> None:
-    from lamina.reports.statuses import read
+    from lamina.reports.statuses import read_status
 
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(10)), partition=0)
     deployed.catch_up()
-    assert read(deployed.deployment).alarms == []
+    assert read_status(deployed.deployment).alarms == []
     assert quick_lamina("status", "--alarms").out == ""
     topic, brokers = deployed.topic("events"), deployed.deployment.brokers
     for policy, alarms in (("compact", 1), ("delete", 0)):
         kafka_admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {"cleanup.policy": policy})])
         deployed.until(lambda: brokers.retention(topic).compacted == bool(alarms), policy)  # noqa: B023
-        alarm_lines = read(deployed.deployment).alarms
+        alarm_lines = read_status(deployed.deployment).alarms
         assert ["has been compacted since it was deployed" in alarm for alarm in alarm_lines] == [True] * alarms
     kafka_admin.delete_records({TopicPartition(deployed.topic("events"), 0): 4})
-    [alarm] = read(deployed.deployment).alarms
+    [alarm] = read_status(deployed.deployment).alarms
     assert "removed by retention before they were archived" in alarm
     assert alarm in quick_lamina("status", "--alarms", code=1).err
     assert quick_lamina("status", "--alarms", "--json", code=1).lines() == [{"alarms": [alarm]}]

@@ -19,7 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lamina.operations.deployment import BATCH_NICENESS, SPEED_NICENESS
-from lamina.reports.statuses import read
+from lamina.reports.statuses import read_status
 from lamina.services.java import QUICK_COLLECTOR
 from serving_layer.postgres.database import PostgresError, cancel
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, SHOP, TOTALS, event
@@ -208,7 +208,7 @@ def test_ctrl_c_ends_an_apply_and_the_same_apply_resumes(
     assert stderr.strip().splitlines()[-1] == "interrupted"
     assert "is interrupted, and nothing that is read has changed" in stderr
     assert "Traceback" not in stderr
-    assert read(deployed.deployment).alarms == [], "a person who interrupts needs no alarm"
+    assert read_status(deployed.deployment).alarms == [], "a person who interrupts needs no alarm"
     deployed.send("events", event(500))
     deployed.catch_up()
     assert len(deployed.rows("SELECT * FROM totals")[0]) == 3

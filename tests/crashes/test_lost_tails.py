@@ -19,9 +19,9 @@ import lamina.spark.spark_session
 from lamina.configuration.settings import Settings
 from lamina.operations import installation, topic_records
 from lamina.operations.deployment import Deployment
-from lamina.reports.statuses import read
+from lamina.reports.statuses import read_status
 from lamina.services import kafka_broker
-from lamina.services.jars import jars
+from lamina.services.jars import jar_files
 from lamina.services.java import java_home
 from lamina.services.own_processes import port_is_free
 from master_log.tails import HEADER
@@ -48,7 +48,7 @@ class OwnBroker:
         java = java_home(self.home)
         options = quick_java(self.home, "kafka")
         ports = (self.running.port, self.running.controller_port) if self.running else None
-        files = jars(self.home, "kafka")
+        files = jar_files(self.home, "kafka")
         self.running = kafka_broker.start(
             self.home, java=java, jars=files, settings={}, jvm_options=options, ports=ports
         )
@@ -144,7 +144,7 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     )
     assert re.search(evidence, error.evidence)
     assert totals() == (100, sum(range(100)))
-    [alarm] = read(deployment).alarms
+    [alarm] = read_status(deployment).alarms
     assert "events: Kafka has lost records" in alarm
     assert "lamina rebuild --leap" in alarm
     assert "--leap" in refused(batch.rebuild, "has lost records of .* that were counted").way_out
@@ -152,7 +152,7 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     assert totals() == (110, sum(range(90)) + sum(range(1000, 1020)))
     moved = fragile.owner("SELECT count(*) FROM lamina.history WHERE query IS NOT NULL")
     assert moved == [(0,)], "what led up to 100 were other records"
-    assert read(deployment).alarms == []
+    assert read_status(deployment).alarms == []
     send(fragile, range(1020, 1030))
     fragile.catch_up()
     assert totals()[0] == 120
@@ -194,7 +194,7 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     fragile.catch_up()
     assert totals()[0] == 125, "the record that has its offset now is counted"
     assert fragile.rows(bad) == []
-    assert {query.skipped for query in read(deployment).queries} == {0}
+    assert {query.skipped for query in read_status(deployment).queries} == {0}
 
     # The log may hold a record that is skipped later, and its neighbours. It is cut back only as far as Kafka's loss.
     send(fragile, range(4000, 4010))

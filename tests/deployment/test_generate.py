@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from lamina.authoring.catalog_files import catalog_files
 from lamina.cli import lamina
 from lamina.generating import dbt, dictionary, grafana, superset
-from lamina.generating.shown import Address, chart
+from lamina.generating.view_facts import Address, chart
 from lamina.generating.yaml_text import yaml as as_yaml
 from lamina.operations import applying
 from tests.fix_lamina import Deployed

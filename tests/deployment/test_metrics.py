@@ -14,7 +14,7 @@ from prometheus_client import start_http_server
 from prometheus_client.parser import text_string_to_metric_families
 
 from lamina.operations.deployment import Deployment
-from lamina.reports.metrics import EVERY, FILES, Numbers, document, registry
+from lamina.reports.metrics import EVERY, FILES, MetricCollector, document, registry
 from serving_layer.postgres.states import Step
 from serving_layer.promise.rebuilds import STEPS
 from tests.fix_lamina import Deployed
@@ -31,7 +31,7 @@ Found = dict[tuple[str, ...], float]
 
 
 def samples(opened: Deployment) -> Found:
-    return {(sample.metric, *sample.labels): sample.value for sample in Numbers(opened).samples()}
+    return {(sample.metric, *sample.labels): sample.value for sample in MetricCollector(opened).samples()}
 
 
 def test_metrics_equal_the_deployments_state(deployed: Deployed) -> None:

@@ -12,8 +12,8 @@ OWN = """
 import sys
 from pathlib import Path
 from lamina.services import folders
-mine = folders.of_this_process(Path(sys.argv[1]))
-assert folders.of_this_process(Path(sys.argv[1])) == mine
+mine = folders.own_folder(Path(sys.argv[1]))
+assert folders.own_folder(Path(sys.argv[1])) == mine
 (mine / "spilled").write_text("x" * 1000)
 print(mine, flush=True)
 sys.stdin.read()

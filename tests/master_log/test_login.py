@@ -20,7 +20,7 @@ from lamina.configuration.settings import Settings
 from lamina.operations import installation
 from lamina.operations.deployment import Deployment
 from lamina.services import kafka_broker
-from lamina.services.jars import jars
+from lamina.services.jars import jar_files
 from lamina.services.java import java_home
 from lamina.services.own_processes import free_port
 from master_log.certificates import ClientCertificate
@@ -105,7 +105,7 @@ def broker(run_home: Path, variables: dict[str, str], authority: Authority, issu
         return kafka_broker.start(
             home,
             java=java_home(run_home),
-            jars=jars(run_home, "kafka"),
+            jars=jar_files(run_home, "kafka"),
             settings=settings,
             jvm_options=(
                 *quick_java(run_home, "kafka"),

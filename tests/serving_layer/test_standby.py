@@ -178,7 +178,7 @@ def test_a_standby_shows_what_its_primary_showed_and_nothing_writes_there(pair: 
     assert select(settings.reader(), "SELECT sum(next_offset) FROM lamina.offsets WHERE view = 'sums'")[1] == [(42,)]
     assert len(select(settings.reader(), "SELECT * FROM lamina.freshness")[1]) == 3
     deployment = Deployment(settings)
-    status = statuses.read(deployment)
+    status = statuses.read_status(deployment)
     assert status.standby is not None
     assert status.standby < PATIENCE
     assert [view.view for view in status.views] == ["both", "counts", "sums"]

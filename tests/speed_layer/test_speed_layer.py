@@ -14,7 +14,7 @@ from kafka import KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewPartitions
 from kafka.errors import InvalidTimestampError
 
-from lamina.reports.statuses import read
+from lamina.reports.statuses import read_status
 from serving_layer.promise import progress
 from serving_layer.promise.progress import Fenced
 from speed_layer.continuity import CannotContinue
@@ -145,7 +145,7 @@ def test_a_view_whose_stream_is_idle_stays_fresh(deployed: Deployed, kafka_admin
         deployed.wait_for("events")
         deployed.until(lambda: one(deployed.rows(behind))[1], "the newest record is old")
         deployed.until(lambda: one(deployed.rows(behind))[0] < 2, "the view is fresh all the same")
-        status = read(deployed.deployment)
+        status = read_status(deployed.deployment)
         assert (status.alarms, status.queries[0].writer) == ([], writer())
         before = heard()
         deployed.until(lambda: heard() > before, "it says again that it lives")
@@ -158,7 +158,7 @@ def test_a_view_whose_stream_is_idle_stays_fresh(deployed: Deployed, kafka_admin
         deployed.until(lambda: in_the_group() == progress_of.on(topic), "Kafka's tools see the progress")
         deployed.send("events", event(2), partition=0)
         deployed.wait_for("events")
-    assert read(deployed.deployment).queries[0].writer is None, "it has ended in order"
+    assert read_status(deployed.deployment).queries[0].writer is None, "it has ended in order"
     assert in_the_group() == deployed.progress("events").on(topic), "the last micro-batch, too"
     [(before, _)] = deployed.rows(behind)
     deployed.until(lambda: one(deployed.rows(behind))[0] > before + 1, "nobody looks any more, and the view ages")

@@ -20,7 +20,7 @@ from view_algebra.errors import LaminaError
 
 
 @dataclass(frozen=True)
-class Done:
+class MaintenanceResult:
     """Dropped generations, vacuumed tables, the work on each source's log, and the errors of logs that failed."""
 
     dropped: Sequence[int]
@@ -29,7 +29,7 @@ class Done:
     failed: Sequence[LaminaError]
 
 
-def maintain(deployment: Deployment, sources: Sequence[Source]) -> Done:
+def maintain(deployment: Deployment, sources: Sequence[Source]) -> MaintenanceResult:
     """Drops retired generations and old history, removes leftovers of dead processes, maintains logs, quarantine and
     tables.
 
@@ -55,4 +55,4 @@ def maintain(deployment: Deployment, sources: Sequence[Source]) -> Done:
                 logs[source.name] = deployment.batch.logs.maintain(source, before)
         except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
             failed.append(as_lamina_error(error))
-    return Done(dropped, vacuum(deployment.database), logs, failed)
+    return MaintenanceResult(dropped, vacuum(deployment.database), logs, failed)

@@ -27,7 +27,7 @@ from view_algebra.language.quoting import postgres_text, quoted
 
 T = TypeVar("T")
 
-NEWEST = 50
+ROWS_SHOWN = 50
 """Rows of a view on its page."""
 
 HOUR = (720, 90)
@@ -46,7 +46,7 @@ LONGEST_SAMPLE = 600
 """Characters shown of a bad record."""
 
 
-class About:
+class PageReader:
     """Reads a deployment for its pages, in the calling thread."""
 
     def __init__(self, deployment: Deployment) -> None:
@@ -61,14 +61,14 @@ class About:
             met = particulars.freshness_met(connection, name)
         values: dict[str, Any] = {"answer": None, "chart": None, "error": None}
         try:
-            values |= self.sql(_newest(view), statement, NEWEST)
+            values |= self.sql(_newest(view), statement, ROWS_SHOWN)
             values["links"] = [_link(view, values["answer"].columns, row) for row in values["answer"].rows]
         except LaminaError as error:
             values["error"] = error
         return {
             **values,
             "view": view,
-            "found": particulars_of_view or _unknown(name, "view", catalog.views),
+            "details": particulars_of_view or _unknown(name, "view", catalog.views),
             "graph": graph(catalog, Node("view", name)),
             "columns": list(zip(view.columns, origins(view), strict=True)),
             "met": met,
@@ -89,7 +89,7 @@ class About:
             try:
                 key = row_keys.read(self._deployment.database, view, words)
                 query = f"SELECT * FROM {quoted(name)} WHERE {key.postgres(view)}"
-                values |= {**self.sql(query, statement, NEWEST), "chart": None}
+                values |= {**self.sql(query, statement, ROWS_SHOWN), "chart": None}
             except LaminaError as error:
                 values["error"] = error
         return {
@@ -117,10 +117,10 @@ class About:
             details = particulars.of_source(connection, name)
         return {
             "source": source,
-            "found": details or _unknown(name, "source", catalog.sources),
+            "details": details or _unknown(name, "source", catalog.sources),
             **self._samples(name, statement),
             "topic": self._topic(source.topic),
-            "undeclared": statuses.undeclared(self._deployment, [name]).get(name, [])
+            "undeclared": statuses.undeclared_fields(self._deployment, [name]).get(name, [])
             if self._deployment.brokers.listening()
             else None,
             "graph": graph(catalog, Node("source", name)),
@@ -150,7 +150,7 @@ class About:
     def _topic(self, topic: str) -> TopicState | None:
         """The topic as the brokers hold it now, or None if they do not answer."""
         brokers = self._deployment.brokers
-        return statuses.held(brokers, [topic]).get(topic) if brokers.listening() else None
+        return statuses.topic_states(brokers, [topic]).get(topic) if brokers.listening() else None
 
 
 def _look_up(declared: Mapping[str, T], name: str, kind: str) -> T:
@@ -187,4 +187,4 @@ def _newest(view: View) -> str:
     """A SELECT of the newest rows by the first time column. Without such a column, of any rows."""
     times = [column.name for column in view.columns if column.postgres.startswith(("timestamp", "date"))]
     order = f" ORDER BY {quoted(times[0])} DESC NULLS LAST" if times else ""
-    return f"SELECT * FROM {quoted(view.name)}{order} LIMIT {NEWEST}"
+    return f"SELECT * FROM {quoted(view.name)}{order} LIMIT {ROWS_SHOWN}"
