@@ -483,22 +483,24 @@ def test_maintenance_during_an_unnoticed_archive_run_keeps_its_offsets(
     brokers: Brokers,
     new_source: NewSource,
     producer: KafkaProducer,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Simulates a lost lock: a compaction commits on top of any snapshot."""
+    """An archive run publishes just before the compaction, as if the lock was lost."""
     source = opened(log, new_source(), brokers)
     for end in range(1, 7):
         fill(producer, source, range(end - 1, end))
         ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: end}))
-    compact = Table.compact
 
-    def beside(self: Table, by: str) -> int:
-        fill(producer, source, range(6, 8))
-        ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 8}))
-        return compact(self, by)
+    class MeddledTable(Table):
+        def compact(self, by: str) -> int:
+            fill(producer, source, range(6, 8))
+            ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 8}))
+            return super().compact(by)
 
-    monkeypatch.setattr(Table, "compact", beside)
-    assert maintain(log, source, datetime.now(UTC)).compacted > 0
+    class MeddledLog(MasterLog):
+        def table(self, source: Source) -> Table:
+            return MeddledTable(self.spark, super().table(source).name)
+
+    assert maintain(MeddledLog(log.spark), source, datetime.now(UTC)).compacted > 0
     assert log.held(source) == Offsets.of(source.topic, {0: 8})
     assert ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 8})).records == 0
     assert ids(log.records_below(source, log.held(source))) == list(range(8))
