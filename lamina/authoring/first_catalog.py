@@ -104,7 +104,8 @@ def proposal(
     columns = columns_of(sample.fields)
     of_topic = sample.key.fields if sample.key else ()
     proposed = tuple(column_named(columns, column_name).name for column_name in key or of_topic) or guessed_key(columns)
-    columns = tuple(with_digits(column) if column.name in key else column for column in columns)
+    named = {column_named(columns, column_name).name for column_name in key}
+    columns = tuple(with_digits(column) if column.name in named else column for column in columns)
     if as_table and not proposed:
         raise LaminaError(
             f"{name}: no column is a key of its own",

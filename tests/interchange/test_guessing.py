@@ -249,11 +249,13 @@ def test_digits_that_a_double_does_not_keep_make_a_decimal(tmp_path: Path) -> No
 
 def test_different_texts_of_one_number_stay_different_in_csv_and_in_keys(tmp_path: Path) -> None:
     path = tmp_path / "records.csv"
-    path.write_text("version,price,n,rate\n1.1,1.50,1.0,1.5\n1.10,2.00,2.25,2.5\n")
-    assert types(path) == {"version": "STRING", "price": "DECIMAL(18,2)", "n": "DECIMAL(18,2)", "rate": "DECIMAL(18,2)"}
-    proposed, source = declared(path, as_table=True, key=["rate"])
-    assert source.unique == ("rate",)
-    assert {field.name: field.kind.spark for field in proposed.columns}["rate"] == "STRING"
+    path.write_text("version,price,n,The Rate\n1.1,1.50,1.0,1.5\n1.10,2.00,2.25,2.5\n")
+    numbers = dict.fromkeys(("price", "n", "The Rate"), "DECIMAL(18,2)")
+    assert types(path) == {"version": "STRING", **numbers}
+    for key in ("The Rate", "the_rate"):  # the name of the field, and of its column
+        proposed, source = declared(path, as_table=True, key=[key])
+        assert source.unique == ("the_rate",)
+        assert {column.name: column.kind.spark for column in proposed.columns}["the_rate"] == "STRING"
     assert "version STRING COMMENT 'seen 2 times, digits kept as written'" in proposed.files["sources/records.sql"]
     (tmp_path / "records.jsonl").write_text('{"version": 1.1}\n{"version": 1.10}\n')
     assert types(tmp_path / "records.jsonl") == {"version": "DECIMAL(18,2)"}, "one number, as JSON says"
