@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
@@ -17,11 +18,59 @@ if TYPE_CHECKING:
     from lamina.generating.view_facts import Address
     from view_algebra.compiled import Catalog
 
-KINDS = ("markdown", "dbt", "grafana", "superset")
+    ToolAddress = Callable[[], Address]
+
+
+def _markdown(catalog: Catalog, _: ToolAddress) -> dict[str, bytes]:
+    from lamina.generating import dictionary
+
+    return {dictionary.FILE: dictionary.markdown(catalog).encode()}
+
+
+def _dbt(catalog: Catalog, _: ToolAddress) -> dict[str, bytes]:
+    from lamina.generating import dbt
+
+    return _encoded(dbt.project(catalog))
+
+
+def _grafana(catalog: Catalog, address: ToolAddress) -> dict[str, bytes]:
+    from lamina.generating import grafana
+
+    return _encoded(grafana.provisioning(catalog, address()))
+
+
+def _superset(catalog: Catalog, address: ToolAddress) -> dict[str, bytes]:
+    from lamina.generating import superset
+
+    return {superset.FILE: superset.bundle(catalog, address())}
+
+
+def _encoded(files: Mapping[str, str]) -> dict[str, bytes]:
+    return {name: text.encode() for name, text in files.items()}
+
+
+class Kind(NamedTuple):
+    """A kind of files for a tool.
+
+    files: makes the files, by name
+    form: one text, one zip file, or a folder, even if a catalog gives only one file
+    """
+
+    files: Callable[[Catalog, ToolAddress], dict[str, bytes]]
+    form: Literal["text", "zip", "folder"]
+
+
+KINDS = {
+    "markdown": Kind(_markdown, "text"),
+    "dbt": Kind(_dbt, "folder"),
+    "grafana": Kind(_grafana, "folder"),
+    "superset": Kind(_superset, "zip"),
+}
+"""Kinds of files, by the name that the command takes."""
 
 
 @command()
-@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("kind", type=click.Choice(list(KINDS)))
 @with_catalog
 @click.option("--output", "to", metavar="PATH", type=click.Path(path_type=Path), help="Write there, not to stdout.")
 @click.option("--database", metavar="URL", help="Postgres as the tool reaches it; by default LAMINA_ANALYST.")
@@ -43,7 +92,7 @@ def generate(output: Output, kind: str, catalog: Path, to: Path | None, database
             evidence=f"{where} declares {len(compiled.sources)} sources",
             way_out="Declare one with CREATE VIEW. `examples/` shows some.",
         )
-    contents = _files(kind, compiled, database)
+    contents = KINDS[kind].files(compiled, partial(_address, database))
     if to is None:
         _print(output, kind, contents)
         return
@@ -70,21 +119,6 @@ def _dbt_project(output: Output, to: Path, database: str | None) -> dict[str, by
     return {name: text.encode() for name, text in dbt.beginning(address).items() if not (to / name).exists()}
 
 
-def _files(kind: str, catalog: Catalog, database: str | None) -> dict[str, bytes]:
-    """The files of this kind, by name."""
-    from lamina.generating import dbt, dictionary, grafana, superset
-
-    if kind == "superset":
-        return {superset.FILE: superset.bundle(catalog, _address(database))}
-    if kind == "markdown":
-        files = {dictionary.FILE: dictionary.markdown(catalog)}
-    elif kind == "dbt":
-        files = dbt.project(catalog)
-    else:
-        files = grafana.provisioning(catalog, _address(database))
-    return {name: text.encode() for name, text in files.items()}
-
-
 def _address(database: str | None) -> Address:
     """The address of Postgres as a tool reaches it."""
     from lamina.configuration.postgres_urls import postgres_url
@@ -94,9 +128,10 @@ def _address(database: str | None) -> Address:
 
 
 def _print(output: Output, kind: str, contents: Mapping[str, bytes]) -> None:
-    if kind == "superset" or (kind not in ONE_FILE and not output.as_json):
+    form = KINDS[kind].form
+    if form == "zip" or (form == "folder" and not output.as_json):
         raise LaminaError(
-            f"{kind} is a zip file" if kind == "superset" else f"{kind} is several files",
+            f"{kind} is a zip file" if form == "zip" else f"{kind} is several files",
             evidence=", ".join(contents),
             way_out="Name a file or a folder with --output PATH.",
         )
@@ -104,15 +139,11 @@ def _print(output: Output, kind: str, contents: Mapping[str, bytes]) -> None:
         output.text(content.decode().rstrip("\n"), file=name, content=content.decode())
 
 
-ONE_FILE = ("markdown", "superset")
-"""Kinds that are one file. The others go into a folder, even if a catalog gives only one file."""
-
-
 def _places(kind: str, contents: Mapping[str, bytes], to: Path) -> dict[str, Path]:
     """The path of each file. A single file may have any name. Several go into a folder, which is created if it is
     missing.
     """
-    if kind in ONE_FILE and not to.is_dir():
+    if KINDS[kind].form != "folder" and not to.is_dir():
         return dict.fromkeys(contents, to)
     return {name: to / name for name in contents}
 
