@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
@@ -46,6 +46,7 @@ from lamina.services.own_processes import Running
 from lamina.terminal.render import Output, cell, seconds
 from serving_layer.narration import waiting
 from serving_layer.promise import progress
+from serving_layer.promise.rebuilds import STEPS
 from serving_layer.readers.analyst import select
 from view_algebra.errors import LaminaError
 
@@ -304,23 +305,18 @@ def _rebuild(output: Output, deployment: Deployment, traffic: Traffic) -> None:
         console=output.err,
         disable=not output.err.is_terminal,
     ) as bar:
-        names = [view.view for view in read_status(deployment).views if view.kind != "derived"]
-        steps = ["seal", "archive", *(f"compute {name}" for name in sorted(names))]
-        steps += ["go live", "prove", "hand over", "retire"]
-        task = bar.add_task("start Spark", total=len(steps))
-        ahead = iter(steps[1:])
+        computed = [view for view in read_status(deployment).views if view.kind != "derived"]
+        task = bar.add_task("starting Spark", total=len(STEPS) - 1 + len(computed))
 
-        def done(place: str) -> None:
-            if place.startswith("after "):
+        def show(place: str) -> None:
+            step = place.removeprefix("after ")
+            if step != place:
                 if not output.err.is_terminal:
-                    output.tell(f"  {bar.tasks[task].description}, after {time.monotonic() - began:.0f} s")
-                bar.update(task, advance=1, description=next(ahead, "done"))
+                    output.tell(f"  {step}, after {time.monotonic() - began:.0f} s")
+                bar.update(task, advance=1, description=f"{step}: done")
 
         deployment.spark  # noqa: B018 (started here, so that the bar shows the time)
-        bar.update(task, description=steps[0])
-        deployment.at = done
-        proofs = deployment.batch.rebuild()
-        deployment.at = lambda place: None
+        proofs = replace(deployment.batch, at=show).rebuild()
     cells, differing = sum(proof.cells for proof in proofs), sum(proof.differing for proof in proofs)
     for proof in proofs:
         output.text(
