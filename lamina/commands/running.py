@@ -72,9 +72,7 @@ def speed(output: Output, until_caught_up: bool, max_records: int, mark: str | N
 
 
 def _wait_for_services(output: Output, stopping: threading.Event) -> None:
-    """Waits until the embedded services run, or other services are set. If one of the two runs, the other one is
-    awaited.
-    """
+    """Waits for the second embedded service if one of the two runs. Raises NotRunning if neither does."""
     from lamina.services.embedded import NotRunning
 
     has_told = False

@@ -3,8 +3,8 @@
 `LAMINA_POSTGRES_FILE` and the other `_FILE` variables name a file that holds the value, and Postgres' password may come
 from libpq's passfile. Then no secret is in the environment, which child processes and administrators can read.
 
-No other module reads settings from the environment. Postgres and Kafka are set together or not at all, so a deployment
-that forgot one of them never writes to a service on somebody's laptop.
+Only this module reads the settings of docs/settings.md from the environment. Postgres and Kafka are set together or not
+at all, so a deployment that forgot one of them never writes to a service on somebody's laptop.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fetches Spark's and Kafka's jars once from Maven Central, and checks them against `jars.lock`, which names them.
+"""Fetches the jars of Spark, Kafka and S3 once from Maven Central, and checks them against `jars.lock`.
 
 Afterwards nothing is ever resolved again. Spark gets the jars as plain files, and no start needs the network. A folder
 of jars is complete or missing, because it is renamed into place only after every hash was checked.

@@ -19,7 +19,7 @@ from pathlib import Path
 from view_algebra.errors import LaminaError
 
 OLDEST, NEWEST = 17, 23
-"""Spark 4.0 needs Java 17. Java 24 removed the security manager that Hadoop's client still asks for (JEP 486)."""
+"""Spark 4 needs Java 17. Java 24 removed the security manager that Hadoop's client still asks for (JEP 486)."""
 
 QUICK_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """JVM options for one fast compilation, without a second one for the fastest code.
