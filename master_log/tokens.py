@@ -34,6 +34,7 @@ class TokenEndpoint:
     """The endpoint that issues a client's tokens (RFC 6749, 4.4).
 
     ca_file: PEM of the endpoint's authority
+    Raises LaminaError unless `url` is an http or https URL.
     """
 
     url: str
@@ -41,6 +42,14 @@ class TokenEndpoint:
     secret: str = field(repr=False)
     scope: str = ""
     ca_file: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.url.startswith(("https://", "http://")):
+            raise LaminaError(
+                "The token endpoint is not an http or https URL",
+                evidence=f"Found {self.url!r}.",
+                way_out="It looks like https://id.example.org/realms/x/protocol/openid-connect/token.",
+            )
 
     def fetch(self) -> tuple[str, float]:
         """Fetches a token, and returns it with the seconds for which it is valid.
@@ -50,7 +59,7 @@ class TokenEndpoint:
         login = base64.b64encode(f"{self.client}:{self.secret}".encode()).decode()
         form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
         headers = {"Authorization": f"Basic {login}", "Accept": "application/json"}
-        request = Request(self.url, urlencode(form).encode(), headers)  # noqa: S310 (http or https, says `Login`)
+        request = Request(self.url, urlencode(form).encode(), headers)  # noqa: S310 (TokenEndpoint allows http and https)
         if self.ca_file:
             check_authorities(self.ca_file, "token_ca_file")
         context = ssl.create_default_context(cafile=self.ca_file)

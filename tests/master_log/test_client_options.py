@@ -148,6 +148,21 @@ def test_an_unusable_certificate_is_refused(authority: Authority, tmp_path: Path
             check_authorities(file)
 
 
+def test_a_token_endpoint_is_an_http_or_https_url(tmp_path: Path) -> None:
+    token = tmp_path / "token.json"
+    token.write_text('{"access_token": "a.b.c"}')
+    text = f"""
+        security.protocol=SASL_SSL
+        sasl.mechanism=OAUTHBEARER
+        sasl.jaas.config={OAUTH}LoginModule required clientId="me" clientSecret="secret";
+        sasl.login.callback.handler.class={OAUTH}LoginCallbackHandler
+        sasl.oauthbearer.token.endpoint.url={token.as_uri()}
+    """
+    with pytest.raises(LaminaError, match="The token endpoint is not an http or https URL") as refused:
+        with_options(None, text)
+    assert "secret" not in str(refused.value)
+
+
 def test_a_token_endpoint_that_issues_no_token_is_reported(issuer: Issuer) -> None:
     issuer.answers |= {
         "/html": (200, "<html>Sign in</html>"),
