@@ -1,7 +1,7 @@
 """Topics, ids, offsets and retention of a Kafka cluster, as its brokers report them.
 
-This module and those it imports are the only ones that talk to brokers directly (kafka-python). Spark's own reader
-is in `reading`. Any failure of the brokers becomes a `LaminaError` within a bounded time.
+Only `master_log` talks to brokers through kafka-python, and `kafka_reader` reads them with Spark. Any failure of the
+brokers becomes a `LaminaError` within a bounded time.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pyarrow.parquet as pq
-from kafka import KafkaProducer
 from rich.console import Group
 from rich.live import Live
 from rich.progress import (
@@ -44,6 +43,7 @@ from lamina.services.background import ConsoleProcess, SpeedProcess
 from lamina.services.embedded import Embedded
 from lamina.services.own_processes import Running
 from lamina.terminal.render import Output, cell, seconds
+from master_log.producer import Producer
 from serving_layer.narration import waiting
 from serving_layer.promise import progress
 from serving_layer.promise.rebuilds import STEPS
@@ -142,7 +142,7 @@ class Traffic:
         except BaseException as error:  # noqa: BLE001 (raised again by `check`)
             self.failed = error
 
-    def _wait_until_counted(self, producer: KafkaProducer) -> None:
+    def _wait_until_counted(self, producer: Producer) -> None:
         """Returns once more lines may be sent."""
         if self.may_send <= self.sent < self.total:
             producer.flush()

@@ -20,6 +20,7 @@ from lamina.services.jars import resolve
 from lamina.services.java import archive, make_base_archive, recording_options
 from lamina.services.own_processes import locked
 from lamina.spark.spark_session import session
+from master_log.kafka import Brokers
 from master_log.kafka_reader import KAFKA_READER
 
 EXIT_SECONDS = 180.0
@@ -68,15 +69,11 @@ def _live(spark: SparkSession, kafka: str, trial: Path) -> None:
     """Runs a little of everything that is used daily: records are read, parsed and aggregated, a stream, an append to
     the log.
     """
-    from kafka import KafkaAdminClient, KafkaProducer
-
-    admin = KafkaAdminClient(bootstrap_servers=kafka)
-    admin.create_topics({"prepare": {"num_partitions": 2, "replication_factor": 1}}, wait_for_metadata=True)
-    admin.close()
-    producer = KafkaProducer(bootstrap_servers=kafka)
-    for number in range(20):
-        producer.send("prepare", b'{"k": "a", "n": %d}' % number, partition=number % 2)
-    producer.close()
+    with Brokers(kafka) as brokers:
+        brokers.create("prepare", partitions=2)
+        with brokers.producer() as producer:
+            for number in range(20):
+                producer.send("prepare", b'{"k": "a", "n": %d}' % number, partition=number % 2)
 
     def aggregate(records: DataFrame, _: int = 0) -> None:
         parsed = "from_json(string(value), 'k STRING, n DECIMAL(12, 2)') AS r"
