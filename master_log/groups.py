@@ -41,9 +41,11 @@ class Groups:
     _refused: set[str] = field(default_factory=set)
 
     def commit(self, progress: Mapping[str, Offsets]) -> None:
-        """Commits the offsets of each source that advanced. Logs the first refusal and never retries a refused group.
+        """Commits the offsets that have advanced, and every hour those that have not.
 
-        Does nothing if no broker listens. Raises LaminaError if the brokers do not answer.
+        A retriable refusal is repeated after `RETRIED_EVERY`. After any other, the group is given up for the life of
+        this process, and the first one is logged. Does nothing if no broker listens. Raises LaminaError if the brokers
+        do not answer.
         """
         moved = {source: offsets for source, offsets in progress.items() if self._is_due(source, offsets)}
         if not moved or not self.client.listening():

@@ -2,7 +2,7 @@
 
 A decoder (`view_algebra/formats`) is a function of bytes and of the known schemas. It runs in Spark's Python workers
 or, for a small micro-batch whose records are in memory, in our own process. Its result is a column of the raw records,
-which `reading.parsed` reads.
+which `kafka_reader.parsed` reads.
 """
 
 from __future__ import annotations
