@@ -98,9 +98,9 @@ class Logs:
         """
         with self.database.begin() as connection:
             present, before = log_catalog.metadata_files(connection, source.topic) or ("", None)
-            if not present or durable.whole(present, self._read):
+            if not present or durable.is_whole(present, self._read):
                 return self.log()
-            if before is None or not durable.whole(before, self._read):
+            if before is None or not durable.is_whole(before, self._read):
                 raise LaminaError(
                     f"{source.name}: its log cannot be read",
                     evidence=f"{present} is missing or incomplete",

@@ -18,12 +18,12 @@ SLACK_SECONDS = 2.0
 """Seconds by which the clock that stamps files may lag behind ours."""
 
 
-def now() -> float:
+def sync_start() -> float:
     """The time from which a file counts as new."""
     return time.time() - SLACK_SECONDS
 
 
-def file(location: str) -> None:
+def sync_file(location: str) -> None:
     """Waits until a file and its entry in the folder are on disk."""
     path = _path(location)
     if path is not None:
@@ -31,7 +31,7 @@ def file(location: str) -> None:
         _sync(path.parent)
 
 
-def newer(location: str, began: float) -> None:
+def sync_changed_since(location: str, began: float) -> None:
     """Waits until every file and folder below `location` that changed since `began` is on disk."""
     top = _path(location)
     if top is None:
@@ -48,7 +48,7 @@ def newer(location: str, began: float) -> None:
         _sync(above)
 
 
-def whole(location: str, fetch: Callable[[str], bytes]) -> bool:
+def is_whole(location: str, fetch: Callable[[str], bytes]) -> bool:
     """True if a metadata file can be read to its end. `fetch` reads a file of object storage."""
     path = _path(location)
     try:

@@ -213,7 +213,7 @@ class Table:
             return 0
         find = self._actions.deleteOrphanFiles(table)
         older = max(newest)
-        if stores.holds(table.location()):
+        if stores.is_in_object_storage(table.location()):
             older, find = older - stores.SKEW_MS, find.usePrefixListing(True)
         orphans = find.olderThan(older).execute()
         return len(list(orphans.orphanFileLocations()))
@@ -235,13 +235,13 @@ class Table:
         """Flushes the metadata under a commit before it, and the commit's own files after it.
 
         Java closes a file without waiting for the disk, but Postgres, which holds the catalog, waits. So after a power
-        cut the catalog may name torn metadata. The metadata before them are then whole (`durable.whole`).
+        cut the catalog may name torn metadata. The metadata before them are then whole (`durable.is_whole`).
         """
-        began = durable.now()
+        began = durable.sync_start()
         folder = table.location()
-        durable.file(table.operations().current().metadataFileLocation())
+        durable.sync_file(table.operations().current().metadataFileLocation())
         yield
-        durable.newer(folder, began)
+        durable.sync_changed_since(folder, began)
 
     def _texts(self, java_map: Any) -> dict[str, str]:
         """A Java map as a dict, in one call: iterating over it takes PySpark tens of milliseconds."""
@@ -291,7 +291,7 @@ class Warehouse:
 
         Iceberg itself retries for a minute and a half to read a table, whatever the error is.
         """
-        if stores.holds(self.location):
+        if stores.is_in_object_storage(self.location):
             with warehouse_errors("the master log cannot be reached"):
                 self._io.listPrefix(f"{self.location}/nothing/").iterator().hasNext()
 

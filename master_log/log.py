@@ -91,12 +91,12 @@ class MasterLog:
         folder = f"{self.warehouse.location}/log/{source.topic}-{topic_id}"
         with warehouse_errors(f"{source.name}: its log was not created"):
             self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {spark_path(self._catalog, 'log')}")
-            began = durable.now()
+            began = durable.sync_start()
             self.spark.sql(
                 f"CREATE TABLE IF NOT EXISTS {table.name} ({RECORD}{declared}) USING iceberg "
                 f"PARTITIONED BY (kafka_partition) LOCATION {spark_text(folder)} TBLPROPERTIES ({listed})"
             )
-            durable.newer(folder, began)
+            durable.sync_changed_since(folder, began)
 
     def opened(self, source: Source) -> bool:
         """True if the source's topic has a log."""
@@ -151,7 +151,7 @@ class MasterLog:
         They come from the parsed columns. Rows archived under another declaration are parsed again from the raw
         values. A table's log times count its records from `since` on.
         """
-        return log_times.of_records(self._stored(source, cut, since), source)
+        return log_times.with_log_times_of_tables(self._stored(source, cut, since), source)
 
     def _stored(self, source: Source, cut: Cut, since: Offsets | None) -> DataFrame:
         table = self.table(source)
@@ -191,7 +191,7 @@ class MasterLog:
                 raise log_refusals.gone(source, lost)
             records = self.parsed(self.in_kafka(source, missing, brokers), source)
             rows = rows.drop(LOG_TIME).unionByName(records.drop(LOG_TIME))
-        return log_times.of_records(rows, source)
+        return log_times.with_log_times_of_tables(rows, source)
 
     def raw(self, source: Source, wanted: OffsetRange, brokers: Brokers) -> DataFrame:
         """The raw records of a range, from the log and from Kafka beyond the log's end, without any check."""

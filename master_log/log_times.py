@@ -35,7 +35,7 @@ def later(reached: LogTimes, since: LogTimes) -> dict[TopicPartition, int]:
     return {**reached, **{at: max(time, reached.get(at, time)) for at, time in since.items()}}
 
 
-def of_raw(raw: DataFrame, topic: str, reached: LogTimes) -> DataFrame:
+def with_log_times(raw: DataFrame, topic: str, reached: LogTimes) -> DataFrame:
     """Raw records of a topic with their log times. `reached` holds the log times of the records below them."""
     reached_sql = ", ".join(
         f"{at.partition}, timestamp_micros({time})" for at, time in reached.items() if at.topic == topic
@@ -45,8 +45,8 @@ def of_raw(raw: DataFrame, topic: str, reached: LogTimes) -> DataFrame:
     return raw.selectExpr("*", f"{f'greatest({highest})' if below else highest} AS {RAW_LOG_TIME}")
 
 
-def of_few(few: pa.Table, reached: LogTimes) -> pa.Table:
-    """`of_raw` for records in memory."""
+def with_log_times_in_memory(few: pa.Table, reached: LogTimes) -> pa.Table:
+    """`with_log_times` for records in memory."""
     import numpy as np
     import pyarrow as pa
 
@@ -61,7 +61,7 @@ def of_few(few: pa.Table, reached: LogTimes) -> pa.Table:
     return few.append_column(RAW_LOG_TIME, pa.array(log_times, pa.timestamp("us", "UTC")))
 
 
-def of_records(records: DataFrame, source: Source) -> DataFrame:
+def with_log_times_of_tables(records: DataFrame, source: Source) -> DataFrame:
     """Parsed records of a source from its first record on, with log times if it is a table."""
     if source.kind != "table":
         return records

@@ -61,7 +61,7 @@ def _in_spark(by: Decoding, schemas: Schemas) -> Any:
     return udf(decode, f"STRUCT<{decoded_fields(by)}>")
 
 
-def given_as_json(raw: DataFrame, source: Source) -> DataFrame:
+def as_decoded_json(raw: DataFrame, source: Source) -> DataFrame:
     """Raw records that already hold JSON, such as those of a test, in the form of decoded records."""
     by = Decoding.of(source)
     if by is None or not by.needs_registry:
@@ -96,7 +96,7 @@ def named_schemas(raw: DataFrame, by: Decoding) -> set[str]:
     return ids
 
 
-def decoded_few(few: pa.Table, sources: Iterable[Source], answers: Answers) -> pa.Table:
+def decoded_in_memory(few: pa.Table, sources: Iterable[Source], answers: Answers) -> pa.Table:
     """`decoded` for records in memory, in the columns of a raw record."""
     for decoding in decodings(sources):
         headers = [[_newest(all, name) for all in few["headers"].to_pylist()] for name in _NAMES]

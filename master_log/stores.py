@@ -18,7 +18,7 @@ CLIENT = "software.amazon.awssdk"
 """Part of every error of S3's client."""
 
 
-def holds(location: str) -> bool:
+def is_in_object_storage(location: str) -> bool:
     """True if the file or folder is in object storage."""
     return location.partition(":")[0] in SCHEMES
 

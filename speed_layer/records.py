@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from master_log import log_times
 from master_log.log_times import LogTimes
-from master_log.record_decoding import decoded, decoded_few
+from master_log.record_decoding import decoded, decoded_in_memory
 from speed_layer.plans import FEW_BYTES, few_of
 from view_algebra.compiled import Source
 from view_algebra.formats import Answers
@@ -41,14 +41,14 @@ class Records:
 
     def with_log_times(self, topic: str, reached: LogTimes) -> Records:
         """These records with their log times, which continue from those `reached` below them."""
-        of_raw = partial(log_times.of_raw, topic=topic, reached=reached)
-        return self._mapped(of_raw, partial(log_times.of_few, reached=reached))
+        with_times = partial(log_times.with_log_times, topic=topic, reached=reached)
+        return self._mapped(with_times, partial(log_times.with_log_times_in_memory, reached=reached))
 
     def decoded(self, sources: Sequence[Source], answers: Answers) -> Records:
         """These records, their values decoded for every declaration of their source."""
 
         def few(table: pa.Table) -> pa.Table | None:
-            table = decoded_few(table, sources, answers)
+            table = decoded_in_memory(table, sources, answers)
             return None if table.nbytes > MOST_DECODED else table
 
         return self._mapped(partial(decoded, sources=sources, answers=answers), few)

@@ -41,7 +41,7 @@ def warehouse(text: str, folder: Path, jars: Sequence[str]) -> str:
             evidence=f"It has {', '.join((*FILE_SYSTEMS, *STORES))}.",
             way_out=f"Set it to {SHARED}.",
         )
-    if stores.holds(text) and not urlsplit(text).netloc:
+    if stores.is_in_object_storage(text) and not urlsplit(text).netloc:
         raise LaminaError(
             "LAMINA_WAREHOUSE names no bucket",
             evidence=f"Found {text}.",

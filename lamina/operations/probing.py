@@ -190,7 +190,7 @@ def _answer(
         skipped, statements = skipping.read(connection), computation.statements(connection)
     raw = computation.raw(deployment, jobs.spark, range, skipped)
     if source.kind == "table":
-        raw = log_times.of_raw(raw, source.topic, {})
+        raw = log_times.with_log_times(raw, source.topic, {})
     raw = raw.persist()
     try:
         longest = raw.selectExpr("max_by(struct(partition, offset), coalesce(length(value), 0)) AS at").first()

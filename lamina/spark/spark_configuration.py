@@ -167,7 +167,7 @@ def iceberg_catalog(settings: Settings) -> dict[str, str]:
     """
     jdbc = Jdbc.of(settings.postgres, currentSchema=log_catalog.SCHEMA)
     prefix = f"spark.sql.catalog.{CATALOG}"
-    files = {"io-impl": stores.FILES_BY_SCHEME} if stores.holds(settings.warehouse) else {}
+    files = {"io-impl": stores.FILES_BY_SCHEME} if stores.is_in_object_storage(settings.warehouse) else {}
     return {
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         f"{prefix}.type": "jdbc",

@@ -35,7 +35,7 @@ from master_log.kafka import Brokers
 from master_log.kafka_reader import parsed
 from master_log.log import MasterLog
 from master_log.offsets import OffsetRange, Offsets
-from master_log.record_decoding import given_as_json
+from master_log.record_decoding import as_decoded_json
 from serving_layer.change import registry
 from serving_layer.narration import waiting
 from serving_layer.postgres.database import Database
@@ -168,7 +168,7 @@ class Runner:
             (source.topic, 0, offset, record.timestamp, record.key, record.value, record.headers)
             for offset, record in enumerate(records)
         ]
-        return given_as_json(log_times.of_raw(raw_records(self.spark, rows), source.topic, {}), source)
+        return as_decoded_json(log_times.with_log_times(raw_records(self.spark, rows), source.topic, {}), source)
 
 
 def raw_records(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFrame:

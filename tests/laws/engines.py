@@ -159,7 +159,7 @@ class Engines:
         `reached` are the log times of the records before these. Returns the log times after them.
         """
         raw = [raw_of(value, number) for number, value in enumerate(values, offset)]
-        in_kafka = log_times.of_raw(raw_records(self.spark, raw), "t", reached)
+        in_kafka = log_times.with_log_times(raw_records(self.spark, raw), "t", reached)
         by = Decoding.of(source)
         readable = decoded(in_kafka, [source], {0: self.schemas}).select("*", *([f"{by.column}.*"] if by else []))
         readable.createOrReplaceTempView("raw_records")

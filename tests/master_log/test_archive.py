@@ -649,7 +649,7 @@ def test_metadata_count_as_torn_if_truncated_but_not_if_unreadable(tmp_path: Pat
     data = gzip.compress(b'{"format-version": 2}')
     for written, whole in ((data, True), (data[:-9], False), (data[:12] + b"\xff" * 9, False), (b"", False)):
         metadata.write_bytes(written)
-        assert durable.whole(str(metadata), fetched) is whole
-    assert not durable.whole(str(tmp_path / "none.gz.metadata.json"), fetched)
+        assert durable.is_whole(str(metadata), fetched) is whole
+    assert not durable.is_whole(str(tmp_path / "none.gz.metadata.json"), fetched)
     with pytest.raises(LaminaError, match="cannot be read"):
-        durable.whole(str(tmp_path), fetched)
+        durable.is_whole(str(tmp_path), fetched)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from master_log.log_times import RAW_LOG_TIME, later, of_few
+from master_log.log_times import RAW_LOG_TIME, later, with_log_times_in_memory
 from master_log.offsets import TopicPartition
 from serving_layer.monitoring.delays import waits_for
 from speed_layer.plans import FEW
@@ -141,7 +141,9 @@ def _log_times(
         return [], before
     partitions, offsets, times = zip(*rows, strict=True)
     columns = {"partition": pa.array(partitions, pa.int32()), "offset": pa.array(offsets, pa.int64())}
-    few = of_few(pa.table({**columns, "timestamp": pa.array(times, pa.timestamp("us", "UTC"))}), before)
+    few = with_log_times_in_memory(
+        pa.table({**columns, "timestamp": pa.array(times, pa.timestamp("us", "UTC"))}), before
+    )
     times = few[RAW_LOG_TIME].cast(pa.int64()).to_pylist()
     newest = {TopicPartition("t", p): max(time for q, _, time in rows if q == p) for p in set(partitions)}
     return times, later(before, newest)
