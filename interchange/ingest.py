@@ -17,7 +17,7 @@ from interchange.csv_forms import CsvForms
 from interchange.files import ISO, Line, format_of, lines, seekable
 from interchange.judgements import NOT_UTF8, Rules
 from interchange.undeclared import Strangers
-from interchange.writers import NOTHING_NEWEST, Newest, key_of, value_of
+from interchange.writers import NO_SCHEMAS, WriterSchemas, key_of, value_of
 from master_log.kafka import Brokers
 from master_log.producer import NotTaken, Producer
 from view_algebra.compiled import Source
@@ -94,7 +94,7 @@ def ingest(
     skip: int = 0,
     on_progress: Callable[[int, int | None], None] | None = None,
     stdin: IO[bytes] | None = None,
-    newest: Newest = NOTHING_NEWEST,
+    newest: WriterSchemas = NO_SCHEMAS,
 ) -> Ingested:
     """Sends each line of the file (`-`: standard input) as a record, and returns when the brokers hold them all.
 
@@ -290,7 +290,7 @@ class _Sender:
         )
 
 
-def _encoded(source: Source, keys: Sequence[str], newest: Newest, record: bytes) -> tuple[bytes | None, bytes]:
+def _encoded(source: Source, keys: Sequence[str], newest: WriterSchemas, record: bytes) -> tuple[bytes | None, bytes]:
     """Kafka's key and the value of a record. Raises LaminaError if the source's formats cannot hold them."""
     return key_of(source, keys, record, newest), value_of(source, record, newest)
 

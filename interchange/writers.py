@@ -26,14 +26,14 @@ Registered = tuple[int, Schema]
 
 
 @dataclass(frozen=True)
-class Newest:
+class WriterSchemas:
     """The newest schemas of a topic's values and keys in a registry, or None."""
 
     values: Registered | None = None
     keys: Registered | None = None
 
     @classmethod
-    def of(cls, source: Source, registry: Registry | None) -> Newest:
+    def of(cls, source: Source, registry: Registry | None) -> WriterSchemas:
         """Fetches the schemas that write a source's records. Raises LaminaError if the registry lacks one."""
         decoding = Decoding.of(source)
         if decoding is None or not decoding.needs_registry:
@@ -41,7 +41,7 @@ class Newest:
         if registry is None:
             raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
         needed = {"value": decoding.values_name_schemas, "key": decoding.keys is not None}
-        schemas = {part: registry.newest(f"{source.topic}-{part}") if needed[part] else None for part in needed}
+        schemas = {part: registry.newest_schema(f"{source.topic}-{part}") if needed[part] else None for part in needed}
         for part, is_needed in needed.items():
             if is_needed and schemas[part] is None:
                 raise LaminaError(
@@ -52,11 +52,11 @@ class Newest:
         return cls(schemas["value"], schemas["key"])
 
 
-NOTHING_NEWEST = Newest()
+NO_SCHEMAS = WriterSchemas()
 """No schemas: records are written by their declaration or, in a test, as JSON."""
 
 
-def value_of(source: Source, record: bytes, newest: Newest = NOTHING_NEWEST) -> bytes:
+def value_of(source: Source, record: bytes, newest: WriterSchemas = NO_SCHEMAS) -> bytes:
     """Encodes a record's value from its JSON `record`, with every digit.
 
     A value that needs a registry's schemas stays JSON without them: a test has no registry.
@@ -69,7 +69,7 @@ def value_of(source: Source, record: bytes, newest: Newest = NOTHING_NEWEST) -> 
     return write(source, exact_fields(record))
 
 
-def key_of(source: Source, keys: Sequence[str], record: bytes, newest: Newest = NOTHING_NEWEST) -> bytes | None:
+def key_of(source: Source, keys: Sequence[str], record: bytes, newest: WriterSchemas = NO_SCHEMAS) -> bytes | None:
     """Kafka's key of a record, made of these fields of its JSON, or None if one of them has no value.
 
     Records of one key go to one partition, in order. Without a `key_format`, the key is the text of one field, or the

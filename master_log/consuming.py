@@ -50,7 +50,7 @@ def _consumer(
         raise unreachable(client.bootstrap_servers, [str(error)]) from error
 
 
-def newest(
+def records_in(
     client: Client, topics: Sequence[str], spans: Mapping[TopicPartition, tuple[int, int]]
 ) -> dict[str, list[Pair]]:
     """Keys and values of the records in these spans of offsets, by topic, in the order of their timestamps."""

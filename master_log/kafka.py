@@ -106,7 +106,7 @@ class Brokers:
         written = self._offsets(list(committed.topics()), OffsetSpec.LATEST, IsolationLevel.READ_UNCOMMITTED)
         return transactions.undecided(self._client, committed, written)
 
-    def newest(self, topics: Sequence[str], records: int) -> dict[str, list[bytes | None]]:
+    def newest_values(self, topics: Sequence[str], records: int) -> dict[str, list[bytes | None]]:
         """Values of about `records` newest records per topic, as `newest_records` reads them."""
         records_of = self.newest_records(topics, records)
         return {topic: [value for _, value in pairs] for topic, pairs in records_of.items()}
@@ -121,7 +121,7 @@ class Brokers:
         partitions = Counter(at.topic for at in ends)
         shares = {at: -(-records // partitions[at.topic]) for at in ends}
         spans = {at: (max(begins[at], end - shares[at]), end) for at, end in ends.items() if begins[at] < end}
-        return consuming.newest(self._client, topics, spans)
+        return consuming.records_in(self._client, topics, spans)
 
     def removed(self, since: Offsets) -> OffsetRange:
         """The offsets at or above `since` that the brokers have removed. A partition without loss is left out.

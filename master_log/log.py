@@ -205,7 +205,7 @@ class MasterLog:
         parts = parts or [self.in_kafka(source, OffsetRange(wanted.start, wanted.start), brokers)]
         return reduce(lambda whole, part: whole.unionByName(part), parts)
 
-    def newest(self, source: Source, end: Offsets, brokers: Brokers, *, since: Offsets) -> LogTimes:
+    def log_times_below(self, source: Source, end: Offsets, brokers: Brokers, *, since: Offsets) -> LogTimes:
         """A table's log time per partition below `end`, over the records that the log or Kafka still has."""
         first = brokers.earliest(source.topic)
         stored, lacking = self._split(source, OffsetRange.since(since, end))

@@ -95,7 +95,7 @@ class Registry:
     def _with_references(self, answer: _Answer) -> Schema:
         return Schema(answer.kind, answer.text, tuple(self._references(answer)))
 
-    def newest(self, subject: str) -> tuple[int, Schema] | None:
+    def newest_schema(self, subject: str) -> tuple[int, Schema] | None:
         """The newest schema of a subject, with its id. None if the registry has no such subject."""
         answer = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
         return None if answer is None else (answer.id, self._with_references(answer))

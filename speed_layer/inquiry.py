@@ -107,4 +107,4 @@ class Inquiry:
     def _ask(self, master_log: MasterLog) -> LogTimes:
         question = self.question
         master_log.create(self._source, question.topic_id, question.begins)
-        return master_log.newest(self._source, question.below, self._resources.brokers, since=question.since)
+        return master_log.log_times_below(self._source, question.below, self._resources.brokers, since=question.since)

@@ -64,7 +64,7 @@ def ingest(
     """
     from interchange.csv_forms import CsvForms
     from interchange.ingest import ingest as send
-    from interchange.writers import Newest
+    from interchange.writers import WriterSchemas
 
     with open_deployment(output) as deployment:
         declared = look_up(deployment.deployed().sources, source, "source")
@@ -82,7 +82,7 @@ def ingest(
                 ignore_unknown=ignore_unknown,
                 skip=skip,
                 on_progress=on_progress,
-                newest=Newest.of(declared, deployment.schemas.registry),
+                newest=WriterSchemas.of(declared, deployment.schemas.registry),
             )
         timing = {"seconds_until_visible": _wait_until_visible(output, deployment, declared)} if wait else {}
     _show_ingested(output, file, declared, done, timing)

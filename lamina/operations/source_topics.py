@@ -202,7 +202,7 @@ def _differing(source: Source, registry: Registry) -> Iterator[str]:
     from interchange.protobuf_types import columns_like
     from view_algebra.formats.interface import NoText
 
-    newest = registry.newest(f"{source.topic}-value")
+    newest = registry.newest_schema(f"{source.topic}-value")
     if newest is None:
         return
     id, schema = newest

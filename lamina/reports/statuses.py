@@ -168,7 +168,7 @@ def undeclared_fields(deployment: Deployment, of: Collection[str] | None = None)
     if not asked:
         return {}
     with suppress(LaminaError):
-        newest = deployment.brokers.newest(list({fields.topic for fields in asked.values()}), SAMPLE)
+        newest = deployment.brokers.newest_values(list({fields.topic for fields in asked.values()}), SAMPLE)
         if all(_is_declared(fields, newest[fields.topic]) for fields in asked.values()):
             return {}
         return _in_samples(deployment, declared, {name: newest[fields.topic] for name, fields in asked.items()})

@@ -10,7 +10,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from interchange.writers import Newest, key_of, value_of
+from interchange.writers import WriterSchemas, key_of, value_of
 from view_algebra import Source, compile_catalog
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import Schema
@@ -95,7 +95,7 @@ def test_a_record_of_a_registered_schema_is_framed() -> None:
     whole = {"type": "record", "name": "all", "fields": [{"name": "row", "type": "shop.row"}]}
     rows = source("id BIGINT, n INT, PRIMARY KEY (id)", "format 'avro', key_format 'avro'")
     values = (17, Schema("AVRO", json.dumps(whole), (("shop.row", json.dumps(row)),)))
-    newest = Newest(values, (4, Schema("AVRO", '"long"')))
+    newest = WriterSchemas(values, (4, Schema("AVRO", '"long"')))
     assert value_of(rows, b'{"row": {"id": 5}}', newest) == b"\0\0\0\0\x11\x0a"
     assert key_of(rows, ["id"], b'{"id": 5}', newest) == b"\0\0\0\0\x04\x0a"
     assert (value_of(rows, b'{"id": 5}'), key_of(rows, ["id"], b'{"id": 5}')) == (b'{"id": 5}', b'{"id": 5}')
@@ -104,8 +104,8 @@ def test_a_record_of_a_registered_schema_is_framed() -> None:
 def test_a_message_of_a_registered_schema_has_its_first_type_and_is_framed() -> None:
     newest = (5, Schema("PROTOBUF", 'syntax = "proto3"; message Row { int64 id = 1; } message Other {}'))
     rows = source("id BIGINT, PRIMARY KEY (id)", "format 'protobuf', key_format 'protobuf'")
-    assert value_of(rows, b'{"id": 7}', Newest(newest)) == b"\0\0\0\0\x05\0\x08\7"
-    assert key_of(rows, ["id"], b'{"id": 7}', Newest(None, newest)) == b"\0\0\0\0\x05\0\x08\7"
+    assert value_of(rows, b'{"id": 7}', WriterSchemas(newest)) == b"\0\0\0\0\x05\0\x08\7"
+    assert key_of(rows, ["id"], b'{"id": 7}', WriterSchemas(None, newest)) == b"\0\0\0\0\x05\0\x08\7"
 
 
 def test_a_numeric_key_is_written_as_kafka_writes_it() -> None:

@@ -92,8 +92,8 @@ def test_schemas_come_with_the_schemas_they_refer_to(asked: tuple[Asked, str]) -
         "1": Schema("AVRO", ORDER["schema"], (("geo.place", PLACE["schema"]),)),
         guid: Schema("AVRO", PLACE["schema"]),
     }
-    assert registry.newest("orders-value") == (9, Schema("AVRO", PLACE["schema"]))
-    assert registry.newest("none-value") is None
+    assert registry.newest_schema("orders-value") == (9, Schema("AVRO", PLACE["schema"]))
+    assert registry.newest_schema("none-value") is None
 
 
 def test_a_missing_schema_is_requested_again_before_it_counts_as_missing(asked: tuple[Asked, str]) -> None:
@@ -144,22 +144,22 @@ def test_an_answer_unlike_a_registry_s_counts_as_unavailable(asked: tuple[Asked,
 
 
 def test_the_first_address_that_answers_counts(asked: tuple[Asked, str]) -> None:
-    assert of_url(f"http://127.0.0.1:1, http://{asked[1]}").newest("orders-value") is not None
+    assert of_url(f"http://127.0.0.1:1, http://{asked[1]}").newest_schema("orders-value") is not None
     with pytest.raises(RegistryAway, match="does not answer"):
-        of_url("http://127.0.0.1:1").newest("orders-value")
+        of_url("http://127.0.0.1:1").newest_schema("orders-value")
 
 
 def test_requests_carry_the_login_of_the_registry_s_url(asked: tuple[Asked, str]) -> None:
     asked[0].logins.clear()
     for url in (f"http://{asked[1]}", f"http://us%40er:pa%3Ass@{asked[1]}", f"http://{asked[1]}?token=abc.def"):
-        of_url(url).newest("orders-value")
+        of_url(url).newest_schema("orders-value")
     basic = base64.b64encode(b"us@er:pa:ss").decode()
     assert asked[0].logins == [None, f"Basic {basic}", "Bearer abc.def"]
 
 
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(RegistryAway) as raised:
-        of_url("https://127.0.0.1:1?ca_file=/nowhere/ca.pem").newest("x")
+        of_url("https://127.0.0.1:1?ca_file=/nowhere/ca.pem").newest_schema("x")
     assert "/nowhere/ca.pem" in raised.value.evidence
     assert RegistryAddress("https://a", password="secret", token="secret").__repr__().count("secret") == 0
 
