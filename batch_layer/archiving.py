@@ -57,7 +57,7 @@ class Logs:
             for at, offset in skipping.forget_lost(self.database, self.brokers, source.topic):
                 self.tell(f"{source.name}: the record skipped at partition {at.partition}, offset {offset} is lost")
             if differing := self.brokers.differing(to, tails or {}):
-                raise log_refusals.counted_others(source, differing)
+                raise log_refusals.kafka_lost_counted_records(source, differing)
             run = ArchiveRun(master_log, source, self.brokers, accept_loss)
             last, records = Offsets.of(source.topic, to.on(source.topic)), 0
             for end in OffsetRange(master_log.held(source), last).steps(AT_ONCE):

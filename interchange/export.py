@@ -50,7 +50,7 @@ def export(columns: Sequence[Column], rows: Iterable[Row], to: str, brokers: Bro
         )
     write = {"jsonl": _json_lines, "csv": _csv, "tsv": _tsv, "parquet": _parquet}[ENDINGS[ending]]
     try:
-        with _whole(path) as file:
+        with _replaced_when_complete(path) as file:
             if not zipped:
                 return write(columns, rows, file)
             with gzip.open(file, "wb") as content:
@@ -76,7 +76,7 @@ def _to_topic(columns: Sequence[Column], rows: Iterable[Row], topic: str, broker
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[IO[bytes]]:
+def _replaced_when_complete(path: Path) -> Iterator[IO[bytes]]:
     """A temporary file next to `path`, which replaces it at the end, or is removed after an error."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -117,13 +117,13 @@ def _tsv(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) -> int
 
 
 def _field(value: Any) -> str:
-    text = _as_text(value)
+    text = _csv_text(value)
     if value == "" or any(special in text for special in ',"\t\r\n'):
         return '"' + text.replace('"', '""') + '"'
     return text
 
 
-def _as_text(value: Any) -> str:
+def _csv_text(value: Any) -> str:
     match value:
         case None:
             return ""

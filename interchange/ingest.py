@@ -16,7 +16,7 @@ from typing import IO, Any, Literal
 from interchange.csv_forms import CsvForms
 from interchange.files import ISO, Line, format_of, lines, seekable
 from interchange.judgements import NOT_UTF8, Rules
-from interchange.undeclared import Strangers
+from interchange.undeclared import UndeclaredFields
 from interchange.writers import NO_SCHEMAS, WriterSchemas, key_of, value_of
 from master_log.kafka import Brokers
 from master_log.producer import NotTaken, Producer
@@ -130,8 +130,8 @@ def ingest(
             return lines(content, file, kind, rules, largest, forms)
 
         if on_bad == "refuse" or not ignore_unknown:
-            strangers = None if ignore_unknown else Strangers(rules.columns)
-            total = _check(file, source, read(), strangers, encode, on_bad, skip)
+            undeclared = None if ignore_unknown else UndeclaredFields(rules.columns)
+            total = _check(file, source, read(), undeclared, encode, on_bad, skip)
         with brokers.producer() as producer, _between_records() as interrupted:
             sender = _Sender(file, source, producer, partitions, encode, largest, skip)
             pace = _Pace(rate)
@@ -176,7 +176,7 @@ def _check(
     file: str,
     source: Source,
     file_lines: Iterator[Line],
-    strangers: Strangers | None,
+    undeclared: UndeclaredFields | None,
     encode: Encode,
     on_bad: str,
     skip: int,
@@ -187,14 +187,14 @@ def _check(
         for line in file_lines:
             total += 1
             tally.note(line)
-            if line.problem is None and strangers is not None:
-                strangers.note(line.value)
+            if line.problem is None and undeclared is not None:
+                undeclared.note(line.value)
     except KeyboardInterrupt:
         raise Interrupted(skip) from None  # nothing has been sent yet
     if tally.bad and on_bad == "refuse":
         raise _refused(file, tally, total)
-    if strangers:
-        raise _not_declared(file, source, strangers)
+    if undeclared:
+        raise _not_declared(file, source, undeclared)
     _check_skip(file, skip, total)
     return total
 
@@ -361,13 +361,13 @@ def _headers(line: Line) -> list[tuple[str, bytes]]:
     return [(PROBLEM_HEADER, f"lamina ingest: {line.problem}".encode()[:_REASON_BYTES])]
 
 
-def _not_declared(file: str, source: Source, strangers: Strangers) -> LaminaError:
-    undeclared = strangers.fields()
-    more = f"\n… and {len(undeclared) - SHOWN} more." if len(undeclared) > SHOWN else ""
-    are = "1 field is" if len(undeclared) == 1 else f"{len(undeclared)} fields are"
+def _not_declared(file: str, source: Source, undeclared: UndeclaredFields) -> LaminaError:
+    fields = undeclared.fields()
+    more = f"\n… and {len(fields) - SHOWN} more." if len(fields) > SHOWN else ""
+    are = "1 field is" if len(fields) == 1 else f"{len(fields)} fields are"
     return LaminaError(
         f"{file}: {are} not declared by source {source.name}; nothing was sent",
-        evidence="\n".join(map(str, undeclared[:SHOWN])) + more,
+        evidence="\n".join(map(str, fields[:SHOWN])) + more,
         way_out="Correct the names (case matters), or declare them. `--ignore-unknown` sends the records all the"
         " same: no view reads such a field.",
     )

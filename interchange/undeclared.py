@@ -40,7 +40,7 @@ class Undeclared:
         return f"{self.field} is not declared, in {self.records:,} of {self.of:,} records{near}"
 
 
-class Strangers:
+class UndeclaredFields:
     """Counts the undeclared fields of records."""
 
     def __init__(self, declared: Mapping[str, Type]) -> None:
@@ -78,15 +78,15 @@ class Strangers:
 
 def in_sample(declared: Mapping[str, Type], values: Iterable[bytes | None]) -> list[Undeclared]:
     """The undeclared fields of raw records. A record that is not a JSON object has none."""
-    strangers = Strangers(declared)
+    undeclared = UndeclaredFields(declared)
     for raw in values:
         try:
             value = json.loads(raw or b"")
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
-            strangers.note(value)
-    return strangers.fields()
+            undeclared.note(value)
+    return undeclared.fields()
 
 
 def _has_fields(kind: Type) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from interchange.json_values import Number, as_written
 from interchange.judgements import with_written_numbers
 from interchange.protobuf_messages import message
-from master_log.schema_registry import Registry, RegistryAway
+from master_log.schema_registry import Registry, RegistryUnavailable
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.formats import DECODED_KEYS, Decoding, protobuf
@@ -39,7 +39,7 @@ class WriterSchemas:
         if decoding is None or not decoding.needs_registry:
             return cls()
         if registry is None:
-            raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
+            raise RegistryUnavailable("LAMINA_SCHEMA_REGISTRY is not set")
         needed = {"value": decoding.values_name_schemas, "key": decoding.keys is not None}
         schemas = {part: registry.newest_schema(f"{source.topic}-{part}") if needed[part] else None for part in needed}
         for part, is_needed in needed.items():

@@ -29,7 +29,7 @@ from master_log.kafka_reader import kafka_range, unreadable, within, without
 from master_log.log import MasterLog, check_reached, check_topic, positions, removed_from
 from master_log.log_table import HELD, LOST, PARSED_BY, PROPERTIES, RECORD_COLUMNS, REPLACED, START, Held, fingerprint
 from master_log.offsets import Cut, OffsetRange, Offsets, TopicPartition
-from master_log.tails import Differs, Tails
+from master_log.tails import ChangedTail, Tails
 from view_algebra.compiled import Source
 
 _BRANCH = "archive_"
@@ -86,10 +86,10 @@ class ArchiveRun:
         wanted = OffsetRange.since(held.offsets, held.offsets.updated(reached))
         check_topic(self._table, self.source, self.brokers)
         if differing := self.brokers.differing(to, tails or {}):
-            raise log_refusals.counted_others(self.source, differing)
+            raise log_refusals.kafka_lost_counted_records(self.source, differing)
         if differing := self._differing(held) or _beyond(held.offsets, self.brokers.latest(self.source.topic)):
             if not self.accept_loss:
-                raise log_refusals.holds_others(self.source, differing)
+                raise log_refusals.kafka_lost_archived_records(self.source, differing)
             cut_off, tag = self._cut_back(held.offsets, differing)
             return replace(self.archive(to), cut_off=cut_off, kept_as=tag)
         if wanted.end == held.offsets:
@@ -115,7 +115,7 @@ class ArchiveRun:
             return 0
         check_topic(self._table, self.source, self.brokers)
         if differing := self._differing(held):
-            raise log_refusals.holds_others(self.source, differing)
+            raise log_refusals.kafka_lost_archived_records(self.source, differing)
         lost = self._lost(wanted)
         with warehouse_errors(f"{self.source.name}: its records were not archived"):
             # Records of a dropped source, or of a run that died.
@@ -128,13 +128,13 @@ class ArchiveRun:
     def _table(self) -> Table:
         return self.log.table(self.source)
 
-    def _differing(self, held: Held) -> list[Differs]:
+    def _differing(self, held: Held) -> list[ChangedTail]:
         return self.brokers.differing(held.offsets, held.tails)
 
     def _lost(self, wanted: OffsetRange) -> OffsetRange:
         lost = removed_from(wanted, self.brokers)
         if lost.end and not self.accept_loss:
-            raise log_refusals.gone(self.source, lost)
+            raise log_refusals.removed_by_retention(self.source, lost)
         return lost
 
     def _add(self, wanted: OffsetRange, lost: OffsetRange, onto: Snapshot, before: Held, after: Held) -> int:
@@ -156,7 +156,7 @@ class ArchiveRun:
         check_topic(self._table, self.source, self.brokers)
         # Unchanged tails mean that all records that were read come from one log.
         if differing := self._differing(after) or self._differing(before):
-            raise log_refusals.holds_others(self.source, differing)
+            raise log_refusals.kafka_lost_archived_records(self.source, differing)
         self._publish(branch, before.offsets)
         return int(snapshot.summary.get("added-records", "0"))
 
@@ -175,7 +175,7 @@ class ArchiveRun:
             evidence = f"Found another commit on top of {held or 'an empty log'}."
             raise log_refusals.changed_meanwhile(self.source, evidence)
 
-    def _cut_back(self, held: Offsets, differing: Sequence[Differs]) -> tuple[OffsetRange, str]:
+    def _cut_back(self, held: Offsets, differing: Sequence[ChangedTail]) -> tuple[OffsetRange, str]:
         """Cuts the log back to where it agrees with Kafka, in one commit. Returns the range cut off.
 
         The returned tag keeps the old state.
@@ -192,7 +192,7 @@ class ArchiveRun:
             self._delete(cut_off, newest, held, after.summary | {REPLACED: log_table.ranges_json(cut_off)})
         return cut_off, tag
 
-    def _agreed(self, held: Offsets, differing: Sequence[Differs]) -> dict[TopicPartition, int]:
+    def _agreed(self, held: Offsets, differing: Sequence[ChangedTail]) -> dict[TopicPartition, int]:
         """For each differing partition, the first offset at which the log's record is not Kafka's."""
         topic = self.source.topic
         first, last = self.brokers.earliest(topic), self.brokers.latest(topic)
@@ -260,9 +260,11 @@ def _new_branch() -> str:
     return f"{_BRANCH}{uuid.uuid4().hex}"
 
 
-def _beyond(held: Offsets, latest: Offsets) -> list[Differs]:
+def _beyond(held: Offsets, latest: Offsets) -> list[ChangedTail]:
     """The partitions that end below their held offset in Kafka, even if no tail is known."""
     ends = {at: (end, latest.get(at, 0)) for at, end in held.items()}
     return [
-        Differs(at, end, "a record", f"the end of the topic at {now}") for at, (end, now) in ends.items() if now < end
+        ChangedTail(at, end, "a record", f"the end of the topic at {now}")
+        for at, (end, now) in ends.items()
+        if now < end
     ]

@@ -66,14 +66,11 @@ _TORN = re.compile(
     r"Failed to (?:read|open|parse)[^\n]*metadata|ChecksumException|Could not find file"
     r"|No content to map due to end-of-input|NotFoundException: [^\n]*metadata\.json"
 )
+"""Incomplete metadata: the machine stopped before they reached the disk."""
 
 CATALOG_ERROR = re.compile(
     r"PSQLException|SQLNonTransientConnectionException|Failed to connect: jdbc|Connection .* refused"
 )
-
-
-class Torn(LaminaError):
-    """The metadata that the catalog names are incomplete: the machine stopped before they reached the disk."""
 
 
 @contextmanager
@@ -92,7 +89,7 @@ def _translated(error: Exception, what: str) -> LaminaError | None:
     text = str(error)
     lines = [line.strip() for line in text.splitlines()]
     if _TORN.search(text):
-        return Torn(
+        return LaminaError(
             f"{what}: the metadata that its catalog names are incomplete",
             evidence=_shortest(lines, _TORN),
             way_out="Make sure that the warehouse exists (LAMINA_WAREHOUSE). If its machine lost power,"

@@ -60,7 +60,7 @@ logging.getLogger("kafka").addHandler(_failures)
 logging.getLogger("kafka").propagate = False
 
 
-class KafkaAway(LaminaError):
+class KafkaUnavailable(LaminaError):
     """The brokers do not answer now. A later request may succeed."""
 
 
@@ -189,10 +189,10 @@ class Client:
             way_out="Correct user, password, mechanism and protocol to what the listener at that port expects.",
         )
 
-    def _not_trusted(self, reason: str) -> KafkaAway:
+    def _not_trusted(self, reason: str) -> KafkaUnavailable:
         """The error if one side does not trust the other's certificate, or the listener does not use TLS."""
         theirs = "CERTIFICATE_VERIFY_FAILED" in reason
-        return KafkaAway(
+        return KafkaUnavailable(
             f"TLS with the brokers at {self.bootstrap_servers} fails",
             evidence=reason,
             way_out=(
@@ -211,9 +211,9 @@ def _cut(reason: str) -> str:
     return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}…"
 
 
-def unreachable(bootstrap_servers: str, reasons: Iterable[str]) -> KafkaAway:
+def unreachable(bootstrap_servers: str, reasons: Iterable[str]) -> KafkaUnavailable:
     """The error for brokers that do not answer, with the reasons."""
-    return KafkaAway(
+    return KafkaUnavailable(
         f"Kafka does not answer at {bootstrap_servers}",
         evidence="\n".join(map(_cut, reasons)),
         way_out="Start the brokers, or correct the address and the login in LAMINA_KAFKA (host:port).",

@@ -19,15 +19,15 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import RetriableError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
 from master_log import consuming, fetching, transactions
-from master_log.client import Client, KafkaAway, unreachable
+from master_log.client import Client, KafkaUnavailable, unreachable
 from master_log.consuming import Pair
 from master_log.fetching import Epochs
 from master_log.groups import Groups
 from master_log.login import Login
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from master_log.producer import Producer
-from master_log.tails import Differs, Tails
-from master_log.transactions import Undecided
+from master_log.tails import ChangedTail, Tails
+from master_log.transactions import OpenTransaction
 from view_algebra.errors import LaminaError
 
 CREATED_WITHIN = 120.0
@@ -101,10 +101,10 @@ class Brokers:
         offsets, latest = self._offsets([topic], milliseconds), self.latest(topic)
         return latest.updated({at: offset for at, offset in offsets.items() if offset >= 0})
 
-    def undecided(self, committed: Offsets) -> list[Undecided]:
+    def open_transactions(self, committed: Offsets) -> list[OpenTransaction]:
         """The offsets above `latest`, which an open transaction holds back: its own, and those committed after them."""
         written = self._offsets(list(committed.topics()), OffsetSpec.LATEST, IsolationLevel.READ_UNCOMMITTED)
-        return transactions.undecided(self._client, committed, written)
+        return transactions.open_transactions(self._client, committed, written)
 
     def newest_values(self, topics: Sequence[str], records: int) -> dict[str, list[bytes | None]]:
         """Values of about `records` newest records per topic, as `newest_records` reads them."""
@@ -153,7 +153,7 @@ class Brokers:
         except UnknownTopicOrPartitionError as error:  # a broker that has just started may not know its topics yet
             raise unreachable(self.bootstrap_servers, [str(error)]) from error
 
-    def differing(self, below: Offsets, expected: Tails) -> list[Differs]:
+    def differing(self, below: Offsets, expected: Tails) -> list[ChangedTail]:
         """The partitions whose tails below these offsets differ from `expected`, or which end before the offsets.
 
         A tail that retention removed or compaction rewrote cannot be compared. But no compaction moves the end of a
@@ -163,7 +163,7 @@ class Brokers:
         other = self._other(comparable, expected)
         return self._other(Offsets({partition.at: partition.offset for partition in other}), expected) if other else []
 
-    def _other(self, below: Offsets, expected: Tails) -> list[Differs]:
+    def _other(self, below: Offsets, expected: Tails) -> list[ChangedTail]:
         now = self.tails(below)
         other = [at for at in below if now.get(at) != expected[at]]
         if not other:
@@ -174,9 +174,9 @@ class Brokers:
         for at in other:
             end = latest.get(at, 0)
             if end < below[at]:
-                ended.append(Differs(at, below[at], expected[at], f"the end of the topic at {end}"))
+                ended.append(ChangedTail(at, below[at], expected[at], f"the end of the topic at {end}"))
             elif at in now:
-                replaced.append(Differs(at, below[at], expected[at], now[at]))
+                replaced.append(ChangedTail(at, below[at], expected[at], now[at]))
             elif earliest.get(at, 0) < below[at]:
                 silent.append(f"{topic}: the brokers did not send the record below {below[at]}")
         if (replaced or silent) and self.retention(topic).compacted:
@@ -217,7 +217,7 @@ class Brokers:
         while True:  # a broker may be the leader of partitions that it has not made yet
             try:
                 self.latest(topic)
-            except KafkaAway:
+            except KafkaUnavailable:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.2)
@@ -289,7 +289,7 @@ class Brokers:
 
 
 def existing(answers: Iterable[dict[str, Any]], servers: str) -> dict[str, dict[str, Any]]:
-    """The brokers' description of each topic that exists. Raises KafkaAway if a topic has no leader yet."""
+    """The brokers' description of each topic that exists. Raises KafkaUnavailable if a topic has no leader yet."""
     descriptions = {}
     for topic in answers:
         match topic["error_code"]:

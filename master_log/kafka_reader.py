@@ -98,19 +98,19 @@ def stream(
 
 
 def kafka_range(
-    spark: SparkSession, brokers: Brokers, source: Source, rng: OffsetRange, skipped: Skipped = frozenset()
+    spark: SparkSession, brokers: Brokers, source: Source, offset_range: OffsetRange, skipped: Skipped = frozenset()
 ) -> DataFrame:
     """The raw records of a range of the source's topic, except the skipped ones.
 
     The range must not end above the committed records. Rows of one Spark partition belong to one Kafka partition, in
     the order of their offsets. Spark does not even fetch a skipped record, because it may be unable to read it.
     """
-    parts = [_whole_range(spark, brokers, source, part) for part in rng.without(skipped)]
+    parts = [_whole_range(spark, brokers, source, part) for part in offset_range.without(skipped)]
     return reduce(lambda whole, part: whole.unionAll(part), parts)
 
 
 def unreadable(
-    spark: SparkSession, brokers: Brokers, source: Source, rng: OffsetRange, skipped: Skipped
+    spark: SparkSession, brokers: Brokers, source: Source, offset_range: OffsetRange, skipped: Skipped
 ) -> Unreadable | None:
     """The first record of a range that Spark cannot read. None if it reads them all, or cannot read the topic at all.
 
@@ -130,8 +130,8 @@ def unreadable(
             return False
         return True
 
-    for at, end in rng.end.items():
-        low, high = rng.start[at], end
+    for at, end in offset_range.end.items():
+        low, high = offset_range.start[at], end
         if low >= high or reads(at, low, high):
             continue
         if not any(reads(*other) for other in _others(brokers, source.topic, at, low, high)):
@@ -159,16 +159,16 @@ def _others(
     yield from ((other, end - 1, end) for other, end in latest.items() if other != at and earliest[other] < end)
 
 
-def _whole_range(spark: SparkSession, brokers: Brokers, source: Source, rng: OffsetRange) -> DataFrame:
+def _whole_range(spark: SparkSession, brokers: Brokers, source: Source, offset_range: OffsetRange) -> DataFrame:
     topic = source.topic
     # A range may end before it starts (a cut below the held offsets); it is then empty.
-    ends = {at: max(rng.start[at], end) for at, end in rng.end.items() if at.topic == topic}
+    ends = {at: max(offset_range.start[at], end) for at, end in offset_range.end.items() if at.topic == topic}
     # `assign`, not `subscribe`: only the range's partitions, even if the topic has gained some.
     return (
         spark.read.format("kafka")
         .options(**brokers.for_spark(), **KAFKA_READER)
         .option("assign", json.dumps({topic: [at.partition for at in ends]}))
-        .option("startingOffsets", Offsets({at: rng.start[at] for at in ends}).json())
+        .option("startingOffsets", Offsets({at: offset_range.start[at] for at in ends}).json())
         .option("endingOffsets", Offsets(ends).json())
         .option("minPartitions", str(spark.sparkContext.defaultParallelism))
         .load()
@@ -232,11 +232,11 @@ def _without_with(rows: DataFrame) -> DataFrame:
     return DataFrame(dataset, rows.sparkSession)
 
 
-def within(rng: OffsetRange) -> str:
+def within(offset_range: OffsetRange) -> str:
     """The Spark SQL condition for records of a range, with a term per partition by which Iceberg prunes files."""
     terms = (
-        f"(kafka_partition = {at.partition} AND kafka_offset >= {rng.start[at]} AND kafka_offset < {end})"
-        for at, end in rng.end.items()
+        f"(kafka_partition = {at.partition} AND kafka_offset >= {offset_range.start[at]} AND kafka_offset < {end})"
+        for at, end in offset_range.end.items()
     )
     return " OR ".join(terms) or "false"
 

@@ -188,7 +188,7 @@ class MasterLog:
             check_topic(table, source, brokers)
             check_reached(source, missing, brokers)
             if (lost := removed_from(missing, brokers)).end:
-                raise log_refusals.gone(source, lost)
+                raise log_refusals.removed_by_retention(source, lost)
             records = self.parsed(self.in_kafka(source, missing, brokers), source)
             rows = rows.drop(LOG_TIME).unionByName(records.drop(LOG_TIME))
         return log_times.with_log_times_of_tables(rows, source)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from master_log.offsets import OffsetRange, Offsets
-from master_log.tails import Differs
+from master_log.tails import ChangedTail
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 
 def no_log(source: Source) -> LaminaError:
-    """No record of the source has been archived."""
+    """The error if no record of the source has been archived."""
     return LaminaError(
         f"{source.name}: there is no log of topic {source.topic}",
         way_out="Run `lamina archive`, which opens it.",
     )
 
 
-def says_nothing(source: Source, evidence: str) -> LaminaError:
-    """No snapshot of the log records the offsets that it holds."""
+def no_held_offsets(source: Source, evidence: str) -> LaminaError:
+    """The error if no snapshot of the log records the offsets that it holds."""
     return LaminaError(
         f"{source.name}: its log does not say which offsets it holds",
         evidence=evidence,
@@ -28,7 +28,7 @@ def says_nothing(source: Source, evidence: str) -> LaminaError:
 
 
 def too_short(source: Source, held: Offsets, wanted: Offsets) -> LaminaError:
-    """The log ends below the cut."""
+    """The error if the log ends below the cut."""
     return LaminaError(
         f"{source.name}: its log does not reach the cut",
         evidence=f"Held: {held or 'nothing'}.\nWanted: {wanted}.",
@@ -37,7 +37,7 @@ def too_short(source: Source, held: Offsets, wanted: Offsets) -> LaminaError:
 
 
 def begins_after(source: Source, first: Offsets, wanted: Offsets) -> LaminaError:
-    """The log begins above the requested records."""
+    """The error if the log begins above the requested records."""
     return LaminaError(
         f"{source.name}: its log does not hold the first records of the source",
         evidence=f"It begins at {first}.\nWanted: from {wanted}.",
@@ -46,7 +46,7 @@ def begins_after(source: Source, first: Offsets, wanted: Offsets) -> LaminaError
 
 
 def ends_before(source: Source, latest: Offsets, wanted: Offsets) -> LaminaError:
-    """The topic ends below the requested records."""
+    """The error if the topic ends below the requested records."""
     return LaminaError(
         f"{source.name}: topic {source.topic} ends before the requested records",
         evidence=f"Found: {latest}.\nWanted: {wanted}.",
@@ -55,7 +55,7 @@ def ends_before(source: Source, latest: Offsets, wanted: Offsets) -> LaminaError
 
 
 def another_topic(source: Source, topic_id: str | None, wanted: str) -> LaminaError:
-    """The topic is not the one that the log was archived from."""
+    """The error if the topic is not the one that the log was archived from."""
     actual = f"topic id {topic_id}" if topic_id else "no such topic"
     return LaminaError(
         f"{source.name}: topic {source.topic} is not the one whose records its log holds",
@@ -67,7 +67,7 @@ def another_topic(source: Source, topic_id: str | None, wanted: str) -> LaminaEr
 
 
 def changed_meanwhile(source: Source, evidence: str) -> LaminaError:
-    """Another run has published meanwhile."""
+    """The error if another run has published meanwhile."""
     return LaminaError(
         f"{source.name}: its log changed while records were archived",
         evidence=evidence,
@@ -75,8 +75,8 @@ def changed_meanwhile(source: Source, evidence: str) -> LaminaError:
     )
 
 
-def holds_others(source: Source, differing: Sequence[Differs]) -> LaminaError:
-    """The log holds records whose offsets Kafka may have given to other records."""
+def kafka_lost_archived_records(source: Source, differing: Sequence[ChangedTail]) -> LaminaError:
+    """The error if Kafka may have given the offsets of archived records to other records."""
     return LaminaError(
         f"{source.name}: Kafka has lost records of {source.topic} that the master log holds",
         evidence="\n".join(map(str, differing)),
@@ -87,8 +87,8 @@ def holds_others(source: Source, differing: Sequence[Differs]) -> LaminaError:
     )
 
 
-def counted_others(source: Source, differing: Sequence[Differs]) -> LaminaError:
-    """The views counted records whose offsets Kafka may have given to other records."""
+def kafka_lost_counted_records(source: Source, differing: Sequence[ChangedTail]) -> LaminaError:
+    """The error if Kafka may have given the offsets of counted records to other records."""
     return LaminaError(
         f"{source.name}: Kafka has lost records of {source.topic} that were counted",
         evidence="\n".join(map(str, differing)),
@@ -96,8 +96,8 @@ def counted_others(source: Source, differing: Sequence[Differs]) -> LaminaError:
     )
 
 
-def gone(source: Source, lost: OffsetRange) -> LaminaError:
-    """Kafka has removed records that were never archived."""
+def removed_by_retention(source: Source, lost: OffsetRange) -> LaminaError:
+    """The error if Kafka has removed records that were never archived."""
     listed = "\n".join(
         f"Partition {at.partition}: the offsets from {lost.start[at]} up to {end} (not including it)."
         for at, end in lost.end.items()

@@ -18,9 +18,9 @@ from pyspark.sql.functions import col, lit
 
 from master_log.iceberg import Snapshot, Table
 from master_log.kafka import Brokers
-from master_log.log_refusals import says_nothing
+from master_log.log_refusals import no_held_offsets
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
-from master_log.tails import Differs, Tails, from_json, to_json
+from master_log.tails import ChangedTail, Tails, from_json, to_json
 from view_algebra.compiled import Source
 from view_algebra.language.quoting import spark_path
 
@@ -127,10 +127,10 @@ def held_in(table: Table, source: Source) -> Held:
             return Held(newest, held, tails)
     if newest is None:
         return Held(None, start, {})
-    raise says_nothing(source, f"No snapshot that {table.name} still keeps carries {HELD}.")
+    raise no_held_offsets(source, f"No snapshot that {table.name} still keeps carries {HELD}.")
 
 
-def agreeing(table: Table, differing: Sequence[Differs], brokers: Brokers) -> dict[TopicPartition, int]:
+def agreeing(table: Table, differing: Sequence[ChangedTail], brokers: Brokers) -> dict[TopicPartition, int]:
     """For each differing partition, the newest recorded offset below which log and Kafka agree."""
     agreed: dict[TopicPartition, int] = {}
     for snapshot in table.lineage():

@@ -35,7 +35,7 @@ _NOT_FOUND, _NO_SUCH = 404, (40401, 40402, 40403)
 """A registry's error codes for a missing subject, version or schema. A wrong path gets another code."""
 
 
-class RegistryAway(LaminaError):
+class RegistryUnavailable(LaminaError):
     """The registry does not answer, or answers unlike a schema registry."""
 
     def __init__(self, evidence: str, way_out: str = "Start it, or correct LAMINA_SCHEMA_REGISTRY.") -> None:
@@ -64,19 +64,19 @@ class Registry:
     pauses: Sequence[float] = PAUSES
 
     def schemas(self, ids: Collection[str], *, patient: bool = True) -> dict[str, Schema | None]:
-        """Fetches the schemas with these ids (or UUIDs), with None for a missing one. Raises `RegistryAway`.
+        """Fetches the schemas with these ids (or UUIDs), with None for a missing one. Raises `RegistryUnavailable`.
 
         patient: retries a missing schema for some seconds instead of raising at once
         """
         schemas = {id: self._schema(id) for id in sorted(ids)}
         if not patient and (missing := [id for id, schema in schemas.items() if schema is None]):
-            raise RegistryAway(f"it has no schema {', '.join(missing[:5])} yet")
+            raise RegistryUnavailable(f"it has no schema {', '.join(missing[:5])} yet")
         for pause in self.pauses:
             if missing := [id for id, schema in schemas.items() if schema is None]:
                 time.sleep(pause)
                 schemas |= {id: self._schema(id) for id in missing}
         if schemas and not any(schemas.values()) and self._is_empty():
-            raise RegistryAway(
+            raise RegistryUnavailable(
                 f"it has no schema {', '.join(sorted(schemas)[:5])}, and lists no subject",
                 "Wait until it has loaded its schemas, allow its user to list the subjects, or correct"
                 " LAMINA_SCHEMA_REGISTRY; if the record is at fault, `lamina skip` skips it.",
@@ -108,13 +108,13 @@ class Registry:
         for reference in answer.references:
             path = f"/subjects/{quote(reference.subject, safe='')}/versions/{reference.version}"
             if path in around:
-                raise RegistryAway(f"{path} refers to itself")
+                raise RegistryUnavailable(f"{path} refers to itself")
             if path in seen:
                 continue
             seen.add(path)
             named = self._get(path)
             if named is None:
-                raise RegistryAway(f"it has no {path}, to which another schema refers")
+                raise RegistryUnavailable(f"it has no {path}, to which another schema refers")
             yield from self._references(named, (*around, path), seen)
             yield reference.name, named.text
 
@@ -128,7 +128,7 @@ class Registry:
             except (OSError, HTTPException, ValueError) as error:
                 failures.append(f"{address.url}: {error}")
         if failures:
-            raise RegistryAway("; ".join(failures))
+            raise RegistryUnavailable("; ".join(failures))
         return None
 
 
@@ -139,7 +139,7 @@ class KnownSchemas(Protocol):
         """The known schemas of a topic."""
 
     def learn(self, topic: str, ask_again: int, ids: Collection[str], *, patient: bool = True) -> Answers:
-        """Fetches these ids and returns every known schema of the topic. Raises `RegistryAway`."""
+        """Fetches these ids and returns every known schema of the topic. Raises `RegistryUnavailable`."""
 
 
 class _NoRegistry:
@@ -150,8 +150,8 @@ class _NoRegistry:
         return NO_ANSWERS
 
     def learn(self, topic: str, ask_again: int, ids: Collection[str], *, patient: bool = True) -> Answers:  # noqa: ARG002
-        """Always raises `RegistryAway`."""
-        raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
+        """Always raises `RegistryUnavailable`."""
+        raise RegistryUnavailable("LAMINA_SCHEMA_REGISTRY is not set")
 
 
 NO_REGISTRY: KnownSchemas = _NoRegistry()

@@ -26,7 +26,7 @@ _FORMAT = 2
 
 
 @dataclass(frozen=True)
-class Differs:
+class ChangedTail:
     """A partition whose tail below `offset` has changed from `expected` to `actual`."""
 
     at: TopicPartition

@@ -54,7 +54,7 @@ class TokenEndpoint:
     def fetch(self) -> tuple[str, float]:
         """Fetches a token, and returns it with the seconds for which it is valid.
 
-        Raises KafkaAway if the endpoint does not answer, and LaminaError if it refuses, or answers something else.
+        Raises KafkaUnavailable if the endpoint does not answer, and LaminaError if it refuses or issues no token.
         """
         login = base64.b64encode(f"{self.client}:{self.secret}".encode()).decode()
         form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
@@ -68,19 +68,19 @@ class TokenEndpoint:
                 return self._token(answer.read(LONGEST))
         except HTTPError as error:
             if error.code >= 500:
-                raise self._away(str(error)) from error
+                raise self._unavailable(str(error)) from error
             raise LaminaError(
                 f"The token endpoint {self.url} refuses the client {self.client!r}",
                 evidence=f"HTTP {error.code} {_reason(error.read())}".strip(),
                 way_out="Correct the client's id and secret, scope and token_url.",
             ) from error
         except OSError as error:
-            raise self._away(str(error)) from error
+            raise self._unavailable(str(error)) from error
 
-    def _away(self, evidence: str) -> LaminaError:
-        from master_log.client import KafkaAway
+    def _unavailable(self, evidence: str) -> LaminaError:
+        from master_log.client import KafkaUnavailable
 
-        return KafkaAway(
+        return KafkaUnavailable(
             f"The token endpoint {self.url} does not answer",
             evidence=evidence,
             way_out="Start it, or correct token_url (and token_ca_file, if your own authority signed its certificate).",

@@ -17,20 +17,20 @@ from view_algebra.errors import LaminaError
 
 
 @dataclass(frozen=True)
-class Undecided:
+class OpenTransaction:
     """The offsets that an open transaction holds back in a partition, and the transaction's age in seconds.
 
     by_record: the brokers do not know when it began, so the seconds count from its first record's timestamp
     """
 
     at: TopicPartition
-    first: int
+    start: int
     offsets: int
     seconds: float
     by_record: bool = False
 
 
-def undecided(client: Client, committed: Offsets, written: Offsets) -> list[Undecided]:
+def open_transactions(client: Client, committed: Offsets, written: Offsets) -> list[OpenTransaction]:
     """The open transactions between the committed and the written ends of partitions."""
     behind = {at: end for at, end in committed.items() if written.get(at, 0) > end}
     if not behind:
@@ -41,7 +41,7 @@ def undecided(client: Client, committed: Offsets, written: Offsets) -> list[Unde
     by_record = consuming.first_times(client, {at: end for at, end in behind.items() if at not in since})
     now = time.time()
     return [
-        Undecided(at, behind[at], written[at] - behind[at], now - began, by_record=at in by_record)
+        OpenTransaction(at, behind[at], written[at] - behind[at], now - began, by_record=at in by_record)
         for at, began in {**since, **by_record}.items()
     ]
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from master_log.causes import SPARK_ERRORS, cause
-from master_log.client import KafkaAway
+from master_log.client import KafkaUnavailable
 from master_log.fetching import LeaderChanged
 from master_log.kafka_reader import StopsAt
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
-from master_log.schema_registry import RegistryAway
+from master_log.schema_registry import RegistryUnavailable
 from serving_layer.postgres.database import PostgresError, first_line, is_away
 from serving_layer.postgres.states import WriterKind
 from serving_layer.promise import progress, skipping
@@ -176,7 +176,7 @@ class Judge:
         trouble.failures += 1
         trouble.delay = doubled(trouble.delay, 0.5)
         report = None
-        if isinstance(failure, RegistryAway) and trouble.failures == MANY_FAILURES:
+        if isinstance(failure, RegistryUnavailable) and trouble.failures == MANY_FAILURES:
             report = f"it waits for the schema registry: {failure.evidence}"
         elif not is_server_away(failure):
             one = self.max_offsets(query) == 1
@@ -211,7 +211,7 @@ class Judge:
             return None
         try:
             return member.unreadable()
-        except KafkaAway:
+        except KafkaUnavailable:
             return None
 
     def _stops_at_unskipped(self, query: Query) -> bool:
@@ -315,7 +315,7 @@ def doubled(delay: float, least: float) -> float:
 
 def is_server_away(failure: BaseException) -> bool:
     """True if the failure is a server that is down, so that waiting helps."""
-    return isinstance(failure, KafkaAway | RegistryAway) or is_away(failure)
+    return isinstance(failure, KafkaUnavailable | RegistryUnavailable) or is_away(failure)
 
 
 def summary(failure: BaseException) -> str:

@@ -20,7 +20,7 @@ from functools import cached_property
 
 from py4j.protocol import Py4JError
 
-from master_log.client import KafkaAway
+from master_log.client import KafkaUnavailable
 from master_log.groups import Groups
 from master_log.offsets import Offsets
 from serving_layer.catalog import versions
@@ -289,7 +289,7 @@ class SpeedLayer:
             try:
                 latest = self.resources.brokers.latest
                 return {name: latest(query.source.topic) for name, query in self._queries.items()}
-            except KafkaAway as error:
+            except KafkaUnavailable as error:
                 if not warned:
                     log.warning("%s; waiting for it", error.what)
                 warned = True

@@ -22,7 +22,7 @@ from lamina.console.threads import in_thread
 from lamina.operations.deployment import Deployment
 from lamina.reports import statuses
 from lamina.terminal.failures import in_our_words
-from master_log.client import KafkaAway
+from master_log.client import KafkaUnavailable
 from master_log.offsets import Offsets
 from serving_layer.monitoring.overview import Overview, overview
 from serving_layer.postgres.database import PostgresError, is_away
@@ -225,11 +225,11 @@ class Watch:
     def _ends(self) -> Offsets:
         brokers = self._deployment.brokers
         if not brokers.listening():
-            raise KafkaAway("Kafka does not answer", evidence=f"nobody listens at {brokers.bootstrap_servers}")
+            raise KafkaUnavailable("Kafka does not answer", evidence=f"nobody listens at {brokers.bootstrap_servers}")
         topics = {source.topic for source in self._postgres.answer.sources} if self._postgres.answer else set()
         try:
             return brokers.latest(*topics)
-        except KafkaAway:
+        except KafkaUnavailable:
             raise
         except LaminaError:  # one of the topics is gone, which an alarm reports
             there = brokers.topic_ids(*topics)

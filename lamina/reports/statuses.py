@@ -25,7 +25,7 @@ from view_algebra.errors import LaminaError
 if TYPE_CHECKING:
     from interchange.undeclared import Undeclared
     from master_log.kafka import Brokers, Retention
-    from master_log.transactions import Undecided
+    from master_log.transactions import OpenTransaction
 
 SAMPLE = 100
 """Newest records of each source that are sampled for undeclared fields."""
@@ -52,7 +52,7 @@ def _topics(deployment: Deployment) -> dict[str, TopicState]:
 
 def topic_states(brokers: Brokers, topics: Sequence[str]) -> dict[str, TopicState]:
     """Topics by name as the brokers hold them, in one request. If the brokers refuse it, in one request per topic."""
-    from master_log.client import KafkaAway
+    from master_log.client import KafkaUnavailable
 
     with suppress(LaminaError):
         return _described(brokers, list(brokers.topic_ids(*topics)))
@@ -60,7 +60,7 @@ def topic_states(brokers: Brokers, topics: Sequence[str]) -> dict[str, TopicStat
     for topic in topics if brokers.listening() else ():
         try:
             by_name |= _described(brokers, [topic])
-        except KafkaAway:
+        except KafkaUnavailable:
             if not brokers.listening():
                 break  # nor will the brokers answer for the other topics
         except LaminaError:
@@ -73,9 +73,9 @@ def _described(brokers: Brokers, topics: Sequence[str]) -> dict[str, TopicState]
     if not topics:
         return {}
     ends, earliest = brokers.latest(*topics), brokers.earliest(*topics)
-    undecided: list[Undecided] = []
+    undecided: list[OpenTransaction] = []
     with suppress(LaminaError):
-        undecided = brokers.undecided(ends)
+        undecided = brokers.open_transactions(ends)
     retentions = _retentions(brokers, topics)
     topics_by_name = {}
     for topic in topics:

@@ -18,7 +18,7 @@ from serving_layer.promise import progress, quarantine, rebuilds
 
 if TYPE_CHECKING:
     from master_log.kafka import Retention
-    from master_log.transactions import Undecided
+    from master_log.transactions import OpenTransaction
 
 ARCHIVES_MISSED = 7200.0
 """Seconds without an archive run: an hourly schedule has missed two."""
@@ -40,7 +40,7 @@ class TopicState:
     end: Offsets
     earliest: Offsets
     retention: Retention | None = None
-    undecided: Sequence[Undecided] = ()
+    undecided: Sequence[OpenTransaction] = ()
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def open_transaction(_: Connection, watched: WatchedQuery) -> str | None:
     untold = "; the brokers do not report since when" if longest.by_record else ""
     return (
         f"a producer has had a transaction open{since} in partition {longest.at.partition}{untold}, and"
-        f" nothing from offset {longest.first} on is counted or archived ({longest.offsets:,} offsets so far): see why"
+        f" nothing from offset {longest.start} on is counted or archived ({longest.offsets:,} offsets so far): see why"
         " it does not end, or abort it (Kafka's `kafka-transactions.sh`)"
     )
 

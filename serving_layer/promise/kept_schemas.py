@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
 
-from master_log.schema_registry import Registry, RegistryAway
+from master_log.schema_registry import Registry, RegistryUnavailable
 from serving_layer.catalog.deployed import sources
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import bad_count, schema
@@ -123,12 +123,12 @@ class KeptSchemas:
         An id kept under another ASK_AGAIN is requested too, because another registry may have had another schema with
         that id.
 
-        patient: waits some seconds for a schema that the registry does not have yet. Raises `RegistryAway`
+        patient: waits some seconds for a schema that the registry does not have yet. Raises `RegistryUnavailable`
         """
         answers = self.of(topic)
         while missing := frames.missing(ids, answers.get(ask_again, NO_SCHEMAS)):
             if self.registry is None:
-                raise RegistryAway("LAMINA_SCHEMA_REGISTRY is not set")
+                raise RegistryUnavailable("LAMINA_SCHEMA_REGISTRY is not set")
             fetched = self.registry.schemas(_lowest(missing), patient=patient)
             self.database.retrying(partial(keep, topic=topic, ask_again=ask_again, fetched=fetched))
             answers = self.of(topic)

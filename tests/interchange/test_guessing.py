@@ -26,7 +26,7 @@ from interchange.guessing import Statistics
 from interchange.judgements import Rules
 from interchange.sampling import LARGEST, GuessedField, Sample, accepted, file_sample
 from interchange.topic_sampling import topic_sample
-from interchange.undeclared import Strangers
+from interchange.undeclared import UndeclaredFields
 from lamina.authoring.first_catalog import Proposal, proposal
 from master_log.kafka import Brokers
 from tests.fix_services import Topic
@@ -58,12 +58,12 @@ def problems(path: Path, source: Source) -> list[str | None]:
     """The source's reason for each bad record of a file."""
     with seekable(str(path), io.BytesIO()) as content:
         result = lines(content, str(path), format_of(str(path), None), Rules.of(source), LARGEST)
-        strangers, errors = Strangers(Rules.of(source).columns), []
+        undeclared, errors = UndeclaredFields(Rules.of(source).columns), []
         for line in result:
             errors.append(line.problem)
             if line.problem is None:
-                strangers.note({name: value for name, value in line.value.items() if name})
-        assert not strangers.fields()
+                undeclared.note({name: value for name, value in line.value.items() if name})
+        assert not undeclared.fields()
         return errors
 
 

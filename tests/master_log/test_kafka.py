@@ -14,7 +14,7 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import LeaderNotAvailableError
 
-from master_log.client import KafkaAway
+from master_log.client import KafkaUnavailable
 from master_log.kafka import Brokers, existing
 from master_log.login import Login
 from master_log.offsets import Offsets, TopicPartition
@@ -54,13 +54,13 @@ def test_the_latest_offset_is_below_an_open_transaction(
     producer.send(name, b"1", timestamp_ms=1_600_000_000_000)  # an old record, which a producer sends again
     producer.flush()
     assert brokers.latest(name) == Offsets.of(name, {0: 0})
-    [held_back] = brokers.undecided(brokers.latest(name))
-    assert (held_back.at, held_back.first, held_back.offsets) == (TopicPartition(name, 0), 0, 1)
+    [held_back] = brokers.open_transactions(brokers.latest(name))
+    assert (held_back.at, held_back.start, held_back.offsets) == (TopicPartition(name, 0), 0, 1)
     assert 0 <= held_back.seconds < 60
     assert not held_back.by_record
     producer.commit_transaction()
     ended(name, 2)
-    assert brokers.undecided(brokers.latest(name)) == []
+    assert brokers.open_transactions(brokers.latest(name)) == []
     assert brokers.latest(name) == Offsets.of(name, {0: 2}), "the record and the transaction's marker"
     producer.close()
 
@@ -113,13 +113,13 @@ def test_a_refusal_quotes_the_brokers(brokers: Brokers) -> None:
 def test_paused_brokers_count_as_unavailable_and_no_topic_is_blamed() -> None:
     """A paused container accepts a connection and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent, Brokers(f"127.0.0.1:{silent.getsockname()[1]}") as paused:
-        with pytest.raises(KafkaAway) as raised:
+        with pytest.raises(KafkaUnavailable) as raised:
             paused.partitions("orders")
         assert "name" not in raised.value.way_out
 
 
 def test_a_topic_without_a_leader_counts_as_unavailable() -> None:
-    with pytest.raises(KafkaAway) as raised:
+    with pytest.raises(KafkaUnavailable) as raised:
         existing([{"name": "orders", "error_code": LeaderNotAvailableError.errno}], "localhost:9092")
     assert raised.value.evidence == "orders: LeaderNotAvailableError"
 

@@ -13,7 +13,7 @@ import pytest
 
 from lamina.configuration.settings import Settings
 from master_log.login import RegistryAddress
-from master_log.schema_registry import Registry, RegistryAway
+from master_log.schema_registry import Registry, RegistryUnavailable
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import Schema
 
@@ -106,7 +106,7 @@ def test_a_registry_without_subjects_counts_as_unavailable(
     asked: tuple[Asked, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(ANSWERS, "/v7/subjects", (200, "[]"))
-    with pytest.raises(RegistryAway) as raised:
+    with pytest.raises(RegistryUnavailable) as raised:
         of_url(f"http://{asked[1]}").schemas({"2"})
     assert "it has no schema 2, and lists no subject" in raised.value.evidence
     assert "lamina skip" in raised.value.way_out
@@ -137,7 +137,7 @@ def test_a_registry_that_hides_its_subjects_is_believed(
     ],
 )
 def test_an_answer_unlike_a_registry_s_counts_as_unavailable(asked: tuple[Asked, str], id: str, evidence: str) -> None:
-    with pytest.raises(RegistryAway) as raised:
+    with pytest.raises(RegistryUnavailable) as raised:
         of_url(f"http://user:secret@{asked[1]}").schemas({id})
     assert evidence in raised.value.evidence
     assert "secret" not in str(raised.value)
@@ -145,7 +145,7 @@ def test_an_answer_unlike_a_registry_s_counts_as_unavailable(asked: tuple[Asked,
 
 def test_the_first_address_that_answers_counts(asked: tuple[Asked, str]) -> None:
     assert of_url(f"http://127.0.0.1:1, http://{asked[1]}").newest_schema("orders-value") is not None
-    with pytest.raises(RegistryAway, match="does not answer"):
+    with pytest.raises(RegistryUnavailable, match="does not answer"):
         of_url("http://127.0.0.1:1").newest_schema("orders-value")
 
 
@@ -158,7 +158,7 @@ def test_requests_carry_the_login_of_the_registry_s_url(asked: tuple[Asked, str]
 
 
 def test_a_missing_file_is_named() -> None:
-    with pytest.raises(RegistryAway) as raised:
+    with pytest.raises(RegistryUnavailable) as raised:
         of_url("https://127.0.0.1:1?ca_file=/nowhere/ca.pem").newest_schema("x")
     assert "/nowhere/ca.pem" in raised.value.evidence
     assert RegistryAddress("https://a", password="secret", token="secret").__repr__().count("secret") == 0

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from master_log.kafka import Retention
 from master_log.offsets import Offsets, TopicPartition
-from master_log.transactions import Undecided
+from master_log.transactions import OpenTransaction
 from serving_layer.catalog import lookup
 from serving_layer.catalog.deployed import deployed
 from serving_layer.change import facts, registry
@@ -417,7 +417,7 @@ def test_an_open_transaction_of_a_producer_raises_an_alarm(world: World) -> None
     with world.database.begin() as connection:
         progress.record_archived(connection, "a", reached)
     for seconds, alarms_told in ((59.0, 0), (720.0, 1)):
-        undecided = [Undecided(TopicPartition("a", 0), 2, 1234, seconds)]
+        undecided = [OpenTransaction(TopicPartition("a", 0), 2, 1234, seconds)]
         topic = TopicState(reached, Offsets(dict.fromkeys(reached, 0)), WEEK, undecided)
         with world.database.snapshot() as connection:
             raised = [alarm for alarm in alarms(connection, {"a": topic}, THRESHOLDS) if alarm.startswith("a: ")]
@@ -426,7 +426,7 @@ def test_an_open_transaction_of_a_producer_raises_an_alarm(world: World) -> None
         "a: a producer has had a transaction open for 12 min in partition 0, and nothing from offset 2 on is counted or"
         " archived (1,234 offsets so far): "
     )
-    by_record = [Undecided(TopicPartition("a", 0), 2, 1234, 81_216_000.0, by_record=True)]
+    by_record = [OpenTransaction(TopicPartition("a", 0), 2, 1234, 81_216_000.0, by_record=True)]
     topic = TopicState(reached, Offsets(dict.fromkeys(reached, 0)), WEEK, by_record)
     with world.database.snapshot() as connection:
         [untold, *_] = [alarm for alarm in alarms(connection, {"a": topic}, THRESHOLDS) if alarm.startswith("a: ")]
