@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import csv
-import errno
-import gzip
-import io
 import itertools
 import json
-import os
 import shutil
-import stat
 import tempfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal, cast, get_args
 
 from interchange.arrow_types import always_fits, type_of
-from interchange.compression import Damaged, is_packed, is_unpacking, unpacked, without_ending
+from interchange.compression import is_unpacking, without_ending
 from interchange.csv_forms import CsvForms
 from interchange.json_values import to_json
 from interchange.judgements import Judgement, Rules
+from interchange.opening import MOST_OF_A_LINE, endless, readable, refuse_device
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import STRING, Type
 
@@ -40,12 +35,6 @@ ENDINGS: dict[str, Format] = {
 
 LONGEST_LINE = 64 * 1024 * 1024
 """Most bytes of a line that is read: by default, no broker takes a longer record."""
-
-MOST_OF_A_LINE = 256 * 1024 * 1024
-"""Bytes within which a line must end: a file without line ends may be endless."""
-
-_CHUNK = 1024 * 1024
-"""Bytes copied from a pipe at a time."""
 
 ISO = CsvForms()
 """The default form: an empty field is NULL, and times are in ISO 8601."""
@@ -78,6 +67,26 @@ class Line:
     unread: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class BadLine:
+    """A bad line, or a line with a bad field, with the reason."""
+
+    number: int
+    problem: str
+
+    def __str__(self) -> str:
+        return f"line {self.number}: {self.problem}"
+
+
+def records(number: int) -> str:
+    """A number of records in words.
+
+    >>> records(1), records(1_000)
+    ('1 record', '1,000 records')
+    """
+    return "1 record" if number == 1 else f"{number:,} records"
+
+
 def format_of(name: str, stated: str | None) -> Format:
     """The stated format, or else the format of the file's ending. Raises LaminaError if neither is known."""
     if stated is None:
@@ -87,91 +96,13 @@ def format_of(name: str, stated: str | None) -> Format:
     elif stated in get_args(Format):
         return cast("Format", stated)
     if stated is None and name != "-":
-        with _readable(name):
-            _refuse_device(Path(name).stat(), name)
+        with readable(name):
+            refuse_device(Path(name).stat(), name)
     raise LaminaError(
         f"{name}: the format is not known",
         evidence=f"Found: {stated or Path(name).suffix or 'no ending'}.\nWanted: {', '.join(get_args(Format))}.",
         way_out="Name it with --format.",
     )
-
-
-@contextmanager
-def seekable(name: str, stdin: IO[bytes]) -> Iterator[IO[bytes]]:
-    """The file's decompressed bytes, readable twice: `-` and pipes are first copied whole to a temporary file.
-
-    Raises LaminaError for a device, which may have no end.
-    """
-    with ExitStack() as opened:
-        with _readable(name):
-            file = stdin if name == "-" else opened.enter_context(Path(name).open("rb"))
-            _refuse_devices(file, name)
-            if name == "-" or not file.seekable():
-                file = opened.enter_context(_copied(file, name))
-            content = unpacked(file)
-            if content is not file:
-                opened.enter_context(content)
-        yield content
-
-
-def _refuse_devices(file: IO[bytes], name: str) -> None:
-    try:
-        status = os.fstat(file.fileno())
-    except io.UnsupportedOperation:  # bytes in memory
-        return
-    if not os.isatty(file.fileno()):
-        _refuse_device(status, name)
-
-
-def _refuse_device(status: os.stat_result, name: str) -> None:
-    device = stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)
-    if device and status.st_rdev != Path(os.devnull).stat().st_rdev:
-        raise LaminaError(
-            f"{name} is a device", evidence="It may have no end.", way_out="Name a file, or pipe the records."
-        )
-
-
-def _copy(pipe: IO[bytes], copy: IO[bytes], name: str) -> None:
-    """Copies the bytes of a pipe. Raises LaminaError for a text without line ends."""
-    chunk = pipe.read(_CHUNK)
-    is_text = not is_packed(chunk) and not chunk.startswith(b"PAR1")
-    since = 0
-    while chunk:
-        copy.write(chunk)
-        end = chunk.rfind(b"\n")
-        since = since + len(chunk) if end < 0 else len(chunk) - end - 1
-        if is_text and since > MOST_OF_A_LINE:
-            raise _endless(name, "a line")
-        chunk = pipe.read(_CHUNK)
-
-
-def _endless(name: str, line: str) -> LaminaError:
-    return LaminaError(
-        f"{name}: {line} has no end within {MOST_OF_A_LINE / 1e6:.0f} MB",
-        evidence="No topic takes such a record.",
-        way_out="Use a file with one record per line.",
-    )
-
-
-def _copied(file: IO[bytes], name: str) -> IO[bytes]:
-    """A temporary file with the bytes of a pipe."""
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 (the caller closes it)
-    try:
-        _copy(file, copy, name)
-        copy.seek(0)
-    except LaminaError:
-        copy.close()
-        raise
-    except OSError as error:
-        copy.close()
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise LaminaError(
-            f"{name}: the temporary folder is full",
-            evidence=f"Bytes from a pipe are first copied to {tempfile.gettempdir()}, to be read twice.",
-            way_out="Set TMPDIR to a folder with more room, or pass the file itself to `lamina ingest`.",
-        ) from error
-    return cast("IO[bytes]", copy)
 
 
 def lines(
@@ -182,7 +113,7 @@ def lines(
     largest: most bytes of a record
     forms: the forms of NULL and times in a CSV file
     """
-    with _readable(name):
+    with readable(name):
         file.seek(0)
         match file_format:
             case "jsonl":
@@ -199,24 +130,6 @@ def lines(
                 yield line
 
 
-@contextmanager
-def _readable(name: str) -> Iterator[None]:
-    try:
-        yield
-    except (gzip.BadGzipFile, EOFError, zlib.error, Damaged) as error:
-        raise LaminaError(
-            f"{name}: the compressed file is damaged",
-            evidence=str(error),
-            way_out="Fetch it again, or decompress what can be decompressed and use that.",
-        ) from error
-    except OSError as error:
-        raise LaminaError(
-            f"{name}: the file cannot be read",
-            evidence=error.strerror or str(error),
-            way_out="Correct the path or its permissions.",
-        ) from error
-
-
 def _json_lines(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
     for number, raw in _split(file, name):
         line = raw.rstrip(b"\r\n")
@@ -228,7 +141,7 @@ def _json_lines(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
 
 def header_of(file: IO[bytes], name: str, file_format: Format) -> Sequence[str]:
     """The unchanged names in the first line of a CSV file."""
-    with _readable(name):
+    with readable(name):
         file.seek(0)
         return _csv_reader(file, name, file_format, [])[1]
 
@@ -369,7 +282,7 @@ def schema_of(file: IO[bytes], name: str) -> dict[str, Type]:
     import pyarrow.parquet as pq
 
     try:
-        with _readable(name), _unpacked(file) as content:
+        with readable(name), _unpacked(file) as content:
             return {field.name: type_of(field.type) for field in pq.ParquetFile(content).schema_arrow}
     except pa.ArrowException as error:
         raise _not_parquet(name, error) from error
@@ -415,5 +328,5 @@ def _split(file: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
             last = file.readline(LONGEST_LINE)
             size += len(last)
             if size > MOST_OF_A_LINE:
-                raise _endless(name, f"line {number}")
+                raise endless(name, f"line {number}")
         yield number, line.removeprefix(MARK) if number == 1 else line

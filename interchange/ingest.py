@@ -14,8 +14,10 @@ from functools import partial
 from typing import IO, Any, Literal
 
 from interchange.csv_forms import CsvForms
-from interchange.files import ISO, Line, format_of, lines, seekable
+from interchange.files import ISO, BadLine, Line, format_of, lines, records
+from interchange.json_values import columns
 from interchange.judgements import NOT_UTF8, Rules
+from interchange.opening import seekable
 from interchange.undeclared import UndeclaredFields
 from interchange.writers import NO_SCHEMAS, WriterSchemas, key_of, value_of
 from master_log.kafka import Brokers
@@ -44,32 +46,66 @@ _REASON_BYTES = 200
 
 
 @dataclass(frozen=True)
-class BadLine:
-    """A bad line, or a line with a bad field, with the reason."""
+class Options:
+    """The way to send a file. A line is bad if the source will quarantine it, or if its formats cannot hold it.
 
-    number: int
-    problem: str
+    file_format: by default, the format of the file's ending
+    forms: the forms of NULL and times in a CSV file
+    on_bad: `refuse` reads the whole file first, and sends nothing if a line is bad or not UTF-8. `quarantine` sends the
+        unchanged bytes of a bad line with its problem
+    key_by: columns of Kafka's key, by default those declared UNIQUE or PRIMARY KEY. Records without a key go to the
+        partitions in turn
+    rate: records per second
+    ignore_unknown: an undeclared (perhaps mistyped) field does not refuse the file
+    skip: first records to leave out, because they were sent before
+    """
 
-    def __str__(self) -> str:
-        return f"line {self.number}: {self.problem}"
+    file_format: str | None = None
+    forms: CsvForms = ISO
+    on_bad: Literal["refuse", "quarantine"] = "refuse"
+    key_by: Sequence[str] | None = None
+    rate: float | None = None
+    ignore_unknown: bool = False
+    skip: int = 0
 
 
-@dataclass(frozen=True)
-class Ingested:
-    """The result of sending a file: records sent, the number of them that are bad (quarantined), the first bad lines.
+REFUSE = Options()
+"""A file with a bad line or an undeclared field is not sent."""
 
-    skipped: records at the beginning of the file that were left out
+
+@dataclass
+class Tally:
+    """Counts of the records of one pass over a file: those sent, the bad ones among them, and the first bad lines.
+
+    skipped: first records of the file that were left out
     with_null: records that count with NULL for a field that cannot be read
     not_utf8: records that count with replacement characters for some bytes
     """
 
-    sent: int
-    bad: int
-    first_bad: tuple[BadLine, ...]
     skipped: int = 0
+    sent: int = 0
+    bad: int = 0
+    first_bad: list[BadLine] = field(default_factory=list)
     with_null: int = 0
     first_with_null: BadLine | None = None
     not_utf8: int = 0
+
+    @property
+    def done(self) -> int:
+        """The number of the file's records that were sent, now or before."""
+        return self.skipped + self.sent
+
+    def note(self, line: Line, problem: str | None) -> None:
+        """Counts a line, which is bad if it has a problem."""
+        if problem is not None:
+            self.bad += 1
+            if len(self.first_bad) < SHOWN:
+                self.first_bad.append(BadLine(line.number, problem))
+            return
+        self.not_utf8 += not line.is_utf8
+        if line.with_null is not None:
+            self.with_null += 1
+            self.first_with_null = self.first_with_null or BadLine(line.number, line.with_null)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -84,32 +120,41 @@ def ingest(
     source: Source,
     file: str,
     brokers: Brokers,
+    options: Options = REFUSE,
     *,
-    file_format: str | None = None,
-    forms: CsvForms = ISO,
-    on_bad: Literal["refuse", "quarantine"] = "refuse",
-    key_by: Sequence[str] | None = None,
-    rate: float | None = None,
-    ignore_unknown: bool = False,
-    skip: int = 0,
-    on_progress: Callable[[int, int | None], None] | None = None,
-    stdin: IO[bytes] | None = None,
     newest: WriterSchemas = NO_SCHEMAS,
-) -> Ingested:
+    on_progress: Callable[[int, int | None], None] = lambda done, total: None,
+    stdin: IO[bytes] | None = None,
+) -> Tally:
     """Sends each line of the file (`-`: standard input) as a record, and returns when the brokers hold them all.
 
     The record is JSON, or in the source's own format. A format that needs a registry uses its `newest` schemas.
 
-    A line is bad if the source will quarantine it. `refuse` reads the whole file first, and sends nothing if a line is
-    bad or not UTF-8. `quarantine` sends the unchanged bytes of a bad line with its problem. Either way, an undeclared
-    (perhaps mistyped) field refuses the file, unless `ignore_unknown` is set.
-
-    key_by: columns of Kafka's key, by default those declared UNIQUE or PRIMARY KEY. Records without a key go to the
-        partitions in turn
-    rate: records per second
     on_progress: takes the number of the file's records done and, if known, of all its records
-    skip: first records to leave out, because they were sent before. Raises `Interrupted` on Ctrl-C
+
+    Raises LaminaError if the file must not be sent, and `Interrupted` on Ctrl-C.
     """
+    _refuse_change_events(source)
+    encode = partial(_encoded, source, _key_fields(source, options.key_by), newest)
+    file_format = format_of(file, options.file_format)
+    options.forms.check(file, file_format)
+    rules, partitions = Rules.of(source), brokers.partitions(source.topic)
+    largest = brokers.retention(source.topic).record_bytes - _OVERHEAD
+    tally, total = Tally(options.skip), None
+    with seekable(file, stdin or sys.stdin.buffer) as content:
+        read = partial(lines, content, file, file_format, rules, largest, options.forms)
+        if options.on_bad == "refuse" or not options.ignore_unknown:
+            total = _checked(file, source, read(), encode, options)
+        with brokers.producer() as producer:
+            sender = _Sender(file, source, producer, partitions, encode, largest, tally)
+            _send(sender, itertools.islice(read(), options.skip, None), options.rate, lambda n: on_progress(n, total))
+        if not tally.sent:
+            _check_skip(file, options.skip, sum(1 for _ in itertools.islice(read(), options.skip)))
+    on_progress(tally.done, total)
+    return tally
+
+
+def _refuse_change_events(source: Source) -> None:
     if source.has_changes:
         raise LaminaError(
             f"{source.name} takes Debezium's change events, and `lamina ingest` sends plain records",
@@ -117,49 +162,10 @@ def ingest(
             way_out=f"Let a Debezium connector write to topic {source.topic}; try the views first with `lamina test`,"
             " whose tests hold change events. Or declare a source of another format.",
         )
-    encode = partial(_encoded, source, tuple(map(source.field, _keys(source, key_by))), newest)
-    rules = Rules.of(source)
-    kind = format_of(file, file_format)
-    forms.check(file, kind)
-    partitions = brokers.partitions(source.topic)
-    largest = brokers.retention(source.topic).record_bytes - _OVERHEAD
-    total: int | None = None
-    with seekable(file, stdin or sys.stdin.buffer) as content:
-
-        def read() -> Iterator[Line]:
-            return lines(content, file, kind, rules, largest, forms)
-
-        if on_bad == "refuse" or not ignore_unknown:
-            undeclared = None if ignore_unknown else UndeclaredFields(rules.columns)
-            total = _check(file, source, read(), undeclared, encode, on_bad, skip)
-        with brokers.producer() as producer, _between_records() as interrupted:
-            sender = _Sender(file, source, producer, partitions, encode, largest, skip)
-            pace = _Pace(rate)
-            try:
-                for line in sender.readable(itertools.islice(read(), skip, None)):
-                    pace.wait(sender.tally.sent, interrupted)
-                    if interrupted():
-                        break
-                    sender.send(line)
-                    if on_progress and sender.tally.sent % _STEP == 0:
-                        on_progress(sender.done, total)
-                producer.flush()
-            except NotTaken as error:
-                unsure = sender.tally.sent - producer.acknowledged
-                raise _broken_off(error, skip + producer.acknowledged, unsure) from error
-            if interrupted():
-                raise Interrupted(sender.done)
-        if not sender.tally.sent:
-            _check_skip(file, skip, sum(1 for _ in itertools.islice(read(), skip)))
-        if on_progress:
-            on_progress(sender.done, total)
-    tally = sender.tally
-    return Ingested(
-        tally.sent, tally.bad, tuple(tally.first), skip, tally.with_null, tally.first_with_null, tally.not_utf8
-    )
 
 
-def _keys(source: Source, key_by: Sequence[str] | None) -> tuple[str, ...]:
+def _key_fields(source: Source, key_by: Sequence[str] | None) -> tuple[str, ...]:
+    """The fields of Kafka's key. Raises LaminaError for a column that is not declared."""
     declared = [column.name for column in source.columns]
     keys = tuple(source.unique if key_by is None else key_by)
     unknown = [key for key in keys if key not in declared]
@@ -169,67 +175,48 @@ def _keys(source: Source, key_by: Sequence[str] | None) -> tuple[str, ...]:
             evidence=f"Found: {', '.join(declared)}.",
             way_out="Name declared columns.",
         )
-    return keys
+    return tuple(map(source.field, keys))
 
 
-def _check(
-    file: str,
-    source: Source,
-    file_lines: Iterator[Line],
-    undeclared: UndeclaredFields | None,
-    encode: Encode,
-    on_bad: str,
-    skip: int,
-) -> int:
+def _checked(file: str, source: Source, file_lines: Iterator[Line], encode: Encode, options: Options) -> int:
     """Reads the whole file and returns its number of records. Raises LaminaError if it must not be sent."""
-    tally, total = _Tally(encode if on_bad == "refuse" else None), 0
+    tally, total, undeclared = Tally(), 0, UndeclaredFields(columns(source))
     try:
         for line in file_lines:
             total += 1
-            tally.note(line)
-            if line.problem is None and undeclared is not None:
+            if options.on_bad == "refuse":
+                tally.note(line, line.problem or _problem(line, encode))
+            if line.problem is None and not options.ignore_unknown:
                 undeclared.note(line.value)
     except KeyboardInterrupt:
-        raise Interrupted(skip) from None  # nothing has been sent yet
-    if tally.bad and on_bad == "refuse":
+        raise Interrupted(options.skip) from None  # nothing has been sent yet
+    if tally.bad:
         raise _refused(file, tally, total)
     if undeclared:
         raise _not_declared(file, source, undeclared)
-    _check_skip(file, skip, total)
+    _check_skip(file, options.skip, total)
     return total
 
 
-@dataclass
-class _Tally:
-    """Counts of one pass over the file.
+def _encoded(source: Source, keys: Sequence[str], newest: WriterSchemas, record: bytes) -> tuple[bytes | None, bytes]:
+    """Kafka's key and the value of a record. Raises LaminaError if the source's formats cannot hold them."""
+    return key_of(source, keys, record, newest), value_of(source, record, newest)
 
-    encode: a line that is not UTF-8, or that this cannot encode, is bad
-    """
 
-    encode: Encode | None = None
-    sent: int = 0
-    bad: int = 0
-    first: list[BadLine] = field(default_factory=list)
-    with_null: int = 0
-    first_with_null: BadLine | None = None
-    not_utf8: int = 0
-
-    def note(self, line: Line) -> None:
-        problem = line.problem or (self.encode and _problem(line, self.encode))
-        if problem is not None:
-            self.bad += 1
-            if len(self.first) < SHOWN:
-                self.first.append(BadLine(line.number, problem))
-            return
-        self.not_utf8 += not line.is_utf8
-        if line.with_null is not None:
-            self.with_null += 1
-            self.first_with_null = self.first_with_null or BadLine(line.number, line.with_null)
+def _problem(line: Line, encode: Encode) -> str | None:
+    """The reason a line that is not bad to the reader cannot be sent."""
+    if not line.is_utf8:
+        return NOT_UTF8
+    try:
+        encode(line.record)
+    except LaminaError as error:
+        return error.what
+    return None
 
 
 @dataclass(frozen=True)
 class _Sender:
-    """Sends the lines of one file in order, after the first `skip`, and counts them.
+    """Sends the lines of one file in order, and counts them.
 
     largest: bytes of a record
     """
@@ -240,13 +227,7 @@ class _Sender:
     partitions: Sequence[int]
     encode: Encode
     largest: int
-    skip: int
-    tally: _Tally = field(default_factory=_Tally)
-
-    @property
-    def done(self) -> int:
-        """The number of the file's records that were sent, now or before."""
-        return self.skip + self.tally.sent
+    tally: Tally
 
     def readable(self, file_lines: Iterator[Line]) -> Iterator[Line]:
         """The lines of the file. If it turns out to be damaged, the error says how many records were sent."""
@@ -254,14 +235,14 @@ class _Sender:
             yield from file_lines
         except LaminaError as error:
             self.producer.flush()
-            raise _broken_off(error, self.done, 0) from error
+            raise _broken_off(error, self.tally.done, 0) from error
 
     def send(self, line: Line) -> None:
         """Sends one line. Raises LaminaError if its topic or its source's format cannot take it."""
-        self.tally.note(line)
+        self.tally.note(line, line.problem)
         key, value = self._encoded(line)
         # A key decides its partition. Without a key, partitions take turns, so that they fill evenly.
-        partition = self.partitions[self.done % len(self.partitions)] if key is None else None
+        partition = self.partitions[self.tally.done % len(self.partitions)] if key is None else None
         self.producer.send(self.source.topic, value, key, partition, _headers(line))
         self.tally.sent += 1
 
@@ -285,25 +266,29 @@ class _Sender:
         self.producer.flush()
         return LaminaError(
             what,
-            evidence=f"{evidence}.\nThe {self.done:,} records before it were sent.",
-            way_out=f"{way_out} Then continue after the others: `--skip {self.done}`.",
+            evidence=f"{evidence}.\nThe {self.tally.done:,} records before it were sent.",
+            way_out=f"{way_out} Then continue after the others: `--skip {self.tally.done}`.",
         )
 
 
-def _encoded(source: Source, keys: Sequence[str], newest: WriterSchemas, record: bytes) -> tuple[bytes | None, bytes]:
-    """Kafka's key and the value of a record. Raises LaminaError if the source's formats cannot hold them."""
-    return key_of(source, keys, record, newest), value_of(source, record, newest)
-
-
-def _problem(line: Line, encode: Encode) -> str | None:
-    """The reason a line that is not bad to the reader cannot be sent."""
-    if not line.is_utf8:
-        return NOT_UTF8
-    try:
-        encode(line.record)
-    except LaminaError as error:
-        return error.what
-    return None
+def _send(sender: _Sender, file_lines: Iterator[Line], rate: float | None, on_progress: Callable[[int], None]) -> None:
+    """Sends lines at a rate. Raises `Interrupted` on Ctrl-C, once the brokers hold every record before it."""
+    pace = _Pace(rate)
+    with _between_records() as interrupted:
+        try:
+            for line in sender.readable(file_lines):
+                pace.wait(sender.tally.sent, interrupted)
+                if interrupted():
+                    break
+                sender.send(line)
+                if sender.tally.sent % _STEP == 0:
+                    on_progress(sender.tally.done)
+            sender.producer.flush()
+        except NotTaken as error:
+            acknowledged = sender.producer.acknowledged
+            raise _broken_off(error, sender.tally.skipped + acknowledged, sender.tally.sent - acknowledged) from error
+        if interrupted():
+            raise Interrupted(sender.tally.done)
 
 
 class _Pace:
@@ -377,15 +362,15 @@ def _check_skip(file: str, skip: int, total: int) -> None:
     """Raises LaminaError if a file of `total` records has fewer than `skip`."""
     if skip > total:
         raise LaminaError(
-            f"{file} has only {total:,} {'record' if total == 1 else 'records'}, and {skip:,} were to be skipped",
+            f"{file} has only {records(total)}, and {skip:,} were to be skipped",
             way_out="Use the number that the interrupted command printed, and the same file.",
         )
 
 
-def _refused(file: str, tally: _Tally, total: int) -> LaminaError:
-    more = f"\n… and {tally.bad - len(tally.first)} more." if tally.bad > len(tally.first) else ""
+def _refused(file: str, tally: Tally, total: int) -> LaminaError:
+    more = f"\n… and {tally.bad - SHOWN} more." if tally.bad > SHOWN else ""
     return LaminaError(
         f"{file}: {tally.bad} of {total} lines are bad; nothing was sent",
-        evidence="\n".join(map(str, tally.first)) + more,
+        evidence="\n".join(map(str, tally.first_bad)) + more,
         way_out="Correct them, or send them to quarantine: --on-bad quarantine.",
     )

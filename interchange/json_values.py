@@ -203,7 +203,7 @@ def _nested(kind: Type, value: Any) -> bool:
 
 def _integer(kind: Type, value: Any) -> bool:
     if isinstance(value, str):
-        if not _WHOLE.fullmatch(text := value.strip(_BLANK)):
+        if not _WHOLE.fullmatch(text := value.strip(BLANK)):
             return False
         value = Decimal(text)
     if isinstance(value, (float, Decimal)):
@@ -215,19 +215,21 @@ def _integer(kind: Type, value: Any) -> bool:
     return _whole(value) and -(1 << BITS[kind.name] - 1) <= value < 1 << BITS[kind.name] - 1
 
 
-_BLANK = "".join(map(chr, range(0x21)))
+BLANK = "".join(map(chr, range(0x21)))
+"""Characters that Spark strips from a text before it reads a number."""
+
 _WHOLE = re.compile(r"[+-]?(?:[0-9]{1,20}(?:\.0*)?|[0-9]{1,18}(?:\.[0-9]{1,9})?[eE](?:\+?[0-9]{1,2}|-[0-9]))")
 _DOUBLE = re.compile(r"(?i:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]{1,5})?|NaN|[+-]?Inf(?:inity)?)")
 """Texts that a second reading accepts as a whole number, or as a double."""
 
 
 def _double(_: Type, value: Any) -> bool:
-    return bool(_DOUBLE.fullmatch(value.strip(_BLANK))) if isinstance(value, str) else _number(value)
+    return bool(_DOUBLE.fullmatch(value.strip(BLANK))) if isinstance(value, str) else _number(value)
 
 
 def _boolean(_: Type, value: Any) -> bool:
     if isinstance(value, str):
-        return value.strip(_BLANK).lower() in ("true", "false", "0", "1")
+        return value.strip(BLANK).lower() in ("true", "false", "0", "1")
     return isinstance(value, bool) or (_whole(value) and value in (0, 1))
 
 
@@ -251,7 +253,7 @@ def _infinite(number: Decimal, unit: Decimal) -> bool:
 
 
 def _base64(text: str) -> bool:
-    if not text.strip(_BLANK):
+    if not text.strip(BLANK):
         return True
     try:
         binascii.a2b_base64(text, strict_mode=True)
@@ -277,7 +279,7 @@ def _decimal(kind: Type, value: Any) -> bool:
     if isinstance(value, Number):
         value = value.text
     if isinstance(value, str):
-        value = value.strip(_BLANK)
+        value = value.strip(BLANK)
         if _LONG.search(value) or not (_BARE.fullmatch(value) or _THOUSANDS.fullmatch(value)):
             return False
         value = value.replace(",", "")

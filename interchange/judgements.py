@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from interchange.json_values import Number, as_written, columns, fits, rule
+from interchange.json_values import BLANK, Number, as_written, columns, fits, rule
 from view_algebra.compiled import Source
 from view_algebra.language.limits import BARE_AND_LONG, TOO_LONG, has_decimals
 from view_algebra.language.types import STRING, Type
@@ -143,7 +143,7 @@ class Rules:
         """True if the value is empty and therefore NULL."""
         if not self.empty_as_null or kind == STRING:
             return False
-        return (kind.name in ("STRUCT", "MAP") and value == []) or (isinstance(value, str) and not value.strip(_BLANK))
+        return (kind.name in ("STRUCT", "MAP") and value == []) or (isinstance(value, str) and not value.strip(BLANK))
 
 
 def _has_zero_in_key(value: Any) -> bool:
@@ -220,7 +220,6 @@ def _whole(digits: str) -> int | float:
     return int(digits) if len(digits) <= _DIGITS else Number(digits)
 
 
-_BLANK = "".join(map(chr, range(0x21)))
 _SPACE = " \t\r\n"
 _DIGITS = 1_000
 _IN_TEXT = re.compile(r"""\\.|\"""", re.DOTALL)

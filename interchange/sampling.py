@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Any, Literal
 
 from interchange.csv_forms import CsvForms
-from interchange.files import ISO, Line, format_of, header_of, lines, schema_of, seekable
+from interchange.files import ISO, BadLine, Line, format_of, header_of, lines, records, schema_of
 from interchange.guessing import ID_NAME, SECOND, Statistics, guess, has_empty, since_1970, typed, unit_of
-from interchange.ingest import BadLine
 from interchange.judgements import Rules, with_written_numbers
+from interchange.opening import seekable
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import BIGINT, INT, STRING, TIMESTAMP, Type
 
@@ -109,7 +109,7 @@ class Sample:
         """The sampled records, in words."""
         if self.is_all:
             return "the only record" if self.records == 1 else f"all {self.records:,} records"
-        return f"the {'newest' if self.is_newest else 'first'} {_records(self.records)}"
+        return f"the {'newest' if self.is_newest else 'first'} {records(self.records)}"
 
     @property
     def good(self) -> int:
@@ -342,7 +342,7 @@ def _nothing(what: str, bad: Sequence[BadLine]) -> LaminaError:
     if bad:
         is_json = not all(line.problem.startswith(("not ", "a JSON ", "the JSON ")) for line in bad)
         return (LaminaError if is_json else _NotJson)(
-            f"{what}: none of {_records(len(bad))} can be read",
+            f"{what}: none of {records(len(bad))} can be read",
             evidence="\n".join(map(str, bad[:SHOWN])),
             way_out="Records are JSON objects, one per line, or CSV in UTF-8: iconv -f latin1 -t utf-8 FILE, say."
             " Name another format with --format.",
@@ -352,10 +352,6 @@ def _nothing(what: str, bad: Sequence[BadLine]) -> LaminaError:
         evidence="Types are guessed from values.",
         way_out="Use at least one record, or write the source by hand: docs/sql.md shows how.",
     )
-
-
-def _records(number: int) -> str:
-    return "1 record" if number == 1 else f"{number:,} records"
 
 
 def _too_many(what: str, number: int) -> LaminaError:

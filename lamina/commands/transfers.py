@@ -18,7 +18,7 @@ from lamina.terminal.render import Output
 from serving_layer.narration import waiting
 
 if TYPE_CHECKING:
-    from interchange.ingest import Ingested
+    from interchange.ingest import Tally
     from lamina.operations.deployment import Deployment
     from view_algebra.compiled import Source
 
@@ -63,6 +63,7 @@ def ingest(
     Ctrl-C prints the number of sent records, and the command that continues after them.
     """
     from interchange.csv_forms import CsvForms
+    from interchange.ingest import Options
     from interchange.ingest import ingest as send
     from interchange.writers import WriterSchemas
 
@@ -74,13 +75,15 @@ def ingest(
                 declared,
                 file,
                 deployment.brokers,
-                file_format=file_format,
-                forms=CsvForms(null, timestamp_format),
-                on_bad=on_bad,
-                key_by=key_by or None,
-                rate=rate,
-                ignore_unknown=ignore_unknown,
-                skip=skip,
+                Options(
+                    file_format=file_format,
+                    forms=CsvForms(null, timestamp_format),
+                    on_bad=on_bad,
+                    key_by=key_by or None,
+                    rate=rate,
+                    ignore_unknown=ignore_unknown,
+                    skip=skip,
+                ),
                 on_progress=on_progress,
                 newest=WriterSchemas.of(declared, deployment.schemas.registry),
             )
@@ -102,7 +105,7 @@ def _resumable(output: Output, source: str) -> Iterator[None]:
         raise
 
 
-def _show_ingested(output: Output, file: str, source: Source, done: Ingested, timing: Mapping[str, float]) -> None:
+def _show_ingested(output: Output, file: str, source: Source, done: Tally, timing: Mapping[str, float]) -> None:
     for bad in done.first_bad:
         output.tell(f"{file}: {bad}")
     if done.first_with_null:
@@ -133,7 +136,7 @@ def _wait_until_visible(output: Output, deployment: Deployment, source: Source) 
     return seconds
 
 
-def _summary(done: Ingested, topic: str) -> str:
+def _summary(done: Tally, topic: str) -> str:
     parts = [f"{done.sent:,} {'record' if done.sent == 1 else 'records'} sent to {topic}"]
     if done.bad:
         parts.append(f"{done.bad:,} of them bad")

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from interchange.files import MOST_OF_A_LINE, Line, lines, seekable
+from interchange.files import Line, lines
 from interchange.judgements import Rules
+from interchange.opening import MOST_OF_A_LINE, seekable
 from lamina.authoring.catalog_files import catalog_files
 from lamina.configuration.settings import Settings
 from lamina.reports.receipt_lines import read

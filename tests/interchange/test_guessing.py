@@ -21,9 +21,10 @@ from kafka import KafkaProducer
 
 from interchange.compression import unpacked
 from interchange.csv_forms import CsvForms
-from interchange.files import Line, format_of, lines, seekable
+from interchange.files import Line, format_of, lines
 from interchange.guessing import Statistics
 from interchange.judgements import Rules
+from interchange.opening import seekable
 from interchange.sampling import LARGEST, GuessedField, Sample, accepted, file_sample
 from interchange.topic_sampling import topic_sample
 from interchange.undeclared import UndeclaredFields

@@ -21,7 +21,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from interchange.csv_forms import CsvForms
-from interchange.ingest import BadLine, Interrupted, ingest
+from interchange.files import BadLine
+from interchange.ingest import Interrupted, Options, ingest
 from master_log.kafka import Brokers
 from master_log.kafka_reader import kafka_range, parsed
 from master_log.offsets import OffsetRange
@@ -71,7 +72,7 @@ def test_json_lines_arrive_unchanged(
         brokers,
         on_progress=lambda done, total: calls.append((done, total)),
     )
-    assert (done.sent, done.bad, done.first_bad) == (3, 0, ())
+    assert (done.sent, done.bad, done.first_bad) == (3, 0, [])
     assert sent(contents(source.topic)) == sorted(JSON)
     assert set(brokers.latest(source.topic).values()) == {1}, "dealt to the partitions in turn"
     assert calls[-1] == (3, 3)
@@ -92,7 +93,7 @@ def test_an_undeclared_field_refuses_the_file_unless_unknown_fields_are_ignored(
     ]
     path = written(tmp_path, "orders.jsonl", b"\n".join(lines))
     with pytest.raises(LaminaError, match=r"4 fields are not declared by source events; nothing was sent") as raised:
-        ingest(source, path, brokers, on_bad=on_bad)
+        ingest(source, path, brokers, Options(on_bad=on_bad))
     assert raised.value.evidence.splitlines() == [
         "Town is not declared, in 2 of 3 records; did you mean TOWN?",
         "buyer.Name is not declared, in 1 of 3 records; did you mean buyer.name?",
@@ -102,10 +103,10 @@ def test_an_undeclared_field_refuses_the_file_unless_unknown_fields_are_ignored(
     assert "--ignore-unknown" in raised.value.way_out
     header = written(tmp_path, "orders.csv", b"id,Twon,TOWN\n1,Delft,\n")
     with pytest.raises(LaminaError, match="1 field is not declared") as raised:
-        ingest(source, header, brokers, on_bad=on_bad)
+        ingest(source, header, brokers, Options(on_bad=on_bad))
     assert raised.value.evidence == "Twon is not declared, in 1 of 1 records; did you mean TOWN?"
     assert contents(source.topic) == []
-    assert ingest(source, path, brokers, on_bad=on_bad, ignore_unknown=True).sent == 3
+    assert ingest(source, path, brokers, Options(on_bad=on_bad, ignore_unknown=True)).sent == 3
     assert [value for _, value in contents(source.topic)] == lines, "as they are"
 
 
@@ -124,13 +125,13 @@ def test_an_interrupted_ingest_resumes_after_the_records_sent(
         ingest(source, path, brokers, on_progress=stop)
     assert interrupted.value.sent == 1_000
     assert sent(contents(source.topic)) == sorted(lines[:1_000]), "what was handed over has arrived"
-    rest = ingest(source, path, brokers, skip=interrupted.value.sent)
+    rest = ingest(source, path, brokers, Options(skip=interrupted.value.sent))
     assert (rest.sent, rest.skipped) == (1_000, 1_000)
     assert sent(contents(source.topic)) == sorted(lines)
     with pytest.raises(LaminaError, match="has only 2,000 records, and 2,001 were to be skipped"):
-        ingest(source, path, brokers, skip=2_001)
+        ingest(source, path, brokers, Options(skip=2_001))
     with pytest.raises(LaminaError, match="has only 2,000 records, and 2,001 were to be skipped"):
-        ingest(source, path, brokers, skip=2_001, on_bad="quarantine", ignore_unknown=True)
+        ingest(source, path, brokers, Options(skip=2_001, on_bad="quarantine", ignore_unknown=True))
     assert len(contents(source.topic)) == 2_000
 
 
@@ -143,7 +144,7 @@ def test_an_ingest_interrupted_before_sending_reports_that_nothing_was_sent(
 
     source = new_source()
     with pytest.raises(Interrupted, match=r"^0 records of the file were sent"):
-        ingest(source, written(tmp_path, "records.csv", b"id\n1\n"), brokers, forms=InterruptedForms())
+        ingest(source, written(tmp_path, "records.csv", b"id\n1\n"), brokers, Options(forms=InterruptedForms()))
     assert contents(source.topic) == []
 
 
@@ -172,7 +173,7 @@ def test_bad_lines_for_quarantine_are_sent_unchanged_and_counted(
     source = new_source()
     lines = [JSON[0], b"no JSON", JSON[1], b'{"id": "x"}', *[b"[]"] * 20]
     content = io.BytesIO(b"\n".join(lines))
-    done = ingest(source, "-", brokers, file_format="jsonl", on_bad="quarantine", stdin=content)
+    done = ingest(source, "-", brokers, Options(file_format="jsonl", on_bad="quarantine"), stdin=content)
     assert (done.sent, done.bad, len(done.first_bad)) == (24, 22, 10)
     assert done.first_bad[1] == BadLine(4, 'id is "x", not BIGINT')
     assert [value for _, value in contents(source.topic)] == lines, "one partition keeps the file's order"
@@ -190,7 +191,7 @@ def test_the_quarantine_reason_of_a_csv_row_names_no_line(
 ) -> None:
     source = new_source()
     content = io.BytesIO(b"id,small\n1,2\n1,x\n2,3\n3,x\n")
-    assert ingest(source, "-", brokers, file_format="csv", on_bad="quarantine", stdin=content).bad == 2
+    assert ingest(source, "-", brokers, Options(file_format="csv", on_bad="quarantine"), stdin=content).bad == 2
     whole = OffsetRange(brokers.earliest(source.topic), brokers.latest(source.topic))
     parsed(kafka_range(spark, brokers, source, whole), source).createOrReplaceTempView("records")
     reasons = {row.kafka_error for row in spark.sql(quarantined(source)).collect()}
@@ -272,7 +273,7 @@ def test_a_line_that_spark_reads_is_not_bad(
     with pytest.raises(LaminaError, match="2 of 4 lines are bad") as raised:
         ingest(source, path, brokers)
     assert raised.value.evidence == "line 3: not UTF-8\nline 4: not JSON at character 10"
-    done = ingest(source, path, brokers, on_bad="quarantine")
+    done = ingest(source, path, brokers, Options(on_bad="quarantine"))
     assert (done.sent, done.bad, done.not_utf8) == (4, 1, 1)
     assert [value for _, value in contents(source.topic)] == lines
 
@@ -297,9 +298,9 @@ def test_csv_becomes_the_declared_types(
         'ID,kind,small,price,ts,note\n1,show,7,1.250,02/01/2024 03:04,"two\nlines"\n\n2,"a ""b"", ä",NA,,,\n'.encode(),
     )
     with pytest.raises(LaminaError, match="2 of 2 lines are bad"):
-        ingest(source, path, brokers, ignore_unknown=True)
+        ingest(source, path, brokers, Options(ignore_unknown=True))
     as_written = CsvForms(["NA"], ["%d/%m/%Y %H:%M"])
-    assert ingest(source, path, brokers, forms=as_written, ignore_unknown=True).sent == 2
+    assert ingest(source, path, brokers, Options(forms=as_written, ignore_unknown=True)).sent == 2
     assert [json.loads(value or b"") for _, value in contents(source.topic)] == [
         {"id": 1, "kind": "show", "small": 7, "price": 1.25, "ts": "2024-01-02 03:04:00", "note": "two\nlines"},
         {"id": 2, "kind": 'a "b", ä', "small": None, "price": None, "ts": None, "note": None},
@@ -315,7 +316,7 @@ def test_a_bad_csv_record_is_named_by_its_first_line(
     source = new_source()
     content = b'id,kind\n1,"a\nb"\nx,c\n2\n3,d,e\n4,\xff\n"5"6,f\n7,g\n8,"never closed\n'
     path = written(tmp_path, "records.csv", content)
-    done = ingest(source, path, brokers, on_bad="quarantine")
+    done = ingest(source, path, brokers, Options(on_bad="quarantine"))
     assert [(bad.number, bad.problem.partition(":")[0]) for bad in done.first_bad] == [
         (4, 'id is "x", not BIGINT'),
         (5, "1 fields, and the header names 2"),
@@ -377,7 +378,7 @@ def test_the_error_for_a_damaged_file_counts_the_records_sent(
     packed = pack(b"\n".join(b'{"id": %d}' % number for number in range(60_000)))
     path = written(tmp_path, f"records.jsonl{ENDINGS[pack]}", packed[:-2000])
     with pytest.raises(LaminaError, match="the compressed file is damaged") as refused:
-        ingest(source, path, brokers, on_bad="quarantine", ignore_unknown=True)
+        ingest(source, path, brokers, Options(on_bad="quarantine", ignore_unknown=True))
     there = len(contents(source.topic))
     assert there > 0
     assert f"The first {there:,} records of the file were sent." in refused.value.evidence
@@ -389,7 +390,7 @@ def test_half_a_surrogate_pair_is_a_valid_key(
 ) -> None:
     source = new_source()
     path = written(tmp_path, "records.jsonl", b'{"kind": "\\ud83d"}\n')
-    assert ingest(source, path, brokers, key_by=["kind"]).sent == 1
+    assert ingest(source, path, brokers, Options(key_by=["kind"])).sent == 1
     assert contents(source.topic) == [(b"?", b'{"kind": "\\ud83d"}')]
     nested = new_source(columns="id BIGINT, props MAP<STRING, STRING>")
     path = written(tmp_path, "records.csv", b'id,props\n1,"{""a"": ""\\ud83d""}"\n')
@@ -432,7 +433,7 @@ def test_parquet_keeps_its_values(
     )
     file = name if name == "-" else written(tmp_path, name, packed)
     stated = "parquet" if name == "-" else None
-    done = ingest(source, file, brokers, file_format=stated, ignore_unknown=True, stdin=io.BytesIO(packed))
+    done = ingest(source, file, brokers, Options(file_format=stated, ignore_unknown=True), stdin=io.BytesIO(packed))
     assert (done.sent, done.bad) == (2, 0)
     assert [value for _, value in contents(source.topic)] == [
         '{"id":1,"price":1.25,"ts":"2024-01-02T03:04:05.123456+00:00","kind":"ä","ratio":0.1,'
@@ -458,17 +459,17 @@ def test_records_are_keyed_by_the_unique_columns_or_by_named_ones(
     content = (
         b"".join(b'{"id": %d, "kind": "%d"}\n' % (number % 5, number) for number in range(50)) + b'{"kind": "x"}\n'
     )
-    ingest(source, "-", brokers, file_format="jsonl", stdin=io.BytesIO(content))
+    ingest(source, "-", brokers, Options(file_format="jsonl"), stdin=io.BytesIO(content))
     pairs = contents(source.topic)
     assert {key for key, _ in pairs} == {b"0", b"1", b"2", b"3", b"4", None}
     for key in range(5):
         kinds = [json.loads(value or b"")["kind"] for sent, value in pairs if sent == b"%d" % key]
         assert kinds == [str(number) for number in range(key, 50, 5)]
     two = new_source()
-    ingest(two, "-", brokers, file_format="jsonl", stdin=io.BytesIO(JSON[0]), key_by=("id", "kind"))
+    ingest(two, "-", brokers, Options(file_format="jsonl", key_by=("id", "kind")), stdin=io.BytesIO(JSON[0]))
     assert contents(two.topic)[0][0] == b'[1, "show"]'
     with pytest.raises(LaminaError, match="no column nothing"):
-        ingest(two, "-", brokers, file_format="jsonl", stdin=io.BytesIO(JSON[0]), key_by=("nothing",))
+        ingest(two, "-", brokers, Options(file_format="jsonl", key_by=("nothing",)), stdin=io.BytesIO(JSON[0]))
 
 
 def keyed(topic: str, kind: str, key_format: str) -> Source:
@@ -501,9 +502,9 @@ def test_a_key_that_its_format_cannot_hold_refuses_the_whole_file(
     assert raised.value.evidence == "line 2: events: id is 9999999999, and its key_format is 'int'"
     assert contents(source.topic) == []
     with pytest.raises(LaminaError, match="line 2: events: id is 9999999999") as raised:
-        ingest(source, path, brokers, on_bad="quarantine")
+        ingest(source, path, brokers, Options(on_bad="quarantine"))
     assert "--skip 1" in raised.value.way_out
-    assert ingest(source, path, brokers, on_bad="quarantine", skip=2).sent == 1
+    assert ingest(source, path, brokers, Options(on_bad="quarantine", skip=2)).sent == 1
     assert [key for key, _ in contents(source.topic)] == [b"\0\0\0\7", b"\0\0\3\xe8"]
 
 
@@ -512,26 +513,22 @@ def test_the_topic_s_limit_decides_if_a_record_of_a_megabyte_is_sent(
 ) -> None:
     large = b'{"kind": "%s"}' % (b"x" * 1_000_000)
     wide = new_source(**{"max.message.bytes": "2000000"})
-    assert ingest(wide, "-", brokers, file_format="jsonl", stdin=io.BytesIO(large)).sent == 1
+    assert ingest(wide, "-", brokers, Options(file_format="jsonl"), stdin=io.BytesIO(large)).sent == 1
     assert sent(contents(wide.topic)) == [large]
     narrow = new_source(**{"max.message.bytes": "500000"})
-    for on_bad, what in (("refuse", "1 of 2 lines are bad"), ("quarantine", "line 2 is too large for topic")):
+    for options, what in (
+        (Options(file_format="jsonl"), "1 of 2 lines are bad"),
+        (Options(file_format="jsonl", on_bad="quarantine"), "line 2 is too large for topic"),
+    ):
         with pytest.raises(LaminaError, match=what) as raised:
-            ingest(
-                narrow,
-                "-",
-                brokers,
-                file_format="jsonl",
-                stdin=io.BytesIO(JSON[0] + b"\n" + large),
-                on_bad=on_bad,  # type: ignore[arg-type]
-            )
+            ingest(narrow, "-", brokers, options, stdin=io.BytesIO(JSON[0] + b"\n" + large))
         assert "1,000,012 bytes, and the topic takes" in raised.value.evidence
 
 
 def test_records_are_sent_at_the_given_rate(brokers: Brokers, new_source: NewSource) -> None:
     began = time.monotonic()
     content = io.BytesIO(b'{"id": 1}\n' * 100)
-    assert ingest(new_source(), "-", brokers, file_format="jsonl", rate=200, stdin=content).sent == 100
+    assert ingest(new_source(), "-", brokers, Options(file_format="jsonl", rate=200), stdin=content).sent == 100
     assert time.monotonic() - began > 0.45
 
 
