@@ -104,16 +104,16 @@ def _type_of(schema: Mapping[str, Any]) -> Type:
         return Type("DECIMAL", MAX_PRECISION, ANY_SCALE)
     match schema.get("type"):
         case "array":
-            return Type("ARRAY", element=_plain(schema.get("items") or {}))
+            return Type("ARRAY", element=_type_as_written(schema.get("items") or {}))
         case "map":
-            return Type("MAP", key=STRING, element=_plain(schema.get("values") or {}))
+            return Type("MAP", key=STRING, element=_type_as_written(schema.get("values") or {}))
         case "struct":
-            return struct_or_map({field["field"]: _plain(field) for field in schema.get("fields") or []})
+            return struct_or_map({field["field"]: _type_as_written(field) for field in schema.get("fields") or []})
         case kind:
             return _KINDS.get(str(kind), STRING)
 
 
-def _plain(schema: Mapping[str, Any]) -> Type:
+def _type_as_written(schema: Mapping[str, Any]) -> Type:
     """The type of an element or nested field, whose value stays as written."""
     name = schema.get("name") or ""
     is_encoded = name in (*SEMANTIC, DECIMAL, _ANY_SCALE)

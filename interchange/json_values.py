@@ -151,7 +151,7 @@ def _composed(value: Any, encode: Callable[[Any], str]) -> str:
     return encode(value)
 
 
-def _plain(value: Any) -> Any:
+def _encodable(value: Any) -> Any:
     """A value that the standard library's encoder can write. Raises ValueError if that would change a number."""
     match value:
         case Decimal():
@@ -178,7 +178,7 @@ def as_text(value: Any) -> str:
     return str(value)
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain).encode
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_encodable).encode
 
 
 def _digit_by_digit(value: Any) -> str:

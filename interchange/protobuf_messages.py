@@ -40,14 +40,14 @@ def _message_json(kind: Any, value: Any) -> Any:
         return value if value is None or isinstance(value, dict) else _WRITTEN[name](value)
     if isinstance(value, Mapping) and not name.startswith("google.protobuf."):
         return {field: _field_json(kind.fields_by_name.get(field), part) for field, part in value.items()}
-    return value if name in _ANY_JSON else _plain(value)
+    return value if name in _ANY_JSON else _without_messages(value)
 
 
 def _field_json(field: Any, value: Any) -> Any:
     """The value of a field, or every element or map value of it, in Google's JSON form."""
     kind = None if field is None else field.message_type
     if kind is None:
-        return _plain(value)
+        return _without_messages(value)
     if kind.GetOptions().map_entry and isinstance(value, dict):
         return {key: _field_json(kind.fields_by_name["value"], part) for key, part in value.items()}
     if isinstance(value, list) and kind.full_name not in _ANY_JSON:
@@ -55,10 +55,10 @@ def _field_json(field: Any, value: Any) -> Any:
     return _message_json(kind, value)
 
 
-def _plain(value: Any) -> Any:
+def _without_messages(value: Any) -> Any:
     """A value that holds no message, with numbers as texts that keep all digits."""
     if isinstance(value, list):
-        return [_plain(part) for part in value]
+        return [_without_messages(part) for part in value]
     return value.text if isinstance(value, Number) else value
 
 
@@ -68,7 +68,7 @@ def _instant(value: Any) -> str:
 
 
 def _duration(value: Any) -> str:
-    return f"{Decimal(_plain(value)):f}s"
+    return f"{Decimal(_without_messages(value)):f}s"
 
 
 def _day(value: Any) -> dict[str, int]:
@@ -76,7 +76,7 @@ def _day(value: Any) -> dict[str, int]:
 
 
 def _decimal(value: Any) -> dict[str, Any]:
-    sign, digits, exponent = Decimal(_plain(value)).as_tuple()
+    sign, digits, exponent = Decimal(_without_messages(value)).as_tuple()
     unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
     written = unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)
     return {"value": base64.b64encode(written).decode(), "precision": len(digits), "scale": -int(exponent)}

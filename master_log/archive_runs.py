@@ -74,7 +74,7 @@ class ArchiveRun:
         """Adds the records of `[held, to)` in one commit that records `to`. A run that dies before it changes nothing.
 
         A partition whose `to` is not above its held offset gets no records. If a range holds only transaction markers,
-        `held` advances all the same. The run is refused if `to` is above the committed records in Kafka.
+        `held` still advances. The run is refused if `to` is above the committed records in Kafka.
 
         If Kafka has lost records that the log holds and gave their offsets to others, nothing is added. With
         `accept_loss`, the log is first cut back to where it agrees with Kafka, and a tag keeps the dropped records

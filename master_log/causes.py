@@ -14,7 +14,7 @@ from master_log import stores
 from view_algebra.errors import LaminaError
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
-"""Exceptions of planning and computing. PySpark passes on an exception it has no name for as Py4J's."""
+"""Exceptions of planning and computing. PySpark raises an exception that it has no class for as Py4J's."""
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ def _translated(error: Exception, what: str) -> LaminaError | None:
     if (reason := stores.reason(text)) is not None:
         return LaminaError(
             f"{what}: {reason.what}",
-            evidence=_shortest(lines, reason.says),
+            evidence=_shortest(lines, reason.pattern),
             way_out=f"{reason.way_out}, and run it again: nothing was changed.",
         )
     of_kafka = [line for line in lines if "org.apache.kafka" in line and not line.startswith("at ")]

@@ -55,7 +55,7 @@ class _FailureReasons(logging.Handler):
 
 
 _failures = _FailureReasons()
-# We raise what matters in this log. Otherwise, a loop that waits for a broker would print a line per attempt.
+# Failures that matter are raised. Without this, a loop that waits for a broker would print a line per attempt.
 logging.getLogger("kafka").addHandler(_failures)
 logging.getLogger("kafka").propagate = False
 

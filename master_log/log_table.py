@@ -75,7 +75,7 @@ PARSED_BY = "lamina.parsed-by"
 
 @dataclass(frozen=True)
 class Held:
-    """The offsets below which a log has every record since its start, and their tails in Kafka as far as it has them.
+    """The offsets below which a log has every record since its start, and the known tails below them.
 
     newest: the snapshot that readers see, or None before the first archive run
     """

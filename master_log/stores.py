@@ -26,7 +26,7 @@ def is_in_object_storage(location: str) -> bool:
 class StoreError(NamedTuple):
     """A pattern in an error of S3's client, its meaning, and the way out."""
 
-    says: re.Pattern[str]
+    pattern: re.Pattern[str]
     what: str
     way_out: str
 
@@ -78,4 +78,4 @@ def reason(text: str) -> StoreError | None:
     """The reason in an error's text, or None if the error does not come from object storage."""
     if CLIENT not in text and "No FileSystem for scheme" not in text:
         return None
-    return next((reason for reason in REASONS if reason.says.search(text)), None)
+    return next((reason for reason in REASONS if reason.pattern.search(text)), None)
