@@ -4,8 +4,8 @@
     python -m tests.habits.english lamina dags   prints each place in these files and folders
     python -m tests.habits.english --lower       writes today's counts where they are below the ceilings
 
-The ceilings are in `english.json`. Docstrings (also the string under a constant or a field), comments, texts of errors
-and names of values are read.
+The ceilings are in `english.json`. Docstrings (also the string under a constant or a field), comments, texts of errors,
+names of values and names in templates are read.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from typing import Literal
 ROOT = Path(__file__).parents[2]
 CEILINGS = Path(__file__).with_suffix(".json")
 SKIPPED = {".venv", ".lamina", ".git", "build", "node_modules"}
-OWN = Path(__file__).relative_to(ROOT)
-"""The patterns below would count themselves."""
+WITH_EXAMPLES = {Path("tests/habits/english.py"), Path("tests/habits/test_english.py")}
+"""Files whose texts are not read: they are the patterns below and their examples."""
 
 Kind = Literal["docstring", "comment", "text", "name"]
 
@@ -43,7 +43,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Habit:
-    """A habit and its cure; `places` yields the offsets in the text of a piece."""
+    """A habit and its cure. `places` yields the offsets in the text of a piece."""
 
     name: str
     cure: str
@@ -161,7 +161,7 @@ def _names(tree: ast.Module) -> Iterator[Piece]:
 
 
 def _comments(source: str) -> Iterator[Piece]:
-    """A piece for each comment; comments on successive lines, each alone on its line, are one piece."""
+    """A piece for each comment. Comments alone on successive lines are one piece."""
     piece, last = None, 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type != tokenize.COMMENT:
@@ -178,15 +178,26 @@ def _comments(source: str) -> Iterator[Piece]:
         yield piece
 
 
+def _template_names(source: str) -> Iterator[Piece]:
+    """The names in the tags of a template that are neither attributes, nor filters, nor in a text."""
+    for tag in re.finditer(r"\{[{%](.*?)[}%]\}", source, re.DOTALL):
+        code = re.sub(r"\"[^\"]*\"|'[^']*'", "", tag[1])
+        for name in re.findall(r"(?<![\w.|])(?<!\| )[a-z_]\w*", code):
+            yield Piece("name", source.count("\n", 0, tag.start()) + 1, name)
+
+
 def pieces(file: Path, source: str) -> Iterator[Piece]:
-    """All that is read of a file. The texts of a published migration stay as they are, so they are left out."""
+    """The pieces of a module or a template. The texts of a published migration stay as they are."""
+    if file.suffix == ".html":
+        yield from _template_names(source)
+        return
     tree = ast.parse(source)
     docstrings = list(_docstrings(tree))
     of_docstrings = {id(node) for node in docstrings}
     yield from (Piece("docstring", node.lineno, _prose(str(node.value))) for node in docstrings)
     yield from _comments(source)
     yield from _names(tree)
-    if "versions" not in file.parts:
+    if "versions" not in file.parts and file not in WITH_EXAMPLES:
         for node in ast.walk(tree):
             match node:
                 case ast.Constant(value=str() as text) if id(node) not in of_docstrings:
@@ -203,11 +214,11 @@ def places(file: Path) -> Iterator[Place]:
 
 
 def files(paths: list[str]) -> list[Path]:
-    """The Python files under these paths, relative to the repository; all without paths."""
+    """The modules and templates under these paths, relative to the repository. Without paths, all of them."""
     roots = [Path(path).resolve() for path in paths] or [ROOT]
-    every = [file for root in roots for file in ([root] if root.is_file() else sorted(root.rglob("*.py")))]
-    relative = [file.relative_to(ROOT) for file in every if file.suffix == ".py"]
-    return [file for file in relative if file != OWN and not SKIPPED & set(file.parts)]
+    every = [file for root in roots for file in ([root] if root.is_file() else sorted(root.rglob("*.*")))]
+    relative = [file.relative_to(ROOT) for file in every if file.suffix in (".py", ".html")]
+    return [file for file in relative if not SKIPPED & set(file.parts)]
 
 
 def above(counts: Counter[str], ceilings: dict[str, int]) -> list[str]:
@@ -220,7 +231,7 @@ def above(counts: Counter[str], ceilings: dict[str, int]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints places or counts; 1 if a count is above its ceiling."""
+    """Prints places or counts. Returns 1 if a count is above its ceiling."""
     paths = [argument for argument in arguments if argument != "--lower"]
     all_places = [place for file in files(paths) for place in places(file)]
     if paths:

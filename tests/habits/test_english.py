@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.habits.english import HABITS, pieces
+from tests.habits.english import HABITS, files, pieces
 
 CASES = {
     "question word": '"""What is read."""',
@@ -54,3 +54,15 @@ def test_a_habit_is_counted_once_and_at_its_line(habit: str) -> None:
 
 def test_examples_code_and_plain_english_have_no_habit() -> None:
     assert habits(FINE) == []
+
+
+def test_names_in_templates_are_read() -> None:
+    template = 'found\n{% for each in view.found %}{{ each.id | given }} {{ "told" }}{% endfor %}'
+    names = [(piece.line, piece.text) for piece in pieces(Path("a.html"), template)]
+    assert names == [(2, name) for name in ("for", "each", "in", "view", "each", "endfor")]
+
+
+def test_every_folder_is_read() -> None:
+    read = {file.parent for file in files([])}
+    for folder in ("lamina", "lamina/console/templates", "dags", "tests", "tests/acceptance", "tests/habits"):
+        assert Path(folder) in read
