@@ -82,7 +82,7 @@ class Case:
     def _over_all(self) -> list[Row]:
         with duckdb.connect() as connection:
             for name, source in self.sources.items():
-                assert not source.primary_key, f"{self.name}: {name} is a table, and DuckDB has its records alone"
+                assert not source.primary_key, f"{self.name}: {name} is a table, and DuckDB only has its records"
                 columns = [f"{column} {kind}" for column, kind in source.columns]
                 records = [json.loads(record) for record in source.records if isinstance(record, bytes)]
                 values = [[record.get(column) for column, _ in source.columns] for record in records]
@@ -231,9 +231,7 @@ def source_names(cases: Iterable[Case]) -> dict[Source, str]:
 
 
 def assert_answered(deployed: Deployed, cases: Mapping[str, Case], selects: Mapping[str, str]) -> None:
-    """Asserts that every view shows the rows of its case, live and after a rebuild. Some views are also compared with
-    Spark's rows.
-    """
+    """Compares the views of one catalog with their cases, live and after a rebuild, and some with Spark."""
     answers = {name: case_of(name, cases) for name in selects}
     names = source_names(answers.values())
     sources, steps = together(names)

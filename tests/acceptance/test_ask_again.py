@@ -33,7 +33,7 @@ def test_records_whose_schema_was_missing_count_after_the_registry_is_asked_agai
     deployed.apply(catalog=AGAIN.replace("{again}", ""))
     orders = f"{deployed.topic('orders')}-value"
     fields = schema(id="long", country="string")
-    one, two = registry.add(orders, fields), 2  # as the registry numbers the next schema
+    one, two = registry.add(orders, fields), 2  # the registry numbers the next schema so
     lacked = f"the registry had no schema {two}: if it has by now, raise ask_again in OPTIONS and apply"
     with deployed.speed():
         deployed.send("orders", framed(one, fields, {"id": 1, "country": "NL"}))
@@ -46,14 +46,14 @@ def test_records_whose_schema_was_missing_count_after_the_registry_is_asked_agai
         assert deployed.rows(BY_COUNTRY) == [("NL", 1, 1)]
         assert deployed.rows("SELECT error, records FROM lamina.bad_records") == [(lacked, 2)]
         (tmp_path / "before").write_text(lamina("receipt", "by_country").out)
-        assert [(each["id"], each["bad_records"]) for each in lamina("schemas", "--json").lines()] == [
+        assert [(line["id"], line["bad_records"]) for line in lamina("schemas", "--json").lines()] == [
             (str(one), 0),
             (str(two), 2),
         ]
         deployed.apply(catalog=AGAIN.replace("{again}", ", ask_again '1'"))
         deployed.send("orders", framed(two, noted, {"id": 1000, "country": "NL", "note": None}))
         deployed.wait_for("orders")
-        # The first of them has no note, and so is no datum of the schema that has its id now.
+        # The first record lacks a note, so it does not match the schema that has its id now.
         assert deployed.rows(BY_COUNTRY) == [("NL", 3, 1101)]
         (tmp_path / "after").write_text(lamina("receipt", "by_country").out)
     deployed.check()
@@ -62,7 +62,7 @@ def test_records_whose_schema_was_missing_count_after_the_registry_is_asked_agai
     assert deployed.rows(BY_COUNTRY) == [("NL", 3, 1101)]
     for receipt in ("before", "after"):
         assert "equal" in lamina.over(spark)("verify", receipt).out
-    # Undone, the answers of before count again.
+    # Without ask_again, the earlier answers of the registry count again.
     deployed.apply(catalog=AGAIN.replace("{again}", ""))
     assert deployed.rows(BY_COUNTRY) == [("NL", 1, 1)]
     deployed.check()

@@ -21,9 +21,9 @@ def test_the_demo_ends_by_itself_with_its_proof(lamina: CommandLine) -> None:
     command = CommandLine({**lamina.environment, **embedded}, lamina.folder)
     done = command("demo", "--once", "--lines", "20000", timeout=1200)
     assert re.search(r"^[\d,]+ cells compared, 0 differ$", done.out, re.MULTILINE)
-    assert "postgresql://" not in done.out, "nobody can connect to what is stopped"
+    assert "postgresql://" not in done.out, "a stopped Postgres has no address"
     home = str(Path(lamina.environment["LAMINA_HOME"]) / "demo")
-    left = [each.pid for each in psutil.process_iter() if home in " ".join(_arguments(each))]
+    left = [process.pid for process in psutil.process_iter() if home in " ".join(_arguments(process))]
     assert left == []
 
 
@@ -50,7 +50,7 @@ def test_the_demo_sells_an_article_under_its_newest_name(deployed: Deployed, tmp
     deployed.send("invoice_lines", line(1, "84879", "BIRD", 8), line(1, "22622", "BOX", 2), line(3, "84879", "WREN", 4))
     deployed.catch_up()
     assert sold() == [("WREN", 12, Decimal("18.000")), ("BOX", 2, Decimal("3.000"))]
-    # A late line renames nothing; a newer one renames all that was sold, here to the name of another article.
+    # A late line renames nothing. A newer line renames everything sold, here to the name of another article.
     deployed.send("invoice_lines", line(2, "84879", "LARK", -1), line(5, "84879", "BOX", 1))
     deployed.catch_up()
     renamed = [("BOX", 14, Decimal("21.000"))]
@@ -101,8 +101,8 @@ def test_mistakes_end_in_one_sentence(lamina: CommandLine, deployed: Deployed, t
     }
     with ThreadPoolExecutor(2) as both:
         ended = list(both.map(lambda arguments: lamina(*arguments, code=1), mistakes))
-    for failed, said in zip(ended, mistakes.values(), strict=True):
-        assert said in failed.err
+    for failed, reason in zip(ended, mistakes.values(), strict=True):
+        assert reason in failed.err
         assert "Traceback" not in failed.err
         assert "starting Spark" not in failed.err
         assert failed.out == ""

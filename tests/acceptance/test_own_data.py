@@ -26,7 +26,6 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 COUNTRIES = ("NL", "DE", "FR", None)
 
-
 ODD = 'it\'s a `b`\n\\ "100 %"'
 """A name that needs quotes in every language."""
 
@@ -52,8 +51,8 @@ def orders(count: int) -> list[dict[str, Any]]:
 def hours(records: list[dict[str, Any]]) -> Counter[Any]:
     """The number of orders per hour and country."""
     return Counter(
-        (datetime.fromtimestamp(each["placed"] / 1000, UTC).replace(minute=0, second=0), each["country"])
-        for each in records
+        (datetime.fromtimestamp(order["placed"] / 1000, UTC).replace(minute=0, second=0), order["country"])
+        for order in records
     )
 
 
@@ -63,20 +62,25 @@ def test_the_commands_that_init_suggests_turn_a_file_into_a_view(
     records, name = orders(500), f"{deployed.prefix[-20:]}_orders".lstrip("_0123456789")
     file = tmp_path / "orders.jsonl.zst"
     file.write_bytes(pa.compress("\n".join(map(json.dumps, records)).encode(), codec="zstd", asbytes=True))
-    [made] = lamina("init", str(file), "--name", name, "--json").lines()
-    assert (made["records"], made["bad"], made["event_time"], made["key"]) == (500, 0, "placed", ["order_id"])
+    [guessed] = lamina("init", str(file), "--name", name, "--json").lines()
+    assert (guessed["records"], guessed["bad"], guessed["event_time"], guessed["key"]) == (
+        500,
+        0,
+        "placed",
+        ["order_id"],
+    )
     (tmp_path / "catalog" / "views" / "rows.sql").write_text(
         f"CREATE VIEW every_row AS SELECT order_id, zip, amount, placed, buyer, note, it_s_a_b_100, groe FROM {name};"
     )
-    apply, ingest, sql = (shlex.split(line)[1:] for line in made["next"])
+    apply, ingest, sql = (shlex.split(line)[1:] for line in guessed["next"])
     lamina(*apply)
     with deployed.speed():
         sent = lamina(*ingest)
     assert "500 records sent" in sent.out
     assert "visible" in sent.err
-    found = deployed.rows(f"SELECT hour, country, records FROM {made['view']}")  # at once: ingest has waited
-    assert {(hour, country): count for hour, country, count in found} == hours(records)
-    assert lamina(*sql, "--json").lines()[0]["hour"] == max(hour for hour, _, _ in found).isoformat().replace(
+    hourly = deployed.rows(f"SELECT hour, country, records FROM {guessed['view']}")  # at once: ingest has waited
+    assert {(hour, country): count for hour, country, count in hourly} == hours(records)
+    assert lamina(*sql, "--json").lines()[0]["hour"] == max(hour for hour, _, _ in hourly).isoformat().replace(
         "+00:00", "Z"
     )
     rows = deployed.rows(
@@ -84,31 +88,33 @@ def test_the_commands_that_init_suggests_turn_a_file_into_a_view(
     )
     assert rows == [
         (
-            each["Order ID"],
-            each["zip"],
-            Decimal(str(each["amount"])),
-            datetime.fromtimestamp(each["placed"] / 1000, UTC),
-            each["buyer"],
-            str(each["note"]),
-            each[ODD],
-            each["größe"],
+            order["Order ID"],
+            order["zip"],
+            Decimal(str(order["amount"])),
+            datetime.fromtimestamp(order["placed"] / 1000, UTC),
+            order["buyer"],
+            str(order["note"]),
+            order[ODD],
+            order["größe"],
         )
-        for each in records
+        for order in records
     ]
     assert deployed.owner("SELECT count(*) FROM lamina.quarantine") == [(0,)]
 
-    [of_topic] = lamina("init", "--topic", made["topic"], "--catalog", "other", "--json").lines()
-    assert {each["field"]: each["type"] for each in of_topic["columns"]} == {
-        each["field"]: each["type"] for each in made["columns"]
+    [from_topic] = lamina("init", "--topic", guessed["topic"], "--catalog", "other", "--json").lines()
+    assert {column["field"]: column["type"] for column in from_topic["columns"]} == {
+        column["field"]: column["type"] for column in guessed["columns"]
     }
-    assert (of_topic["records"], of_topic["all"]) == (500, True)
-    assert len(of_topic["next"]) == 2, "there is no file to send"
-    _changes_are_a_table_as_well(deployed, lamina, tmp_path, apply)
-    refused = lamina("init", "--topic", f"{made['topic']}_none", "--catalog", "other", code=1)
+    assert (from_topic["records"], from_topic["all"]) == (500, True)
+    assert len(from_topic["next"]) == 2, "there is no file to send"
+    _a_topic_of_changes_becomes_a_table(deployed, lamina, tmp_path, apply)
+    refused = lamina("init", "--topic", f"{guessed['topic']}_none", "--catalog", "other", code=1)
     assert "There is no topic" in refused.err
 
 
-def _changes_are_a_table_as_well(deployed: Deployed, lamina: CommandLine, folder: Path, apply: list[str]) -> None:
+def _a_topic_of_changes_becomes_a_table(
+    deployed: Deployed, lamina: CommandLine, folder: Path, apply: list[str]
+) -> None:
     topic = f"{deployed.prefix}_changes"
     deployed.deployment.brokers.create(topic, 1)
     values = (change(AFTER, SCHEMAS), change(AFTER | {"tags": []}, SCHEMAS, "u"), change(AFTER | {"id": 8}, SCHEMAS))
@@ -116,8 +122,8 @@ def _changes_are_a_table_as_well(deployed: Deployed, lamina: CommandLine, folder
         number = json.loads(value)["payload"]["after"]["id"]
         deployed.producer.send(topic, value, key=json.dumps({"schema": {}, "payload": {"id": number}}).encode())
     deployed.producer.flush()
-    [made] = lamina("init", "--topic", topic, "--name", "changed", "--json").lines()
-    assert (made["key"], made["records"]) == (["id"], 3)
+    [guessed] = lamina("init", "--topic", topic, "--name", "changed", "--json").lines()
+    assert (guessed["key"], guessed["records"]) == (["id"], 3)
     (folder / "catalog" / "views" / "changed_rows.sql").write_text(
         "CREATE VIEW changed_rows AS SELECT id, price, total, day, at, zoned, opens, tags, note FROM changed;"
     )
@@ -131,9 +137,9 @@ def _changes_are_a_table_as_well(deployed: Deployed, lamina: CommandLine, folder
         datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC),
         1,
     )
-    found = deployed.rows("SELECT id, price, total, day, at, zoned, opens, tags, note FROM changed_rows ORDER BY id")
-    assert found == [(7, *row, [], None), (8, *row, ["a"], None)]
-    assert deployed.rows(f"SELECT sum(records)::int FROM {made['view']}") == [(2,)]
+    rows = deployed.rows("SELECT id, price, total, day, at, zoned, opens, tags, note FROM changed_rows ORDER BY id")
+    assert rows == [(7, *row, [], None), (8, *row, ["a"], None)]
+    assert deployed.rows(f"SELECT sum(records)::int FROM {guessed['view']}") == [(2,)]
     assert deployed.owner("SELECT count(*) FROM lamina.quarantine") == [(0,)]
 
 
@@ -158,9 +164,9 @@ def test_the_first_view_of_a_table_does_not_count_each_row_alone(
 def test_init_suggests_the_option_that_reads_texts_as_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("rides.csv").write_text("id,started\n" + "\n".join(f"{n},{n}.10.2026 05:01" for n in range(1, 20)))
-    said = init("rides.csv").stderr
-    assert "text columns that may hold times: started" in said
-    assert "--timestamp-format" in said
+    suggestion = init("rides.csv").stderr
+    assert "text columns that may hold times: started" in suggestion
+    assert "--timestamp-format" in suggestion
     again = init("rides.csv", "--force", "--timestamp-format", "%d.%m.%Y %H:%M")
     assert "may hold times" not in again.stderr
     assert "TIMESTAMP" in again.stdout
@@ -187,8 +193,8 @@ def test_init_overwrites_nothing_in_a_catalog_without_force(tmp_path: Path, monk
     init("stock.csv", "--force")
     assert "pieces INT" in source.read_text()
     init("stock.csv", "--name", "goods")
-    told = init("stock.csv", "--name", "more", "--null", "n/a", "--timestamp-format", "%d/%m/%Y").stdout
-    assert "lamina ingest more stock.csv --null n/a --timestamp-format %d/%m/%Y --wait" in told
+    suggestions = init("stock.csv", "--name", "more", "--null", "n/a", "--timestamp-format", "%d/%m/%Y").stdout
+    assert "lamina ingest more stock.csv --null n/a --timestamp-format %d/%m/%Y --wait" in suggestions
     assert "Two sources would be named stock" in init("stock.csv", "stock.csv", code=1).stderr
     for wrong in ([], ["-"], ["stock.csv", "other.csv", "--name", "x"]):
         init(*wrong, code=2)
@@ -223,7 +229,7 @@ def test_a_hopeless_wait_ends_and_says_that_the_records_were_sent(deployed: Depl
 
 
 def lines(printed: str) -> list[str]:
-    """Lines without the waits that slow machines are told of, and without seconds; stderr comes whenever it does."""
+    """Lines without the narration of waits and without seconds. stderr arrives at any time."""
     return sorted(re.sub(r"\d+\.\d s ", "N s ", line.rstrip()) for line in printed.splitlines() if "…" not in line)
 
 

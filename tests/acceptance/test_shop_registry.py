@@ -115,7 +115,7 @@ def test_the_shop_in_avro_and_protobuf_equals_the_shop_even_without_its_registry
         reached = deployed.progress("orders")
         _send_changes(deployed, ids, second)
         waits = "SELECT name FROM lamina.query WHERE stopped LIKE 'it waits for the schema registry: %'"
-        deployed.until(lambda: deployed.owner(waits) == [("orders",)], "orders wait, and nothing else does")
+        deployed.until(lambda: deployed.owner(waits) == [("orders",)], "orders alone waits")
         for source in ("customers", "goods", "payments", "rates"):
             deployed.wait_for(source)
         assert deployed.progress("orders") == reached
@@ -138,7 +138,7 @@ def test_the_shop_in_avro_and_protobuf_equals_the_shop_even_without_its_registry
 
     registry.stop()
     receipts = [one(deployed.rows(f"SELECT lamina.receipt('{view}')"))[0] for view in ("in_euro", "means")]
-    # Read again from the raw values of the log: the declaration is another.
+    # The declaration differs, so the raw values of the log are read again.
     streams = catalog["sources/streams.sql"].replace("  parts ", "  reference STRING,\n  parts ")
     applying.apply(deployed.deployment, catalog | {"sources/streams.sql": streams})
     deployed.catch_up()
@@ -158,11 +158,11 @@ def _wait(deployed: Deployed) -> None:
 def _send_suppliers(deployed: Deployed, registry: SchemaRegistry) -> None:
     """Sends change events, written by Confluent's serializers."""
     client, topic = SchemaRegistryClient({"url": registry.url}), deployed.topic("suppliers")
-    of_key, of_value = (AvroSerializer(client, json.dumps(schema)) for schema in (ROW_KEY, CHANGE))
+    key_serializer, value_serializer = (AvroSerializer(client, json.dumps(schema)) for schema in (ROW_KEY, CHANGE))
 
     def record(id: int, event: dict[str, Any] | None) -> tuple[bytes | None, bytes | None]:
-        key = of_key({"id": id}, SerializationContext(topic, MessageField.KEY))
-        return key, of_value(event, SerializationContext(topic, MessageField.VALUE))
+        key = key_serializer({"id": id}, SerializationContext(topic, MessageField.KEY))
+        return key, value_serializer(event, SerializationContext(topic, MessageField.VALUE))
 
     rows: list[dict[str, Any]] = [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}]
     for row in rows:
@@ -190,22 +190,23 @@ def _send_changes(deployed: Deployed, ids: Mapping[str, int], second: int) -> No
 def _send_bad(deployed: Deployed, ids: Mapping[str, int]) -> None:
     orders, goods, payments = (ids[f"{source}-value"] for source in ("orders", "goods", "payments"))
     deployed.send("orders", in_frame(4711, b"\2"), b'{"id": 1}')
-    # What a sender says of a bad record decides nothing about schemas.
+    # A header of a bad record decides nothing about schemas.
     spoof = [("lamina-problem", b"the schema 2 is not known yet")]
     deployed.producer.send(deployed.topic("orders"), in_frame(goods, b""), headers=spoof).get()
     deployed.send("payments", in_frame(payments, b""), in_frame(orders, b"\2"))
 
 
 def _commands_know_the_schemas(deployed: Deployed, lamina: CommandLine, folder: Path) -> None:
-    [made] = lamina("init", "--topic", deployed.topic("customers"), "--table", "--catalog", "other", "--json").lines()
-    types = {each["field"]: each["type"] for each in made["columns"]}
+    customers = deployed.topic("customers")
+    [guessed] = lamina("init", "--topic", customers, "--table", "--catalog", "other", "--json").lines()
+    types = {column["field"]: column["type"] for column in guessed["columns"]}
     assert types == {"id": "INT", "city": "STRING", "moved_at": "TIMESTAMP"}
-    assert "format 'avro', key_format 'avro'" in (folder / made["files"][0]).read_text()
-    [made] = lamina("init", "--topic", deployed.topic("payments"), "--catalog", "third", "--json").lines()
-    types = {each["field"]: each["type"] for each in made["columns"]}
+    assert "format 'avro', key_format 'avro'" in (folder / guessed["files"][0]).read_text()
+    [guessed] = lamina("init", "--topic", deployed.topic("payments"), "--catalog", "third", "--json").lines()
+    types = {column["field"]: column["type"] for column in guessed["columns"]}
     assert (types["order_id"], types["ts"], types["iban"]) == ("BIGINT", "TIMESTAMP", "STRING")
-    assert "format 'protobuf'" in (folder / made["files"][0]).read_text()
-    said = lamina("plan", "--catalog", str(folder / "catalog")).err
-    assert "the newest schema of topic" in said
-    assert "has no field good_id: the column is NULL for its records" in said
-    assert "has id as MAP<STRING, INT>, but it is declared BIGINT: such records may be bad" in said
+    assert "format 'protobuf'" in (folder / guessed["files"][0]).read_text()
+    warnings = lamina("plan", "--catalog", str(folder / "catalog")).err
+    assert "the newest schema of topic" in warnings
+    assert "has no field good_id: the column is NULL for its records" in warnings
+    assert "has id as MAP<STRING, INT>, but it is declared BIGINT: such records may be bad" in warnings

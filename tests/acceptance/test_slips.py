@@ -59,9 +59,9 @@ class Here:
 def here(settings: Settings, lamina: CommandLine, tmp_path: Path) -> Iterator[Here]:
     """A deployment with two views over one source."""
     deployment = Deployment(settings)
-    made = Here(deployment, {**lamina.environment, "LAMINA_ALARM_AFTER": "3600"}, tmp_path)
-    made("apply", "--catalog", made.catalog("catalog", events=EVENTS, hourly=HOURS, places=PLACES))
-    yield made
+    here = Here(deployment, {**lamina.environment, "LAMINA_ALARM_AFTER": "3600"}, tmp_path)
+    here("apply", "--catalog", here.catalog("catalog", events=EVENTS, hourly=HOURS, places=PLACES))
+    yield here
     deployment.close()
 
 
@@ -80,7 +80,7 @@ def test_apply_drops_nothing_without_prune(here: Here, lamina: CommandLine) -> N
         assert name in refused.stderr
     assert "--prune" in refused.stderr
     topics = [source.topic.replace("events", "others") for source in here.deployment.deployed().sources.values()]
-    assert [here.deployment.brokers.topic_id(topic) for topic in topics] == [None], "no topic was made for it, either"
+    assert [here.deployment.brokers.topic_id(topic) for topic in topics] == [None], "no topic was created for it"
     assert set(here.deployment.deployed().views) == {"hourly", "places"}
     assert answered(lamina, "n\n", "apply", "--catalog", other) == 1
     assert set(here.deployment.deployed().views) == {"hourly", "places"}
@@ -91,7 +91,7 @@ def test_apply_drops_nothing_without_prune(here: Here, lamina: CommandLine) -> N
 
 
 def test_apply_first_deploys_only_into_an_empty_database(here: Here, variables: dict[str, str]) -> None:
-    """As `docker compose up` does each time: neither an edit that is not finished nor a rollback is its business."""
+    """`docker compose up` runs it each time. It touches neither an unfinished edit nor a rollback."""
     assert services_of(variables)["catalog"]["command"] == ["lamina", "apply", "--first"]
     broken = here.catalog("broken", events=EVENTS, hourly="CREATE VIEW hourly AS SELECT nothing FROM nowhere")
     started = here("apply", "--first", "--catalog", broken)
@@ -116,7 +116,7 @@ def answered(lamina: CommandLine, answer: str, *arguments: str) -> int:
         try:
             if not os.read(ours, 4096):
                 break
-        except OSError:  # as Linux tells that the other end is closed
+        except OSError:  # Linux reports a closed other end so
             break
     os.close(ours)
     return process.wait(60)
@@ -130,7 +130,7 @@ def test_an_answer_reports_how_many_records_are_not_counted_yet(here: Here, tmp_
     assert "events is 1,500 records behind: no speed layer runs" in asked.stderr
     assert "behind" not in asked.stdout
     assert "1,500 records behind: no speed layer runs" in here("status").stderr
-    assert "behind" not in here("sql", "SELECT view FROM lamina.freshness").stderr, "of a view that is not asked"
+    assert "behind" not in here("sql", "SELECT view FROM lamina.freshness").stderr, "the SELECT reads no view"
     with here.deployment.database.begin() as connection:
         fence = progress.take_over(connection, "events", "a speed layer")
     assert "1,500 records behind: the speed layer is starting" in here("status").stderr
@@ -141,29 +141,29 @@ def test_an_answer_reports_how_many_records_are_not_counted_yet(here: Here, tmp_
 def test_a_long_wait_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving_layer.narration, "SILENT_SECONDS", 0.0)
     monkeypatch.setattr(serving_layer.narration, "AGAIN_SECONDS", 0.01)
-    said: list[str] = []
-    again = threading.Event()
+    narrated: list[str] = []
+    third = threading.Event()
 
     def tell(line: str) -> None:
-        said.append(line)
-        if len(said) == 3:
-            again.set()
+        narrated.append(line)
+        if len(narrated) == 3:
+            third.set()
 
     with waiting(tell, "starting Kafka"):
-        assert again.wait(60)
-    assert said[0] == "starting Kafka …"
-    assert said[2] == "starting Kafka … (0 s so far)"
-    again.clear()
-    said.clear()
+        assert third.wait(60)
+    assert narrated[0] == "starting Kafka …"
+    assert narrated[2] == "starting Kafka … (0 s so far)"
+    third.clear()
+    narrated.clear()
     with waiting(tell, "comparing", so_far=lambda: "views compared: 2"):
-        assert again.wait(60)
-    assert said[2] == "comparing … (0 s so far, views compared: 2)"
-    quick = len(said)
+        assert third.wait(60)
+    assert narrated[2] == "comparing … (0 s so far, views compared: 2)"
+    lines = len(narrated)
     with monkeypatch.context() as patient:
         patient.setattr(serving_layer.narration, "SILENT_SECONDS", 60.0)
         with waiting(tell, "nothing"):
             pass
-    assert len(said) == quick, "who does not wait is told nothing"
+    assert len(narrated) == lines, "a short wait is not narrated"
 
 
 def test_undeclared_fields_of_a_stream_are_reported_with_the_columns_they_may_mean(here: Here, tmp_path: Path) -> None:
@@ -173,12 +173,12 @@ def test_undeclared_fields_of_a_stream_are_reported_with_the_columns_they_may_me
     sent = ("ingest", "events", str(tmp_path / "events.jsonl"), "--ignore-unknown", "--on-bad", "quarantine")
     result = json.loads(here(*sent, "--json").stdout)
     assert (result["sent"], result["bad"], result["with_null"], result["first_with_null"]) == (120, 30, 0, None)
-    told = json.loads(here("status", "--json").stdout)["undeclared"]
-    assert {(each["source"], each["field"], each["meant"]) for each in told} == {
+    fields = json.loads(here("status", "--json").stdout)["undeclared"]
+    assert {(field["source"], field["field"], field["meant"]) for field in fields} == {
         ("events", "Country", "country"),
         ("events", "payload.usr", "payload.user"),
     }
-    assert all(20 <= each["records"] <= 30 and each["of"] >= 60 for each in told)
+    assert all(20 <= field["records"] <= 30 and field["of"] >= 60 for field in fields)
     assert "Country is not declared" in here("status").stderr
     assert "did you mean country?" in here("status").stderr
 
@@ -205,7 +205,7 @@ ELSEWHERE = {"LAMINA_POSTGRES": "postgresql://a@127.0.0.1:1/b", "LAMINA_KAFKA": 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environment", "said"),
+    ("arguments", "environment", "reason"),
     [
         ("explain v --catalog README.md", {}, "There is no catalog at"),
         ("status", {}, "The services are not running"),
@@ -218,14 +218,14 @@ ELSEWHERE = {"LAMINA_POSTGRES": "postgresql://a@127.0.0.1:1/b", "LAMINA_KAFKA": 
     ],
 )
 def test_wrong_arguments_and_settings_are_explained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, environment: dict[str, str], said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, environment: dict[str, str], reason: str
 ) -> None:
     for name in [name for name in os.environ if name.startswith("LAMINA_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(program, shlex.split(arguments), env=environment)
     assert done.exit_code == 1, done.output
-    assert said in done.stderr
+    assert reason in done.stderr
 
 
 def test_an_unknown_view_is_named_without_postgres_context(here: Here) -> None:
@@ -239,10 +239,10 @@ def test_an_unknown_view_is_named_without_postgres_context(here: Here) -> None:
 
 def test_every_person_gets_a_login(here: Here) -> None:
     try:
-        made = here("login", "ann")
-        assert "ann is a new login" in made.stderr
-        assert "read with autocommit" in " ".join(made.stderr.split())
-        url = made.stdout.strip()
+        first = here("login", "ann")
+        assert "ann is a new login" in first.stderr
+        assert "read with autocommit" in " ".join(first.stderr.split())
+        url = first.stdout.strip()
         assert url.startswith("postgresql://ann:")
         as_ann = replace(here, environment=here.environment | {"LAMINA_ANALYST": url})
         assert as_ann("sql", "SELECT count(*) AS n FROM hourly", "--json").stdout == '{"n": 0}\n'
@@ -255,7 +255,7 @@ def test_every_person_gets_a_login(here: Here) -> None:
         refused = here("login", "lamina", code=1)
         assert "lamina cannot be the login of a reader" in refused.stderr
         owner = here("login", "--owner").stdout.strip()
-        assert ":" not in owner.partition("@")[0].removeprefix("postgresql://"), "psql's arguments are seen by others"
+        assert ":" not in owner.partition("@")[0].removeprefix("postgresql://"), "other users see the arguments of psql"
         with closing(psycopg2.connect(owner)) as connected:
             assert connected.info.user == psycopg2.extensions.parse_dsn(here.deployment.settings.postgres)["user"]
         here("login", "ann", "--owner", code=2)

@@ -42,7 +42,7 @@ CATALOG = compile_catalog(
 )
 
 RIGHT = """
--- Two orders of one hour are one row; a country that was taken away has no name.
+-- Two orders of one hour are one row. A deleted country has no name.
 
 -- given orders
 {"id": 1, "country": "FR", "amount": "10.00", "placed_at": "2026-03-01T10:05:00Z"}
@@ -81,29 +81,29 @@ RIGHT = """
 
 @pytest.fixture(scope="module")
 def server(run_home: Path) -> Iterator[Scratch]:
-    with scratch(run_home) as made:
-        yield made
+    with scratch(run_home) as server:
+        yield server
 
 
 def test_a_scratch_server_can_be_created_again(run_home: Path) -> None:
-    """As where tests of this file are run in two goes."""
+    """For example, if the tests of this file run in two processes."""
     for _ in range(2):
-        with scratch(run_home / "again") as made, made.database() as (made_in_it, _), made_in_it.begin() as connection:
+        with scratch(run_home / "again") as server, server.database() as (database, _), database.begin() as connection:
             assert connection.exec_driver_sql("SELECT count(*) FROM lamina.query").scalar_one() == 0
 
 
 def results(server: Scratch, spark: SparkSession, text: str, seed: int = 1) -> dict[tuple[str, str], Compared]:
-    found = Runner(CATALOG, spark.newSession(), server, seed).run(fixture("a.test", text, CATALOG))
-    return {(each.view, each.way): each for each in found}
+    compared = Runner(CATALOG, spark.newSession(), server, seed).run(fixture("a.test", text, CATALOG))
+    return {(result.view, result.way): result for result in compared}
 
 
 def test_every_way_yields_the_expected_rows(server: Scratch, spark_of_run: SparkSession) -> None:
     for seed in (1, 2):
-        found = results(server, spark_of_run, RIGHT, seed)
-        assert {place: each.difference for place, each in found.items() if not each.equal} == {}
-        assert {view for view, way in found if way == "live"} == {"called", "revenue", "named", "lately", "latest"}
-        assert {view for view, way in found if way == "batch"} == {"called", "revenue", "named", "lately", "latest"}
-        assert [place for place, each in found.items() if not each.left_out and place[1] == "duckdb"] == [
+        compared = results(server, spark_of_run, RIGHT, seed)
+        assert {place: result.difference for place, result in compared.items() if not result.equal} == {}
+        assert {view for view, way in compared if way == "live"} == {"called", "revenue", "named", "lately", "latest"}
+        assert {view for view, way in compared if way == "batch"} == {"called", "revenue", "named", "lately", "latest"}
+        assert [place for place, result in compared.items() if not result.left_out and place[1] == "duckdb"] == [
             ("called", "duckdb"),
             ("revenue", "duckdb"),
         ]
@@ -125,24 +125,24 @@ def test_a_topic_may_be_a_stream_and_a_table(server: Scratch, spark_of_run: Spar
         }
     )
     rows = '{"id": 1, "city": "A"}\n{"id": 1, "city": "B", "kafka_headers": {"to": null, "by": "train"}}\n\n'
-    given = f"-- given moves\n{rows}-- given homes\n{rows}"
-    text = given + '-- expect moved\n{"n": 2}\n\n-- expect lives\n{"city": "B", "n": 1}\n'
+    text = f"-- given moves\n{rows}-- given homes\n{rows}"
+    text += '-- expect moved\n{"n": 2}\n\n-- expect lives\n{"city": "B", "n": 1}\n'
     text += '-- expect traced\n{"by": null, "n": 1}\n{"by": "train", "n": 1}\n'
-    found = Runner(catalog, spark_of_run.newSession(), server, 1).run(fixture("a.test", text, catalog))
-    assert {(each.view, each.way): each.difference for each in found if not each.equal} == {}
+    compared = Runner(catalog, spark_of_run.newSession(), server, 1).run(fixture("a.test", text, catalog))
+    assert {(result.view, result.way): result.difference for result in compared if not result.equal} == {}
 
 
 def test_differences_are_shown_row_by_row(server: Scratch, spark_of_run: SparkSession) -> None:
     wrong = RIGHT.replace('"orders": 2, "amount": "12.50"', '"orders": 2, "amount": "12.501"')
-    found = results(server, spark_of_run, wrong)
+    compared = results(server, spark_of_run, wrong)
     for way in ("live", "batch"):
-        assert found["revenue", way].difference == [
+        assert compared["revenue", way].difference == [
             '- {"hour": "2026-03-01T10:00:00Z", "country": "FR", "orders": 2, "amount": "12.501"}',
             '+ {"hour": "2026-03-01T10:00:00Z", "country": "FR", "orders": 2, "amount": "12.50"}',
         ]
-        assert found["named", way].equal
-    none = found = results(server, spark_of_run, "-- given orders\n" + '{"country": "FR"}\n-- expect latest\n')
-    assert none["latest", "batch"].difference == ['+ {"country": "FR", "id": null}']
+        assert compared["named", way].equal
+    unexpected = results(server, spark_of_run, "-- given orders\n" + '{"country": "FR"}\n-- expect latest\n')
+    assert unexpected["latest", "batch"].difference == ['+ {"country": "FR", "id": null}']
 
 
 WRONG = [
@@ -158,11 +158,11 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), WRONG, ids=[said for _, said in WRONG])
-def test_an_unreadable_test_is_refused_with_line_and_reason(text: str, said: str) -> None:
+@pytest.mark.parametrize(("text", "reason"), WRONG, ids=[reason for _, reason in WRONG])
+def test_an_unreadable_test_is_refused_with_line_and_reason(text: str, reason: str) -> None:
     with pytest.raises(LaminaError) as caught:
         fixture("a.test", text, CATALOG)
-    assert said in str(caught.value)
+    assert reason in str(caught.value)
 
 
 def test_an_expected_row_that_does_not_fit_is_refused_with_its_line(
@@ -185,10 +185,15 @@ def test_the_tests_of_the_examples_pass_without_any_service(lamina: CommandLine,
     ended = lamina(
         "test", "--catalog", str(catalog), "--json", code=3, LAMINA_POSTGRES="", LAMINA_KAFKA="", LAMINA_ANALYST=""
     )
-    found = [(line["test"], line["view"], line["way"], line["result"]) for line in ended.lines()]
-    assert {each[0] for each in found if each[3] == "DIFFERENT"} == {"wrong"}
-    assert ("web_access_error_rate", "traffic", "duckdb", "equal") in found
-    assert {each[1] for each in found if each[3] == "equal"} >= {"by_city", "paid_in_time", "traffic", "failures"}
+    lines = {(line["test"], line["view"], line["way"], line["result"]) for line in ended.lines()}
+    assert {test for test, _, _, result in lines if result == "DIFFERENT"} == {"wrong"}
+    assert ("web_access_error_rate", "traffic", "duckdb", "equal") in lines
+    assert {view for _, view, _, result in lines if result == "equal"} >= {
+        "by_city",
+        "paid_in_time",
+        "traffic",
+        "failures",
+    }
     assert 'wrong: goods, live: - {"id": 2}' in ended.err
     assert "--seed" in ended.err
 
@@ -199,7 +204,7 @@ CREATE VIEW by_country AS SELECT country, count(*) AS orders FROM orders GROUP B
 CREATE VIEW largest AS SELECT max(id) AS id FROM orders;
 """
 
-OF_EACH = {
+FIXTURES = {
     "by_country.test": '-- given orders\n{"country": "FR"}\n-- expect by_country\n{"country": "FR", "orders": 1}\n',
     "largest.test": '-- given orders\n{"id": 1}\n{"id": 2}\n-- expect largest\n{"id": 2}\n',
 }
@@ -211,10 +216,10 @@ def test_a_save_reruns_the_tests_it_may_affect_and_no_others(
     def save(name: str, text: str) -> Callable[[], object]:
         return lambda: (tmp_path / name).write_text(text)
 
-    for name, text in {"catalog.sql": TWO_VIEWS, **OF_EACH}.items():
+    for name, text in {"catalog.sql": TWO_VIEWS, **FIXTURES}.items():
         save(name, text)()
     edits = [
-        save("largest.test", OF_EACH["largest.test"].replace('{"id": 2}\n-- expect', '{"id": 7}\n-- expect')),
+        save("largest.test", FIXTURES["largest.test"].replace('{"id": 2}\n-- expect', '{"id": 7}\n-- expect')),
         save("catalog.sql", TWO_VIEWS.replace("max(id)", "max(it)")),
         save("catalog.sql", f"-- A comment changes no view.\n{TWO_VIEWS}"),
         save("catalog.sql", TWO_VIEWS.replace("count(*)", "count(id)")),
@@ -232,7 +237,7 @@ def test_a_save_reruns_the_tests_it_may_affect_and_no_others(
         (),
         1,
         tell=lambda line: None,
-        show=lambda found: shown.append({each.test: each.equal for each in found if each.way == "batch"}),
+        show=lambda results: shown.append({result.test: result.equal for result in results if result.way == "batch"}),
         fail=lambda error: shown.append(error.what),
         engines=lambda tell: nullcontext((spark_of_run, server)),
         wait=wait,
@@ -252,21 +257,21 @@ def test_a_save_reruns_the_tests_it_may_affect_and_no_others(
 def test_watch_runs_until_ctrl_c(lamina: CommandLine, tmp_path: Path) -> None:
     catalog = tmp_path / "catalog"
     catalog.mkdir()
-    for name, text in {"catalog.sql": TWO_VIEWS, **OF_EACH}.items():
+    for name, text in {"catalog.sql": TWO_VIEWS, **FIXTURES}.items():
         (catalog / name).write_text(text)
     process = lamina.start(
         "test", "--watch", "by_country", "--catalog", str(catalog), LAMINA_POSTGRES="", LAMINA_KAFKA=""
     )
     assert process.stderr is not None
-    told = []
+    narration = []
     for line in process.stderr:
-        told.append(line)
+        narration.append(line)
         if "waiting for the next save" not in line:
             continue
-        if sum("waiting for the next save" in line for line in told) == 2:
+        if sum("waiting for the next save" in line for line in narration) == 2:
             break
-        (catalog / "by_country.test").write_text(OF_EACH["by_country.test"].replace('"orders": 1', '"orders": 2'))
+        (catalog / "by_country.test").write_text(FIXTURES["by_country.test"].replace('"orders": 1', '"orders": 2'))
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
-    assert process.returncode == 130, told
+    assert process.returncode == 130, narration
     assert [line.split()[-1] for line in out.splitlines() if " live " in line] == ["equal", "DIFFERENT"]

@@ -28,14 +28,14 @@ from tests.fix_lamina import CommandLine
 
 def taken_over(database: Database) -> bool:
     with database.begin() as connection:
-        return all(each.writer is not None for each in progress.queries(connection).values())
+        return all(query.writer is not None for query in progress.queries(connection).values())
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < deadline, what
-        time.sleep(0.5)
+        time.sleep(0.05)
 
 
 def test_up_starts_every_process_and_replaces_a_hanging_speed_layer(
@@ -62,7 +62,7 @@ def test_up_starts_every_process_and_replaces_a_hanging_speed_layer(
         how_to_connect(Output(), home, speed, where["console"])
         shown = capsys.readouterr().out
         assert f"postgresql://{person()}:" in shown
-        there, command, *_ = shlex.split(shown.splitlines()[-1])  # which a newcomer pastes into a shell
+        there, command, *_ = shlex.split(shown.splitlines()[-1])  # a newcomer pastes this into a shell
         assert (there, os.access(command, os.X_OK)) == (f"LAMINA_HOME={home}", True)
         assert "the speed layer runs" in here("up").err
         assert speed.background.find() == first
@@ -86,7 +86,7 @@ def test_up_starts_every_process_and_replaces_a_hanging_speed_layer(
         assert list((home / "s3" / "data" / "lamina" / "warehouse").rglob("*.parquet")), "in the object storage"
         with closing(psycopg2.connect(reading.replace("+psycopg2", ""))) as reader, reader.cursor() as cursor:
             cursor.execute("SELECT events, current_user <> 'analyst', pg_has_role('analyst', 'SET') FROM totals")
-            assert cursor.fetchall() == [(1, True, False)], "a login of the person's own"
+            assert cursor.fetchall() == [(1, True, False)], "a login of its own"
     finally:
         stopped = here("down")
     assert "Kafka and Postgres have stopped" in stopped.err

@@ -65,10 +65,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--console", default="http://127.0.0.1:8765", help="the console's address")
     parser.add_argument("pictures", nargs="*", metavar="PICTURE", help=f"of {', '.join(PICTURES)}")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile, chromium(Path(profile)) as page:
-        for name in given.pictures or PICTURES:
-            take(page, given.console.rstrip("/"), DOCS / name)
+        for name in arguments.pictures or PICTURES:
+            take(page, arguments.console.rstrip("/"), DOCS / name)
 
 
 if __name__ == "__main__":
