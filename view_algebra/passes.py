@@ -192,8 +192,11 @@ def _additive(query: Query) -> Iterator[str]:
     """The outputs that are counts or sums of one source's records, each of which is in one group.
 
     A record can be in several hopping windows. It can also be in several rows of a join, a UNION ALL or another view.
+    SELECT DISTINCT shows equal counts of several groups once.
     """
-    if not isinstance(query, Select) or not isinstance(query.relation, Stream) or query.relation.generators:
+    if not isinstance(query, Select) or query.distinct:
+        return
+    if not isinstance(query.relation, Stream) or query.relation.generators:
         return
     if any(isinstance(part, Call) and hops(part) for key in query.group or () for part in walk(key)):
         return
