@@ -1,4 +1,4 @@
-"""The rows of the table of merges, run in Postgres by themselves: order does not matter, and an inverse undoes."""
+"""Merges of single columns, run in Postgres: their order does not matter, and an inverse undoes a merge."""
 
 from __future__ import annotations
 
@@ -59,10 +59,12 @@ def test_an_inverse_takes_out_what_was_merged_in(engines: Engines) -> None:
             assert value(engines, undone) == value(engines, f"{before}::bigint"), (name, before, more)
 
 
-def test_every_merge_is_a_row_that_says_how_it_is_computed() -> None:
+def test_every_merge_has_a_test_and_reads_all_its_values() -> None:
+    by_their_aggregates = {"first", "last", "mean", "comoment", "third", "fourth", "keep"}
+    assert KINDS.keys() | by_their_aggregates == MERGES.keys()
     for name, row in MERGES.items():
         # What reads cells of finer groups looks one of the two up.
         assert name == "keep" or row.above is not None or AGGREGATES[name].above is not None
         if name != "keep":
-            values = row.slot or ("x",)
+            values = row.slot or ("column_1",)
             assert all(slot in row.spark(*values) for slot in values)

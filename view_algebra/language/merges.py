@@ -2,7 +2,8 @@
 
 For disjoint sets of records A and B, `merge(partial(A), partial(B)) = partial(A ∪ B)`, in any order and any grouping. A
 row implements it four times: in Spark over records, in the upsert of one cell into another, above over the cells of
-finer groups, and in a micro-batch's slots. `tests/laws/test_merges.py` checks that the four agree.
+finer groups, and in a micro-batch's slots. `tests/laws/test_merges.py` merges in Postgres in every order.
+`test_laws.py` compares all four through the aggregates that use them.
 """
 
 from __future__ import annotations
