@@ -17,7 +17,6 @@ from tests.fuzz.joins import Joins, others
 from tests.fuzz.records import records, split
 from tests.fuzz.rounds import UNANSWERED, Finding, Round, catalog_text, check
 from tests.fuzz.shrinking import shrink
-from tests.fuzz.values import SOURCE
 from tests.laws.engines import Engines, Row
 from view_algebra import Refused, compile_catalog
 
@@ -98,7 +97,7 @@ class Fuzzing:
         return chosen
 
     def summary(self) -> str:
-        """The number of views, and the reasons for which others were refused."""
+        """The numbers of views that ran, differed, were answered by DuckDB, failed in Spark and were refused."""
         return (
             f"{self.ran} views ran, {self.differed} differed, DuckDB answered {self.duck.answered}, "
             f"Spark failed at {self.unanswered}, "
@@ -143,14 +142,16 @@ def reason(refused: Refused) -> str:
 
 
 def report(difference: tuple[Round, Finding]) -> str:
-    """A difference as a reader can repeat it: the catalog, the records, the expected rows and the actual rows."""
+    """A difference that a reader can repeat: the catalog, all records, the expected rows and the actual rows."""
     round_, finding = difference
-    lines = [f"-- {finding.view}: {finding.kind}", catalog_text(round_.views).removeprefix(SOURCE), finding.error]
+    lines = [
+        f"-- {finding.view}: {finding.kind}",
+        catalog_text(round_.views, joined=bool(round_.others)),
+        finding.error,
+    ]
     for name, batches in round_.records.items():
         for batch in batches:
-            lines += [f"-- micro-batch of {name}", *map(repr, batch[:SHOWN])]
-            if len(batch) > SHOWN:
-                lines.append(f"… {len(batch)} records")
+            lines += [f"-- micro-batch of {name}", *map(repr, batch)]
     missing, wrong = without(finding.expected, finding.actual), without(finding.actual, finding.expected)
     lines += [f"expected  {row}" for row in missing[:SHOWN]] + [f"actual    {row}" for row in wrong[:SHOWN]]
     return "\n".join(line for line in lines if line) + "\n"
