@@ -93,7 +93,11 @@ class Order:
 
 @dataclass(frozen=True)
 class Windowed:
-    """A function over a window of rows. `ignore_nulls`: it has IGNORE NULLS."""
+    """A function over a window of rows.
+
+    ignore_nulls: true for IGNORE NULLS
+    syntax: the OVER that it was read from
+    """
 
     function: str
     arguments: tuple[Expr, ...]
@@ -103,6 +107,7 @@ class Windowed:
     type: Type
     place: Place = field(default=None, compare=False)
     ignore_nulls: bool = False
+    syntax: exp.Window | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -407,7 +407,12 @@ def kept_by(block: Select) -> tuple[Expr, ...]:
 
 def has_windows(query: Select) -> bool:
     """True if a block computes window functions."""
-    return any(isinstance(part, Windowed) for column in above_group(query) for part in walk(column))
+    return any(windowed(query))
+
+
+def windowed(block: Select) -> Iterator[Windowed]:
+    """The window functions of a block."""
+    return (part for column in above_group(block) for part in walk(column) if isinstance(part, Windowed))
 
 
 def renamed(query: Query, names: Sequence[str]) -> Query:

@@ -663,9 +663,7 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     _spell_infinities(node, rows, order, scope)
     of_all = isinstance(node.this, exp.WithinGroup) or (name in AGGREGATES and AGGREGATES[name].whole_partition)
     refuse_frame(name, rows, order, place, of_all=of_all)
-    call_ = Windowed(name, arguments, partition, order, rows, kind, place, ignores_nulls)
-    scope.windowed.append((call_, node))
-    return call_
+    return Windowed(name, arguments, partition, order, rows, kind, place, ignores_nulls, node)
 
 
 def _spell_infinities(node: exp.Window, rows: str, order: Sequence[Order], scope: Scope) -> None:

@@ -36,6 +36,7 @@ from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import CALENDAR, INT
 from view_algebra.language.walks import (
+    expressions_of,
     has_joins,
     has_windows,
     is_of_rows,
@@ -43,6 +44,7 @@ from view_algebra.language.walks import (
     over_nested,
     relations_in,
     relations_named,
+    walk_all,
 )
 from view_algebra.refusals import Wrong
 from view_algebra.typed.keys import RowKeys, relation_keys, sorting
@@ -65,16 +67,18 @@ def event_order(
         raise Wrong(place, f"{function}() of records that a subquery sorts", way_out)
     way_out = f"Write {one}(x, t), listagg(x) WITHIN GROUP (ORDER BY x) or sort_array(collect_list(x))."
     if isinstance(scope.rows.relation, Joined):
-        of_join = _of_a_join(scope.rows.relation, scope.passed, scope.context, place)
+        of_join = _of_a_join(scope.rows.relation, scope.context, place)
         if of_join is None:
             return _missing("the rows of this join have no order of events", way_out, place)
-        return ", ".join(of_join[0]), of_join[1]
+        _, (texts, columns) = of_join
+        return ", ".join(texts), columns
     if (
         isinstance(scope.rows.relation, Exploded)
         and (order := _of_exploded(scope.rows.relation, of, scope, place)) is not None
     ):
         return ", ".join(order[0]), order[1]
-    if len(scope.relations) == 1 and (extended := passed(scope)) is not None:
+    records = scope.rows.records if len(scope.relations) == 1 else None
+    if records is not None and (extended := _extended(records, scope.context)) is not None:
         (alias,) = scope.relations
         return ", ".join(passed_by(extended)), _columns(alias, extended, place)
     if not scope.streams or (len(scope.relations) != 1 and not reads_changes(scope)):
@@ -102,26 +106,25 @@ def _of_exploded(relation: Exploded, values: Sequence[Expr], scope: Scope, place
         return None
     if isinstance(below, Stream):
         return of_events(below, scope.context)
-    extended = _pass_on(below, scope.passed, scope.context) if is_in_order(below.query, windows=False) else None
+    extended = _passed_in(below, scope.context).get(below.alias)
     if extended is None:
         return None
     texts = tuple(f"{spark_name(below.alias)}.{name}" for name in passed_by(extended))
     return texts, _columns(below.alias, extended, place)
 
 
-def _of_a_join(join: Joined, passed: dict[str, Query], context: Context, place: Place) -> Order | None:
+def _of_a_join(join: Joined, context: Context, place: Place) -> tuple[Relation, Order] | None:
     """The order of events on one side of a join, then on the next, then the other columns that tell its rows apart.
 
     A side that decides no row is left out: in a join of orders and their users, the users. None if no side has events.
-    `passed` collects the sides that must pass on the columns named here.
+    The subqueries in the join pass on the columns of the order.
     """
-    for nested in nested_in(join):
-        if is_in_order(nested.query, windows=False):
-            _pass_on(nested, passed, context)
+    passed = _passed_in(join, context)
+    relation = _reading(join, passed)
     sides = [side for side in relations_in(join) if isinstance(side, (Stream, Read, Nested, Constants))]
     orders: list[Order] = []
     others: list[Field] = []
-    keys = relation_keys(reading_passed(join, passed), context.keys)
+    keys = relation_keys(relation, context.keys)
     for side, own in _deciding(sides, keys, lambda side: isinstance(side, Stream) or side.alias in passed):
         if isinstance(side, Stream):
             orders.append(of_events(side, context))
@@ -134,7 +137,8 @@ def _of_a_join(join: Joined, passed: dict[str, Query], context: Context, place: 
     if not orders or any(part.type.nested or part.type.name == "BINARY" for part in others):
         return None
     orders.append((tuple(f"{spark_name(part.relation)}.{spark_name(part.path[0])}" for part in others), tuple(others)))
-    return tuple(chain.from_iterable(t for t, _ in orders)), tuple(chain.from_iterable(c for _, c in orders))
+    order = tuple(chain.from_iterable(t for t, _ in orders)), tuple(chain.from_iterable(c for _, c in orders))
+    return relation, order
 
 
 Side = Stream | Read | Nested | Constants
@@ -165,30 +169,43 @@ def _columns(alias: str, query: Query, place: Place) -> tuple[Expr, ...]:
     return tuple(Field(alias, (name,), kinds[name], place=place) for name in passed_by(query))
 
 
-def passed(scope: Scope, *, with_windows: bool = False) -> Query | None:
-    """The subquery that a block reads, extended by the order of events, or None if its rows are in no such order."""
-    of_rows = scope.rows.in_order if with_windows else scope.rows.records
-    if of_rows is None or not isinstance(scope.rows.relation, Nested):
-        return None
-    return _pass_on(replace(scope.rows.relation, query=of_rows), scope.passed, scope.context)
+def passing_on_all(scope: Scope) -> Nested | None:
+    """The subquery that a block reads, passing on the order of events, or None if its rows are in no such order."""
+    rows, context = scope.rows, scope.context
+    below = None if rows.in_order is None else _extended(rows.in_order, context)
+    return replace(rows.relation, query=below) if isinstance(rows.relation, Nested) and below is not None else None
 
 
-def _pass_on(nested: Nested, passed: dict[str, Query], context: Context) -> Query | None:
-    if nested.alias not in passed:
-        extended = passing_on(nested.query, partial(_order_of, context=context), context.edits)
-        if extended is None:
-            return None
-        passed[nested.alias] = extended
-    return passed[nested.alias]
+def reading_passed(block: Select, scope: Scope) -> Select:
+    """The block. The subqueries in its FROM pass on the order of events, if the block names columns of it."""
+    columns = {nested.alias: dict(nested.query.columns) for nested in nested_in(block.relation)}
+    expressions = [*expressions_of(block), *(generator.argument for generator in scope.generators)]
+    fields = (part for part in walk_all(expressions, None) if isinstance(part, Field) and not part.outer)
+    lacking = any(field.path[0] not in columns.get(field.relation, field.path) for field in fields)
+    if not lacking or block.relation is None:
+        return block
+    return replace(block, relation=_reading(block.relation, _passed_in(block.relation, scope.context)))
+
+
+def _passed_in(relation: Relation, context: Context) -> dict[str, Query]:
+    """The subqueries in a FROM whose rows are in the order of events, by alias, passing on that order."""
+    ordered = [nested for nested in nested_in(relation) if is_in_order(nested.query, windows=False)]
+    return {nested.alias: below for nested in ordered if (below := _extended(nested.query, context)) is not None}
+
+
+def _reading(relation: Relation, passed: Mapping[str, Query]) -> Relation:
+    return over_nested(relation, lambda nested: replace(nested, query=passed.get(nested.alias, nested.query)))
+
+
+def _extended(query: Query, context: Context) -> Query | None:
+    return passing_on(query, partial(_order_of, context=context), context.edits)
 
 
 def _order_of(relation: Relation, context: Context) -> tuple[Relation, Order] | None:
     if isinstance(relation, Stream):
         return relation, of_events(relation, context)
     assert isinstance(relation, Joined)
-    inside: dict[str, Query] = {}
-    of_join = _of_a_join(relation, inside, context, relation.place)
-    return None if of_join is None else (reading_passed(relation, inside), of_join)
+    return _of_a_join(relation, context, relation.place)
 
 
 def of_events(stream: Stream, context: Context) -> Order:
@@ -328,13 +345,6 @@ def _united(query: Query, order: EventOrder, edits: Edits, sides: Iterator[int])
 def _places(query: Query) -> list[int]:
     names = [name for name, _ in query.columns]
     return [names.index(name) for name in passed_by(query)]
-
-
-def reading_passed(relation: Relation, passed: Mapping[str, Query]) -> Relation:
-    """The relation. Each subquery in `passed` replaces the one with its alias."""
-    return over_nested(
-        relation, lambda nested: replace(nested, query=passed[nested.alias]) if nested.alias in passed else nested
-    )
 
 
 def reads_records(relation: Relation | None) -> bool:

@@ -37,7 +37,6 @@ from view_algebra.language.expressions import (
     Select,
     Sessions,
     Stream,
-    Windowed,
     member,
 )
 from view_algebra.language.functions import COLUMNS, NON_DETERMINISTIC
@@ -157,8 +156,6 @@ class Scope:
     lateral: true while a relation may name the columns of those before it in FROM
     variables: the variables of the lambdas around an expression
     preferred: meanings that precede the columns of FROM
-    windowed: collects the window functions of the block's expressions, with their syntax
-    passed: collects, by alias, the subqueries that pass on the order of events
     """
 
     outside: Outside
@@ -176,8 +173,6 @@ class Scope:
     lateral: bool = False
     variables: Mapping[str, Field] = field(default_factory=dict)
     preferred: Mapping[str, Expr] = field(default_factory=dict)
-    windowed: list[tuple[Windowed, exp.Window]] = field(default_factory=list)
-    passed: dict[str, Query] = field(default_factory=dict)
 
     @property
     def context(self) -> Context:

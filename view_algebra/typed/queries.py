@@ -37,10 +37,20 @@ from view_algebra.language.operators import condition
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.time_windows import is_session
 from view_algebra.language.types import STRING, VOID, WINDOW, Type, inside
-from view_algebra.language.walks import above_group, every_relation, has_windows, is_of_records, rewrite, walk, walk_all
+from view_algebra.language.walks import (
+    above_group,
+    every_relation,
+    has_windows,
+    is_of_records,
+    rewrite,
+    walk,
+    walk_all,
+    windowed,
+    with_nested,
+)
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import in_a_window, refuse_aggregates, refuse_windowed
-from view_algebra.typed.events import is_in_order, passed, reading_passed, reads_records
+from view_algebra.typed.events import is_in_order, passing_on_all, reading_passed, reads_records
 from view_algebra.typed.grouping import (
     SOME,
     exploded_groups,
@@ -250,9 +260,7 @@ def _exploded_groups(block: Select, scope: Scope, sets: Sets | None) -> Select:
         raise Wrong(
             generator.place, "explode() next to GROUPING SETS", "Group in a subquery in FROM, and explode around it."
         )
-    if block.relation is not None:
-        block = replace(block, relation=reading_passed(block.relation, scope.passed))
-    return exploded_groups(block, generator)
+    return exploded_groups(reading_passed(block, scope), generator)
 
 
 def _having(node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequence[Output]) -> Expr:
@@ -279,11 +287,10 @@ def _having(node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequen
 def _settled(block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str], sets: Sets | None) -> Select:
     """The block with its ties broken. It reads the order of events that a subquery of records passes on for them."""
     picks = block.limit is not None and scope.rows.in_order is not None and is_of_records(scope.rows.in_order)
-    if block.group is None and (picks or any(by_rows(call_) for call_, _ in scope.windowed)):
-        passed(scope, with_windows=True)
-    if block.relation is not None:
-        block = replace(block, relation=reading_passed(block.relation, scope.passed))
-    return settled(block, node, scope, grouped, sets)
+    by_row = block.group is None and (picks or any(map(by_rows, windowed(block))))
+    if by_row and (below := passing_on_all(scope)) is not None:
+        block = with_nested(block, lambda nested: below if nested.alias == below.alias else nested)
+    return settled(reading_passed(block, scope), node, scope, grouped, sets)
 
 
 def outputs_of(node: exp.Select, scope: Scope) -> tuple[list[Output], Scope]:

@@ -28,7 +28,7 @@ from view_algebra.language.expressions import (
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.time_windows import bounds, is_session
 from view_algebra.language.types import TINYINT, WINDOW
-from view_algebra.language.walks import outer_fields, rewritten
+from view_algebra.language.walks import outer_fields, rewritten, windowed
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import VALUE_BOUND
 from view_algebra.typed.keys import (
@@ -64,12 +64,12 @@ def settled(
         keys, grouped = frozenset(key | set(of_each) for key in keys), {**grouped, **of_each}
     texts = {**grouped, **_columns(keys)}
     changed: dict[Expr, Expr] = {}
-    for call, window in scope.windowed:
+    for call in windowed(block):
         one_column = VALUE_BOUND.search(call.frame)  # Spark allows one key there
-        if not call.order or one_column or tells_peers_apart(call):
+        if call.syntax is None or not call.order or one_column or tells_peers_apart(call):
             continue
         if more := _more(lacking_in_window(call, keys), call.order, texts):
-            scope.edits.break_ties(window, [text for _, text in more])
+            scope.edits.break_ties(call.syntax, [text for _, text in more])
             changed[call] = replace(call, order=(*call.order, *(order for order, _ in more)))
     block = rewritten(block, changed.get) if changed else block
     shown = {output.expression: str(place) for place, output in reversed([*enumerate(block.outputs, 1)])}
