@@ -29,7 +29,6 @@ from view_algebra.language.time_windows import hops
 from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
 from view_algebra.language.walks import every_relation, renamed, walk
 from view_algebra.lineage import copied, lineage
-from view_algebra.oracle import select_for_spark
 from view_algebra.placement import obstacles, records_needed
 from view_algebra.refusals import HasObstacle, Span, Wrong, span
 from view_algebra.split.blocks import split as split_query
@@ -359,7 +358,7 @@ def as_texts(whole: Placed, known: Known) -> View:
         properties=d.properties,
         sql=d.sql,
         select=d.select_text,
-        spelled=calendars.in_spark(select_for_spark(d.select, typed.edits) or d.select_text, typed.query),
+        spelled=calendars.in_spark(typed.edits.text(d.select, d.select_text), typed.query),
         lineage=lineage(typed.query),
         rounded=moments or any(known.views[view].rounded for view in reads),
         version=whole.version,

@@ -45,7 +45,6 @@ from view_algebra.language.quoting import words
 from view_algebra.language.time_windows import CELL
 from view_algebra.language.types import VOID, Type
 from view_algebra.language.walks import renamed
-from view_algebra.oracle import written
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import in_double_quotes, readable
@@ -186,7 +185,7 @@ class Scope:
 
     def written(self, node: exp.Expr) -> str:
         """A node as Spark SQL, with its edits."""
-        return written(node, self.edits)
+        return self.edits.text(node)
 
     @property
     def ctes(self) -> Mapping[str, Query]:

@@ -49,7 +49,6 @@ from view_algebra.language.quoting import spark_name, words
 from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT, CALENDAR, INT, INTERVAL, STRING, Type
 from view_algebra.language.walks import relations_in, walk
-from view_algebra.oracle import is_edited
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.constants import elements, joined, table
@@ -176,7 +175,7 @@ def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
     if of_stream:  # Spark would also group by Kafka's columns
         own = parsed(f"SELECT {', '.join(map(spark_name, columns))} FROM {spark_name(node.name)}")
         scope.edits.put(node, exp.Subquery(this=own, pivots=[scope.edits.copy(pivot)]))
-    if any(is_edited(item, scope.edits) for item in pivoted_query.expressions):
+    if any(scope.edits.change(item) for item in pivoted_query.expressions):
         named = exp.TableAlias(this=exp.to_identifier(alias), columns=[exp.to_identifier(name) for name in renamed])
         # Spark would also pivot by the order of events.
         scope.edits.put(node, exp.Subquery(this=pivoted_query, alias=named))
