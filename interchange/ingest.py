@@ -24,7 +24,7 @@ from master_log.kafka import Brokers
 from master_log.producer import NotTaken, Producer
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
-from view_algebra.texts.quarantined import PROBLEM_HEADER
+from view_algebra.records.quarantined import PROBLEM_HEADER
 
 Encode = Callable[[bytes], tuple[bytes | None, bytes]]
 """Encodes a record's JSON as Kafka's key and value."""

@@ -21,7 +21,7 @@ from view_algebra.compiled import Source
 from view_algebra.language.encodings import UNITS
 from view_algebra.language.limits import mapped
 from view_algebra.language.types import STRING, Type, type_named
-from view_algebra.texts.fields import THOUSANDS
+from view_algebra.records.fields import THOUSANDS
 
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 """Bits of the whole-number types."""

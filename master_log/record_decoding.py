@@ -18,7 +18,7 @@ from view_algebra.formats import FORMATS, Answers, Decoding, Schemas, decodings,
 from view_algebra.formats.frames import HEADER, HEADER_OF_KEY
 from view_algebra.formats.interface import DIRECT, KEY_TEXT, NO_KEY_TEXT, NO_TEXT, TEXT, NoText
 from view_algebra.language.quoting import spark_name
-from view_algebra.texts.decoding import CORRUPT
+from view_algebra.records.decoding import CORRUPT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,7 +5,8 @@ In come the `.sql` files of a catalog. Out comes a `Catalog` of frozen values th
 the texts: `merge` is associative and commutative, and `final(merge(partial(A), partial(B)))` is the author's SELECT
 over A and B together, for disjoint sets of records A and B. What cannot keep the promise is refused, with the way out.
 
-Nothing here runs SQL: the package imports sqlglot and the standard library alone.
+Nothing here runs SQL. The compiler needs sqlglot alone. `formats/` also has the decoders of Avro and Protobuf, which
+`master_log` runs.
 """
 
 from __future__ import annotations

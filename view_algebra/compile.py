@@ -23,10 +23,10 @@ from view_algebra.language.above import GROUP_BELOW, Obstacle
 from view_algebra.language.quoting import postgres_name, spark_name, spark_path
 from view_algebra.language.types import DATE, TIMESTAMP
 from view_algebra.passes import Known, Placed, compile_view, final_text, placed, type_of_function, views_read
+from view_algebra.records.duplicates import counted_text, ids_text
+from view_algebra.records.fields import FieldOptions
+from view_algebra.records.parsing import PrimaryKey, parse_text
 from view_algebra.refusals import File, HasObstacle, Mistake, Span, Wrong, refuse_all, span, suggestion
-from view_algebra.texts.duplicates import counted_text, ids_text
-from view_algebra.texts.fields import FieldOptions
-from view_algebra.texts.records import PrimaryKey, parse_text
 from view_algebra.typed.events import passed_by_table
 from view_algebra.typed.scalars import WITH_RULES_OF_THEIR_OWN
 from view_algebra.written.catalog_functions import (

@@ -128,7 +128,7 @@ class Source:
     key_format: the format of Kafka's keys
     ids: of a stream with UNIQUE, Spark SQL that gives the ids of `records`, else empty
     counted: of a stream with UNIQUE, Spark SQL that gives the records of `good_records` that count
-        (`texts/duplicates.py`), else empty
+        (`records/duplicates.py`), else empty
     changing: a table's columns that `parse` reads next to the declared ones
     moved_from: the type of the column by which an older Lamina kept `changing`
     """

@@ -30,6 +30,7 @@ from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
 from view_algebra.language.walks import every_relation, renamed, walk
 from view_algebra.lineage import copied, lineage
 from view_algebra.placement import obstacles, records_needed
+from view_algebra.records.parsing import PSEUDO_COLUMNS, TABLE_COLUMNS
 from view_algebra.refusals import HasObstacle, Span, Wrong, span
 from view_algebra.split.blocks import split as split_query
 from view_algebra.split.leaves import Leaf
@@ -37,7 +38,6 @@ from view_algebra.split.reading import with_bounds
 from view_algebra.split.retaining import retaining
 from view_algebra.texts import calendars
 from view_algebra.texts.cells import cell_table, fingerprint, indexes, longest_text
-from view_algebra.texts.records import PSEUDO_COLUMNS, TABLE_COLUMNS
 from view_algebra.typed.keys import sorting, ties, unique_keys
 from view_algebra.typed.names import Columns, Context, Keys, Outside, Scope, Sorting
 from view_algebra.typed.queries import query

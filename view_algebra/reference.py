@@ -18,8 +18,8 @@ from view_algebra.language.aggregates import (
 from view_algebra.language.functions import FUNCTIONS, KINDS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, Function
 from view_algebra.language.times import MOST_ELEMENTS, TIMED
 from view_algebra.language.types import postgres_types
+from view_algebra.records.parsing import PSEUDO_COLUMNS
 from view_algebra.texts.cells import INDEXED_BYTES
-from view_algebra.texts.records import PSEUDO_COLUMNS
 from view_algebra.typed.calls import MOST_PANES
 from view_algebra.typed.nested import LAMBDAS
 from view_algebra.typed.sugar import CASTS, COMPUTED, FIELDS, MAKERS

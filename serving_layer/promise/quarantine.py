@@ -23,7 +23,7 @@ from serving_layer.postgres.bookkeeping import bad_count, progress, quarantine
 from serving_layer.postgres.copying import Rows, batches
 from serving_layer.postgres.database import Database
 from view_algebra.compiled import NULLED, Source
-from view_algebra.texts.quarantined import LONGEST_KEPT, quarantined
+from view_algebra.records.quarantined import LONGEST_KEPT, quarantined
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

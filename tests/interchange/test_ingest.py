@@ -32,7 +32,7 @@ from view_algebra import compile_catalog
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import Type
-from view_algebra.texts.quarantined import quarantined
+from view_algebra.records.quarantined import quarantined
 
 JSON = [
     b'{"id": 1, "kind": "show", "ts": "2024-01-02T03:04:05Z"}',

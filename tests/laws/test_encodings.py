@@ -11,7 +11,7 @@ import pytest
 
 from tests.laws.engines import Engines, Record
 from view_algebra import Source, compile_catalog
-from view_algebra.texts.quarantined import quarantined
+from view_algebra.records.quarantined import quarantined
 
 
 def source(columns: str, options: str = "format 'json'", properties: str = "") -> Source:

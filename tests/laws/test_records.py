@@ -9,7 +9,7 @@ import pytest
 
 from tests.laws.engines import Engines
 from view_algebra import Source, compile_catalog
-from view_algebra.texts.quarantined import LONGEST_KEPT, quarantined
+from view_algebra.records.quarantined import LONGEST_KEPT, quarantined
 
 SOURCE = """CREATE TABLE s (
   id BIGINT, name STRING, d DOUBLE, c DECIMAL(10,2), ts TIMESTAMP, ntz TIMESTAMP_NTZ, day DATE, b BOOLEAN,

@@ -27,7 +27,7 @@ from view_algebra.language.limits import (
 from view_algebra.language.quoting import spark_text
 from view_algebra.language.regexes import endless
 from view_algebra.language.types import STRING
-from view_algebra.texts.decoding import (
+from view_algebra.records.decoding import (
     BASE64_OF_DECIMAL,
     DIGITS_ALONE,
     INFINITY,
@@ -36,8 +36,8 @@ from view_algebra.texts.decoding import (
     WHOLE,
     WITHOUT_ZONE,
 )
-from view_algebra.texts.fields import PATTERNS, may_be_numbers
-from view_algebra.texts.records import BEGINS_AGAIN, COMMA_BEFORE_END, CONTROL, HAS_COMMA, LOOKS_ALONE, MAY_HAVE_COMMA
+from view_algebra.records.fields import PATTERNS, may_be_numbers
+from view_algebra.records.parsing import BEGINS_AGAIN, COMMA_BEFORE_END, CONTROL, HAS_COMMA, LOOKS_ALONE, MAY_HAVE_COMMA
 
 M = 1_000_000
 QUOTED = ['"' + " " * M, '"' * M, '"' + r"\n" * (M // 2), '"9' * (M // 2), '"' + "9" * M, '"' + r"\u0039" * (M // 6)]

@@ -23,7 +23,7 @@ from tests.fix_catalogs import CLICKS, EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed, one
 from tests.speed_layer.test_speed_layer import send_at, take_any_time
 from view_algebra.errors import LaminaError
-from view_algebra.texts.quarantined import LONGEST_KEPT
+from view_algebra.records.quarantined import LONGEST_KEPT
 
 ONE_PARTITION = EVENTS.replace("'partitions' = '2'", "'partitions' = '1'")
 

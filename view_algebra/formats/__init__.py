@@ -1,6 +1,6 @@
 """Formats of records convert the bytes of a value to the JSON text that the declared columns are read from.
 
-`texts/records.py` reads JSON, with every check of a field. So a format only defines the JSON text of a value, and the
+`records/parsing.py` reads JSON, with every check of a field. So a format only defines the JSON text of a value, and the
 reasons that a value has none, either in Spark SQL or by a decoder in Python. Each format except JSON is a module of
 this package and a row of `FORMATS`.
 """

@@ -1,1 +1,1 @@
-"""The texts that run: the reading of records, each leaf's `partial`, `cells` and `merge`, and their fusion."""
+"""The texts that run: each leaf's `partial`, `cells` and `merge`, the fusion of partials, and the years of times."""

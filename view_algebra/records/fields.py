@@ -19,7 +19,7 @@ from view_algebra.language.encodings import PLAIN, Encodings, as_json
 from view_algebra.language.limits import TIME_ALONE, mapped, permissive
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, STRING, Type
-from view_algebra.texts.decoding import CORRUPT, DIGITS_ALONE, EMPTY, WRONG, Columns, digits_alone, without_unit
+from view_algebra.records.decoding import CORRUPT, DIGITS_ALONE, EMPTY, WRONG, Columns, digits_alone, without_unit
 
 _AS_LONG = "CAST(conv(hex(kafka_key), 16, -10) AS BIGINT)"
 """The bits of a key."""

@@ -42,9 +42,9 @@ from view_algebra.language.limits import (
 )
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BIGINT, BINARY, CALENDAR, INT, SMALLINT, STRING, TIMESTAMP, Type
-from view_algebra.texts import debezium
-from view_algebra.texts.decoding import CORRUPT, UNDECODED, WRONG, ColumnDecoding, Columns
-from view_algebra.texts.fields import (
+from view_algebra.records import debezium
+from view_algebra.records.decoding import CORRUPT, UNDECODED, WRONG, ColumnDecoding, Columns
+from view_algebra.records.fields import (
     NUMERIC_KEYS,
     THOUSANDS,
     Again,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from view_algebra.language.quoting import spark_text
 from view_algebra.language.types import CALENDAR
-from view_algebra.texts.decoding import FIELDS
-from view_algebra.texts.fields import MARK, marked
+from view_algebra.records.decoding import FIELDS
+from view_algebra.records.fields import MARK, marked
 
 ROW, OP, BEFORE, SOURCE_MS = "kafka_row", "kafka_op", "kafka_before", "kafka_source_ms"
 EVENT = "kafka_event"
